@@ -1,4 +1,4 @@
-//! What the rounds of a race share, and what ends it.
+//! The state that the rounds of a race share, and the errors that end a race.
 
 use regatta_host::{Containment, Rest};
 use regatta_record::{Asked, LoadShape};
@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-/// What every round of a race shares.
+/// The state that the rounds of a race share.
 pub(crate) struct Course<'a> {
     pub asked: &'a Asked,
     /// The regatta binary, for the supervisor and for built-in contenders.
@@ -16,21 +16,21 @@ pub(crate) struct Course<'a> {
     pub containment: Containment,
     /// Set by Ctrl-C.
     pub stop: &'a AtomicBool,
-    /// After how many rounds in a row the CPUs did not come to rest.
+    /// Number of successive rounds after which the CPUs did not become idle.
     pub restless: AtomicU32,
 }
 
 impl Course<'_> {
-    /// So many rounds in a row are the machine's doing, which nobody need wait for.
+    /// After so many successive rounds, the machine itself is taken to be busy. Waiting is then useless.
     const RESTLESS: u32 = 2;
 
-    /// Looks whether the CPUs of a load are at rest, unless the machine never is.
+    /// Records how busy the CPUs of a load are before a round; `None` if the machine is never idle.
     pub fn rest(&self, load: &LoadShape) -> Option<Rest> {
         let is_restless = self.restless.load(Ordering::Relaxed) >= Self::RESTLESS;
         (!is_restless).then(|| Rest::before(&self.asked.cpus, load))
     }
 
-    /// Waits until they are again. How long that took, nanoseconds, if it can be told.
+    /// Waits until these CPUs are idle again. Returns how long that took in nanoseconds, if known.
     pub fn come_to_rest(&self, rest: &Rest) -> Option<u64> {
         let waited = rest.after(&|| !self.stop.load(Ordering::Relaxed))?;
         match waited >= Rest::LONGEST {
@@ -41,18 +41,18 @@ impl Course<'_> {
     }
 }
 
-/// The machine, not the contender, is at fault; the race cannot go on.
+/// A fault of the machine, not of the contender; the race cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// The load refused to run.
+    /// The load could not run.
     #[error("{0}")]
     Load(#[from] regatta_load::Error),
-    /// A system call failed that should not.
+    /// A system call failed unexpectedly.
     #[error("cannot {what}: {error}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

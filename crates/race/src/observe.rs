@@ -1,4 +1,4 @@
-//! Before the first round: how each contender warms up under each load.
+//! Observation before the first round: how each contender warms up under each load.
 
 use crate::{
     course::Course,
@@ -16,12 +16,12 @@ use regatta_record::{
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
-/// What was seen of all contenders.
+/// The observed warm-ups of all contenders.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Vec<Settled>);
 
 impl Seen {
-    /// Of a contender under a load; of a twin what was seen of its original.
+    /// Returns the warm-up of a contender under a load. A twin has that of its original.
     pub fn of(&self, asked: &Asked, contender: &str, load: &LoadShape) -> Option<&Settling> {
         let is_twin = asked.twin().is_some_and(|twin| twin == contender);
         let name = if is_twin { asked.twin_of.as_deref().unwrap_or(contender) } else { contender };
@@ -33,9 +33,9 @@ impl Seen {
     }
 }
 
-/// Observes what was not observed yet, from fresh starts, each once, or twice where it is not steady from
-/// the start. A contender that fails or is wrong meanwhile has its first round. `None` if it was
-/// interrupted.
+/// Observes every contender and load not observed yet, each in a fresh start; in a second one if the
+/// cost was not steady from the start. If a contender fails or is wrong, that counts as its first
+/// round. Returns `None` if interrupted.
 pub(crate) fn observe(
     course: &Course<'_>,
     entrants: &[Entrant],
@@ -94,7 +94,7 @@ pub(crate) fn observe(
     Ok(Some(seen))
 }
 
-/// One contender under one load: what was seen, or the round that shows what is wrong with it.
+/// Observes one contender under one load. Returns its warm-up, or the round that shows its fault.
 fn see(
     course: &Course<'_>,
     entrant: &Entrant,

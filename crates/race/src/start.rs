@@ -1,4 +1,5 @@
-//! A fresh start of a contender: free ports, a folder, its backends and its server, ready.
+//! A fresh start of a contender: picks free ports, makes a folder, starts the backends and the server,
+//! and waits until they are ready.
 
 use crate::{
     canned_reply,
@@ -18,28 +19,27 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long each process of a contender may take until it is ready. Rails on JRuby needs 15 s of
-/// one CPU.
+/// Time limit for each process of a contender to become ready. Rails on JRuby needs 15 s of one CPU.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// How long each may take to end after SIGTERM.
+/// Time limit for each process to exit after SIGTERM.
 pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// How a start went.
+/// The outcome of a start.
 pub(crate) enum Start {
     Ready(Box<Started>),
     Failed { because: String },
     Interrupted,
 }
 
-/// A contender that is ready on its port. Its folder goes with it.
+/// A contender that is ready on its port. Its folder is removed when this is dropped.
 pub(crate) struct Started {
     pub roles: Roles,
     pub port: u16,
     pub run: TempDir,
 }
 
-/// Starts a contender. A port that another program took before the contender could is not the
-/// contender's fault: it gets another one.
+/// Starts a contender. If another program takes the port first, that is not the contender's fault:
+/// the start is repeated on other ports, up to five tries.
 pub(crate) fn start(
     course: &Course<'_>,
     entrant: &Entrant,
@@ -94,8 +94,8 @@ fn start_on(
     })
 }
 
-/// A folder for a start. Some servers become another user, who must be able to read what lies there,
-/// whatever the umask.
+/// Makes a folder for a start. It is world-readable regardless of the umask, because some servers
+/// switch to another user.
 fn folder() -> io::Result<TempDir> {
     let run = tempfile::Builder::new().prefix("regatta-").tempdir()?;
     fs::set_permissions(run.path(), Permissions::from_mode(0o755))?;
