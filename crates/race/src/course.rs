@@ -24,14 +24,14 @@ impl Course<'_> {
     /// After so many successive rounds, the machine itself is taken to be busy. Waiting is then useless.
     const RESTLESS: u32 = 2;
 
-    /// Records how busy the CPUs of a load are before a round; `None` if the machine is never idle.
+    /// Checks before a round whether the CPUs of a load are idle; `None` if the machine never is.
     pub fn rest(&self, load: &LoadShape) -> Option<Rest> {
         let is_restless = self.restless.load(Ordering::Relaxed) >= Self::RESTLESS;
         (!is_restless).then(|| Rest::before(&self.asked.cpus, load))
     }
 
     /// Waits until these CPUs are idle again. Returns how long that took in nanoseconds, if known.
-    pub fn come_to_rest(&self, rest: &Rest) -> Option<u64> {
+    pub fn wait_until_idle(&self, rest: &Rest) -> Option<u64> {
         let waited = rest.after(&|| !self.stop.load(Ordering::Relaxed))?;
         match waited >= Rest::LONGEST {
             true => self.restless.fetch_add(1, Ordering::Relaxed),

@@ -72,21 +72,21 @@ impl Served {
     /// Checks again for whatever has not been found yet.
     pub fn look(&mut self) {
         if self.by_others.is_none() {
-            self.by_others = self.stranger();
+            self.by_others = self.foreign_process();
         }
         if self.elsewhere.is_none() {
-            self.elsewhere = self.confined.loose().map(|loose| {
-                format!("{loose}; start {} so that all of its threads stay on its CPUs", self.name)
+            self.elsewhere = self.confined.stray().map(|thread| {
+                format!("{thread}; start {} so that all of its threads stay on its CPUs", self.name)
             });
         }
     }
 
-    fn stranger(&self) -> Option<String> {
+    fn foreign_process(&self) -> Option<String> {
         let name = &self.name;
-        match self.ownership.stranger() {
+        match self.ownership.foreign_process() {
             Ok(None) => None,
-            Ok(Some(stranger)) => Some(format!(
-                "{stranger}, which is not one of {name}'s processes; have {name} start that \
+            Ok(Some(process)) => Some(format!(
+                "{process}, which is not one of {name}'s processes; have {name} start that \
                  process in the foreground, so that its work is measured"
             )),
             Err(error) => {

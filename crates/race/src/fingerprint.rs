@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn files_among_the_arguments_are_looked_at_and_devices_are_not() {
+    fn fingerprints_files_among_the_arguments_but_not_devices() {
         let folder = TempDir::new().unwrap();
         let config = folder.path().join("config");
         fs::write(&config, "abc").unwrap();

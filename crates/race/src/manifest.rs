@@ -249,7 +249,7 @@ one_core_as = "epoll"
         let with = |line: &str| format!("{SHORT}{line}\n");
         let expectations = [
             (with("strat = []"), "unknown field `strat`"),
-            (with("ready = \"udp\""), "ready is \"tcp\" or a path"),
+            (with("ready = \"udp\""), "`ready` must be \"tcp\" or a path"),
             (
                 with("adapter = \"cable\""),
                 "there is no adapter \"cable\"; there are echo, canned, phoenix, actioncable, \

@@ -99,8 +99,9 @@ pub fn prepare(
     let workload = contest.workload.as_str();
     let service = &contest.service();
     let spoken = match &contest.workload_file {
-        Some(text) => Workload::from_text(text, workload)
-            .map_err(|error| PrepareError(error.to_string()))?,
+        Some(text) => {
+            Workload::from_text(text, workload).map_err(|error| PrepareError(error.to_string()))?
+        }
         None => Workload::parse(workload).ok_or_else(|| {
             PrepareError(format!(
                 "there is no built-in workload {workload:?}; to use a workload file, give its \

@@ -142,7 +142,7 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
-        machine.busy_after_ns = rest.and_then(|rest| course.come_to_rest(&rest));
+        machine.busy_after_ns = rest.and_then(|rest| course.wait_until_idle(&rest));
     }
     // If a backend died, that explains whatever the server then did or did not answer.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {
@@ -280,7 +280,7 @@ fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Optio
     for report in stopped {
         let report = report.map_err(|error| error.to_string())?;
         match report.fault() {
-            Some(fault) if !report.voids_nothing() => return Err(fault),
+            Some(fault) if !report.keeps_results() => return Err(fault),
             remark => remarks.extend(remark),
         }
     }
