@@ -56,8 +56,8 @@ fn nodes(devices: &Path) -> BTreeMap<u32, BTreeSet<u32>> {
     each.collect()
 }
 
-/// Returns the CPUs of a slower kind than others in `cpus`: the atom cores of an Intel hybrid, whose two
-/// kinds are separate devices, or on Arm those with less than the greatest capacity.
+/// Returns the CPUs of a slower kind than others in `cpus`: on an Intel hybrid the atom cores, which are
+/// a separate device, on Arm those with less than the greatest capacity.
 fn slower(devices: &Path, cpus: &[u32], list: &dyn Fn(&str) -> BTreeSet<u32>) -> BTreeSet<u32> {
     let (core, atom) = (list("cpu_core/cpus"), list("cpu_atom/cpus"));
     if cpus.iter().any(|cpu| core.contains(cpu)) {

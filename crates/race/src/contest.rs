@@ -254,7 +254,7 @@ impl Contest {
         if let Some(because) = contest.loads.iter().find_map(Loads::contradiction) {
             return wrong(&because);
         }
-        let of_hash = contest.loads.iter().find_map(Loads::of_hash_alone);
+        let of_hash = contest.loads.iter().find_map(Loads::hash_only_key);
         if let Some(what) = of_hash.filter(|_| contest.workload != "hash") {
             return wrong(&format!(
                 "`{what}` applies only to the workload hash; this race runs {}; leave it out",
@@ -262,7 +262,7 @@ impl Contest {
             ));
         }
         let is_pushed = Workload::parse(&contest.workload).is_some_and(|w| w.is_pushed());
-        let of_hub = contest.loads.iter().find_map(Loads::of_hub_alone);
+        let of_hub = contest.loads.iter().find_map(Loads::hub_only_key);
         if let Some(what) = of_hub.filter(|_| !is_pushed) {
             return wrong(&format!(
                 "`{what}` applies only to the workloads hub and hub-echo; this race runs {}; leave \
@@ -285,7 +285,7 @@ impl Contest {
     }
 
     /// Returns the loads that fit these CPUs, multiplied out, in the order of the file, without
-    /// repetitions; and a sentence for each that does not fit. Loads whose rate is a share of what the
+    /// repetitions; and a sentence for each that does not fit. Loads at a share of what the
     /// contenders can do are returned as closed loops, until a pilot pass has measured the rates.
     pub fn loads(&self, cpus: &CpuSets) -> (Vec<LoadShape>, Vec<String>) {
         self.loads_at(cpus, &Paces::default())

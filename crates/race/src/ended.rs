@@ -1,7 +1,7 @@
 //! How rounds and races end.
 
 use crate::{
-    course::MachineError, entrant::EntrantError, fingerprint::ChangedError, store::StoreError,
+    context::MachineError, entrant::EntrantError, fingerprint::ChangedError, store::StoreError,
 };
 use regatta_record::{LoadShape, Outcome, Round, RoundEnd};
 

@@ -152,7 +152,7 @@ impl Loads {
     }
 
     /// Returns the loads that fit these CPUs, in the order of the file, and a sentence for each core
-    /// count that does not fit. A load whose rate is a share that `paces` cannot resolve is returned as
+    /// count that does not fit. A load at a share that `paces` cannot resolve is returned as
     /// a closed loop.
     pub(crate) fn shapes(&self, cpus: &CpuSets, paces: &Paces) -> (Vec<LoadShape>, Vec<String>) {
         let available = available(cpus);
@@ -420,7 +420,7 @@ mod tests {
         let fair = "connections = 100\nrate = 200\nn = 1\nbeside = { connections = 8, n = 1000 }";
         assert_eq!(shapes_of(fair, &two), ["100 conn, 200/s, n=1, beside 8 conn with n=1000"]);
         assert_eq!(loads(fair).contradiction(), None);
-        assert_eq!(loads(fair).of_hash_alone(), Some("n"));
+        assert_eq!(loads(fair).hash_only_key(), Some("n"));
         let (shapes, left_out) =
             loads(&format!("{fair}\ncores = \"all\"")).shapes(&two, &Paces::default());
         assert!(shapes.is_empty() && left_out[0].contains("loads would have to share"));

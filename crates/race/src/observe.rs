@@ -1,7 +1,7 @@
 //! Observation before the first round: how each contender warms up under each load.
 
 use crate::{
-    course::Course,
+    context::RaceContext,
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -37,13 +37,13 @@ impl Seen {
 /// cost was not steady from the start. If a contender fails or is wrong, that counts as its first
 /// round. Returns `None` if interrupted.
 pub(crate) fn observe(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrants: &[Entrant],
     store: &mut Store,
     rounds: &mut Vec<Round>,
     events: &mut Events<'_>,
 ) -> Result<Option<Seen>, RaceError> {
-    let asked = course.asked;
+    let asked = context.asked;
     let mut seen = Seen(store.settled()?);
     if asked.settle_s <= 0.0 {
         return Ok(Some(seen));
@@ -74,7 +74,7 @@ pub(crate) fn observe(
             load,
             window: round::window(asked, &load),
         };
-        let Some(one) = see(course, entrant, start, events)? else { return Ok(None) };
+        let Some(one) = see(context, entrant, start, events)? else { return Ok(None) };
         match one {
             Ok(settled) => {
                 store.append_settled(&settled)?;
@@ -96,22 +96,22 @@ pub(crate) fn observe(
 
 /// Observes one contender under one load. Returns its warm-up, or the round that shows its fault.
 fn see(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrant: &Entrant,
     start: RoundStart,
     events: &mut Events<'_>,
 ) -> Result<Option<Result<Settled, Box<Round>>>, RaceError> {
-    let longest = Duration::from_secs_f64(course.asked.settle_s);
+    let longest = Duration::from_secs_f64(context.asked.settle_s);
     let load = start.load;
     let mut settled: Option<Settled> = None;
     loop {
-        if course.stop.load(Ordering::Relaxed) {
+        if context.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
         events.emit(Happened::RoundStarted(start.clone()));
         let mut settler = Settler::new(longest);
         let warm = Warm::See(&mut settler, longest);
-        let ran = round::run(course, 0, entrant, load, course.asked.seed, warm, events)?;
+        let ran = round::run(context, 0, entrant, load, context.asked.seed, warm, events)?;
         let Some(round) = ran else { return Ok(None) };
         if round.outcome != Outcome::Finished {
             return Ok(Some(Err(Box::new(round))));

@@ -3,7 +3,7 @@
 
 use crate::{
     contest::Contest,
-    course::{Course, MachineError},
+    context::{MachineError, RaceContext},
     ended::round_end,
     entrant::{Entrant, EntrantError},
     events::Events,
@@ -63,7 +63,8 @@ pub fn pilot(
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
-    let course = Course { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
+    let context =
+        RaceContext { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
@@ -79,7 +80,7 @@ pub fn pilot(
                 window: round::window(&short, &load),
             }));
             let warm = Warm::Needs(None);
-            let ran = round::run(&course, 0, entrant, load, asked.seed, warm, events)?;
+            let ran = round::run(&context, 0, entrant, load, asked.seed, warm, events)?;
             let Some(round) = ran else { return Ok(None) };
             events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
             let rate_per_s = rate(&round);

@@ -1,7 +1,7 @@
 //! A race: runs every contender under every load, pass after pass, in an order derived from the seed.
 
 use crate::{
-    course::Course,
+    context::RaceContext,
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -44,9 +44,9 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
-    let course = Course { asked, binary, containment, stop, restless: AtomicU32::new(0) };
+    let context = RaceContext { asked, binary, containment, stop, restless: AtomicU32::new(0) };
     let mut files = Unchanged::of(asked, binary)?;
-    let Some(seen) = observe(&course, &entrants, store, rounds, events)? else { return Ok(false) };
+    let Some(seen) = observe(&context, &entrants, store, rounds, events)? else { return Ok(false) };
     let mut judged = Vec::new();
     let mut done = 0;
     for pass in 0.. {
@@ -69,10 +69,10 @@ pub fn run(
                 continue;
             }
             files.look()?;
-            events.emit(Happened::RoundStarted(round_start(&course, &start, done - 1, all)));
+            events.emit(Happened::RoundStarted(round_start(&context, &start, done - 1, all)));
             let Start { entrant, load, seed, .. } = start;
             let warm = Warm::Needs(seen.of(asked, &entrant.name, &load));
-            let ran = round::run(&course, pass, entrant, load, seed, warm, events)?;
+            let ran = round::run(&context, pass, entrant, load, seed, warm, events)?;
             let Some(round) = ran else { return Ok(false) };
             store.append(&round)?;
             let line = Some(rounds.len() as u32 + 1);
@@ -88,7 +88,12 @@ pub fn run(
     Ok(true)
 }
 
-fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) -> RoundStart {
+fn round_start(
+    context: &RaceContext<'_>,
+    start: &Start<'_>,
+    done: usize,
+    all: usize,
+) -> RoundStart {
     RoundStart {
         pass: Some(start.pass),
         observes_s: None,
@@ -96,7 +101,7 @@ fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) 
         all: all as u32,
         contender: start.entrant.name.clone(),
         load: start.load,
-        window: round::window(course.asked, &start.load),
+        window: round::window(context.asked, &start.load),
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::{
     adapter::Adapter,
     beside,
-    course::{Course, MachineError},
+    context::{MachineError, RaceContext},
     edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
@@ -47,7 +47,7 @@ const SETTLES: Duration = Duration::from_millis(20);
 
 /// Runs one round and emits its phases to `events`. Returns `None` if it was interrupted.
 pub(crate) fn run(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     pass: u32,
     entrant: &Entrant,
     load: LoadShape,
@@ -55,9 +55,9 @@ pub(crate) fn run(
     warm: Warm<'_>,
     events: &mut Events<'_>,
 ) -> Result<Option<Round>, MachineError> {
-    let asked = course.asked;
+    let asked = context.asked;
     let observes = matches!(warm, Warm::See(..));
-    let mut round = new_round(course, pass, entrant, load, seed, warm.settling());
+    let mut round = new_round(context, pass, entrant, load, seed, warm.settling());
     let ended = |mut round: Round, outcome| {
         round.outcome = outcome;
         Ok(Some(round))
@@ -67,10 +67,10 @@ pub(crate) fn run(
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
     let is_measured = matches!(warm, Warm::Needs(_));
-    let rest = if is_measured { course.rest(&load) } else { None };
+    let rest = if is_measured { context.rest(&load) } else { None };
     thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
-    let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
+    let Started { mut roles, port, run: _run } = match start(context, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
@@ -97,20 +97,20 @@ pub(crate) fn run(
     let mut under_load = UnderLoad::new(events, &window);
     let progress = &mut |progress: &Progress| under_load.progress(progress);
     let mut server = window.around(&mut watched);
-    let how = &load_processes(course.binary, 1);
+    let how = &load_processes(context.binary, 1);
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
-            let both = beside::run(&beside, &plan, how, &mut server, progress, course.stop);
+            let both = beside::run(&beside, &plan, how, &mut server, progress, context.stop);
             (both.measured, false, Some(both.background))
         }
         None if load.is_counted() => {
             let (loaded, late) =
-                run_counted(&plan, how, &mut server, progress, course.stop, within(&load));
+                run_counted(&plan, how, &mut server, progress, context.stop, within(&load));
             (Some(loaded), late, None)
         }
         None => {
-            (Some(run_in_processes(&plan, how, &mut server, progress, course.stop)), false, None)
+            (Some(run_in_processes(&plan, how, &mut server, progress, context.stop)), false, None)
         }
     };
     under_load.ended();
@@ -120,7 +120,7 @@ pub(crate) fn run(
     let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
         && asked.settle_s >= sources::FROM_S;
     if let (Some(seeing), Some(Ok(_)), true) = (seeing, &loaded, is_first) {
-        seeing.try_sources(&plan, how, course.stop);
+        seeing.try_sources(&plan, how, context.stop);
     }
     served.look();
     (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
@@ -142,17 +142,17 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
-        machine.busy_after_ns = rest.and_then(|rest| course.wait_until_idle(&rest));
+        machine.busy_after_ns = rest.and_then(|rest| context.wait_until_idle(&rest));
     }
     // If a backend died, that explains whatever the server then did or did not answer.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {
-        let interrupted = course.stop.load(Ordering::Relaxed);
+        let interrupted = context.stop.load(Ordering::Relaxed);
         return if interrupted { Ok(None) } else { ended(round, Outcome::Failed { because }) };
     }
     if let Some(large) = large {
         match beside::outcome(&entrant.name, large, died.as_ref())? {
             Ok(background) => round.background = Some(background),
-            Err(_) if course.stop.load(Ordering::Relaxed) => return Ok(None),
+            Err(_) if context.stop.load(Ordering::Relaxed) => return Ok(None),
             Err(outcome) if beside::decides(&outcome, &entrant.name, loaded.as_ref()) => {
                 return ended(round, outcome);
             }
@@ -199,14 +199,14 @@ pub(crate) fn run(
 
 /// Returns the record of a round before anything is measured.
 fn new_round(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     pass: u32,
     entrant: &Entrant,
     load: LoadShape,
     seed: u64,
     settling: Option<Settling>,
 ) -> Round {
-    let asked = course.asked;
+    let asked = context.asked;
     Round {
         format: FORMAT,
         round: pass,

@@ -3,7 +3,7 @@
 
 use crate::{
     canned_reply,
-    course::{Course, MachineError},
+    context::{MachineError, RaceContext},
     entrant::{Entrant, StartPlace},
     hash_file,
     placeholders::BackendPorts,
@@ -41,7 +41,7 @@ pub(crate) struct Started {
 /// Starts a contender. If another program takes the port first, that is not the contender's fault:
 /// the start is repeated on other ports, up to five tries.
 pub(crate) fn start(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrant: &Entrant,
     load: LoadShape,
 ) -> Result<Start, MachineError> {
@@ -51,7 +51,7 @@ pub(crate) fn start(
     for _ in 0..TRIES {
         let port = free_port().map_err(no_port)?;
         let backends = entrant.contender.backend_ports().map_err(no_port)?;
-        last = start_on(port, &backends, course, entrant, load)?;
+        last = start_on(port, &backends, context, entrant, load)?;
         let mut ports = backends.iter().flat_map(|backend| &backend.ports).chain([&port]);
         let failed = matches!(last, Start::Failed { .. });
         if !failed || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
@@ -64,13 +64,13 @@ pub(crate) fn start(
 fn start_on(
     port: u16,
     backends: &[BackendPorts],
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrant: &Entrant,
     load: LoadShape,
 ) -> Result<Start, MachineError> {
     let run = folder()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
-    if course.asked.workload == "hash" {
+    if context.asked.workload == "hash" {
         hash_file::write(run.path())
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
     }
@@ -79,15 +79,16 @@ fn start_on(
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
     let place = StartPlace { port, backends, run: run.path() };
-    let launches = entrant.launches(course.asked, load, course.binary, course.containment, place);
+    let launches =
+        entrant.launches(context.asked, load, context.binary, context.containment, place);
     let launches = match launches {
         Ok(launches) => launches,
         Err(error) => {
             return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
         }
     };
-    let go_on = || !course.stop.load(Ordering::Relaxed);
-    Ok(match Roles::start(course.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
+    let go_on = || !context.stop.load(Ordering::Relaxed);
+    Ok(match Roles::start(context.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
         Ok(roles) => Start::Ready(Box::new(Started { roles, port, run })),
         Err(NotStarted::Interrupted) => Start::Interrupted,
         Err(error) => Start::Failed { because: error.to_string() },

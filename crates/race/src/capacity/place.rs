@@ -3,7 +3,7 @@
 
 use super::question::{CapacityError, Question};
 use crate::{
-    course::Course,
+    context::RaceContext,
     entrant::Entrant,
     events::Events,
     processes::load_processes,
@@ -25,7 +25,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32},
 };
 
-/// The server whose capacity is searched for.
+/// The server under test.
 #[derive(Clone, Debug)]
 pub enum Place<'a> {
     /// A server that already runs. Every step opens new connections, but the server is not restarted.
@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
             Place::Contender { asked, binary, containment } => {
-                let course = Course {
+                let context = RaceContext {
                     asked,
                     binary,
                     containment: *containment,
@@ -96,7 +96,7 @@ impl<'a> Place<'a> {
                 let entrant = entrants.swap_remove(0);
                 // These loads set no `cores`: the CPUs of server and load follow from `asked` alone.
                 let shape = LoadShape::closed(question.step, 1);
-                let server = Server::Starts { course, entrant: Box::new(entrant), shape };
+                let server = Server::Starts { context, entrant: Box::new(entrant), shape };
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
         }
@@ -120,7 +120,7 @@ enum Server<'a> {
         observed: Option<Observed>,
     },
     Starts {
-        course: Course<'a>,
+        context: RaceContext<'a>,
         entrant: Box<Entrant>,
         shape: LoadShape,
     },
@@ -175,9 +175,10 @@ impl Ready<'_> {
                 let result = self.under(&plan, observed, cpus, settler, events);
                 Ok(not_interrupted(LoadResult { shares, ..result }))
             }
-            Server::Starts { course, entrant, shape } => {
+            Server::Starts { context, entrant, shape } => {
                 events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-                let Started { mut roles, port, run: _run } = match start(course, entrant, *shape)? {
+                let Started { mut roles, port, run: _run } = match start(context, entrant, *shape)?
+                {
                     Start::Ready(started) => *started,
                     Start::Failed { because } => return Err(CapacityError::NotStarted(because)),
                     Start::Interrupted => return Ok(None),

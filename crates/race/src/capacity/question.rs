@@ -1,6 +1,6 @@
 //! The parameters of a capacity search, and its errors.
 
-use crate::{course::MachineError, entrant::EntrantError};
+use crate::{context::MachineError, entrant::EntrantError};
 use regatta_host::SupervisorError;
 use regatta_load::Arrivals;
 use regatta_record::{CapacityLoad, Limit};

@@ -137,7 +137,7 @@ impl Loads {
     }
 
     /// Returns the first key given that applies only to the workload `hash`.
-    pub(crate) fn of_hash_alone(&self) -> Option<&'static str> {
+    pub(crate) fn hash_only_key(&self) -> Option<&'static str> {
         match (&self.n, self.beside) {
             (Some(_), _) => Some("n"),
             (None, Some(_)) => Some("beside"),
@@ -146,7 +146,7 @@ impl Loads {
     }
 
     /// Returns the first key given that applies only to the workloads of hubs.
-    pub(crate) fn of_hub_alone(&self) -> Option<&'static str> {
+    pub(crate) fn hub_only_key(&self) -> Option<&'static str> {
         let named = |values: &OneOrMany<u32>| values.values().iter().any(|n| *n > 0);
         [(&self.passing, "passing"), (&self.stalled, "stalled")]
             .into_iter()

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The state that the rounds of a race share.
-pub(crate) struct Course<'a> {
+pub(crate) struct RaceContext<'a> {
     pub asked: &'a Asked,
     /// The regatta binary, for the supervisor and for built-in contenders.
     pub binary: &'a Path,
@@ -20,7 +20,7 @@ pub(crate) struct Course<'a> {
     pub restless: AtomicU32,
 }
 
-impl Course<'_> {
+impl RaceContext<'_> {
     /// After so many successive rounds, the machine itself is taken to be busy. Waiting is then useless.
     const RESTLESS: u32 = 2;
 
