@@ -162,7 +162,7 @@ impl Loads {
             |cores: Option<u32>| cpus.are_shared(&LoadShape { cores, ..LoadShape::closed(1, 1) });
         counts.retain(|&cores| {
             let why = match cores {
-                Some(n) if n > available => format!("only {available} are available"),
+                Some(n) if n > available => format!("only {available} available"),
                 Some(_) if self.has_no_rate() && shared(cores) => format!(
                     "server and load would have to share them, which needs a fixed rate, but {} \
                      has none",
@@ -343,7 +343,7 @@ mod tests {
         let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 2);
         assert!(shapes.iter().all(|l| l.cores == Some(1) && l.drive == Drive::Closed));
-        assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: only 2 are available"]);
+        assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: only 2 available"]);
         let (shapes, left_out) = loads("connections = 64\nchurn = true\ncores = [1, 2]")
             .shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 1);

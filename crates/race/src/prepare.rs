@@ -342,7 +342,7 @@ fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> 
         return Err(PrepareError("cannot find out the CPUs of this machine".to_owned()));
     }
     if let Some(cpu) = given.copied().find(|cpu| !all.contains(cpu)) {
-        return Err(PrepareError(format!("CPU {cpu} is not available; available are {all:?}")));
+        return Err(PrepareError(format!("CPU {cpu} is not available; regatta may use {all:?}")));
     }
     Ok(CpuSets::shared_out(cores, changes.server_cpus.clone(), changes.load_cpus.clone()))
 }

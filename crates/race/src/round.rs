@@ -167,7 +167,7 @@ pub(crate) fn run(
             round.errors = tally.errors;
             let because = died.unwrap_or_else(|| {
                 format!(
-                    "{} did not finish {load} within {} s: {} requests were answered",
+                    "{} did not finish the load {load} within {} s: {} requests were answered",
                     entrant.name,
                     within(&load).as_secs(),
                     tally.requests

@@ -24,7 +24,7 @@ fn race(loads: &[LoadShape]) -> (Asked, Vec<Round>) {
 fn a_directory_restores_the_whole_race() {
     let burst = on(2, Drive::Burst(Burst { instances: 2, requests: 10 }));
     let (mut asked, mut rounds) = race(&[burst, LoadShape { idle: 7, ..LOAD }]);
-    asked.left_out = vec!["64 conn on 8 CPUs: only 2 are available".into()];
+    asked.left_out = vec!["64 conn on 8 CPUs: only 2 available".into()];
     asked.then_source = Some("an article".into());
     let (contender, figure) = ("epoll".into(), Some("8.94 s".into()));
     asked.then = vec![Then { contender, figure, note: Some("8 cores".into()), loads: vec![burst] }];
