@@ -243,7 +243,7 @@ impl Contest {
             Err(ContestError::Value { origin: origin.into(), because: because.into() })
         };
         if contest.rounds == 0 {
-            return wrong("`rounds` is 0; it must be at least 1, or 5 for a table to publish");
+            return wrong("`rounds` is 0; it must be at least 1, at least 5 for a table to publish");
         }
         if contest.window < SHORTEST_WINDOW {
             return wrong("`window` is too short to measure anything; it must be at least 50ms");
