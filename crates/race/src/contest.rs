@@ -75,13 +75,13 @@ pub struct Contest {
     /// Figures published elsewhere, shown beside the measured ones. If several belong to a cell, the
     /// first is shown.
     #[serde(default)]
-    pub then: Vec<Once>,
+    pub then: Vec<PublishedFigure>,
 }
 
 /// A figure or remark on a contender that was published elsewhere.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Once {
+pub struct PublishedFigure {
     /// Name of the contender here.
     contender: String,
     /// The figure with its unit, as published; absent if there were only words.
@@ -243,7 +243,9 @@ impl Contest {
             Err(ContestError::Value { origin: origin.into(), because: because.into() })
         };
         if contest.rounds == 0 {
-            return wrong("`rounds` is 0; it must be at least 1, at least 5 for a table to publish");
+            return wrong(
+                "`rounds` is 0; it must be at least 1, at least 5 for a table to publish",
+            );
         }
         if contest.window < SHORTEST_WINDOW {
             return wrong("`window` is too short to measure anything; it must be at least 50ms");

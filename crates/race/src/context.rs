@@ -1,6 +1,6 @@
 //! The state that the rounds of a race share, and the errors that end a race.
 
-use regatta_host::{Containment, Rest};
+use regatta_host::{Containment, IdleCheck};
 use regatta_record::{Asked, LoadShape};
 use std::{
     io,
@@ -25,15 +25,15 @@ impl RaceContext<'_> {
     const RESTLESS: u32 = 2;
 
     /// Checks before a round whether the CPUs of a load are idle; `None` if the machine never is.
-    pub fn rest(&self, load: &LoadShape) -> Option<Rest> {
+    pub fn check_idle(&self, load: &LoadShape) -> Option<IdleCheck> {
         let is_restless = self.restless.load(Ordering::Relaxed) >= Self::RESTLESS;
-        (!is_restless).then(|| Rest::before(&self.asked.cpus, load))
+        (!is_restless).then(|| IdleCheck::before(&self.asked.cpus, load))
     }
 
     /// Waits until these CPUs are idle again. Returns how long that took in nanoseconds, if known.
-    pub fn wait_until_idle(&self, rest: &Rest) -> Option<u64> {
-        let waited = rest.after(&|| !self.stop.load(Ordering::Relaxed))?;
-        match waited >= Rest::LONGEST {
+    pub fn wait_until_idle(&self, check: &IdleCheck) -> Option<u64> {
+        let waited = check.after(&|| !self.stop.load(Ordering::Relaxed))?;
+        match waited >= IdleCheck::LONGEST {
             true => self.restless.fetch_add(1, Ordering::Relaxed),
             false => self.restless.swap(0, Ordering::Relaxed),
         };

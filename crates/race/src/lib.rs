@@ -49,7 +49,7 @@ pub mod capacity;
 pub use adapter::Adapter;
 pub use backend::Backend;
 pub use contender::{Contender, ContenderError};
-pub use contest::{Contest, ContestError, Once};
+pub use contest::{Contest, ContestError, PublishedFigure};
 pub use context::MachineError;
 pub use ended::RaceError;
 pub use entrant::EntrantError;

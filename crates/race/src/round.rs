@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
     let is_measured = matches!(warm, Warm::Needs(_));
-    let rest = if is_measured { context.rest(&load) } else { None };
+    let idle_check = if is_measured { context.check_idle(&load) } else { None };
     thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(context, entrant, load)? {
@@ -142,7 +142,7 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
-        machine.busy_after_ns = rest.and_then(|rest| context.wait_until_idle(&rest));
+        machine.busy_after_ns = idle_check.and_then(|check| context.wait_until_idle(&check));
     }
     // If a backend died, that explains whatever the server then did or did not answer.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {

@@ -22,22 +22,22 @@ const PAUSE: Duration = Duration::from_millis(40);
 
 /// Checks the CPUs before a contender is started and after it has ended.
 #[derive(Debug)]
-pub struct Rest {
+pub struct IdleCheck {
     cpus: Vec<u32>,
     was_free: bool,
 }
 
-impl Rest {
+impl IdleCheck {
     /// Maximum time to wait for idle CPUs. Other programs on the machine may never end.
     pub const LONGEST: Duration = Duration::from_secs(3);
 
     /// Checks for 10 ms whether the CPUs of server and load are idle.
-    pub fn before(cpus: &CpuSets, load: &LoadShape) -> Rest {
+    pub fn before(cpus: &CpuSets, load: &LoadShape) -> IdleCheck {
         let mut all = [cpus.of_server(load), cpus.of_load(load)].concat();
         all.sort_unstable();
         all.dedup();
         let was_free = are_free(&all);
-        Rest { cpus: all, was_free }
+        IdleCheck { cpus: all, was_free }
     }
 
     /// Waits until the CPUs are idle again, for at most 3 s and while `go_on` returns true. Returns how
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn does_not_wait_for_cpus_that_were_busy_before() {
-        let rest = Rest { cpus: vec![u32::MAX], was_free: false };
-        assert_eq!(rest.after(&|| true), None);
+        let check = IdleCheck { cpus: vec![u32::MAX], was_free: false };
+        assert_eq!(check.after(&|| true), None);
         // A CPU that does not exist is never idle, so only `go_on` ends the wait.
-        let rest = Rest { cpus: vec![u32::MAX], was_free: true };
-        assert!(rest.after(&|| false).is_some_and(|waited| waited < Rest::LONGEST));
+        let check = IdleCheck { cpus: vec![u32::MAX], was_free: true };
+        assert!(check.after(&|| false).is_some_and(|waited| waited < IdleCheck::LONGEST));
     }
 }
