@@ -33,8 +33,8 @@ impl Seen {
     }
 }
 
-/// Observes every contender and load not observed yet, each in a fresh start; in a second one if the
-/// cost was not steady from the start. If a contender fails or is wrong, that counts as its first
+/// Observes every contender under every load not observed yet, each in a fresh start, and in a second
+/// one if its cost fell or rose over time. If a contender fails or is wrong, that counts as its first
 /// round. Returns `None` if interrupted.
 pub(crate) fn observe(
     context: &RaceContext<'_>,
