@@ -132,8 +132,9 @@ impl Container {
         group.ok_or_else(|| failed(format!("cannot read the control group of process {pid}")))
     }
 
-    /// Makes sure that none of its processes runs. Waits up to `grace` for them to end, because its client
-    /// has forwarded SIGTERM, then lets the engine remove it. Returns the processes that remain.
+    /// Makes sure that none of its processes runs. Waits up to `grace` for them to end, because its
+    /// client has forwarded SIGTERM, then lets the engine remove it. Returns the processes that
+    /// remain.
     pub(crate) fn end(&self, group: &Cgroup, grace: Duration) -> Vec<Process> {
         let ends_within = |limit: Duration| {
             let deadline = Instant::now() + limit;

@@ -14,8 +14,8 @@ use std::{
 
 /// Duration of a check.
 const LOOK: Duration = Duration::from_millis(10);
-/// A CPU counts as idle if a thread of the lowest priority gets at least this share of it. Any other busy
-/// thread would take half or more.
+/// A CPU counts as idle if a thread of the lowest priority gets at least this share of it. Any other
+/// busy thread would take half or more.
 const FREE: f64 = 0.7;
 /// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(40);

@@ -1,5 +1,5 @@
-//! The output of a contender. It is always read, so that the contender never blocks, and its end is kept,
-//! to be reported if the contender fails.
+//! The output of a contender. It is always read, so that the contender never blocks, and its end is
+//! kept, to be reported if the contender fails.
 
 use rustix::fs::OFlags;
 use std::{

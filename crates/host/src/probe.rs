@@ -1,5 +1,5 @@
-//! The machine probe: measures the current cost of communication between two CPUs, as the time of a fixed
-//! piece of work.
+//! The machine probe: measures the current cost of communication between two CPUs, as the time of a
+//! fixed piece of work.
 //!
 //! A virtual machine's CPUs are threads of the host, which moves them between physical CPUs. For seconds
 //! at a time they share a cache, or do not. Without a shared cache, every message between server and
@@ -25,8 +25,8 @@ const BATCHES: usize = 15;
 /// Timeout of a reading, which usually takes some 10 ms.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Returns the time of a round trip, in nanoseconds, between the first CPU of the contender and the first
-/// of the load; `None` if they are the same, or cannot be used.
+/// Returns the time of a round trip, in nanoseconds, between the first CPU of the contender and the
+/// first of the load; `None` if they are the same, or cannot be used.
 pub fn read(cpus: &CpuSets, load: &LoadShape) -> Option<u64> {
     let (server, load) = (*cpus.of_server(load).first()?, *cpus.of_load(load).first()?);
     (server != load).then(|| between(server, load).ok())?

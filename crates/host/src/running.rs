@@ -156,8 +156,8 @@ impl Running {
         }
     }
 
-    /// If it runs in a container, finds the container's control group. Usage is read from that group from
-    /// now on.
+    /// If it runs in a container, finds the container's control group. Usage is read from that group
+    /// from now on.
     pub(crate) fn find_container(&mut self) -> Result<(), SupervisorError> {
         if let (Some(container), None) = (&self.container, &self.group) {
             let group = container.cgroup();
@@ -229,8 +229,8 @@ impl Running {
         }
     }
 
-    /// Waits up to 2 s until the port is free. Sockets may close a moment after their process is gone, as
-    /// with io_uring.
+    /// Waits up to 2 s until the port is free. Sockets may close a moment after their process is
+    /// gone, as with io_uring.
     fn port_is_free(&self) -> io::Result<bool> {
         let deadline = Instant::now() + Duration::from_secs(2);
         while is_taken(self.port)? {

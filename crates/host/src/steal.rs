@@ -19,8 +19,8 @@ impl Steal {
         (found > 0).then(|| Steal { at: Instant::now(), ticks, cpus: found })
     }
 
-    /// Returns the stolen share of the CPUs' time since `earlier`. It has steps of a clock tick (10 ms), so
-    /// the smallest share in a window of 2 s is 0.5% of a CPU.
+    /// Returns the stolen share of the CPUs' time since `earlier`. It has steps of a clock tick (10
+    /// ms), so the smallest share in a window of 2 s is 0.5% of a CPU.
     pub fn since(&self, earlier: &Steal) -> Option<f64> {
         let seconds = (self.at - earlier.at).as_secs_f64() * f64::from(self.cpus);
         let ticks = self.ticks.checked_sub(earlier.ticks)? as f64;
@@ -29,7 +29,8 @@ impl Steal {
     }
 }
 
-/// Returns the sum of the eighth figures of the CPUs' lines (proc_stat(5)), and the number of these lines.
+/// Returns the sum of the eighth figures of the CPUs' lines (proc_stat(5)), and the number of these
+/// lines.
 fn stolen(stat: &str, cpus: &[u32]) -> (u64, u32) {
     let of_line = |line: &str| {
         let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();

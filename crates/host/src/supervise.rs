@@ -126,8 +126,8 @@ impl Watch {
         Ok(Stopped { ending, status, killed, remaining: remaining.into(), last_words })
     }
 
-    /// Sends SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those children of
-    /// ours outside that group: the contender, if it changed its group, and orphans.
+    /// Sends SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those
+    /// children of ours outside that group: the contender, if it changed its group, and orphans.
     fn ask_to_end(&self) {
         let own = pid_number(getpid());
         let in_group = |pid: &Pid| getpgid(Some(*pid)) == Ok(self.contender);

@@ -187,10 +187,10 @@ impl Observed {
 impl Usage {
     /// Returns the usage since `earlier`.
     ///
-    /// The source is the clocks of the processes, under three conditions: the processes are the same at
-    /// both moments, none was waited for in between, and the control group, if there is one, saw no more
-    /// than they did (children that are not waited for leave no other trace). Otherwise it is the control
-    /// group; without one, the tree.
+    /// The source is the clocks of the processes, under three conditions: the processes are the same
+    /// at both moments, none was waited for in between, and the control group, if there is one, saw
+    /// no more than they did (children that are not waited for leave no other trace). Otherwise it is
+    /// the control group; without one, the tree.
     pub fn since(&self, earlier: &Usage) -> Spent {
         let ticks = self.ticks().minus(earlier.ticks());
         let read = self.reading.since(&earlier.reading, self.kept_since(earlier));

@@ -67,7 +67,8 @@ impl UsageWindow {
         });
     }
 
-    /// Returns the usage inside the window; `None` if one of the four readings failed or is still missing.
+    /// Returns the usage inside the window; `None` if one of the four readings failed or is still
+    /// missing.
     pub fn spent(&self) -> Option<&Spent> {
         self.spent.as_ref()
     }

@@ -71,7 +71,8 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
         "idle" => (0..number(1)).for_each(|_| {
             thread::spawn(|| thread::sleep(Duration::from_secs(600)));
         }),
-        // From now on its children are not waited for. A shell cannot do this: dash handles SIGCHLD itself.
+        // From now on its children are not waited for. A shell cannot do this: dash handles SIGCHLD
+        // itself.
         "forget" => {
             // SAFETY: no handler is installed, so nothing runs in a signal.
             let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
