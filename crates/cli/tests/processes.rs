@@ -69,7 +69,7 @@ fn several_processes_load_what_one_may_not_open() {
     let result = assert_right(&counted, 3_000, 3);
     assert_eq!(result["requests"], 12_000);
     let note = String::from_utf8_lossy(&counted.stderr).into_owned();
-    assert!(note.starts_with("3000 connections take 3 load processes: one process may"), "{note}");
+    assert!(note.starts_with("3000 connections need 3 load processes: the file limit"), "{note}");
 
     let more = load(&["-d", "300ms", "--processes", "4", "--warm-up", "100ms"]);
     let result = assert_right(&more, 3_000, 4);

@@ -3,15 +3,15 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::marker::PhantomData;
 
-/// Until it is dropped, the thread that made it runs on CPUs that neither the server nor the load
-/// was given, or on those of the load if there are no others. That thread wakes ten times a second
+/// Until it is dropped, the thread that created it runs on CPUs of neither the server nor the load,
+/// or on those of the load if there are no others. That thread wakes ten times a second
 /// to read the progress of the load, and must not take time from the server.
 ///
 /// The thread is not moved if the server has all CPUs or the system refuses. It is not moved either
 /// if the load is not pinned, because the threads of the load would inherit the move.
 pub struct Aside {
     before: Option<CpuSet>,
-    /// Affinity is the thread's own.
+    /// Affinity belongs to a thread.
     not_send: PhantomData<*const ()>,
 }
 
@@ -26,13 +26,13 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // If this fails, the thread is a little slower between rounds, and nothing else.
+            // If this fails, the thread is only a little slower between rounds.
             let _ = sched_setaffinity(None, before);
         }
     }
 }
 
-/// Whether the thread was moved.
+/// Moves the calling thread. Returns whether it was moved.
 fn move_to(now: &CpuSet, server: &[u32], load: &[u32]) -> bool {
     if load.is_empty() {
         return false;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_aside_and_comes_back() {
+    fn moves_a_thread_aside_and_back() {
         let before = sched_getaffinity(None).unwrap();
         let cpus: Vec<u32> =
             (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)).map(|cpu| cpu as u32).collect();
@@ -86,7 +86,7 @@ mod tests {
 
         for (server, load) in [(&cpus[..], &cpus[..]), (&cpus[..1], &[])] {
             let aside = Aside::of(server, load);
-            assert_eq!(sched_getaffinity(None).unwrap(), before, "there is nowhere to go");
+            assert_eq!(sched_getaffinity(None).unwrap(), before, "there is no other CPU");
             drop(aside);
             assert_eq!(sched_getaffinity(None).unwrap(), before);
         }

@@ -1,6 +1,6 @@
-//! A control group around one contender: counts the CPU of all its processes, those that nobody
-//! waits for included, and in version 2 ends them all in one step. A help, never a need: without
-//! rights to make one, the process tree alone is used.
+//! A control group around one contender. It counts the CPU time of all its processes, including those
+//! that are not waited for, and in version 2 kills them all in one step. It is optional: without the
+//! right to create one, only the process tree is used.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -16,38 +16,38 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
-    /// The unified hierarchy; `cpu.stat` is there even without a controller.
+    /// The unified hierarchy; `cpu.stat` exists even without a controller.
     V2,
     /// The `cpuacct` hierarchy.
     V1,
 }
 
-/// Which control group to make.
+/// Which control group to create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Containment {
-    /// Version 2 where it can be made, else version 1, else none.
+    /// Version 2 if it can be created, otherwise version 1, otherwise none.
     #[default]
     Best,
-    /// This version; not to get it is an error.
+    /// This version; an error if it cannot be created.
     Only(Version),
-    /// None.
+    /// No control group.
     Without,
 }
 
-/// A control group that this project made.
+/// A control group, usually one that regatta created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
     version: Version,
     path: PathBuf,
-    /// Where its maker came from, and goes back to.
+    /// The group that its creator came from and returns to.
     home: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes the group of `supervisor` below the caller's own and moves the caller into it.
+    /// Creates the group of `supervisor` below the caller's own and moves the caller into it.
     ///
-    /// `Ok(None)` where none was wanted, or none can be had and [`Containment::Best`] was asked.
+    /// Returns `Ok(None)` if no group is wanted, or if none can be created with [`Containment::Best`].
     pub(crate) fn enter(containment: Containment, supervisor: u32) -> io::Result<Option<Cgroup>> {
         let name = &name_for(supervisor);
         match containment {
@@ -59,8 +59,8 @@ impl Cgroup {
         }
     }
 
-    /// The group that `supervisor` made, if it is there: for one that died before it told of it.
-    /// The caller must be in the group that the supervisor was started in.
+    /// Finds the group that `supervisor` created, if it exists: for a supervisor that died before it
+    /// reported the group. The caller must be in the group that the supervisor was started in.
     pub(crate) fn find(supervisor: u32) -> Option<Cgroup> {
         [Version::V2, Version::V1].into_iter().find_map(|version| {
             let home = own_cgroup(version).ok()?;
@@ -69,7 +69,7 @@ impl Cgroup {
         })
     }
 
-    /// The group that a process is in; it is not ours to remove.
+    /// Returns the group that a process is in. It is not ours to remove.
     pub(crate) fn of_process(version: Version, pid: u32) -> Option<Cgroup> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
@@ -77,7 +77,7 @@ impl Cgroup {
         Some(Cgroup { version, home: path.clone(), path })
     }
 
-    /// The living processes in it and in the groups below it.
+    /// Returns the living processes in it and in the groups below it.
     pub(crate) fn all_pids(&self) -> Vec<u32> {
         let mut pids = self.pids();
         let below = fs::read_dir(&self.path).into_iter().flatten().flatten();
@@ -87,12 +87,12 @@ impl Cgroup {
         pids
     }
 
-    /// The version that [`Containment::Best`] would get here.
+    /// Returns the version that [`Containment::Best`] would use here.
     pub fn best_version() -> Option<Version> {
         [Version::V2, Version::V1].into_iter().find(|&version| Cgroup::is_available(version))
     }
 
-    /// Whether a group of this version can be made here, found by making one and removing it.
+    /// Whether a group of this version can be created here. Creates one and removes it.
     pub fn is_available(version: Version) -> bool {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -116,12 +116,12 @@ impl Cgroup {
         let group = Cgroup { version, path: home.join(name), home };
         let mut made = fs::create_dir(&group.path);
         if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            // Of a supervisor long dead that had our pid; the kernel removes only an empty one.
+            // Left by a dead supervisor with the same pid. The kernel removes only an empty group.
             made = fs::remove_dir(&group.path).and_then(|()| fs::create_dir(&group.path));
         }
         made.map_err(|error| {
             let path = group.path.display();
-            io::Error::new(error.kind(), format!("cannot make the control group {path}: {error}"))
+            io::Error::new(error.kind(), format!("cannot create the control group {path}: {error}"))
         })?;
         if let Err(error) = group.cpu_ns() {
             group.remove()?;
@@ -130,23 +130,23 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// Moves the calling process back to where it came from; its children stay.
+    /// Moves the calling process back to the group it came from; its children stay.
     pub(crate) fn leave(&self) -> io::Result<()> {
         move_self_to(&self.home)
     }
 
-    /// Its version.
+    /// Returns its version.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Its folder.
+    /// Returns its folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// CPU used by all that ever ran in it, nanoseconds. A running thread's part may be missing
-    /// since the last timer tick (1 to 10 ms).
+    /// Returns the CPU time used by all processes that ever ran in it, in nanoseconds. The time of a
+    /// running thread since the last timer tick (1 to 10 ms) may be missing.
     pub fn cpu_ns(&self) -> io::Result<u64> {
         let (file, scale) = match self.version {
             Version::V2 => ("cpu.stat", 1_000),
@@ -160,30 +160,30 @@ impl Cgroup {
         };
         let number = number.and_then(|number| number.trim().parse::<u64>().ok());
         number.map(|number| number * scale).ok_or_else(|| {
-            io::Error::other(format!("{} holds no CPU time: {text:?}", path.display()))
+            io::Error::other(format!("{} has no CPU time in it: {text:?}", path.display()))
         })
     }
 
-    /// The living processes in it.
+    /// Returns the living processes in it.
     pub fn pids(&self) -> Vec<u32> {
         let text = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// SIGKILL to everything in it: in one step where the kernel can (version 2, Linux 5.14), else
-    /// to one after the other, so that this must be repeated until [`Cgroup::pids`] is empty.
+    /// Sends SIGKILL to all processes in it: in one step if the kernel can (version 2, Linux 5.14),
+    /// otherwise one after the other. In the latter case, repeat it until [`Cgroup::pids`] is empty.
     pub(crate) fn kill(&self) {
         if self.version == Version::V2 && fs::write(self.path.join("cgroup.kill"), "1").is_ok() {
             return;
         }
         for pid in self.pids().into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
-            // One that ended meanwhile is what is wanted.
+            // An error means that it has already ended.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 
-    /// Removes it. The kernel may take a moment after the last process of it was reaped; after one
-    /// second its refusal is returned. That it is gone already is no error.
+    /// Removes it. The kernel may need a moment after the last of its processes was reaped; after 1 s
+    /// the kernel's error is returned. It is not an error if the group is already gone.
     pub(crate) fn remove(&self) -> io::Result<()> {
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
@@ -206,17 +206,17 @@ fn move_self_to(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// The folder of the group that this process is in.
+/// Returns the folder of the group that this process is in.
 fn own_cgroup(version: Version) -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let membership = fs::read_to_string("/proc/self/cgroup")?;
     locate(version, "cpuacct", &mounts, &membership).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("no usable cgroup {version:?} mount here"))
+        io::Error::new(io::ErrorKind::NotFound, format!("no usable cgroup {version:?} mount"))
     })
 }
 
-/// Finds a hierarchy in mountinfo (proc_pid_mountinfo(5)) and the own place in it (cgroups(7)):
-/// the unified one, or that of `controller` in version 1.
+/// Returns the folder of a process's group: the hierarchy from mountinfo (proc_pid_mountinfo(5)), the
+/// group in it from `membership` (cgroups(7)). In version 1 it is the hierarchy of `controller`.
 pub(crate) fn locate(
     version: Version,
     controller: &str,
@@ -245,7 +245,7 @@ pub(crate) fn locate(
         };
         wanted.then_some(path)
     })?;
-    // In a container the mount may show only a part of the hierarchy; what lies outside is not ours.
+    // In a container the mount may show only part of the hierarchy. Groups outside are not ours.
     let below = Path::new(own).strip_prefix(root).ok()?;
     below
         .components()
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_group_left_by_the_dead_is_made_anew_and_one_in_use_is_not_touched() {
+    fn replaces_an_empty_leftover_group_but_not_one_in_use() {
         let name = format!("regatta-test-{}", std::process::id());
         for version in [Version::V2, Version::V1] {
             if !Cgroup::is_available(version) {
@@ -285,7 +285,7 @@ mod tests {
             let inner = anew.path().join("inner");
             fs::create_dir(&inner).unwrap();
             let error = Cgroup::make(version, &name).unwrap_err().to_string();
-            assert!(error.contains("cannot make the control group"), "{error}");
+            assert!(error.contains("cannot create the control group"), "{error}");
             fs::remove_dir(inner).unwrap();
             anew.remove().unwrap();
             assert!(!anew.path().exists());

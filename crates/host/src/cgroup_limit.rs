@@ -1,5 +1,5 @@
-//! What the control groups that this process is in, and those above them, let it have: processes,
-//! memory, CPU. A container's limits show here, and nowhere else.
+//! The limits of the control groups that this process is in, and of those above them: processes,
+//! memory, CPU time. This is the only place where a container's limits show.
 
 use crate::cgroup::{Version, locate};
 use std::{
@@ -7,13 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Processes and threads that may be at once; `None` is no limit.
+/// Returns the limit on the number of processes and threads; `None` is no limit.
 pub fn process_limit() -> Option<u64> {
     let limit = |_, folder: &Path| number(folder, "pids.max");
     tightest("pids", limit)
 }
 
-/// Memory, bytes; `None` is no limit.
+/// Returns the memory limit in bytes; `None` is no limit.
 pub fn memory_limit() -> Option<u64> {
     let limit = |version, folder: &Path| match version {
         Version::V2 => number(folder, "memory.max"),
@@ -22,7 +22,8 @@ pub fn memory_limit() -> Option<u64> {
     tightest("memory", limit)
 }
 
-/// CPU time, thousandths of a CPU, as 1,500 for one and a half; `None` is no limit.
+/// Returns the limit on CPU time in thousandths of a CPU, e.g. 1,500 for one and a half; `None` is no
+/// limit.
 pub fn cpu_limit() -> Option<u64> {
     let limit = |version, folder: &Path| match version {
         Version::V2 => share(&fs::read_to_string(folder.join("cpu.max")).ok()?),
@@ -35,24 +36,24 @@ pub fn cpu_limit() -> Option<u64> {
     tightest("cpu", limit)
 }
 
-/// The least that `limit` gives for an own group or one above it, in either version.
+/// Returns the lowest `limit` of the own groups and those above them, in both versions.
 fn tightest(controller: &str, limit: impl Fn(Version, &Path) -> Option<u64>) -> Option<u64> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = |version| Some((version, locate(version, controller, &mounts, &membership)?));
     let groups: Vec<(Version, PathBuf)> =
         [Version::V2, Version::V1].into_iter().filter_map(own).collect();
-    // Above the hierarchy's mount point there are no such files, so the way up may go on to /.
+    // There are no such files above the hierarchy's mount point, so it is safe to go up to /.
     let all = groups.iter().flat_map(|(version, own)| own.ancestors().map(|up| (*version, up)));
     all.filter_map(|(version, folder)| limit(version, folder)).min()
 }
 
-/// A file with a number; `max`, and a file that is not there, are no limit.
+/// Reads a file with a number; `max` and a missing file are no limit.
 fn number(folder: &Path, file: &str) -> Option<u64> {
     fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
 }
 
-/// Thousandths of a CPU in `QUOTA PERIOD`; a quota of `max` or -1 is no limit (cgroups(7)).
+/// Parses `QUOTA PERIOD` to thousandths of a CPU; a quota of `max` or -1 is no limit (cgroups(7)).
 fn share(text: &str) -> Option<u64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_cpu_in_the_forms_of_both_versions() {
+    fn parses_cpu_shares_of_both_versions() {
         assert_eq!(share("150000 100000\n"), Some(1_500));
         assert_eq!(share("max 100000\n"), None);
         assert_eq!(share("-1 100000"), None);

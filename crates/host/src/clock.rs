@@ -1,9 +1,9 @@
-//! The CPU clock of another process: the one thing here that no safe wrapper offers.
+//! The CPU clock of another process, which needs `unsafe`: no safe wrapper offers it.
 
 use std::io;
 
-/// CPU used by all threads of `pid`, ended ones included, nanoseconds (clock_getcpuclockid(3)).
-/// Fails when it is gone.
+/// Returns the CPU time used by all threads of `pid`, including ended ones, in nanoseconds
+/// (clock_getcpuclockid(3)). Fails if the process is gone.
 pub(crate) fn process_clock_ns(pid: u32) -> io::Result<u64> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: the pointer is to a local variable, valid for the call's one write.
@@ -26,7 +26,7 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
 
     #[test]
-    fn agrees_with_what_a_process_reads_of_itself() {
+    fn agrees_with_the_process_own_clock() {
         let own = || {
             let time = clock_gettime(ClockId::ProcessCPUTime);
             time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_never_was_is_an_error() {
+    fn a_process_that_does_not_exist_is_an_error() {
         const BEYOND_ALL_PIDS: u32 = (1 << 22) + 1;
         assert!(process_clock_ns(BEYOND_ALL_PIDS).is_err());
     }

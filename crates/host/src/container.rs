@@ -1,7 +1,7 @@
-//! A contender in a container, run by podman or docker. Whatever the engine, the processes of a container
-//! are those of a control group of its own, which is what is read: under docker they are nobody's
-//! descendants here. The engine's client stays in the foreground below the supervisor, passes SIGTERM on,
-//! and ends with the container.
+//! A contender in a container, run by podman or docker. With either engine, the processes of a container
+//! have their own control group, and usage is read from that group: under docker they are not
+//! descendants of the supervisor. The engine's client stays in the foreground below the supervisor,
+//! forwards SIGTERM, and ends with the container.
 
 use crate::{
     cgroup::{Cgroup, Version},
@@ -19,25 +19,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// More processes than this a container need not make.
+/// Maximum number of processes of a container.
 const PROCESSES: u64 = 32_768;
 
-/// A container that one launch is to run.
+/// The container of one launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     /// The engine's program.
     engine: PathBuf,
-    /// The container's name, which no other has.
+    /// The container's unique name.
     name: String,
 }
 
-/// The program that runs containers here: podman, which needs no daemon, or docker. `None` where
-/// neither is on PATH.
+/// Returns the program that runs containers here: podman, which needs no daemon, otherwise docker;
+/// `None` if neither is on PATH.
 pub fn container_engine() -> Option<PathBuf> {
     ["podman", "docker"].into_iter().find_map(find_on_path)
 }
 
-/// Why containers cannot be run here, in a few words; `None` if the engine answers.
+/// Returns why containers cannot be run here, as a phrase; `None` if the engine answers.
 pub fn engine_trouble() -> Option<String> {
     let Some(engine) = container_engine() else {
         return Some("neither podman nor docker is on PATH".to_owned());
@@ -53,8 +53,8 @@ pub fn engine_trouble() -> Option<String> {
     }
 }
 
-/// The identifier of an image, which another build of it does not have. What is not there is pulled, as
-/// the engine would at the first start. `None` where it cannot be had, or no engine answers.
+/// Returns the identifier of an image, which changes with every build. Pulls a missing image, as the
+/// engine would at the first start. Returns `None` if that fails or no engine answers.
 pub fn image_id(image: &str) -> Option<String> {
     let engine = container_engine()?;
     let inspect = || {
@@ -67,7 +67,7 @@ pub fn image_id(image: &str) -> Option<String> {
     })
 }
 
-/// What the engine prints, without white space around it.
+/// Runs an engine command and returns its output, without white space around it.
 fn asked(engine: &Path, words: &[&str]) -> io::Result<String> {
     let output = Command::new(engine).args(words).stdin(Stdio::null()).output()?;
     if !output.status.success() {
@@ -78,16 +78,16 @@ fn asked(engine: &Path, words: &[&str]) -> io::Result<String> {
 }
 
 impl Container {
-    /// One with a name of its own, to be run by `engine`.
+    /// Returns a container with a unique name, to be run by `engine`.
     pub fn new(engine: PathBuf) -> Container {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Container { engine, name: format!("regatta-{}-{count}", std::process::id()) }
     }
 
-    /// The command that runs `words` in `image`, on the host's network and the CPUs `cpus` (empty: all),
-    /// with the folder `run` in it at the same path. Limits are those of a contender that is started
-    /// without a container; engines raise some, which not everybody may.
+    /// Returns the command that runs `words` in `image`, on the host's network and the CPUs `cpus`
+    /// (empty: all), with the folder `run` mounted at the same path. Its limits are those of a contender
+    /// without a container. By default, engines raise some limits, which not every user may do.
     pub fn command<'a>(
         &self,
         image: &str,
@@ -119,19 +119,22 @@ impl Container {
         command
     }
 
-    /// The control group of the container, which must run: version 2 where that counts CPU.
+    /// Returns the control group of the container, which must be running: version 2 if that counts CPU
+    /// time, otherwise version 1.
     pub(crate) fn cgroup(&self) -> io::Result<Cgroup> {
-        let told = |what: String| io::Error::other(format!("container {}: {what}", self.name));
+        let failed = |what: String| io::Error::other(format!("container {}: {what}", self.name));
         let pid = self.asked(&["inspect", "--format={{.State.Pid}}", &self.name])?;
-        let pid: u32 = pid.parse().map_err(|_| told(format!("no process id, but {pid:?}")))?;
+        let pid: u32 =
+            pid.parse().map_err(|_| failed(format!("expected its process id, got {pid:?}")))?;
         let counts =
             |version| Cgroup::of_process(version, pid).filter(|group| group.cpu_ns().is_ok());
         let group = [Version::V2, Version::V1].into_iter().find_map(counts);
-        group.ok_or_else(|| told(format!("the control group of process {pid} cannot be read")))
+        group.ok_or_else(|| failed(format!("cannot read the control group of process {pid}")))
     }
 
-    /// Makes sure that nothing of it runs: waits up to `grace` for what its client has asked to end, then
-    /// has the engine remove it. Returns who is there all the same.
+    /// Makes sure that none of its processes runs. Waits up to `grace` for them to end, because its
+    /// client has forwarded SIGTERM, then lets the engine remove it. Returns the processes that
+    /// remain.
     pub(crate) fn end(&self, group: &Cgroup, grace: Duration) -> Vec<Process> {
         let ends_within = |limit: Duration| {
             let deadline = Instant::now() + limit;
@@ -141,14 +144,14 @@ impl Container {
             group.all_pids().is_empty()
         };
         ends_within(grace);
-        // Also what only stands in the engine's books: its own removal is cut short where the client is
-        // ended first. What it says adds nothing to who is left.
+        // Run this even if no process is left: the engine keeps a record of the container if its client
+        // was killed before the removal. The remaining processes show whether this failed.
         let _ = self.asked(&["rm", "--force", &self.name]);
         ends_within(grace);
         group.all_pids().into_iter().map(named).collect()
     }
 
-    /// What the engine prints, without white space around it.
+    /// Runs an engine command and returns its output, without white space around it.
     fn asked(&self, words: &[&str]) -> io::Result<String> {
         asked(&self.engine, words)
     }
@@ -159,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_gets_its_cpus_its_folder_and_a_name_of_its_own() {
+    fn a_container_gets_its_cpus_its_folder_and_a_unique_name() {
         let engine = PathBuf::from("/usr/bin/podman");
         let [one, other] = [(); 2].map(|()| Container::new(engine.clone()));
         assert_ne!(one.name, other.name);

@@ -1,4 +1,4 @@
-//! Ends and reaps all that is below this process.
+//! Kills and reaps all descendants of this process.
 
 use crate::{
     cgroup::Cgroup,
@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long after SIGKILL processes may still be there. Only one that hangs in the kernel is.
+/// Time limit for processes to disappear after SIGKILL. Only those that hang in the kernel exceed it.
 pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Reaps every child that has ended; true once there is none left.
+/// Reaps every child that has ended. Returns true if no child remains.
 pub(crate) fn reap(mut reaped: impl FnMut(Pid, Status)) -> io::Result<bool> {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -30,7 +30,7 @@ pub(crate) fn reap(mut reaped: impl FnMut(Pid, Status)) -> io::Result<bool> {
     }
 }
 
-/// SIGKILL to every descendant until none remains; who does after [`KILL_LIMIT`] is returned.
+/// Sends SIGKILL to every descendant until none remains. Returns those that remain after [`KILL_LIMIT`].
 pub(crate) fn kill_all(
     cgroup: Option<&Cgroup>,
     mut reaped: impl FnMut(Pid, Status),
@@ -45,12 +45,12 @@ pub(crate) fn kill_all(
             cgroup.kill();
         }
         for pid in pids(descendants(own)) {
-            // One that ended meanwhile is what is wanted.
+            // An error means that it has already ended.
             let _ = kill_process(pid, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(1));
     }
-    // Nobody can leave the tree; should the impossible happen, the control group shows it.
+    // No process can leave the tree. If the impossible happens, the control group shows it.
     cgroup.map(Cgroup::pids).unwrap_or_default().into_iter().map(process::named).collect()
 }
 

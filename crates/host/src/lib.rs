@@ -1,9 +1,9 @@
-//! The machine of a race: starts contenders and leaves nothing of them behind, and reads what
-//! they, and the machine, used meanwhile.
+//! The machine of a race: starts contenders, stops them without leaving processes behind, and reads
+//! the usage of contenders and machine in between.
 //!
-//! A contender's processes are those of a supervisor, this program's `supervise`. They are told
-//! apart from everybody else's by their ancestry, a control group where one can be had, and a mark
-//! in their environment. Nothing in here judges.
+//! A contender's processes run below a supervisor, which is this program's `supervise`. They are
+//! identified by their ancestry, by a control group if one is available, and by a mark in their
+//! environment. This crate does not judge.
 
 mod affinity;
 mod aside;
@@ -12,6 +12,7 @@ mod cgroup_limit;
 mod clock;
 mod container;
 mod cpus;
+mod idle;
 mod kill;
 mod listed;
 mod memory;
@@ -25,7 +26,6 @@ mod probe;
 mod process;
 mod reading;
 mod ready;
-mod rest;
 mod roles;
 mod running;
 mod scheduled;
@@ -42,22 +42,22 @@ mod watched;
 mod window;
 mod wire;
 
-pub use affinity::{Confined, Loose};
+pub use affinity::{Confined, StrayThread};
 pub use aside::Aside;
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
 pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};
 pub use container::{Container, container_engine, engine_trouble, image_id};
 pub use cpus::allowed_cpus;
+pub use idle::IdleCheck;
 pub use listed::Listed;
 pub use memory::Memory;
 pub use meter::Meter;
 pub use on_path::{find_on_path, is_executable, search_path};
-pub use ownership::{Ownership, Stranger};
+pub use ownership::{ForeignProcess, Ownership};
 pub use port::{free_port, is_taken};
 pub use probe::read as read_probe;
 pub use process::Process;
 pub use ready::{NotReady, Ready};
-pub use rest::Rest;
 pub use roles::{Ended, NotStarted, Role, RoleLaunch, Roles};
 pub use running::{Running, StartError, SupervisorError};
 pub use setup::read_setup;

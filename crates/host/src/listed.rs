@@ -1,26 +1,26 @@
-//! Processes as they are told: a few by name, the others by number. What is told must fit a pipe that
-//! nobody reads for now, and a sentence.
+//! A list of processes for messages: the first by name, the others only counted. It must fit in a pipe
+//! that is not being read, and in a sentence.
 
 use crate::process::Process;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Some processes: the first of them, and how many more there are.
+/// A list of processes: the first of them, and the number of the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// The first, at most [`Listed::KEPT`].
+    /// The first processes, at most [`Listed::KEPT`].
     pub first: Vec<Process>,
-    /// How many there are beside those.
+    /// Number of further processes.
     pub more: usize,
 }
 
 impl Listed {
-    /// How many are kept by name.
+    /// Maximum number of processes kept by name.
     pub const KEPT: usize = 32;
-    /// How many are named in a sentence.
+    /// Maximum number of processes named in a sentence.
     const SHOWN: usize = 5;
 
-    /// How many there are.
+    /// Returns the number of processes.
     pub fn len(&self) -> usize {
         self.first.len() + self.more
     }
@@ -40,7 +40,7 @@ impl From<Vec<Process>> for Listed {
 }
 
 impl fmt::Display for Listed {
-    /// `sh (17), sleep (18), and 3 more`.
+    /// Writes e.g. `sh (17), sleep (18), and 3 more`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, process) in self.first.iter().take(Listed::SHOWN).enumerate() {
             write!(f, "{}{process}", if nth == 0 { "" } else { ", " })?;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_thousand_processes_are_told_in_less_than_a_pipe_holds() {
+    fn a_list_of_thirty_thousand_processes_fits_in_a_pipe() {
         let many = processes(30_000);
         assert_eq!((many.len(), many.first.len()), (30_000, Listed::KEPT));
         assert!(serde_json::to_string(&many).unwrap().len() < 4_096);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_told_by_name() {
+    fn a_few_processes_are_all_named() {
         assert_eq!(processes(0).to_string(), "");
         assert!(processes(0).is_empty());
         let two = "fifteen-letters (1000000), fifteen-letters (1000001)";

@@ -1,10 +1,10 @@
-//! What memory a tree of processes takes: its own in user space, and the kernel's for its
-//! connections. Read at two moments and subtracted.
+//! The memory of a tree of processes: its own in user space, and the kernel's for its connections. It is
+//! read at two moments and subtracted.
 //!
-//! The kernel's part: a version 2 control group with the memory controller counts all of it for
-//! the contender alone. A version 1 group does not (a socket that a server accepts is made by the
-//! packet that opens it, and charged to nobody), so elsewhere the kernel's tables of its own
-//! objects are read, which are of the whole system.
+//! The kernel's part: a version 2 control group with the memory controller counts all of it for the
+//! contender alone. A version 1 group does not: the socket of an accepted connection is created by an
+//! incoming packet, and not charged to any group. Without version 2, the kernel's tables of its objects
+//! are read, which cover the whole system.
 
 use crate::{cgroup::Cgroup, process::number_after, usage::Observed};
 use regatta_record::{KernelGrowth, KernelMemorySource};
@@ -14,21 +14,21 @@ use std::fs;
 /// Memory at one moment, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Proportional set sizes of all processes. Where the kernel does not tell them, the resident
-    /// set sizes, which count shared pages once for each process.
+    /// Proportional set sizes of all processes. If the kernel does not report them, the resident set
+    /// sizes, which count shared pages once for each process.
     pub proportional: u64,
-    /// The part of it that is in no file: heaps, stacks, shared memory.
+    /// The part of it that is not backed by files: heaps, stacks, shared memory.
     own: Option<u64>,
     kernel: Option<(u64, KernelMemorySource)>,
 }
 
 impl Memory {
-    /// Growth of its own pages since `earlier`.
+    /// Returns the growth of its own pages since `earlier`, bytes.
     pub fn user_growth(&self, earlier: &Memory) -> Option<i64> {
         Some(self.own? as i64 - earlier.own? as i64)
     }
 
-    /// Growth of the kernel's since `earlier`.
+    /// Returns the growth of the kernel's memory since `earlier`; `None` if the sources differ.
     pub fn kernel_growth(&self, earlier: &Memory) -> Option<KernelGrowth> {
         let ((now, source), (then, other)) = (self.kernel?, earlier.kernel?);
         (source == other).then_some(KernelGrowth { bytes: now as i64 - then as i64, source })
@@ -36,8 +36,8 @@ impl Memory {
 }
 
 impl Memory {
-    /// Memory now of all of `observed` together. Takes milliseconds and disturbs the processes: not
-    /// inside a measured window.
+    /// Reads the current memory of all of `observed` together. Takes milliseconds and disturbs the
+    /// processes: do not call it inside a measured window.
     pub fn of(observed: &[Observed]) -> Memory {
         let mut memory = Memory { own: Some(0), ..Memory::default() };
         let mut page_tables = 0;
@@ -47,7 +47,7 @@ impl Memory {
             let kib = |label| number_after(rollup.as_deref()?, label);
             memory.proportional +=
                 kib("\nPss:").map(|kib| kib * 1024).or_else(|| resident(pid)).unwrap_or(0);
-            // Who ended meanwhile has neither.
+            // A process that has just ended has no rollup.
             if let Some(rollup) = &rollup
                 && !rollup.is_empty()
             {
@@ -67,7 +67,7 @@ impl Memory {
 }
 
 impl Observed {
-    /// Memory now, as [`Memory::of`].
+    /// Reads the current memory, as [`Memory::of`] does.
     pub fn memory(&self) -> Memory {
         Memory::of(std::slice::from_ref(self))
     }
@@ -79,7 +79,7 @@ fn resident(pid: u32) -> Option<u64> {
     Some(pages * page_size() as u64)
 }
 
-/// Everything that the kernel charges to a control group: its objects, stacks and page tables
+/// Returns the kernel memory that is charged to a control group: its objects, stacks and page tables
 /// (`kernel`), and the buffers of its sockets (`sock`).
 fn of_cgroup(group: &Cgroup) -> Option<u64> {
     charged(&fs::read_to_string(group.path().join("memory.stat")).ok()?)
@@ -92,8 +92,8 @@ fn charged(memory_stat: &str) -> Option<u64> {
     Some(field("kernel ")? + field("sock ")?)
 }
 
-/// Objects of the kernel that come with connections, and with the processes and threads that serve
-/// them (slabinfo(5)).
+/// Kernel objects that belong to connections, and to the processes and threads that serve them
+/// (slabinfo(5)).
 const OBJECTS: [&str; 17] = [
     "TCP",
     "TCPv6",
@@ -114,8 +114,8 @@ const OBJECTS: [&str; 17] = [
     "anon_vma_chain",
 ];
 
-/// Such objects of the whole system, with the buffers of its TCP sockets and its kernel stacks.
-/// Slabs are told to root alone.
+/// Returns the size of such objects in the whole system, plus the buffers of its TCP sockets and its
+/// kernel stacks. Only root may read the slabs.
 fn of_system() -> Option<u64> {
     let slabs = objects(&fs::read_to_string("/proc/slabinfo").ok()?);
     let sockstat = fs::read_to_string("/proc/net/sockstat").ok()?;
@@ -135,7 +135,7 @@ fn objects(slabinfo: &str) -> u64 {
     let known = all.iter().filter(|(name, ..)| OBJECTS.contains(&name.as_str()));
     let known: u64 = known.map(|(_, active, size)| active * size).sum();
     let find = |wanted| all.iter().find(|(name, ..)| name == wanted);
-    // Each socket has a directory entry; the others of that cache are files'.
+    // Each socket has a directory entry; the other entries in that cache belong to files.
     let sockets = find("sock_inode_cache").map_or(0, |(_, active, _)| *active);
     known + sockets * find("dentry").map_or(0, |(.., size)| *size)
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_control_group_is_charged_for() {
+    fn a_control_group_is_charged_for_kernel_objects_and_sockets() {
         let text = "anon 819200\nfile 0\nkernel 65536\nkernel_stack 16384\nsock 4096\n";
         assert_eq!(charged(text), Some(69_632));
         assert_eq!(charged("anon 1\nsock 4096\n"), None, "before Linux 5.18");
@@ -165,7 +165,7 @@ buffer_head       1092   1100    104   39    1 : tunables    0    0    0
     }
 
     #[test]
-    fn growth_of_one_source_only() {
+    fn growth_needs_the_same_source() {
         let kernel = |bytes, source| Memory { kernel: Some((bytes, source)), ..Memory::default() };
         let (group, slabs) = (KernelMemorySource::CgroupV2, KernelMemorySource::BothEnds);
         let grown = kernel(300, slabs).kernel_growth(&kernel(500, slabs)).unwrap();

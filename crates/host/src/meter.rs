@@ -1,25 +1,25 @@
-//! The CPU of servers from moment to moment, for looks at how it changes over time. Not for figures:
-//! these are read around a window ([`crate::UsageWindow`]).
+//! The CPU time of servers from moment to moment, to observe how it changes over time. Published figures
+//! are read around a window instead ([`crate::UsageWindow`]).
 
 use crate::{clock::process_clock_ns, usage::Observed};
 
-/// Of more processes than this the clocks are not read, if there is a control group.
+/// With more processes than this, the clocks are not read if there is a control group.
 const MOST_PROCESSES: usize = 64;
 
-/// Tells what servers used between two calls.
+/// Measures the CPU time of servers between two calls.
 #[derive(Debug)]
 pub struct Meter(Vec<OfServer>);
 
 impl Meter {
-    /// Of these servers together.
+    /// Returns a meter of these servers together.
     pub fn of(observed: Vec<Observed>) -> Meter {
         Meter(observed.into_iter().map(|observed| OfServer { observed, last: None }).collect())
     }
 
-    /// CPU since the last call, nanoseconds; `None` the first time, and where it cannot be told: a
-    /// process came or went and there is no control group.
+    /// Returns the CPU time since the last call, nanoseconds; `None` at the first call, or if it is
+    /// unknown because a process came or went and there is no control group.
     pub fn lap(&mut self) -> Option<u64> {
-        // Each is read, whatever comes of the others.
+        // Collected first, so that every server is read even if one fails.
         let each: Vec<Option<u64>> = self.0.iter_mut().map(OfServer::lap).collect();
         each.into_iter().sum()
     }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_count_where_the_processes_are_the_same_ones() {
+    fn uses_the_clocks_if_the_processes_are_the_same() {
         let first = reading(&[1, 2], Some(10), Some(100));
         assert_eq!(reading(&[1, 2], Some(15), Some(300)).since(&first), Some(5));
         assert_eq!(reading(&[1, 3], Some(15), Some(300)).since(&first), Some(200));
@@ -78,16 +78,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lap_holds_what_was_used_since_the_last() {
+    fn a_lap_is_the_time_since_the_last_one() {
         let mut meter = Meter::of(vec![Observed::tree(std::process::id())]);
         assert_eq!(meter.lap(), None);
-        // A lap in which another test of this process starts or ends a child says nothing.
+        // A lap is void if another test of this process starts or ends a child during it.
         let lap = (0..100).find_map(|_| {
             let until = std::time::Instant::now() + std::time::Duration::from_millis(50);
             while std::time::Instant::now() < until {}
             meter.lap()
         });
         assert!(lap.unwrap() > 1_000_000);
-        assert_eq!(Meter::of(Vec::new()).lap(), Some(0), "of nobody nothing");
+        assert_eq!(Meter::of(Vec::new()).lap(), Some(0), "no servers, no time");
     }
 }

@@ -1,5 +1,5 @@
-//! Where programs are found: on PATH, and where Debian has servers that an ordinary user's PATH does
-//! not know, such as nginx.
+//! Finds programs on PATH, and in the directories of Debian's servers, such as nginx, which are not on
+//! an ordinary user's PATH.
 
 use std::{
     env, fs,
@@ -7,18 +7,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What PATH is to be for programs that are started.
+/// Returns the PATH for started programs.
 pub fn search_path() -> String {
     with_sbin(&env::var("PATH").unwrap_or_default())
 }
 
-/// Where on [`search_path`] a program is; `None` if it is not.
+/// Returns the path of a program on [`search_path`]; `None` if it is not found.
 pub fn find_on_path(program: &str) -> Option<PathBuf> {
     let path = search_path();
     env::split_paths(&path).map(|dir| dir.join(program)).find(|path| is_executable(path))
 }
 
-/// Whether it is a file that somebody may start.
+/// Whether it is a file with an execute permission.
 pub fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_by_its_path() {
+    fn finds_a_program_on_the_path() {
         assert!(find_on_path("sh").unwrap().ends_with("sh"));
         assert_eq!(find_on_path("no-such-program"), None);
     }

@@ -1,5 +1,5 @@
-//! Ends what a killed supervisor left behind. Its orphans become children of `race`, which made
-//! itself their reaper; they are known by a mark in their environment, and by the control group.
+//! Kills the processes that a killed supervisor left behind. Its orphans become children of `race`,
+//! which is their reaper. They are identified by a mark in their environment and by the control group.
 
 use crate::{
     cgroup::Cgroup,
@@ -20,24 +20,24 @@ pub(crate) fn mark(value: &str) -> (String, String) {
     (VARIABLE.to_string(), value.to_string())
 }
 
-/// SIGKILL to all orphans with `mark` and everything below them, and to all in `cgroup`, until
-/// none remains or `limit` is over; reaps them.
+/// Sends SIGKILL to all orphans with `mark` and all of their descendants, and to all processes in
+/// `cgroup`, until none remains or `limit` is over. Reaps them.
 ///
-/// Without a control group, a process that both lost its ancestors and wiped its environment
-/// cannot be told from somebody else's, and is spared.
+/// Without a control group, a process that both lost its ancestors and cleared its environment cannot
+/// be distinguished from unrelated processes, and is spared.
 pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
     let deadline = Instant::now() + limit;
     let mut to_reap = BTreeSet::new();
     loop {
         let mut found = find(mark, cgroup, children);
         if found.is_empty() {
-            // The short way may leave out some while others end.
+            // The quick listing may miss some children while others end.
             found = find(mark, cgroup, all_children);
         }
         for &pid in &found {
             to_reap.insert(pid);
             if let Some(pid) = Pid::from_raw(pid as i32) {
-                // One that ended meanwhile is what is wanted.
+                // An error means that it has already ended.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -65,9 +65,9 @@ fn find(mark: &str, cgroup: Option<&Cgroup>, children: fn(u32) -> Vec<u32>) -> B
     found
 }
 
-/// Whether a child is about to end: it has given its memory back, and its environment with it, so that
-/// nobody can tell any more whose it was, but it has not ended yet (exit_mm before exit_notify in
-/// do_exit, kernel/exit.c).
+/// Whether a child is about to end: it has released its memory, and with it its environment, so that
+/// its mark can no longer be read, but it has not ended yet (exit_mm before exit_notify in do_exit,
+/// kernel/exit.c).
 fn any_child_exits() -> bool {
     let exits = |pid: u32| {
         let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -85,7 +85,7 @@ fn has_mark(pid: u32, mark: &str) -> bool {
     environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
 }
 
-/// Reaps `pid` if it has ended; true while it is a child that has not.
+/// Reaps `pid` if it has ended. Returns true if it is a child that is still running.
 fn is_unreaped_child(pid: u32) -> bool {
     let Some(pid) = Pid::from_raw(pid as i32) else { return false };
     matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))

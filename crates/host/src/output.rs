@@ -1,5 +1,5 @@
-//! The output of a contender: always read, so that it never blocks and fills no memory; its end is
-//! kept to be told when the contender fails.
+//! The output of a contender. It is always read, so that the contender never blocks, and its end is
+//! kept, to be reported if the contender fails.
 
 use rustix::fs::OFlags;
 use std::{
@@ -7,15 +7,17 @@ use std::{
     io::{self, PipeReader, Read},
 };
 
-/// What the contender writes to stdout and stderr: read so that it never blocks, the end kept.
+/// The output of a contender to stdout and stderr, of which only the end is kept.
 pub(crate) struct Output {
     pipe: Option<PipeReader>,
     kept: VecDeque<u8>,
 }
 
 impl Output {
+    /// Number of bytes kept.
     const KEPT: usize = 4096;
-    /// Read at one turn at most, so that a contender that never pauses cannot hold up the rest.
+    /// Maximum number of bytes read at once, so that a contender that never pauses cannot block the
+    /// supervisor.
     const AT_ONCE: usize = 1 << 20;
 
     pub fn new(pipe: PipeReader) -> io::Result<Output> {
@@ -24,7 +26,7 @@ impl Output {
         Ok(Output { pipe: Some(pipe), kept: VecDeque::with_capacity(Self::KEPT) })
     }
 
-    /// Reads what has come, without waiting.
+    /// Reads pending output without waiting.
     pub fn drain(&mut self) -> io::Result<()> {
         let mut buffer = [0; 65536];
         let mut read = 0;
@@ -45,7 +47,7 @@ impl Output {
         Ok(())
     }
 
-    /// To wait on with poll(2); `None` once every writer is gone.
+    /// Returns the pipe, to wait on with poll(2); `None` once every writer is gone.
     pub fn pipe(&self) -> Option<&PipeReader> {
         self.pipe.as_ref()
     }
@@ -57,7 +59,7 @@ impl Output {
         self.kept.extend(bytes);
     }
 
-    /// The end of it as text, without control characters.
+    /// Returns the end of the output as text, without control characters.
     pub fn last_words(&self) -> String {
         let bytes: Vec<u8> = self.kept.iter().copied().collect();
         let printable = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
@@ -72,7 +74,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn keeps_the_end_and_nothing_more() {
+    fn keeps_only_the_end() {
         let (reader, mut writer) = io::pipe().unwrap();
         let mut output = Output::new(reader).unwrap();
         for i in 0..1000 {
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_write_longer_than_what_is_kept() {
+    fn keeps_the_end_of_a_single_long_write() {
         let (reader, mut writer) = io::pipe().unwrap();
         let mut output = Output::new(reader).unwrap();
         writer.write_all(&[b'a'; 5000]).unwrap();

@@ -1,12 +1,12 @@
-//! Whose sockets a port is served with. Usage is read of the contender's processes alone, so a process
-//! outside their tree that answers for them (a daemon that was started before, a container of somebody
-//! else's) works unseen and makes the contender look free of cost.
+//! Checks that a contender's ports are served only by its own processes. Usage is read only from the
+//! contender's processes. A process outside their tree that answers for them (a daemon that was started
+//! earlier, another container) is not measured, and makes the contender look free of cost.
 //!
-//! The kernel names the sockets of a port by inode (`/proc/net/tcp`, proc_net(5)), and the holders of
-//! an inode by their open files (`/proc/PID/fd`). Several processes may hold one socket, and several
-//! sockets may listen on one port (SO_REUSEPORT, socket(7)); all holders of all of them must be the
-//! contender's. What this cannot find is a process that gets the requests in another way, such as
-//! through shared memory or a pipe: the floor of the null server is there for those.
+//! The kernel lists the sockets of a port by inode (`/proc/net/tcp`, proc_net(5)), and the open files
+//! of each process (`/proc/PID/fd`). Several processes may hold one socket, and several sockets may
+//! listen on one port (SO_REUSEPORT, socket(7)). All holders of all of these sockets must belong to the
+//! contender. This check cannot find a process that gets the requests in another way, e.g. through
+//! shared memory or a pipe. The cost floor of the null server shows those.
 
 use crate::{
     cgroup::Cgroup,
@@ -24,19 +24,19 @@ pub struct Ownership {
     processes: Vec<Observed>,
 }
 
-/// Somebody else serves a port of a contender.
+/// A process that serves a port of a contender but does not belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stranger {
+pub struct ForeignProcess {
     /// The port on 127.0.0.1.
     pub port: u16,
-    /// Who, where it can be told.
+    /// The process, if known.
     pub process: Option<Process>,
 }
 
-impl fmt::Display for Stranger {
-    /// `127.0.0.1:4001 is served by process 17 (helper)`.
+impl fmt::Display for ForeignProcess {
+    /// Writes e.g. `127.0.0.1:4001 is served by process 17 (helper)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stranger { port, process } = self;
+        let ForeignProcess { port, process } = self;
         match process {
             Some(Process { pid, name }) => {
                 write!(f, "127.0.0.1:{port} is served by process {pid} ({name})")
@@ -49,26 +49,26 @@ impl fmt::Display for Stranger {
 }
 
 impl Ownership {
-    /// Of all ports and all processes of a contender.
+    /// Takes all ports and all processes of a contender.
     pub fn of(roles: &Roles) -> Ownership {
         let ports = roles.all().iter().flat_map(|role| role.ports()).collect();
         Ownership { ports, processes: roles.observed() }
     }
 
-    /// Somebody who is not among the processes and listens on one of the ports, or holds one of the
-    /// connections to it. `None` if there is nobody, or nobody listens at all. Reads the open files of
-    /// all processes of the machine: some 10 ms, so not inside a measured window.
+    /// Returns a process that listens on one of the ports, or holds one of its connections, and does not
+    /// belong to the contender; `None` if there is none. Reads the open files of all processes of the
+    /// machine, which takes some 10 ms: do not call it inside a measured window.
     ///
     /// # Errors
-    /// If the kernel does not tell its TCP sockets.
-    pub fn stranger(&self) -> io::Result<Option<Stranger>> {
+    /// If the kernel's list of TCP sockets cannot be read.
+    pub fn foreign_process(&self) -> io::Result<Option<ForeignProcess>> {
         for &port in &self.ports {
             let wanted = Sockets::read()?.of_port(port);
             if let Some(process) = self.other_holder(&wanted) {
-                return Ok(Some(Stranger { port, process: Some(process) }));
+                return Ok(Some(ForeignProcess { port, process: Some(process) }));
             }
             if self.is_listener_hidden(port)? {
-                return Ok(Some(Stranger { port, process: None }));
+                return Ok(Some(ForeignProcess { port, process: None }));
             }
         }
         Ok(None)
@@ -78,20 +78,20 @@ impl Ownership {
         let own = self.pids();
         let others = all_pids().into_iter().filter(|pid| !own.contains(pid));
         let holder = |pid: &u32| !Held::by(*pid).sockets.is_disjoint(wanted);
-        // One that was forked meanwhile is the contender's, and there is a trace of it now. One that is
-        // gone again left its sockets to nobody.
+        // A process that the contender has just forked is in the second listing. One that is gone by now
+        // no longer holds sockets.
         let suspects: Vec<u32> = others.filter(holder).collect();
         let own = self.pids();
         suspects.into_iter().filter(|pid| !own.contains(pid)).find(holder).map(named)
     }
 
-    /// Whether a socket listens on `port` of which none of the processes shows a descriptor, again and
-    /// again. What only a ring holds is not shown (direct descriptors, io_uring_register(2)), so a
-    /// contender with a ring is not accused.
+    /// Whether, in three tries, a socket listens on `port` for which none of the contender's processes
+    /// shows a descriptor. A socket held only by a ring is not shown (direct descriptors,
+    /// io_uring_register(2)), so a contender with a ring is not accused.
     fn is_listener_hidden(&self, port: u16) -> io::Result<bool> {
         const TRIES: usize = 3;
         for attempt in 0..TRIES {
-            // At first the short way.
+            // The first try uses the quick listing.
             let held = if attempt == 0 { Held::by } else { Held::by_threads };
             let own: Vec<Held> = self.pids().into_iter().map(held).collect();
             let listening = Sockets::read()?.listeners_of(port);
@@ -106,14 +106,14 @@ impl Ownership {
         Ok(true)
     }
 
-    /// By ancestry and by control group.
+    /// Returns the contender's processes, by ancestry and by control group.
     fn pids(&self) -> BTreeSet<u32> {
         let by_group = |one: &Observed| one.cgroup().map(Cgroup::pids).unwrap_or_default();
         self.processes.iter().flat_map(|one| [one.pids(), by_group(one)]).flatten().collect()
     }
 }
 
-/// What the open files of a process say of a socket's holders.
+/// The sockets and rings among the open files of a process.
 #[derive(Default)]
 struct Held {
     /// Inodes of sockets.
@@ -122,16 +122,16 @@ struct Held {
 }
 
 impl Held {
-    /// By the first thread of a process, whose files are those of all threads, as a rule. Nothing where
-    /// the process is gone, or may not be looked into.
+    /// Reads the files of a process's first thread, which are usually those of all threads. Empty if the
+    /// process is gone, or if its files may not be read.
     fn by(pid: u32) -> Held {
         let mut held = Held::default();
         held.add(&format!("/proc/{pid}/fd"));
         held
     }
 
-    /// By any thread of a process: threads may have files of their own (CLONE_FILES, clone(2)), and go
-    /// on when the first has ended.
+    /// Reads the files of all threads of a process: threads may have their own files (CLONE_FILES,
+    /// clone(2)), and may outlive the first thread.
     fn by_threads(pid: u32) -> Held {
         let mut held = Held::by(pid);
         for thread in threads(pid) {
@@ -162,14 +162,14 @@ mod tests {
         process::{Child, Command},
     };
 
-    /// A process in a control group made by hand, as a container's is; both go when it is dropped.
+    /// A process in a control group of its own, as in a container; dropping it removes both.
     struct Boxed {
         child: Child,
         group: Cgroup,
     }
 
     impl Boxed {
-        /// `sleep`, whose standard input is the socket.
+        /// Starts `sleep` with the socket as its standard input.
         fn holding(socket: OwnedFd) -> Option<Boxed> {
             let own = std::process::id();
             let home = [Version::V2, Version::V1].into_iter().find_map(|version| {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processes_of_a_group_own_its_port_until_somebody_else_holds_the_socket() {
+    fn the_processes_of_a_group_own_its_port_unless_another_process_holds_the_socket() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let Some(boxed) = Boxed::holding(listener.try_clone().unwrap().into()) else {
@@ -210,10 +210,10 @@ mod tests {
         let own = std::process::id();
         let processes = vec![Observed::in_group(own, boxed.group.clone())];
         let ownership = Ownership { ports: vec![port], processes };
-        let stranger = ownership.stranger().unwrap().expect("this process holds it too");
-        assert_eq!((stranger.port, stranger.process.unwrap().pid), (port, own));
+        let foreign = ownership.foreign_process().unwrap().expect("this process holds it too");
+        assert_eq!((foreign.port, foreign.process.unwrap().pid), (port, own));
         drop(listener);
-        assert_eq!(ownership.stranger().unwrap(), None);
+        assert_eq!(ownership.foreign_process().unwrap(), None);
         let used = ownership.processes[0].usage().unwrap();
         assert_eq!(used.pids().collect::<Vec<_>>(), [boxed.child.id()], "its usage is the group's");
     }

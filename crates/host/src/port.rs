@@ -1,4 +1,4 @@
-//! TCP ports on 127.0.0.1: a free one, and whether somebody listens on one.
+//! TCP ports on 127.0.0.1: finds a free one, and checks whether a process listens on one.
 
 use crate::sockets::Sockets;
 use std::{
@@ -9,12 +9,12 @@ use std::{
     time::Duration,
 };
 
-/// Ports that `free_port` gave last. The kernel may choose one of them again before its server
+/// The ports that `free_port` returned last. The kernel may choose one of them again before its server
 /// listens on it.
 static GIVEN: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
 
-/// A port on which nobody listens, chosen by the kernel, and none of the last thousand that this
-/// process was given. Nothing else keeps it free: start the server on it soon.
+/// Returns a port on which no process listens, chosen by the kernel, and not one of the last thousand
+/// that this process got. The port is not reserved: start the server on it soon.
 pub fn free_port() -> io::Result<u16> {
     const REMEMBERED: usize = 1000;
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,15 +39,15 @@ pub fn is_taken(port: u16) -> io::Result<bool> {
     if connect(port, Duration::from_millis(200)).is_ok() {
         return Ok(true);
     }
-    // A listener with a full queue accepts nobody for now, and one on another local address never
-    // answers here; the tables show both.
+    // A listener with a full queue does not accept connections for now, and one on another local address
+    // never answers here. The kernel's tables show both.
     Ok(Sockets::read()?.listens(port))
 }
 
 /// Connects to `port` on 127.0.0.1.
 ///
-/// A port that nobody listens on can, if the kernel happens to choose it as the source port too,
-/// connect to itself (simultaneous open, RFC 9293 section 3.5); that counts as refused.
+/// If no process listens on the port and the kernel happens to choose it as the source port too, the
+/// socket connects to itself (simultaneous open, RFC 9293 section 3.5). That counts as refused.
 pub(crate) fn connect(port: u16, limit: Duration) -> io::Result<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let stream = TcpStream::connect_timeout(&address, limit)?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_not_given_twice_soon() {
+    fn does_not_return_a_port_again_soon() {
         let mut ports: Vec<u16> = (0..900).map(|_| free_port().unwrap()).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_taken_while_somebody_listens_on_it() {
+    fn a_port_is_taken_while_a_process_listens_on_it() {
         let port = free_port().unwrap();
         assert!(!is_taken(port).unwrap());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_another_local_address_is_seen_too() {
+    fn finds_a_listener_on_another_local_address() {
         let listener = TcpListener::bind("127.0.0.7:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(is_taken(port).unwrap());

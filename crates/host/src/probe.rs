@@ -1,12 +1,13 @@
-//! How dear it is at this moment that two CPUs talk to each other: the time of a fixed piece of work.
+//! The machine probe: measures the current cost of communication between two CPUs, as the time of a
+//! fixed piece of work.
 //!
-//! A virtual machine's CPUs are threads of the host, which moves them about: now they share a cache,
-//! now they do not, for seconds at a time. Every message between server and load then costs both of
-//! them more, whatever the contender. A single CPU at work by itself shows nothing of that. So the
-//! work is messages to and fro over a loopback connection, between a thread on the server's CPU and
-//! one on the load's, neither of which ever sleeps. It is done before a contender is started, and so
-//! depends on none: `statistics::control` takes it off. It is done again after it is gone, which shows
-//! what a contender leaves behind: `statistics::aftermath` tests for that.
+//! A virtual machine's CPUs are threads of the host, which moves them between physical CPUs. For seconds
+//! at a time they share a cache, or do not. Without a shared cache, every message between server and
+//! load costs both of them more, for every contender. Work on a single CPU does not show this. So the
+//! work is a ping-pong over a loopback connection, between a thread on the server's CPU and one on the
+//! load's CPU, neither of which ever sleeps. The probe runs before a contender is started, so it does
+//! not depend on the contender: `statistics::control` adjusts for it. It runs again after the contender
+//! is gone, to show work that the contender leaves behind: `statistics::aftermath` tests for that.
 
 use regatta_record::{CpuSets, LoadShape};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -17,15 +18,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Messages to and fro in a batch.
+/// Round trips in a batch.
 const EXCHANGES: usize = 50;
-/// Batches of a reading. The median counts, so that an interrupt in one of them does not.
+/// Batches in a reading. The median counts, so that an interrupt in one batch does not matter.
 const BATCHES: usize = 15;
-/// A reading takes some 10 ms; one that takes longer than this is given up.
+/// Timeout of a reading, which usually takes some 10 ms.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Nanoseconds of a message to and fro between the first CPU of the contender and the first of the
-/// load. `None` where these are one, or cannot be had.
+/// Returns the time of a round trip, in nanoseconds, between the first CPU of the contender and the
+/// first of the load; `None` if they are the same, or cannot be used.
 pub fn read(cpus: &CpuSets, load: &LoadShape) -> Option<u64> {
     let (server, load) = (*cpus.of_server(load).first()?, *cpus.of_load(load).first()?);
     (server != load).then(|| between(server, load).ok())?
@@ -66,7 +67,7 @@ fn between(server_cpu: u32, load_cpu: u32) -> io::Result<u64> {
     })
 }
 
-/// Asks again and again until a message is there.
+/// Polls without sleeping until a message has arrived.
 fn receive(from: &mut TcpStream, deadline: Instant) -> io::Result<[u8; 8]> {
     let mut message = [0; 8];
     loop {
@@ -77,7 +78,7 @@ fn receive(from: &mut TcpStream, deadline: Instant) -> io::Result<[u8; 8]> {
     }
 }
 
-/// Does something on a CPU; the thread may then be where it might be before.
+/// Runs `work` on a CPU, then restores the thread's CPUs.
 fn on_cpu<T>(cpu: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpu as usize >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_take_time_and_the_thread_may_be_where_it_might() {
+    fn a_round_trip_takes_time_and_the_threads_cpus_are_restored() {
         let may_be = || sched_getaffinity(None).unwrap();
         let before = may_be();
         let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)).map(|cpu| cpu as u32);
@@ -105,7 +106,7 @@ mod tests {
         };
         let cpus = |server, load| CpuSets { server: vec![server], load: vec![load], spare: vec![] };
         let shape = LoadShape::closed(1, 1);
-        // Two system calls on each side, none of them for nothing. A busy machine may give up.
+        // A round trip is at least four system calls. On a busy machine the reading may time out.
         assert!(read(&cpus(one, other), &shape).is_none_or(|ns| ns > 500));
         assert_eq!(read(&cpus(one, one), &shape), None);
         assert_eq!(read(&cpus(one, u32::MAX), &shape), None);

@@ -1,4 +1,4 @@
-//! What the kernel tells of a process and of the tree below it. Reads `/proc`, changes nothing.
+//! Processes and process trees, as `/proc` describes them. Read-only.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -7,12 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A process as it is named to people.
+/// A process as it is named in messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
-    /// Name as the kernel has it (at most 15 bytes), `?` where it went away meanwhile.
+    /// The kernel's name for it (at most 15 bytes); `?` if it has ended.
     pub name: String,
 }
 
@@ -27,11 +27,11 @@ impl fmt::Display for Process {
 pub(crate) struct Stat {
     pub name: String,
     pub state: char,
-    /// User and system time of the process itself, its ended threads included.
+    /// User and system time of the process itself, including its ended threads.
     pub own: Ticks,
     /// User and system time of its children that have ended and were waited for, and of theirs.
     pub waited_for: Ticks,
-    /// When it was started, in ticks since the boot: with the pid, this is its identity.
+    /// Start time in ticks since boot; together with the pid, this identifies the process.
     pub started: u64,
 }
 
@@ -51,7 +51,8 @@ impl Ticks {
         Ticks { user: self.user + other.user, system: self.system + other.system }
     }
 
-    /// Never below zero: where nobody waits for the dead, a sum over the living can fall.
+    /// Subtracts, but not below zero: a sum over living processes falls when one ends without being
+    /// waited for.
     pub fn minus(self, other: Ticks) -> Ticks {
         Ticks {
             user: self.user.saturating_sub(other.user),
@@ -61,20 +62,22 @@ impl Ticks {
 }
 
 impl Stat {
-    /// Reads it; fails with `NotFound` or "no such process" when the process is gone.
+    /// Reads it; fails with `NotFound` or "no such process" if the process is gone.
     pub fn of(pid: u32) -> io::Result<Stat> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         Stat::parse(&text).ok_or_else(|| {
-            io::Error::other(format!("/proc/{pid}/stat is not as proc_pid_stat(5) says: {text:?}"))
+            io::Error::other(format!(
+                "/proc/{pid}/stat does not have the format of proc_pid_stat(5): {text:?}"
+            ))
         })
     }
 
-    /// The name stands in parentheses and may itself hold parentheses and spaces.
+    /// Parses the fields. The name is in parentheses and may itself contain parentheses and spaces.
     fn parse(text: &str) -> Option<Stat> {
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let name = text.get(open + 1..close)?.to_string();
         let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
-        // The manual counts from 1 and the state, our first field, is its third.
+        // The manual counts from 1. The state, our first field, is its third.
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Stat {
             name,
@@ -85,30 +88,30 @@ impl Stat {
         })
     }
 
-    /// Ended, but not yet waited for: holds a pid and nothing else.
+    /// Whether it has ended but was not waited for yet: it holds only a pid.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 }
 
-/// Names `pid`.
+/// Returns `pid` with its name.
 pub(crate) fn named(pid: u32) -> Process {
     let name = Stat::of(pid).map_or_else(|_| "?".to_string(), |stat| stat.name);
     Process { pid, name }
 }
 
-/// Whether this kernel can tell the children of a process (`CONFIG_PROC_CHILDREN`).
+/// Whether this kernel lists the children of a process (`CONFIG_PROC_CHILDREN`).
 pub(crate) fn can_list_children() -> bool {
     Path::new("/proc/thread-self/children").exists()
 }
 
-/// Thread ids of `pid`; none when it is gone.
+/// Returns the thread ids of `pid`; none if it is gone.
 pub(crate) fn threads(pid: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Children of every thread of `pid`, zombies included; none when it is gone.
+/// Returns the children of all threads of `pid`, including zombies; none if it is gone.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let listing = |tid: u32| {
         let path = PathBuf::from(format!("/proc/{pid}/task/{tid}/children"));
@@ -121,8 +124,8 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Children of `pid`, zombies included: of all processes those that name it as their parent
-/// (proc_pid_stat(5)). Reads a file of each process, and leaves none out.
+/// Returns all processes whose parent is `pid`, including zombies (proc_pid_stat(5)). Reads a file of
+/// each process of the machine, and misses none.
 pub(crate) fn all_children(pid: u32) -> Vec<u32> {
     let parent = |of: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{of}/stat")).ok()?;
@@ -131,16 +134,16 @@ pub(crate) fn all_children(pid: u32) -> Vec<u32> {
     all_pids().into_iter().filter(|&of| parent(of) == Some(pid)).collect()
 }
 
-/// Every process of the machine, as far as this one may see them.
+/// Returns all processes of the machine that this process can see.
 pub(crate) fn all_pids() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Everything below `root`, parents before their children, `root` itself left out.
+/// Returns all descendants of `root`, without `root` itself, parents before their children.
 ///
-/// The kernel may leave out a process while its siblings end, so one listing proves nothing; what
-/// must be certain is asked again, or of waitpid(2).
+/// The kernel may miss a process while its siblings end, so one listing proves nothing. To be certain,
+/// list again, or use waitpid(2).
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let mut found = children(root);
     let mut seen: BTreeSet<u32> = found.iter().copied().collect();
@@ -156,7 +159,7 @@ pub(crate) fn descendants(root: u32) -> Vec<u32> {
     found
 }
 
-/// [`descendants`] without those that have ended and only wait to be reaped.
+/// Returns the [`descendants`] that have not ended.
 pub(crate) fn living_descendants(root: u32) -> Vec<Process> {
     let living = |pid: u32| {
         let stat = Stat::of(pid).ok().filter(|stat| !stat.is_zombie())?;
@@ -165,14 +168,14 @@ pub(crate) fn living_descendants(root: u32) -> Vec<Process> {
     descendants(root).into_iter().filter_map(living).collect()
 }
 
-/// How many processes and threads were ever started on this machine (`processes` in proc_stat(5));
-/// `None` where the kernel does not count them.
+/// Returns the number of processes and threads ever started on this machine (`processes` in
+/// proc_stat(5)); `None` if the kernel does not count them.
 pub(crate) fn forks() -> Option<u64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     number_after(&text, "\nprocesses ").filter(|count| *count > 0)
 }
 
-/// The number after a label, up to the next white space.
+/// Returns the number after a label, up to the next white space.
 pub(crate) fn number_after(text: &str, label: &str) -> Option<u64> {
     let (_, after) = text.split_once(label)?;
     after.split_whitespace().next()?.parse().ok()
@@ -194,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_started_is_counted() {
+    fn counts_a_started_thread() {
         let before = forks().unwrap();
         std::thread::spawn(|| ()).join().unwrap();
         assert!(forks().unwrap() > before);
     }
 
     #[test]
-    fn finds_itself_and_no_stranger_below_itself() {
+    fn finds_itself_and_no_foreign_process_below_itself() {
         let own = std::process::id();
         assert!(can_list_children());
         assert!(!threads(own).is_empty());

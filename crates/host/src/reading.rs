@@ -1,28 +1,29 @@
-//! The CPU of several processes at a moment, and between two moments, with what may be missing of it.
+//! The CPU time of several processes until a moment and between two moments, and a bound on what may be
+//! missing from it.
 //!
-//! No source is right for all. The clock of a process goes with the process, and a child that nobody waits
-//! for leaves no trace in its parent (SIGCHLD ignored, wait(2)). A control group keeps all. Both are
-//! brought up to date together, whenever the scheduler looks at a running thread (`update_curr` in
-//! kernel/sched/fair.c, at the latest with a tick), so what the group has beyond the clocks is what
-//! processes used that are not among them: to the nanosecond where neither moved while both were read,
-//! and else within what the group moved meanwhile.
+//! No single source is always right. The clock of a process disappears with the process, and a child
+//! that is not waited for leaves no trace in its parent (SIGCHLD ignored, wait(2)). A control group
+//! counts all processes. The kernel updates both together, whenever the scheduler accounts for a
+//! running thread (`update_curr` in kernel/sched/fair.c, at the latest with a tick). So the group's
+//! excess over the clocks is what other processes used: exact to the nanosecond if neither moved while
+//! both were read, otherwise within what the group moved in the meantime.
 
 use crate::cgroup::{Cgroup, Version};
 use regatta_record::{Unseen, UsageSource};
 
-/// What is less than that may be the rounding of `cpu.stat`, which counts microseconds, at two moments.
+/// Maximum error from the rounding of `cpu.stat`, which counts microseconds, at two moments.
 const ROUNDING_NS: u64 = 2_000;
 
-/// What was used until a moment.
+/// The CPU time used until a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     /// The sum of the clocks of the processes, if it was read and none of them has ended.
     pub clocks_ns: Option<u64>,
-    /// The control group, where there is one.
+    /// The control group, if there is one.
     pub group: Option<Group>,
 }
 
-/// A control group, read right before the clocks and right after them.
+/// The CPU time of a control group, read right before the clocks and right after them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub version: Version,
@@ -33,14 +34,14 @@ pub(crate) struct Group {
 /// What is known of the processes between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// The same ones are there, and nobody was waited for.
+    /// The processes are the same, and none was waited for.
     pub same: bool,
-    /// Nobody came and went meanwhile, since nobody on this machine was started but their new threads.
+    /// No process can have come and gone: nothing was started on this machine except their new threads.
     pub alone: bool,
 }
 
 impl Reading {
-    /// Now; `clocks` reads the sum of the clocks.
+    /// Reads now; `clocks` reads the sum of the clocks.
     pub fn take(group: Option<&Cgroup>, clocks: impl FnOnce() -> Option<u64>) -> Reading {
         let read = || Some((group?.version(), group?.cpu_ns().ok()?));
         let before = read();
@@ -53,7 +54,7 @@ impl Reading {
         Reading { clocks_ns, group }
     }
 
-    /// CPU since `earlier`, where it was read, and what may be missing; `None` if it cannot be told.
+    /// Returns the CPU time since `earlier`, its source, and what may be missing; `None` if unknown.
     pub fn since(&self, earlier: &Reading, kept: Kept) -> Option<(u64, UsageSource, Unseen)> {
         let clocks = || Some(self.clocks_ns?.saturating_sub(earlier.clocks_ns?));
         let clocks = clocks().filter(|_| kept.same);
@@ -93,19 +94,19 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_saw_all_are_taken_and_say_how_little_may_be_missing() {
+    fn uses_the_clocks_if_they_saw_everything_and_bounds_what_may_be_missing() {
         let earlier = reading(1_000_000, 5_000_000, 5_000_000);
         let later = reading(91_000_000, 95_000_000, 95_000_000);
         let all = Some((90_000_000, CLOCKS, Unseen::AtMostNs(0)));
         assert_eq!(later.since(&earlier, SAME), all);
-        // A thread ran while they were read: what it used then may also have been somebody else's.
+        // A thread ran while they were read: that time may also belong to another process.
         let moved = reading(91_000_000, 94_990_000, 95_020_000);
         let nearly = Some((90_000_000, CLOCKS, Unseen::AtMostNs(20_000)));
         assert_eq!(moved.since(&earlier, SAME), nearly);
     }
 
     #[test]
-    fn what_only_the_group_saw_is_counted_however_little_it_is() {
+    fn counts_even_a_little_cpu_time_that_only_the_group_saw() {
         let earlier = reading(1_000_000, 5_000_000, 5_000_000);
         // 10 ms in 90: less than what two ticks and 1% would have forgiven.
         let later = reading(91_000_000, 105_000_000, 105_000_000);
@@ -118,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn where_somebody_came_or_went_the_group_is_taken() {
+    fn uses_the_group_if_a_process_came_or_went() {
         let (earlier, later) = (reading(1, 5_000, 5_000), reading(50, 9_000, 9_000));
         let other = Kept { same: false, alone: true };
         assert_eq!(later.since(&earlier, other), Some((4_000, GROUP, Unseen::AtMostNs(0))));
     }
 
     #[test]
-    fn without_a_group_it_is_complete_only_where_nobody_was_started() {
+    fn without_a_group_it_is_complete_only_if_no_process_was_started() {
         let at = |ns| Reading { clocks_ns: Some(ns), group: None };
         let since = |kept| at(70).since(&at(20), kept);
         assert_eq!(since(SAME), Some((50, CLOCKS, Unseen::Unbounded)));

@@ -1,4 +1,4 @@
-//! When a contender is ready, and why it is not.
+//! Readiness of a contender, and the reasons why it is not ready.
 
 use crate::{
     port::connect,
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What shows that a contender is ready.
+/// The sign that a contender is ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Ready {
@@ -34,7 +34,9 @@ impl TryFrom<String> for Ready {
             path if path.starts_with('/') && !path.contains(|c: char| c <= ' ') => {
                 Ok(Ready::Path(text))
             }
-            _ => Err(format!("ready is \"tcp\" or a path such as \"/health\", not {text:?}")),
+            _ => Err(format!(
+                "`ready` must be \"tcp\" or a path such as \"/health\"; it is {text:?}"
+            )),
         }
     }
 }
@@ -56,40 +58,41 @@ pub enum NotReady {
     Ended {
         /// Name of the contender.
         name: String,
-        /// How.
+        /// How it ended.
         status: Status,
         /// Its last output.
         words: String,
     },
-    /// It left the foreground.
+    /// It put itself into the background.
     #[error("{}", background(.name))]
     Background {
         /// Name of the contender.
         name: String,
     },
-    /// The time was over.
+    /// It was not ready within the time limit.
     #[error("{name} was not ready within {} s: {seen}", .limit.as_secs_f64())]
     Late {
         /// Name of the contender.
         name: String,
-        /// The time it had.
+        /// The time limit.
         limit: Duration,
-        /// What was seen instead, at the last attempt.
+        /// The result of the last attempt.
         seen: String,
     },
-    /// Of its supervisor.
+    /// An error of its supervisor.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
 }
 
 impl Running {
-    /// Waits until the contender is ready; fails at once when its process ends, and after `limit`.
+    /// Waits until the contender is ready. Fails when its process ends, and after `limit`.
     pub fn wait_ready(&mut self, ready: &Ready, limit: Duration) -> Result<(), NotReady> {
         const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
         let deadline = Instant::now() + limit;
         loop {
             let answer = attempt(self.port(), ready, deadline);
-            // Asked after the attempt: one that answers and leaves the foreground is not ready.
+            // Checked after the attempt: a contender that answers but moved to the background is not
+            // ready.
             let pause = if answer.is_ok() { Duration::ZERO } else { BETWEEN_ATTEMPTS };
             self.still_in_foreground(pause)?;
             match answer {
@@ -113,7 +116,7 @@ impl Running {
     }
 }
 
-/// One attempt; the error says what was seen.
+/// Makes one attempt. The error describes what was seen.
 fn attempt(port: u16, ready: &Ready, deadline: Instant) -> Result<(), String> {
     const LONGEST: Duration = Duration::from_secs(1);
     let left = deadline.saturating_duration_since(Instant::now());
@@ -125,14 +128,14 @@ fn attempt(port: u16, ready: &Ready, deadline: Instant) -> Result<(), String> {
     let Ready::Path(path) = ready else { return Ok(()) };
     let Some(knock) = knock(path, &format!("127.0.0.1:{port}")) else { return Ok(()) };
     let what = format!("{} on 127.0.0.1:{port}", knock.what);
-    let told = |error: io::Error| format!("{what}: {error}");
-    match ask(stream, &knock, Instant::now() + limit).map_err(told)? {
+    let failed = |error: io::Error| format!("{what}: {error}");
+    match ask(stream, &knock, Instant::now() + limit).map_err(failed)? {
         Answer::NotReady(answer) => Err(format!("{what} was answered by {answer}")),
         Answer::Ready | Answer::Begun => Ok(()),
     }
 }
 
-/// Asks, and reads as much of the answer as is needed to judge it.
+/// Sends the request, and reads as much of the answer as is needed to judge it.
 fn ask(mut stream: TcpStream, knock: &Knock, deadline: Instant) -> io::Result<Answer> {
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     stream.write_all(&knock.asks)?;

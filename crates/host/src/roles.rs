@@ -1,5 +1,5 @@
-//! A contender that runs, by roles: the server, and what stands behind it. Each process has a
-//! supervisor and a control group of its own, each role its CPUs and its check of readiness.
+//! A running contender, by roles: the server and its backends. Each process has its own supervisor and
+//! control group. Each role has its own CPUs and readiness check.
 
 use crate::{
     ready::{NotReady, Ready},
@@ -15,15 +15,15 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 /// How to start one role.
 #[derive(Clone, Debug)]
 pub struct RoleLaunch {
-    /// Its name: [`RoleUsage::SERVER`], or that of a kind of backend.
+    /// Its name: [`RoleUsage::SERVER`], or that of a backend.
     pub name: String,
-    /// What shows that a process of it is ready.
+    /// The sign that a process of it is ready.
     pub ready: Ready,
-    /// Its processes, alike but for their ports.
+    /// Its processes. They have different ports, folders and instance numbers.
     pub launches: Vec<Launch>,
 }
 
-/// Why a contender did not come up.
+/// Why a contender did not become ready.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStarted {
     /// One of its processes was not started.
@@ -37,17 +37,17 @@ pub enum NotStarted {
     Interrupted,
 }
 
-/// A role that runs.
+/// A running role.
 #[derive(Debug)]
 pub struct Role {
-    /// Its name: [`RoleUsage::SERVER`], or that of a kind of backend.
+    /// Its name: [`RoleUsage::SERVER`], or that of a backend.
     pub name: String,
     /// The CPUs of its processes; empty: all.
     pub cpus: Vec<u32>,
     processes: Vec<Running>,
 }
 
-/// A contender that runs; dropping it ends its processes.
+/// A running contender; dropping it kills its processes.
 #[derive(Debug)]
 pub struct Roles {
     /// In the order of their start: the server comes last.
@@ -55,9 +55,9 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Starts the roles in the order given, each when all processes of those before it are ready.
-    /// Each process may take `limit` to be ready; `go_on` is asked several times a second. If one
-    /// does not come up, those before it are stopped, within `grace` each.
+    /// Starts the roles in the given order, each when all processes of the previous roles are ready.
+    /// Each process may take `limit` to become ready; `go_on` is called several times a second. If a
+    /// process does not become ready, all are stopped, with `grace` for each.
     pub fn start(
         binary: &Path,
         roles: &[RoleLaunch],
@@ -68,7 +68,7 @@ impl Roles {
         let mut started = Roles { roles: Vec::new() };
         for role in roles {
             if let Err(why) = started.add(binary, role, limit, go_on) {
-                // What they say of their stop adds nothing to why the contender is not ready.
+                // The reports of the stop do not explain why the contender is not ready.
                 drop(started.stop(grace));
                 return Err(why);
             }
@@ -85,7 +85,7 @@ impl Roles {
     ) -> Result<(), NotStarted> {
         let cpus = role.launches.first().map(|launch| launch.cpus.clone()).unwrap_or_default();
         self.roles.push(Role { name: role.name.clone(), cpus, processes: Vec::new() });
-        // All of them before the first is waited for: they come up side by side.
+        // Start all of them before waiting for the first, so that they start in parallel.
         for launch in &role.launches {
             let running = Running::start(binary, launch)?;
             self.newest().push(running);
@@ -100,8 +100,8 @@ impl Roles {
         &mut self.roles.last_mut().expect("a role was added").processes
     }
 
-    /// Waits for the n-th process of the newest role. If a process of a role before it has ended,
-    /// that is the reason.
+    /// Waits for the n-th process of the newest role. If it fails and a process of an earlier role has
+    /// ended, that is the error.
     fn wait_ready(
         &mut self,
         nth: usize,
@@ -141,25 +141,25 @@ impl Roles {
         Ok(None)
     }
 
-    /// The roles, in the order of their start: the server comes last.
+    /// Returns the roles, in the order of their start: the server comes last.
     pub fn all(&self) -> &[Role] {
         &self.roles
     }
 
-    /// The CPUs of all roles, in rising order.
+    /// Returns the CPUs of all roles, in ascending order.
     pub fn cpus(&self) -> Vec<u32> {
         let all: BTreeSet<u32> =
             self.roles.iter().flat_map(|role| role.cpus.iter().copied()).collect();
         all.into_iter().collect()
     }
 
-    /// Its processes, to be read again and again.
+    /// Returns its processes, for repeated readings of their usage.
     pub fn observed(&self) -> Vec<Observed> {
         self.roles.iter().flat_map(Role::observed).collect()
     }
 
-    /// How its processes ended under load, a sentence each, if any did: backends first, since their
-    /// end may have taken the server along.
+    /// Returns the processes that ended under load. Backends come first, because their end may have
+    /// caused the server's.
     pub fn ended(&mut self) -> Result<Vec<Ended>, SupervisorError> {
         let mut ended = Vec::new();
         for role in &mut self.roles {
@@ -179,8 +179,8 @@ impl Roles {
         Ok(ended)
     }
 
-    /// Stops the server and then what stands behind it, `grace` for each process, and checks that
-    /// nothing remains. The reports come in the order of the stops.
+    /// Stops the server and then its backends, with `grace` for each process, and checks that nothing
+    /// remains. The reports are in the order of the stops.
     pub fn stop(mut self, grace: Duration) -> Vec<Result<StopReport, SupervisorError>> {
         let mut reports = Vec::new();
         while let Some(role) = self.roles.pop() {
@@ -193,29 +193,29 @@ impl Roles {
 /// A process of a contender that ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How, in a sentence that names the process.
+    /// How it ended, in a sentence that names the process.
     pub because: String,
-    /// Whether it was the server, not a backend.
+    /// Whether it was the server rather than a backend.
     pub is_server: bool,
 }
 
 impl Role {
-    /// Its processes, to be read again and again.
+    /// Returns its processes, for repeated readings of their usage.
     pub fn observed(&self) -> Vec<Observed> {
         self.processes.iter().map(Running::observed).collect()
     }
 
-    /// The numbers of the processes that were started for it, not of those that they started.
+    /// Returns the ids of the processes that were started for it, without their own children.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.processes.iter().map(Running::pid)
     }
 
-    /// Their ports on 127.0.0.1.
+    /// Returns their ports on 127.0.0.1.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
         self.processes.iter().map(Running::port)
     }
 
-    /// How many processes were started for it.
+    /// Returns the number of processes that were started for it.
     pub fn count(&self) -> u32 {
         self.processes.len() as u32
     }

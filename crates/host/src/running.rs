@@ -1,5 +1,6 @@
-//! A contender that runs, as `race` holds it: start, watch, read, stop. Its processes are those
-//! of a supervisor ([`crate::supervise`](fn@crate::supervise)); dropping a [`Running`] ends them.
+//! A running process of a contender, from the side of `race`: start, watch, read, stop. Its processes
+//! run below a supervisor ([`crate::supervise`](fn@crate::supervise)); dropping a [`Running`] kills
+//! them.
 
 use crate::{
     cgroup::Cgroup,
@@ -26,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a supervisor may take over what costs it no waiting.
+/// Timeout of a supervisor's answer to a request that involves no waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A started contender.
@@ -38,7 +39,7 @@ pub struct Running {
     pid: u32,
     cgroup: Option<Cgroup>,
     container: Option<Container>,
-    /// Of the container, once it is ready.
+    /// Control group of the container, once it is ready.
     group: Option<Cgroup>,
     exited: Option<Exited>,
     supervisor: Supervisor,
@@ -47,23 +48,25 @@ pub struct Running {
 /// Why a contender was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Somebody listens there already.
-    #[error("port {port} is taken: {name} cannot listen on it; see `ss -ltnp` for who does")]
+    /// Another process already listens on its port.
+    #[error(
+        "port {port} is taken, so {name} cannot listen on it; find the process with `ss -ltnp`"
+    )]
     PortTaken {
         /// Name of the contender.
         name: String,
         /// The port.
         port: u16,
     },
-    /// The supervisor says why; a whole sentence.
+    /// The supervisor could not start it, for the reason in this sentence.
     #[error("{0}")]
     Refused(String),
-    /// Of the supervisor itself.
+    /// An error of the supervisor itself.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
 }
 
-/// The supervisor did not do its part. Whatever it leaves behind is ended all the same.
+/// A failure of the supervisor. The processes that it leaves behind are killed nevertheless.
 #[derive(Debug, thiserror::Error)]
 #[error("the supervisor of {name} {what}")]
 pub struct SupervisorError {
@@ -78,15 +81,15 @@ impl Running {
     /// contender's processes even when the supervisor is killed.
     pub fn start(binary: &Path, launch: &Launch) -> Result<Running, StartError> {
         let (name, port) = (launch.name.clone(), launch.port);
-        let told = |error: io::Error| SupervisorError {
+        let failed = |error: io::Error| SupervisorError {
             name: name.clone(),
             what: format!("({}) could not be started: {error}", binary.display()),
         };
-        if is_taken(port).map_err(told)? {
+        if is_taken(port).map_err(failed)? {
             return Err(StartError::PortTaken { name, port });
         }
-        set_child_subreaper(Some(getpid())).map_err(|error| told(error.into()))?;
-        let mut supervisor = Supervisor::start(binary, &name).map_err(told)?;
+        set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
+        let mut supervisor = Supervisor::start(binary, &name).map_err(failed)?;
         let mut launch = launch.clone();
         let (variable, value) = orphans::mark(&supervisor.mark);
         launch.env.insert(variable, value);
@@ -99,55 +102,53 @@ impl Running {
                 Ok(Running { name, port, pid, cgroup, container, group, exited, supervisor })
             }
             Some(Event::NotStarted { because }) => Err(StartError::Refused(because)),
-            other => {
-                Err(supervisor.fault(format!("did not tell of a start, but {other:?}")).into())
-            }
+            other => Err(supervisor.fault(format!("did not report a start; got {other:?}")).into()),
         }
     }
 
-    /// Name of the contender.
+    /// Returns the name of the contender.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its port on 127.0.0.1.
+    /// Returns its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Id of the process that was started.
+    /// Returns the id of the started process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Id of its supervisor.
+    /// Returns the id of its supervisor.
     pub fn supervisor_pid(&self) -> u32 {
         self.supervisor.child.id()
     }
 
-    /// Its control group, where it has one.
+    /// Returns its control group, if it has one.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_ref()
     }
 
-    /// CPU and switches of all its processes until now. Takes well under a millisecond for a
-    /// handful of processes.
+    /// Reads the CPU time and context switches of all its processes until now. Takes well under a
+    /// millisecond for a handful of processes.
     pub fn usage(&self) -> io::Result<Usage> {
         self.observed().usage()
     }
 
-    /// Memory of all its processes, and the kernel's. Disturbs them for milliseconds: not to be
-    /// called inside a measured window.
+    /// Reads the memory of all its processes, and the kernel's. Disturbs them for milliseconds: do not
+    /// call it inside a measured window.
     pub fn memory(&self) -> Memory {
         self.observed().memory()
     }
 
-    /// Its living processes.
+    /// Returns its living processes.
     pub fn processes(&self) -> Vec<Process> {
         crate::process::living_descendants(self.supervisor_pid())
     }
 
-    /// Its processes, to be read again and again.
+    /// Returns its processes, for repeated readings of their usage.
     pub fn observed(&self) -> Observed {
         match &self.group {
             Some(group) => Observed::in_group(self.supervisor_pid(), group.clone()),
@@ -155,35 +156,40 @@ impl Running {
         }
     }
 
-    /// Where it runs in a container, finds that container's control group, which is read from now on.
+    /// If it runs in a container, finds the container's control group. Usage is read from that group
+    /// from now on.
     pub(crate) fn find_container(&mut self) -> Result<(), SupervisorError> {
         if let (Some(container), None) = (&self.container, &self.group) {
             let group = container.cgroup();
-            let told = |error| self.supervisor.fault(format!("runs what cannot be seen: {error}"));
-            self.group = Some(group.map_err(told)?);
+            let failed = |error| {
+                self.supervisor.fault(format!("runs a container it cannot observe: {error}"))
+            };
+            self.group = Some(group.map_err(failed)?);
         }
         Ok(())
     }
 
-    /// Whether the started process is still there.
+    /// Whether the started process is still running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.exited_within(Duration::ZERO), Ok(None))
     }
 
-    /// How the started process ended, if it does within `limit`.
+    /// Returns how the started process ended, if it ends within `limit`.
     pub fn exited_within(&mut self, limit: Duration) -> Result<Option<&Exited>, SupervisorError> {
         if self.exited.is_none() {
             match self.supervisor.next_event(limit)? {
                 Some(Event::Exited(exited)) => self.exited = Some(exited),
-                Some(other) => return Err(self.supervisor.fault(format!("told of {other:?}"))),
+                Some(other) => {
+                    return Err(self.supervisor.fault(format!("sent an unexpected {other:?}")));
+                }
                 None => {}
             }
         }
         Ok(self.exited.as_ref())
     }
 
-    /// SIGTERM, up to `grace` for all of it to end, SIGKILL to the rest; then checks that no
-    /// process and no listener remains.
+    /// Sends SIGTERM, waits up to `grace` for all processes to end, and sends SIGKILL to the rest. Then
+    /// checks that no process and no listener remains.
     pub fn stop(mut self, grace: Duration) -> Result<StopReport, SupervisorError> {
         self.supervisor.send(&Command::Stop { grace_ms: grace.as_millis() as u64 })?;
         let stopped = self.stopped_within(grace + KILL_LIMIT + PATIENCE)?;
@@ -223,7 +229,8 @@ impl Running {
         }
     }
 
-    /// Sockets may close a moment after their process is gone (io_uring's do).
+    /// Waits up to 2 s until the port is free. Sockets may close a moment after their process is
+    /// gone, as with io_uring.
     fn port_is_free(&self) -> io::Result<bool> {
         let deadline = Instant::now() + Duration::from_secs(2);
         while is_taken(self.port)? {
@@ -236,16 +243,16 @@ impl Running {
     }
 }
 
-/// The supervisor's process and the pipes to it. Dropping it ends all that is below it.
+/// The supervisor's process and the pipes to it. Dropping it kills all processes below it.
 #[derive(Debug)]
 struct Supervisor {
     name: String,
     child: Child,
-    /// Closed to make it end everything.
+    /// Closed to make it kill all of them.
     commands: Option<ChildStdin>,
     events: ChildStdout,
     inbox: Inbox,
-    /// Known to every process of the contender.
+    /// The mark in the environment of every process of the contender.
     mark: String,
     cgroup: Option<Cgroup>,
     ended: bool,
@@ -263,7 +270,7 @@ impl Supervisor {
             .stdout(Stdio::piped())
             .spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (commands, events) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
+        let (commands, events) = pipes.ok_or_else(|| io::Error::other("no pipes to it"))?;
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         Ok(Supervisor {
             name: name.to_string(),
@@ -284,16 +291,18 @@ impl Supervisor {
         };
         sent.map_err(|error| {
             self.end();
-            self.fault(format!("could not be told anything: {error}; its processes were ended"))
+            self.fault(format!(
+                "does not accept commands: {error}; the contender's processes were killed"
+            ))
         })
     }
 
-    /// The next event, if one comes within `limit`.
+    /// Returns the next event, if one arrives within `limit`.
     fn next_event(&mut self, limit: Duration) -> Result<Option<Event>, SupervisorError> {
         let event = wait_for_message(&mut self.inbox, &mut self.events, limit);
         event.map_err(|error| {
             self.end();
-            self.fault(format!("{error}; the contender's processes were ended"))
+            self.fault(format!("failed: {error}; the contender's processes were killed"))
         })
     }
 
@@ -301,7 +310,8 @@ impl Supervisor {
         SupervisorError { name: self.name.clone(), what }
     }
 
-    /// Lets the supervisor end everything and waits for it; does its work where it cannot.
+    /// Lets the supervisor kill all processes and waits for it. If the supervisor fails, does this
+    /// itself.
     fn end(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
@@ -315,13 +325,13 @@ impl Supervisor {
                 _ => break,
             }
         }
-        // Killed, failed or hanging: it cannot be relied on. Errors here mean that it is gone.
+        // The supervisor was killed, failed or hangs. Errors here mean that it is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let cgroup = self.cgroup.clone().or_else(|| Cgroup::find(self.child.id()));
         orphans::end(&self.mark, cgroup.as_ref(), KILL_LIMIT);
         if let Some(cgroup) = cgroup {
-            // A group that stays costs nothing; who holds it is told by `remaining`.
+            // A group that cannot be removed costs nothing.
             let _ = cgroup.remove();
         }
     }
@@ -348,7 +358,7 @@ fn wait_for_message(
         match poll(&mut [PollFd::new(events, PollFlags::IN)], Some(&left)) {
             Ok(0) => return Ok(None),
             Ok(_) if inbox.fill(events)? => {}
-            Ok(_) => return Err(io::Error::other("ended unasked")),
+            Ok(_) => return Err(io::Error::other("it ended unexpectedly")),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

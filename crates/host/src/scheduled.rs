@@ -1,25 +1,25 @@
-//! What the scheduler did with the threads of a process: a file is read for each.
+//! Scheduler statistics of the threads of a process. Reads a file for each thread.
 
 use crate::process::{number_after, threads};
 use std::{collections::BTreeMap, fs};
 
-/// How often a thread gave up its CPU.
+/// The number of times that a thread gave up its CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Switches {
     pub voluntary: u64,
     pub involuntary: u64,
 }
 
-/// What the scheduler gave to a thread, nanoseconds.
+/// The scheduling times of a thread, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scheduled {
-    /// CPU.
+    /// CPU time.
     pub ran_ns: u64,
-    /// How long it was runnable and had no CPU.
+    /// Time that it was runnable but had no CPU.
     pub waited_ns: u64,
 }
 
-/// Of each thread of `pid`; none when it is gone.
+/// Returns the switches of each thread of `pid`; none if it is gone.
 pub(crate) fn switches(pid: u32) -> BTreeMap<u32, Switches> {
     let of_thread = |tid: u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
@@ -31,9 +31,10 @@ pub(crate) fn switches(pid: u32) -> BTreeMap<u32, Switches> {
     threads(pid).into_iter().filter_map(of_thread).collect()
 }
 
-/// Of these threads of `pid`, those that are there; none where the kernel does not tell. The first two
-/// figures of `schedstat` (Documentation/scheduler/sched-stats.rst): time spent on a CPU, and time spent
-/// waiting for one. What a CPU takes to wake from its sleep is in the latter.
+/// Returns the scheduling times of these threads of `pid`, except ended ones; none if the kernel does
+/// not report them. They are the first two figures of `schedstat`
+/// (Documentation/scheduler/sched-stats.rst): time on a CPU, and time waiting for one. The latter
+/// includes the time that a sleeping CPU takes to wake.
 pub(crate) fn scheduled<'a>(
     pid: u32,
     threads: impl Iterator<Item = &'a u32>,

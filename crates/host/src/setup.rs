@@ -1,4 +1,4 @@
-//! The machine of a race, as its kernel describes it (method, rule 11).
+//! The description of a race's machine, as read from its kernel (method, rule 11).
 
 use crate::{
     cgroup::{Cgroup, Version},
@@ -13,9 +13,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Describes machine and program. What the kernel does not tell is `unknown` or left out.
+/// Describes the machine and the program. Values that the kernel does not report are `unknown` or
+/// left out.
 ///
-/// `version` and `revision` are those of regatta, as its build knows them.
+/// `version` and `revision` are those of regatta, from its build.
 pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<String>) -> Setup {
     let uname = rustix::system::uname();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -62,7 +63,7 @@ fn line(path: &str) -> Option<String> {
     (!line.is_empty()).then(|| line.to_string())
 }
 
-/// The values of `name : value` lines.
+/// Returns the values of `name : value` lines.
 fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| {
         let (key, value) = line.split_once(':')?;
@@ -70,7 +71,7 @@ fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// x86 names the model; ARM gives numbers, which are better than nothing.
+/// Returns the CPU model. x86 kernels name it; Arm kernels give only numbers.
 fn cpu_model(cpuinfo: &str) -> String {
     if let Some(model) = fields(cpuinfo, "model name").next() {
         return model.to_string();
@@ -87,7 +88,7 @@ fn memory_bytes(meminfo: &str) -> u64 {
     kib.unwrap_or_default() * 1024
 }
 
-/// `spectre_v2: Retpolines; …` for each vulnerability that is mitigated, in alphabetical order.
+/// Returns e.g. `spectre_v2: Retpolines; …` for each mitigated vulnerability, in alphabetical order.
 fn mitigations() -> Vec<String> {
     let folder = "/sys/devices/system/cpu/vulnerabilities";
     let mut active: Vec<String> = fs::read_dir(folder)
@@ -109,14 +110,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_described() {
+    fn describes_this_machine() {
         let setup = read_setup("0.1.0", Some("abc123"), vec!["regatta".into(), "race".into()]);
         assert_eq!(setup.regatta, "0.1.0 (abc123)");
         assert!(setup.kernel.starts_with("Linux "), "{}", setup.kernel);
         assert!(setup.cpus >= 1);
         let mut cpus: Vec<u32> = setup.cores.iter().flat_map(|core| core.cpus.clone()).collect();
         cpus.sort_unstable();
-        assert_eq!(cpus, allowed_cpus().unwrap(), "each is of one core");
+        assert_eq!(cpus, allowed_cpus().unwrap(), "each belongs to one core");
         assert!(setup.memory_bytes > 1 << 20);
         assert!(setup.open_files > 0);
         assert!(["v1", "v2", "none"].contains(&setup.cgroup.as_str()));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_both_kinds_of_cpu() {
+    fn reads_the_models_of_x86_and_arm_cpus() {
         assert_eq!(cpu_model("processor\t: 0\nmodel name\t: AMD EPYC\n"), "AMD EPYC");
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
         assert_eq!(cpu_model(arm), "implementer 0x41, part 0xd0c");
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_in_bytes() {
+    fn memory_is_in_bytes() {
         assert_eq!(memory_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n"), 24_684_092 * 1024);
     }
 }

@@ -5,14 +5,14 @@ use std::{collections::BTreeSet, fs, io, net::Ipv4Addr};
 /// State of a listening socket (TCP_LISTEN, include/net/tcp_states.h).
 const LISTEN: &str = "0A";
 
-/// Sockets by inode. Those without one (not accepted yet, or closed by their process) are left out,
-/// except where they listen.
+/// The sockets of the namespace. The methods that return inodes leave out sockets without one: not
+/// accepted yet, or closed by their process.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets(Vec<Socket>);
 
 #[derive(Debug)]
 struct Socket {
-    /// Whether a connection to 127.0.0.1 can reach it: bound to that address, or to all.
+    /// Whether a connection to 127.0.0.1 can reach it: it is bound to that address, or to all.
     is_local: bool,
     port: u16,
     listens: bool,
@@ -20,7 +20,7 @@ struct Socket {
 }
 
 impl Sockets {
-    /// Of both tables. A kernel without IPv6 has no second one.
+    /// Reads both tables. A kernel without IPv6 has no second one.
     pub fn read() -> io::Result<Sockets> {
         let mut sockets = Sockets::default();
         sockets.add(&fs::read_to_string("/proc/net/tcp")?);
@@ -28,18 +28,18 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Whether a socket listens on `port`, on whatever local address.
+    /// Whether a socket listens on `port`, on any local address.
     pub fn listens(&self, port: u16) -> bool {
         self.0.iter().any(|socket| socket.listens && socket.port == port)
     }
 
-    /// Inodes of the sockets that listen on `port` of 127.0.0.1, and of the server's ends of the
-    /// connections to it.
+    /// Returns the inodes of the sockets that listen on `port` of 127.0.0.1, and of the server's sockets
+    /// of the connections to it.
     pub fn of_port(&self, port: u16) -> BTreeSet<u64> {
         self.inodes(|socket| socket.port == port)
     }
 
-    /// Inodes of the sockets that listen on `port` of 127.0.0.1.
+    /// Returns the inodes of the sockets that listen on `port` of 127.0.0.1.
     pub fn listeners_of(&self, port: u16) -> BTreeSet<u64> {
         self.inodes(|socket| socket.port == port && socket.listens)
     }
@@ -65,7 +65,7 @@ impl Sockets {
     }
 }
 
-/// 127.0.0.1 and "all", in both tables: words of 32 bits in the byte order of the machine.
+/// Returns 127.0.0.1 and "all" as written in both tables: words of 32 bits in the machine's byte order.
 fn local_addresses() -> [String; 4] {
     let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
     let (any, own) = (word([0; 4]), word(Ipv4Addr::LOCALHOST.octets()));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn a_port_has_listeners_and_connections_at_the_servers_end() {
+    fn finds_the_listeners_of_a_port_and_the_servers_sockets() {
         let mut sockets = Sockets::default();
         sockets.add(TABLE);
         sockets.add(TABLE_6);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_the_past_are_no_listeners() {
+    fn closed_connections_are_not_listeners() {
         let mut sockets = Sockets::default();
         sockets.add(
             "  sl  local_address rem_address   st\n\

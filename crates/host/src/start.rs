@@ -26,24 +26,24 @@ pub(crate) struct Started {
 
 /// Starts the contender in a control group, on its CPUs, in its own process group.
 ///
-/// The supervisor goes there itself, lets the child inherit, and goes back: so the child is inside
-/// from its first moment, and the supervisor's own work is not counted. An error is a sentence;
-/// nothing is left behind then.
+/// The supervisor itself enters the group and the CPUs, starts the child, which inherits them, and goes
+/// back. So the child is inside from its first moment, and the supervisor's own work is not counted.
+/// The error is a sentence; after an error, nothing is left behind.
 pub(crate) fn start(launch: &Launch) -> Result<Started, String> {
     let name = &launch.name;
     check(launch)?;
-    let told = |error: io::Error| format!("{name} cannot be started: {error}");
-    let cgroup = Cgroup::enter(launch.containment, pid_number(getpid())).map_err(told)?;
+    let failed = |error: io::Error| format!("{name} cannot be started: {error}");
+    let cgroup = Cgroup::enter(launch.containment, pid_number(getpid())).map_err(failed)?;
     let spawned = spawn(launch);
     let Some(cgroup) = cgroup else {
         return spawned.map(|(pid, output)| Started { pid, cgroup: None, output });
     };
-    let left = cgroup.leave().map_err(told);
+    let left = cgroup.leave().map_err(failed);
     match (spawned, left) {
         (Ok((pid, output)), Ok(())) => Ok(Started { pid, cgroup: Some(cgroup), output }),
         (Err(because), _) | (_, Err(because)) => {
             kill_all(None, |_, _| ());
-            // The first failure is the one to tell.
+            // The first error is reported.
             let _ = cgroup.remove();
             Err(because)
         }
@@ -59,8 +59,8 @@ fn check(launch: &Launch) -> Result<(), String> {
         return Err(format!("{name} cannot be started: there is no directory {}", dir.display()));
     }
     if !process::can_list_children() {
-        return Err("this kernel has no /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN), \
-                    without which a contender's processes cannot all be found"
+        return Err("this kernel has no /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN); \
+                    without it, not all processes of a contender can be found"
             .to_string());
     }
     Ok(())
@@ -68,9 +68,9 @@ fn check(launch: &Launch) -> Result<(), String> {
 
 fn spawn(launch: &Launch) -> Result<(Pid, Output), String> {
     let Launch { name, command, dir, cpus, .. } = launch;
-    let told = |error: io::Error| format!("{name} cannot be started: {error}");
-    let (reader, writer) = io::pipe().map_err(told)?;
-    let output = Output::new(reader).map_err(told)?;
+    let failed = |error: io::Error| format!("{name} cannot be started: {error}");
+    let (reader, writer) = io::pipe().map_err(failed)?;
+    let output = Output::new(reader).map_err(failed)?;
     let mut process = Command::new(&command[0]);
     process
         .args(&command[1..])
@@ -78,13 +78,13 @@ fn spawn(launch: &Launch) -> Result<(Pid, Output), String> {
         .envs(&launch.env)
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(writer.try_clone().map_err(told)?)
+        .stdout(writer.try_clone().map_err(failed)?)
         .stderr(writer);
     let before = move_to_cpus(cpus)
         .map_err(|error| format!("{name} cannot run on CPUs {cpus:?} of this machine: {error}"))?;
     let child = process.spawn();
-    // The supervisor itself stays off the contender's CPUs as far as it did before.
-    sched_setaffinity(None, &before).map_err(|error| told(error.into()))?;
+    // The supervisor itself goes back to its own CPUs.
+    sched_setaffinity(None, &before).map_err(|error| failed(error.into()))?;
     let child = child.map_err(|error| {
         let (program, dir) = (&command[0], dir.display());
         format!("{name} cannot be started: `{program}` in {dir}: {error}")
@@ -92,13 +92,14 @@ fn spawn(launch: &Launch) -> Result<(Pid, Output), String> {
     Ok((Pid::from_child(&child), output))
 }
 
-/// Binds the calling thread to `cpus`, unless that is empty; gives those it had.
+/// Binds the calling thread to `cpus`, unless that is empty. Returns its previous CPUs.
 fn move_to_cpus(cpus: &[u32]) -> io::Result<CpuSet> {
     let before = sched_getaffinity(None)?;
     let mut wanted = CpuSet::new();
     for &cpu in cpus {
         if cpu as usize >= CpuSet::MAX_CPU {
-            return Err(io::Error::other(format!("CPU numbers end at {}", CpuSet::MAX_CPU - 1)));
+            let most = CpuSet::MAX_CPU - 1;
+            return Err(io::Error::other(format!("the highest possible CPU number is {most}")));
         }
         wanted.set(cpu as usize);
     }

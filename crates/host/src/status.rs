@@ -22,20 +22,20 @@ impl Status {
         }
     }
 
-    /// Exit code 0.
+    /// Whether it is exit code 0.
     pub fn is_success(self) -> bool {
         self == Status::Code(0)
     }
 }
 
 impl fmt::Display for Status {
-    /// `exited with status 1`, `was ended by signal 9 (SIGKILL)`.
+    /// Writes e.g. `exited with status 1` or `was killed by signal 9 (SIGKILL)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Status::Code(code) => write!(f, "exited with status {code}"),
             Status::Signal(signal) => {
                 let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
-                write!(f, "was ended by signal {signal} ({name})")
+                write!(f, "was killed by signal {signal} ({name})")
             }
         }
     }
@@ -46,8 +46,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_reads_as_a_sentence() {
+    fn shows_the_exit_code_or_the_signal() {
         assert_eq!(Status::of_raw(1 << 8).to_string(), "exited with status 1");
-        assert_eq!(Status::of_raw(9).to_string(), "was ended by signal 9 (SIGKILL)");
+        assert_eq!(Status::of_raw(9).to_string(), "was killed by signal 9 (SIGKILL)");
     }
 }

@@ -1,9 +1,9 @@
-//! Time that the hypervisor gave to others, of some CPUs, between two moments.
+//! Stolen time: time of some CPUs that the hypervisor gave to other guests between two moments.
 
 use rustix::param::clock_ticks_per_second;
 use std::{fs, time::Instant};
 
-/// Until now.
+/// The stolen time until one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Steal {
     at: Instant,
@@ -12,15 +12,15 @@ pub struct Steal {
 }
 
 impl Steal {
-    /// Reads `/proc/stat`; `None` where it has none of `cpus`. Takes a tenth of a millisecond.
+    /// Reads `/proc/stat`, which takes 0.1 ms; `None` if it has none of `cpus`.
     pub fn of(cpus: &[u32]) -> Option<Steal> {
         let text = fs::read_to_string("/proc/stat").ok()?;
         let (ticks, found) = stolen(&text, cpus);
         (found > 0).then(|| Steal { at: Instant::now(), ticks, cpus: found })
     }
 
-    /// Share of the time of the CPUs since `earlier`. It comes in steps of a clock tick (10 ms),
-    /// so a window of 2 s tells no less than half a percent of a CPU.
+    /// Returns the stolen share of the CPUs' time since `earlier`. It has steps of a clock tick (10
+    /// ms), so the smallest share in a window of 2 s is 0.5% of a CPU.
     pub fn since(&self, earlier: &Steal) -> Option<f64> {
         let seconds = (self.at - earlier.at).as_secs_f64() * f64::from(self.cpus);
         let ticks = self.ticks.checked_sub(earlier.ticks)? as f64;
@@ -29,7 +29,8 @@ impl Steal {
     }
 }
 
-/// The eighth figure of each CPU's line (proc_stat(5)), summed, and how many lines there were.
+/// Returns the sum of the eighth figures of the CPUs' lines (proc_stat(5)), and the number of these
+/// lines.
 fn stolen(stat: &str, cpus: &[u32]) -> (u64, u32) {
     let of_line = |line: &str| {
         let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
@@ -49,7 +50,7 @@ mod tests {
                         cpu1 5 0 5 5 1 2 3 37 0 0\nintr 7 0 0 0 0 0 0 0 99\nctxt 4\n";
 
     #[test]
-    fn only_the_cpus_asked_for_count() {
+    fn counts_only_the_given_cpus() {
         assert_eq!(stolen(STAT, &[0, 1]), (77, 2));
         assert_eq!(stolen(STAT, &[1]), (37, 1));
         assert_eq!(stolen(STAT, &[7]), (0, 0));
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_all_cpus_and_all_of_the_time() {
+    fn the_share_is_relative_to_all_cpus_and_the_whole_time() {
         let at = Instant::now();
         let earlier = Steal { at, ticks: 100, cpus: 2 };
         let later = |ticks, cpus| Steal { at: at + Duration::from_secs(2), ticks, cpus };

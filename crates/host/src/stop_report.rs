@@ -1,22 +1,22 @@
-//! How a contender stopped, and the sentence that says what was wrong with that.
+//! How a contender stopped, and the sentence that describes the fault if it stopped wrongly.
 
 use crate::{listed::Listed, status::Status};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a contender took the request to stop.
+/// How a contender reacted to the request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// All of it ended within the grace.
+    /// All of its processes ended within the grace period.
     Obeyed,
-    /// The started process was still there after the grace.
+    /// The started process was still running after the grace period.
     IgnoredSigterm,
-    /// The started process ended within the grace, descendants of it did not.
+    /// The started process ended within the grace period, but some of its descendants did not.
     LeftDescendants,
-    /// The started process had exited with status 0 before, and descendants went on.
+    /// The started process had already exited with status 0, while descendants kept running.
     Background,
-    /// The started process had ended before it was asked to.
+    /// The started process had already ended before the request.
     EndedBefore,
 }
 
@@ -35,33 +35,33 @@ pub(crate) struct Stopped {
 pub struct StopReport {
     /// Name of the contender.
     pub name: String,
-    /// How it took the request.
+    /// How it reacted to the request.
     pub ending: Ending,
     /// How the started process ended.
     pub status: Option<Status>,
-    /// Who was still there after the grace and had to be killed.
+    /// The processes that had to be killed after the grace period.
     pub killed: Listed,
-    /// Who is still there after SIGKILL; processes that hang in the kernel.
+    /// The processes that survived SIGKILL, because they hang in the kernel.
     pub remaining: Listed,
     /// Whether the port is free again.
     pub port_free: bool,
     /// Its port.
     pub port: u16,
-    /// The grace that it was given.
+    /// Its grace period.
     pub grace: Duration,
     /// Its last output, at most 4 KiB.
     pub last_words: String,
 }
 
 impl StopReport {
-    /// Whether what it measured stands all the same: it had to be killed, but served until it was
-    /// asked to stop, and nothing of it remains.
-    pub fn voids_nothing(&self) -> bool {
+    /// Whether its measurements remain valid in spite of a fault: it served until it was asked to stop,
+    /// and none of it remains, even if it had to be killed.
+    pub fn keeps_results(&self) -> bool {
         let served = matches!(self.ending, Ending::Obeyed | Ending::IgnoredSigterm);
         served && self.remaining.is_empty() && self.port_free
     }
 
-    /// What was wrong with how it stopped, with the remedy; `None` if nothing.
+    /// Returns what was wrong with how it stopped, with the remedy; `None` if nothing was wrong.
     pub fn fault(&self) -> Option<String> {
         let StopReport { name, grace, .. } = self;
         let grace = grace.as_secs_f64();
@@ -70,11 +70,11 @@ impl StopReport {
             Ending::Obeyed => None,
             Ending::IgnoredSigterm => Some(format!(
                 "{name} ignored SIGTERM for {grace} s and had to be killed ({pids}): \
-                 let it end on SIGTERM"
+                 make it exit on SIGTERM"
             )),
             Ending::LeftDescendants => Some(format!(
                 "{name} ended on SIGTERM but left {} processes that had to be killed after {grace} s \
-                 ({pids}): let it end its children and wait for them",
+                 ({pids}): make it stop its children and wait for them",
                 self.killed.len()
             )),
             Ending::Background => Some(background(name)),
@@ -86,12 +86,13 @@ impl StopReport {
         };
         if !self.remaining.is_empty() {
             fault = Some(format!(
-                "{} of {name} survived SIGKILL: they hang in the kernel; restart the machine",
+                "processes of {name} survived SIGKILL: {}; they hang in the kernel; restart the \
+                 machine",
                 self.remaining
             ));
         } else if !self.port_free && fault.is_none() {
             fault = Some(format!(
-                "{name} ended, but somebody still listens on port {}; see `ss -ltnp`",
+                "{name} ended, but a process still listens on port {}; find it with `ss -ltnp`",
                 self.port
             ));
         }
@@ -99,18 +100,18 @@ impl StopReport {
     }
 }
 
-/// The sentence about a contender that leaves the foreground.
+/// Returns the message for a contender that moved into the background.
 pub fn background(name: &str) -> String {
     format!(
-        "{name} put itself into the background: its start command exited with status 0 while \
-         processes of it went on. Start it in the foreground (most servers have a flag for it), so \
-         that it can be watched and stopped"
+        "{name} put itself into the background: its start command exited with status 0 while its \
+         processes kept running. Start it in the foreground (most servers have a flag for that), so \
+         that it can be observed and stopped"
     )
 }
 
-/// `; its last words: …`, or nothing.
+/// Returns `; its last output: …`, or an empty string.
 pub fn last_words(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!("; its last words: {words}") }
+    if words.is_empty() { String::new() } else { format!("; its last output: {words}") }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The supervisor: a small process that starts one contender and, whatever happens, leaves none
-//! of its processes behind. It is the subreaper of all of them, so that an orphan becomes its
-//! child and "no children" (ECHILD) proves that nothing remains. When the pipe from `race` closes
-//! it ends them all. The other side of the pipe is [`crate::running`].
+//! The supervisor: a small process that starts one contender and, whatever happens, leaves none of
+//! its processes behind. It is the subreaper of all of them. So an orphan becomes its child, and "no
+//! children" (ECHILD) proves that nothing remains. It kills them all when the pipe from `race`
+//! closes. The other side of the pipe is [`crate::running`].
 
 use crate::{
     cgroup::Cgroup,
@@ -29,8 +29,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The whole life of a supervisor, as `regatta supervise`: reads a launch from stdin, starts it,
-/// and obeys stdin until that closes. Not for people.
+/// Runs a supervisor, as `regatta supervise`: reads a launch from stdin, starts it, and obeys commands
+/// from stdin until that closes. Not for interactive use.
 pub fn supervise() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,7 +45,7 @@ fn run() -> io::Result<()> {
     let mut race = Race::connect()?;
     let Some(launch) = race.launch()? else { return Ok(()) };
     set_child_subreaper(Some(getpid()))?;
-    // Before the start, so that the end of the quickest contender is heard.
+    // Registered before the start, so that even a contender that exits at once is noticed.
     let (ended, signal) = UnixStream::pair()?;
     ended.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, signal)?;
@@ -53,21 +53,21 @@ fn run() -> io::Result<()> {
     let Started { pid, cgroup, output } = match start(&launch) {
         Ok(started) => started,
         Err(because) => {
-            race.tell(&Event::NotStarted { because });
+            race.send(&Event::NotStarted { because });
             return Ok(());
         }
     };
-    race.tell(&Event::Started { pid: pid_number(pid), cgroup: cgroup.clone() });
+    race.send(&Event::Started { pid: pid_number(pid), cgroup: cgroup.clone() });
     let mut watch = Watch { race, contender: pid, cgroup, output, ended, status: None };
     let stopped = watch.until_stopped();
     if stopped.is_err() {
         kill_all(watch.cgroup.as_ref(), |_, _| ());
     }
-    watch.race.tell(&Event::Stopped(stopped?));
+    watch.race.send(&Event::Stopped(stopped?));
     watch.cgroup.map_or(Ok(()), |cgroup| cgroup.remove())
 }
 
-/// The contender and everything that can happen to it.
+/// The contender, and the sources of all events that concern it.
 struct Watch {
     race: Race,
     contender: Pid,
@@ -75,7 +75,7 @@ struct Watch {
     output: Output,
     /// Readable when a child has ended.
     ended: UnixStream,
-    /// Of the contender, once it has ended.
+    /// Status of the contender, once it has ended.
     status: Option<Status>,
 }
 
@@ -85,7 +85,7 @@ impl Watch {
         self.stop(grace)
     }
 
-    /// The grace that `race` gives; none when `race` is gone.
+    /// Waits until `race` asks for a stop, and returns its grace period; zero if `race` is gone.
     fn until_asked_to_stop(&mut self) -> io::Result<Duration> {
         loop {
             if let Some(Command::Stop { grace_ms }) = self.race.inbox.take()? {
@@ -98,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// SIGTERM, patience, SIGKILL. Cut short when `race` goes away.
+    /// Sends SIGTERM, waits for the grace period, then sends SIGKILL. Does not wait if `race` is gone.
     fn stop(&mut self, grace: Duration) -> io::Result<Stopped> {
         let left_before = !self.none_remains()?;
         let status_before = self.status;
@@ -126,16 +126,16 @@ impl Watch {
         Ok(Stopped { ending, status, killed, remaining: remaining.into(), last_words })
     }
 
-    /// SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those children
-    /// of ours that are not in it: the contender, if it changed its group, and orphans.
+    /// Sends SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those
+    /// children of ours outside that group: the contender, if it changed its group, and orphans.
     fn ask_to_end(&self) {
         let own = pid_number(getpid());
         let in_group = |pid: &Pid| getpgid(Some(*pid)) == Ok(self.contender);
         let group_lives = pids(descendants(own)).any(|pid| in_group(&pid));
-        // Listed before the first signal, which may make orphans: what a contender leaves behind
-        // on SIGTERM is for it to end.
+        // Listed before the first signal, which may create orphans: a contender must stop its own
+        // children on SIGTERM.
         let others: Vec<Pid> = pids(process::children(own)).filter(|pid| !in_group(pid)).collect();
-        // Those that end meanwhile need no signal: errors are nothing to act on.
+        // Processes that have ended meanwhile need no signal, so errors are ignored.
         if group_lives {
             let _ = kill_process_group(self.contender, Signal::TERM);
         }
@@ -144,7 +144,7 @@ impl Watch {
         }
     }
 
-    /// Waits until something happens, or the time is over, and takes note of it.
+    /// Waits until something happens or `limit` is over, and processes what happened.
     fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs() as i64,
@@ -168,7 +168,7 @@ impl Watch {
         self.none_remains().map(drop)
     }
 
-    /// Reaps whoever has ended; true once there is no child left, and so no descendant.
+    /// Reaps all children that have ended. Returns true if no child remains, and thus no descendant.
     fn none_remains(&mut self) -> io::Result<bool> {
         let (contender, mut ended) = (self.contender, None);
         let none_remains = reap(|pid, status| {
@@ -181,13 +181,13 @@ impl Watch {
             self.output.drain()?;
             let last_words = self.output.last_words();
             let left = living_descendants(pid_number(getpid())).into();
-            self.race.tell(&Event::Exited(Exited { status, last_words, left }));
+            self.race.send(&Event::Exited(Exited { status, last_words, left }));
         }
         Ok(none_remains)
     }
 }
 
-/// `race`, at the other ends of stdin and stdout.
+/// The connection to `race`: stdin and stdout.
 struct Race {
     commands: File,
     events: File,
@@ -197,14 +197,14 @@ struct Race {
 
 impl Race {
     fn connect() -> io::Result<Race> {
-        // Unbuffered, since poll must tell the truth.
+        // Unbuffered: poll would not see bytes in a buffer.
         let own = |fd: std::os::fd::BorrowedFd| fd.try_clone_to_owned().map(File::from);
         let commands = own(io::stdin().as_fd())?;
         let events = own(io::stdout().as_fd())?;
         Ok(Race { commands, events, inbox: Inbox::default(), gone: false })
     }
 
-    /// The first message; `None` when `race` is gone already.
+    /// Reads the first message; `None` if `race` is already gone.
     fn launch(&mut self) -> io::Result<Option<Launch>> {
         loop {
             if let Some(launch) = self.inbox.take()? {
@@ -216,18 +216,18 @@ impl Race {
         }
     }
 
-    /// Reads what has come, without waiting. That nothing more can come means that it is gone.
+    /// Reads pending commands without waiting. End of file means that `race` is gone.
     fn listen(&mut self) {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let has_come = |commands: &File| {
+        let is_readable = |commands: &File| {
             poll(&mut [PollFd::new(commands, PollFlags::IN)], Some(&now)).is_ok_and(|n| n > 0)
         };
-        while !self.gone && has_come(&self.commands) {
+        while !self.gone && is_readable(&self.commands) {
             self.gone = !self.inbox.fill(&mut self.commands).unwrap_or(false);
         }
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn send(&mut self, event: &Event) {
         if wire::send(&mut self.events, event).is_err() {
             self.gone = true;
         }

@@ -8,12 +8,12 @@ use std::{
     path::Path,
 };
 
-/// Where the kernel describes its devices.
+/// The folder in which the kernel describes its devices.
 pub const DEVICES: &str = "/sys/devices";
 
-/// The cores that `cpus` belong to, with those of their CPUs that are among these, in the order of their
-/// first CPU. `devices` is [`DEVICES`], or a copy of it. Where the kernel does not tell, each CPU is a
-/// core of its own, on no node and as fast as the others.
+/// Returns the cores of `cpus`, in the order of their first CPU; each lists only its CPUs in `cpus`.
+/// `devices` is [`DEVICES`], or a copy of it. If the kernel gives no information, each CPU is its own
+/// core, on no node and as fast as the others.
 pub fn cores(devices: &Path, cpus: &[u32]) -> Vec<Core> {
     let read = |path: &str| fs::read_to_string(devices.join(path)).ok();
     let list = |path: &str| read(path).map(|text| cpus_of(&text)).unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn cores(devices: &Path, cpus: &[u32]) -> Vec<Core> {
             continue;
         }
         let of_cpu = |file: &str| list(&format!("system/cpu/cpu{cpu}/topology/{file}"));
-        // The second is the name of before Linux 5.3, with the same content.
+        // Before Linux 5.3 the same file had the second name.
         let mut siblings = of_cpu("core_cpus_list");
         if siblings.is_empty() {
             siblings = of_cpu("thread_siblings_list");
@@ -43,7 +43,7 @@ pub fn cores(devices: &Path, cpus: &[u32]) -> Vec<Core> {
     cores
 }
 
-/// The CPUs of each NUMA node.
+/// Returns the CPUs of each NUMA node.
 fn nodes(devices: &Path) -> BTreeMap<u32, BTreeSet<u32>> {
     let folder = devices.join("system/node");
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -56,8 +56,8 @@ fn nodes(devices: &Path) -> BTreeMap<u32, BTreeSet<u32>> {
     each.collect()
 }
 
-/// CPUs of a slower kind than others of `cpus`: the atom cores of an Intel hybrid (whose two kinds are
-/// devices of their own), or on Arm those of less than the greatest capacity.
+/// Returns the CPUs of a slower kind than others in `cpus`: on an Intel hybrid the atom cores, which are
+/// a separate device, on Arm those with less than the greatest capacity.
 fn slower(devices: &Path, cpus: &[u32], list: &dyn Fn(&str) -> BTreeSet<u32>) -> BTreeSet<u32> {
     let (core, atom) = (list("cpu_core/cpus"), list("cpu_atom/cpus"));
     if cpus.iter().any(|cpu| core.contains(cpu)) {
@@ -72,7 +72,7 @@ fn slower(devices: &Path, cpus: &[u32], list: &dyn Fn(&str) -> BTreeSet<u32>) ->
     cpus.iter().copied().filter(is_less).collect()
 }
 
-/// A list such as `0-3,8,10-11` (cpuset(7), "List format"). What is no number is left out.
+/// Parses a list such as `0-3,8,10-11` (cpuset(7), "List format"). Ignores parts that are not numbers.
 fn cpus_of(list: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus() {
+    fn parses_lists_of_cpus() {
         let of = |list| cpus_of(list).into_iter().collect::<Vec<_>>();
         assert_eq!(of("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(of("5\n"), [5]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_tells_nothing_has_a_core_for_each_cpu() {
+    fn without_information_each_cpu_is_a_core() {
         let one = |cpu| Core { cpus: vec![cpu], node: None, slower: false };
         assert_eq!(cores(Path::new("/nowhere"), &[3, 1]), [one(1), one(3)]);
     }

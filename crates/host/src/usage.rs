@@ -1,9 +1,9 @@
-//! What a tree of processes has used: CPU and context switches. Read at the two edges of a
+//! The usage of a tree of processes: CPU time and context switches. It is read at the two edges of a
 //! window and subtracted.
 //!
-//! CPU is read from the processes' clocks and from the control group (see `reading`). Where neither can
-//! be trusted, what the dead used is what those who waited for them know of it, in clock ticks (10 ms):
-//! it is lost where nobody waits, and [`Spent::unseen`] says so.
+//! CPU time is read from the processes' clocks and from the control group (see `reading`). If neither
+//! can be trusted, the CPU time of ended processes is taken from the processes that waited for them, in
+//! clock ticks (10 ms). It is lost if no process waited; [`Spent::unseen`] shows that.
 
 use crate::{
     cgroup::Cgroup,
@@ -19,30 +19,29 @@ use rustix::{
 };
 use std::{collections::BTreeMap, io};
 
-/// Whose usage is read.
+/// The processes whose usage is read.
 #[derive(Clone, Debug)]
 pub struct Observed {
     root: u32,
-    /// Whether the root itself is counted: no for a supervisor, yes for somebody's server.
+    /// Whether the root itself is counted: false for a supervisor, true for a running server.
     with_root: bool,
     cgroup: Option<Cgroup>,
-    /// Whether the processes are those of the control group, wherever in the tree.
+    /// Whether the processes are those of the control group, rather than those of the tree.
     by_group: bool,
 }
 
-/// Everything used until one moment.
+/// The usage until one moment.
 #[derive(Clone, Debug)]
 pub struct Usage {
     processes: BTreeMap<Identity, Process>,
-    /// Ended processes that the supervisor waited for.
+    /// CPU time of ended processes that the supervisor waited for.
     reaped: Ticks,
     reading: Reading,
-    /// How many processes and threads were ever started on this machine, where that is needed and the
-    /// kernel tells.
+    /// Number of processes and threads ever started on this machine, if needed and known.
     forks: Option<u64>,
 }
 
-/// A pid can be used again; with the start time it names one process for ever.
+/// A pid can be reused; together with the start time it identifies a process forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     pid: u32,
@@ -54,41 +53,40 @@ struct Process {
     cpu_ns: u64,
     own: Ticks,
     waited_for: Ticks,
-    /// By thread; none for one that has ended and only waits to be reaped.
+    /// Switches by thread; empty for a zombie.
     switches: BTreeMap<u32, Switches>,
-    /// By thread, of those that were read.
+    /// Scheduling times by thread, of the threads that were read.
     scheduled: BTreeMap<u32, Scheduled>,
-    /// Whether those are all that it had.
+    /// Whether all of its threads were read.
     all_scheduled: bool,
 }
 
-/// Of more threads than this at a time, in the order of their ids, no [`Scheduled`] is read: it takes a
-/// file each.
+/// Maximum number of threads, in the order of their ids, whose [`Scheduled`] is read: each takes a file.
 const THREADS_READ: usize = 256;
 
-/// What was used between two moments.
+/// The usage between two moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// CPU, user and system, nanoseconds.
+    /// CPU time, user and system, nanoseconds.
     pub cpu_ns: u64,
-    /// User part as the kernel tells it, in steps of a clock tick, nanoseconds.
+    /// User time as reported by the kernel, in steps of a clock tick, nanoseconds.
     pub user_ns: u64,
-    /// System part, likewise.
+    /// System time as reported by the kernel, in steps of a clock tick, nanoseconds.
     pub system_ns: u64,
-    /// Where `cpu_ns` was read.
+    /// The source of `cpu_ns`.
     pub source: UsageSource,
-    /// What ended processes may have used beyond `cpu_ns`.
+    /// CPU time that ended processes may have used beyond `cpu_ns`.
     pub unseen: Unseen,
     /// Voluntary context switches of the threads alive at the later moment.
     pub voluntary_switches: u64,
-    /// Involuntary ones, likewise.
+    /// Involuntary context switches of the threads alive at the later moment.
     pub involuntary_switches: u64,
-    /// How long the threads that were alive at both moments were runnable and had no CPU,
-    /// nanoseconds; `None` where the kernel does not tell, or there are more than 256 threads.
+    /// Time that the threads alive at both moments were runnable but had no CPU, nanoseconds; `None` if
+    /// the kernel does not report it, or if there are more than 256 threads.
     pub run_delay_ns: Option<u64>,
-    /// CPU of the thread that used the most, of those that are alive at the later moment, nanoseconds. Of
-    /// more than 256 threads the first ones by id are read, so that there may be a busier one. `None`
-    /// where the kernel does not tell.
+    /// CPU time of the thread that used the most, among those alive at the later moment, nanoseconds. At
+    /// most 256 threads are read, lowest ids first, so there may be a busier one. `None` if the kernel
+    /// does not report it.
     pub busiest_thread_ns: Option<u64>,
     /// Processes alive at the later moment.
     pub processes: u32,
@@ -97,30 +95,30 @@ pub struct Spent {
 }
 
 impl Observed {
-    /// Everything below `supervisor`, itself left out.
+    /// Observes all descendants of `supervisor`, but not itself.
     pub(crate) fn below(supervisor: u32, cgroup: Option<Cgroup>) -> Observed {
         Observed { root: supervisor, with_root: false, cgroup, by_group: false }
     }
 
-    /// Everything in a control group, which is there while `supervisor` is.
+    /// Observes all processes in a control group, which exists while `supervisor` runs.
     pub(crate) fn in_group(supervisor: u32, cgroup: Cgroup) -> Observed {
         Observed { root: supervisor, with_root: false, cgroup: Some(cgroup), by_group: true }
     }
 
-    /// `pid` and everything below it. Descendants that lose their parents leave the tree (they
-    /// become children of init), unless `pid` is their reaper.
+    /// Observes `pid` and all of its descendants. Descendants that lose their parents leave the tree
+    /// (they become children of init), unless `pid` is their reaper.
     pub fn tree(pid: u32) -> Observed {
         Observed { root: pid, with_root: true, cgroup: None, by_group: false }
     }
 
-    /// How many CPUs the root may run on; `None` when it is gone.
+    /// Returns the number of CPUs that the root may run on; `None` if it is gone.
     pub fn cpus(&self) -> Option<u32> {
         let pid = rustix::process::Pid::from_raw(self.root.try_into().ok()?)?;
         Some(sched_getaffinity(Some(pid)).ok()?.count())
     }
 
-    /// Whether the root may run on one of `cpus`, or, of none, on one that the caller may run on;
-    /// `false` when it is gone.
+    /// Whether the root may run on one of `cpus`; if `cpus` is empty, on one of the caller's CPUs.
+    /// `false` if the root is gone.
     pub fn may_run_on(&self, cpus: &[u32]) -> bool {
         let pid = self.root.try_into().ok().and_then(rustix::process::Pid::from_raw);
         let Some(own) = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok()) else { return false };
@@ -132,12 +130,12 @@ impl Observed {
         (0..CpuSet::MAX_CPU).any(|cpu| own.is_set(cpu) && is_meant(cpu))
     }
 
-    /// Reads now. Fails when the root is gone.
+    /// Reads the usage until now. Fails if the root is gone.
     pub fn usage(&self) -> io::Result<Usage> {
-        // Who is started from now on is counted there, or found.
+        // Read first: a process started from now on is in the next count of forks, or in `pids`.
         let forks = if self.cgroup.is_none() { forks() } else { None };
         let pids = self.pids();
-        // First what must be close together in time.
+        // The group and the clocks first, because they must be close together in time.
         let mut clocks = Vec::new();
         let reading = Reading::take(self.cgroup.as_ref(), || {
             clocks.extend(pids.iter().map(|&pid| (pid, process_clock_ns(pid))));
@@ -149,7 +147,7 @@ impl Observed {
         let mut processes = BTreeMap::new();
         let mut threads = 0;
         for (pid, cpu_ns) in clocks {
-            // Who ended meanwhile is accounted for by who waited for it.
+            // The time of a process that has just ended is counted by the process that waited for it.
             if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
                 let identity = Identity { pid, started: stat.started };
                 let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
@@ -168,12 +166,12 @@ impl Observed {
         Ok(Usage { processes, reaped, reading: Reading { clocks_ns, ..reading }, forks })
     }
 
-    /// Its control group, where it has one.
+    /// Returns its control group, if it has one.
     pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_ref()
     }
 
-    /// Ids of the processes now.
+    /// Returns the ids of the current processes.
     pub fn pids(&self) -> Vec<u32> {
         if let Some(group) = self.cgroup.as_ref().filter(|_| self.by_group) {
             return group.all_pids();
@@ -187,11 +185,12 @@ impl Observed {
 }
 
 impl Usage {
-    /// What was used since `earlier`.
+    /// Returns the usage since `earlier`.
     ///
-    /// The source is the clocks of the processes, if these are the same ones at both moments, nobody was waited
-    /// for meanwhile, and the control group saw no more than they did (children that nobody waits
-    /// for leave no other trace); else the control group; else the tree.
+    /// The source is the clocks of the processes, under three conditions: the processes are the same
+    /// at both moments, none was waited for in between, and the control group, if there is one, saw
+    /// no more than they did (children that are not waited for leave no other trace). Otherwise it is
+    /// the control group; without one, the tree.
     pub fn since(&self, earlier: &Usage) -> Spent {
         let ticks = self.ticks().minus(earlier.ticks());
         let read = self.reading.since(&earlier.reading, self.kept_since(earlier));
@@ -216,17 +215,17 @@ impl Usage {
         }
     }
 
-    /// The processes that were found.
+    /// Returns the ids of the processes found.
     pub(crate) fn pids(&self) -> impl Iterator<Item = u32> {
         self.processes.keys().map(|identity| identity.pid)
     }
 
-    /// Threads of the living among them.
+    /// Returns the number of threads of the living processes.
     pub(crate) fn threads(&self) -> usize {
         self.processes.values().map(|process| process.switches.len()).sum()
     }
 
-    /// What is known of the processes since `earlier`.
+    /// Compares the processes with those of `earlier`.
     pub(crate) fn kept_since(&self, earlier: &Usage) -> Kept {
         let born = self.processes.iter().flat_map(|(identity, process)| {
             let then = earlier.processes.get(identity);
@@ -250,7 +249,7 @@ impl Usage {
                 .eq(earlier.processes.values().map(waited_for))
     }
 
-    /// The dead, in ticks, beside the living.
+    /// Returns the clocks of the living processes plus the ticks of ended ones, nanoseconds.
     fn tree_ns(&self) -> u64 {
         let waited_for: u64 = self.processes.values().map(|one| one.waited_for.total()).sum();
         self.reading.clocks_ns.unwrap_or(0) + ticks_to_ns(waited_for + self.reaped.total())
@@ -291,7 +290,7 @@ impl Usage {
         sum
     }
 
-    /// A thread that was not there before has used all that it used since.
+    /// Returns the CPU time of the busiest thread. For a thread that is new, that is all of its time.
     fn busiest_thread_since(&self, earlier: &Usage) -> Option<u64> {
         let of_process = |(identity, process): (&Identity, &Process)| {
             let earlier = earlier.processes.get(identity);
@@ -306,10 +305,10 @@ impl Usage {
 }
 
 impl Spent {
-    /// What two sets of processes used together. It is no surer than the less sure of the two, and
-    /// its delay is known where both are.
+    /// Returns the joint usage of two sets of processes. Its source is the less reliable of the two, and
+    /// its run delay is known only if both are.
     pub fn plus(self, other: Spent) -> Spent {
-        let sureness = |source: UsageSource| match source {
+        let unreliability = |source: UsageSource| match source {
             UsageSource::ProcessClocks => 0,
             UsageSource::CgroupV2 => 1,
             UsageSource::CgroupV1 => 2,
@@ -322,7 +321,7 @@ impl Spent {
             cpu_ns: self.cpu_ns + other.cpu_ns,
             user_ns: self.user_ns + other.user_ns,
             system_ns: self.system_ns + other.system_ns,
-            source: if sureness(a) >= sureness(b) { a } else { b },
+            source: if unreliability(a) >= unreliability(b) { a } else { b },
             unseen: self.unseen.plus(other.unseen),
             voluntary_switches: self.voluntary_switches + other.voluntary_switches,
             involuntary_switches: self.involuntary_switches + other.involuntary_switches,
@@ -332,8 +331,7 @@ impl Spent {
         }
     }
 
-    /// As a round stores it, with what is known elsewhere: how many CPUs the contender had, and
-    /// its memory.
+    /// Converts it to the record of a round, with the contender's number of CPUs and its memory.
     pub fn into_record(self, cpus: u32, memory_bytes: u64) -> Server {
         Server {
             cpu_ns: self.cpu_ns,
@@ -385,7 +383,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn the_clocks_are_taken_while_nobody_comes_or_goes() {
+    fn uses_the_clocks_if_no_process_comes_or_goes() {
         let earlier = usage(&[(1, 5 * MS), (2, 7 * MS)], 3, Some(0));
         let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(10 * MS));
         let spent = later.since(&earlier);
@@ -394,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_there_at_both_moments_tell_how_long_they_waited() {
+    fn run_delay_counts_threads_alive_at_both_moments() {
         let with = |delays: &[(u32, u64)]| {
             let waited = |&(thread, waited_ns)| (thread, Scheduled { ran_ns: 0, waited_ns });
             with_threads(&[(1, &delays.iter().map(waited).collect::<Vec<_>>())])
@@ -402,7 +400,7 @@ mod tests {
         let earlier = with(&[(1, 10), (2, 5), (4, 9)]);
         let later = with(&[(1, 25), (3, 99), (4, 9)]);
         assert_eq!(later.since(&earlier).run_delay_ns, Some(15));
-        assert_eq!(with(&[]).since(&earlier).run_delay_ns, None, "the kernel does not tell");
+        assert_eq!(with(&[]).since(&earlier).run_delay_ns, None, "the kernel does not report it");
         let mut many = with(&[]);
         many.processes.first_entry().unwrap().into_mut().all_scheduled = false;
         assert_eq!(many.since(&earlier).run_delay_ns, None);
@@ -433,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_came_and_went_turns_to_the_control_group() {
+    fn uses_the_control_group_if_a_child_came_and_went() {
         let earlier = usage(&[(1, 0)], 3, Some(0));
         let later = usage(&[(1, 10 * MS)], 5, Some(31 * MS));
         let spent = later.since(&earlier);
@@ -441,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_nobody_waited_for_is_betrayed_by_the_control_group() {
+    fn the_control_group_shows_a_child_that_was_not_waited_for() {
         let earlier = usage(&[(1, 0)], 0, Some(0));
         let later = usage(&[(1, 10 * MS)], 0, Some(100 * MS));
         let spent = later.since(&earlier);
@@ -451,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_control_group_it_is_known_that_nobody_came_and_went_if_nobody_was_started() {
+    fn without_a_control_group_usage_is_complete_if_no_process_was_started() {
         let with = |forks, threads: &[u32]| {
             let mut usage = usage(&[(1, 10 * MS)], 0, None);
             usage.forks = forks;
@@ -468,12 +466,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_control_group_the_dead_are_counted_in_ticks() {
+    fn without_a_control_group_ended_processes_are_counted_in_ticks() {
         let earlier = usage(&[(1, 0), (2, 40 * MS)], 0, None);
         let later = usage(&[(1, 10 * MS), (3, 2 * MS)], 6, None);
         let spent = later.since(&earlier);
         let tick = 1_000_000_000 / clock_ticks_per_second();
-        // Process 2 took its 40 ms with it; its parent has 6 ticks of it.
+        // The 40 ms of process 2 are gone with it; its parent has counted 6 ticks of it.
         assert_eq!((spent.cpu_ns, spent.source), (6 * tick - 28 * MS, UsageSource::ProcessTree));
         assert_eq!(spent.unseen, Unseen::Unbounded);
     }

@@ -1,4 +1,4 @@
-//! What is read of a contender while it is under load.
+//! The readings of a contender while it is under load.
 
 use crate::{
     memory::Memory,
@@ -14,33 +14,34 @@ use std::collections::BTreeSet;
 /// contender's memory after it.
 pub struct Watched {
     roles: Vec<OfRole>,
-    /// Before the load, of all roles.
+    /// Memory of all roles before the load.
     ready: Memory,
-    /// With the connections open, before the load, where there was such a moment.
+    /// Memory with the connections open, before the load, if that was read.
     connected: Option<Memory>,
-    /// What all roles used inside the window, once that is closed; `None` where one cannot be read.
+    /// Usage of all roles inside the window, once that has closed; `None` if one cannot be read.
     pub spent: Option<Server>,
-    /// The connections of a burst are closed at its end: what memory there is then is told.
+    /// Whether the load closes its connections at its end, as a burst does. Memory is then read at the
+    /// end of the load.
     leaves_none_open: bool,
-    /// How many CPUs the contender has.
+    /// Number of CPUs of the contender.
     cpus: u32,
     /// Its CPUs and those of the load.
     used_cpus: Vec<u32>,
-    /// Before the window.
+    /// Stolen time before the window.
     stolen: Option<Steal>,
-    /// What the machine did inside the window, and shortly before and after it.
+    /// Readings of the machine inside the window, and shortly before and after it.
     pub machine: Machine,
 }
 
-/// A role, and what was read of it.
+/// The readings of a role.
 struct OfRole {
     name: String,
     cpus: Vec<u32>,
     processes: Vec<UsageWindow>,
     ready: Memory,
-    /// With the connections open, before the load.
+    /// Memory with the connections open, before the load.
     connected: Option<Memory>,
-    /// With the connections open, after it.
+    /// Memory with the connections open, after the load.
     memory: Memory,
 }
 
@@ -78,7 +79,7 @@ impl OfRole {
 }
 
 impl Watched {
-    /// Reads what there is before the load.
+    /// Takes the readings before the load.
     pub fn new(roles: &Roles, cpus: &CpuSets, load: &LoadShape) -> Self {
         let all = roles.cpus();
         let used: BTreeSet<u32> = all.iter().copied().chain(cpus.of_load(load)).collect();
@@ -95,7 +96,7 @@ impl Watched {
         }
     }
 
-    /// All connections are open, and the load has not begun: what memory they take.
+    /// Call when all connections are open and the load has not started: reads their memory.
     pub fn connected(&mut self) {
         let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
         self.connected = Some(Memory::of(&all));
@@ -106,18 +107,18 @@ impl Watched {
         }
     }
 
-    /// The window opens soon.
+    /// Call shortly before the window opens.
     pub fn before_window(&mut self) {
         self.stolen = Steal::of(&self.used_cpus);
         self.each(UsageWindow::before);
     }
 
-    /// The window opens.
+    /// Call when the window opens.
     pub fn window_opens(&mut self) {
         self.each(UsageWindow::opens);
     }
 
-    /// The window closes.
+    /// Call when the window closes.
     pub fn window_closes(&mut self) {
         self.each(UsageWindow::closes);
     }
@@ -126,10 +127,10 @@ impl Watched {
         self.roles.iter_mut().flat_map(|role| &mut role.processes).for_each(read);
     }
 
-    /// The window is over, and so is the load.
+    /// Call when the window and the load are over.
     pub fn load_over(&mut self) {
         self.each(UsageWindow::after);
-        // A contender that cannot be read is told as not observed, by the absence of these figures.
+        // Without these figures, the contender is reported as not observed.
         let each: Option<Vec<Spent>> = self.roles.iter().map(OfRole::spent).collect();
         let spent = each.and_then(|each| each.into_iter().reduce(Spent::plus));
         let stolen = self.stolen.zip(Steal::of(&self.used_cpus));
@@ -141,14 +142,14 @@ impl Watched {
         }
     }
 
-    /// The load is over, and its connections are still open: reads the memory.
+    /// Call when the load is over and its connections are still open: reads the memory.
     pub fn connections_open(&mut self) {
         let Some(spent) = &mut self.spent else { return };
         let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
         let memory = Memory::of(&all);
         spent.memory_bytes = memory.proportional;
         spent.memory_at_ready_bytes = Some(self.ready.proportional);
-        // After the load it would hold what that left in heaps, which is no connection's.
+        // Memory after the load would include what the load left in heaps, not only connections.
         let connected = self.connected.unwrap_or(memory);
         spent.user_growth_bytes = connected.user_growth(&self.ready);
         spent.kernel_growth = connected.kernel_growth(&self.ready);
@@ -159,7 +160,7 @@ impl Watched {
         }
     }
 
-    /// What each role used, where there is more than one: the server first.
+    /// Returns the usage of each role, the server first; empty if there is only one role.
     pub fn into_roles(self) -> Vec<RoleUsage> {
         if self.roles.len() < 2 {
             return Vec::new();

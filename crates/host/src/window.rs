@@ -1,5 +1,6 @@
-//! What a server used inside a measured window. What grows with the number of its processes and
-//! threads is read before the window and after it, around the two moments at which the load rests.
+//! The usage of a server inside a measured window. Readings whose cost grows with the number of its
+//! processes and threads are taken before and after the window, around the two edges at which the load
+//! pauses.
 
 use crate::{
     clock::process_clock_ns,
@@ -9,18 +10,18 @@ use crate::{
 use regatta_record::{Unseen, UsageSource};
 use std::time::{Duration, Instant};
 
-/// Of more threads than this the clocks of the processes are not read at an edge, if there is a control
-/// group: the kernel walks over all threads of a process to read its clock.
+/// With more threads than this, the clocks are not read at an edge if there is a control group: the
+/// kernel walks over all threads of a process to read its clock.
 const MOST_THREADS: usize = 256;
-/// Nor of more processes: each takes a system call.
+/// The same limit for processes: each takes a system call.
 const MOST_PROCESSES: usize = 64;
 
-/// Reads what one server used: first [`UsageWindow::before`], then at the edges, then
-/// [`UsageWindow::after`].
+/// Reads the usage of one server: call [`UsageWindow::before`], then [`UsageWindow::opens`] and
+/// [`UsageWindow::closes`] at the edges, then [`UsageWindow::after`].
 #[derive(Debug)]
 pub struct UsageWindow {
     observed: Observed,
-    /// When the reading began, and what it was.
+    /// Start time of the first reading, and its result.
     before: Option<(Instant, Usage)>,
     opened: Option<Clocks>,
     closed: Option<Clocks>,
@@ -28,33 +29,33 @@ pub struct UsageWindow {
 }
 
 impl UsageWindow {
-    /// Around the window of a load towards this server.
+    /// Prepares for the window of a load against this server.
     pub fn of(observed: Observed) -> UsageWindow {
         UsageWindow { observed, before: None, opened: None, closed: None, spent: None }
     }
 
-    /// Whom it reads.
+    /// Returns the processes that it reads.
     pub fn observed(&self) -> &Observed {
         &self.observed
     }
 
-    /// Shortly before the window: reads all that takes a file for each process or thread.
+    /// Call shortly before the window: reads everything that takes a file for each process or thread.
     pub fn before(&mut self) {
         let at = Instant::now();
         self.before = self.observed.usage().ok().map(|usage| (at, usage));
     }
 
-    /// The window opens: reads what takes microseconds.
+    /// Call when the window opens: reads the clocks, which takes microseconds.
     pub fn opens(&mut self) {
         self.opened = self.clocks();
     }
 
-    /// The window closes: reads the same.
+    /// Call when the window closes: reads the clocks again.
     pub fn closes(&mut self) {
         self.closed = self.clocks();
     }
 
-    /// After the window: reads all once more.
+    /// Call after the window: reads everything once more.
     pub fn after(&mut self) {
         let after = self.observed.usage().ok();
         let at = Instant::now();
@@ -66,8 +67,8 @@ impl UsageWindow {
         });
     }
 
-    /// What it used inside the window; `None` if it could not be read at one of the four moments, or
-    /// was not read yet.
+    /// Returns the usage inside the window; `None` if one of the four readings failed or is still
+    /// missing.
     pub fn spent(&self) -> Option<&Spent> {
         self.spent.as_ref()
     }
@@ -77,13 +78,13 @@ impl UsageWindow {
     }
 }
 
-/// What several servers used together; `None` if one could not be read.
+/// Returns the joint usage of several servers; `None` if one could not be read.
 pub fn spent_together(windows: &[UsageWindow]) -> Option<Spent> {
     let each: Option<Vec<Spent>> = windows.iter().map(|window| window.spent().cloned()).collect();
     each?.into_iter().reduce(Spent::plus)
 }
 
-/// The CPU used until a moment, read in a time that hardly depends on who used it.
+/// The CPU time used until a moment. Reading it takes about the same time for any server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
     at: Instant,
@@ -91,7 +92,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Of the processes that were `found` before.
+    /// Reads the clocks of the processes `found` before.
     pub fn read(observed: &Observed, found: &Usage) -> Clocks {
         let group = observed.cgroup();
         let few = found.threads() <= MOST_THREADS && found.pids().count() <= MOST_PROCESSES;
@@ -101,11 +102,11 @@ impl Clocks {
     }
 }
 
-/// The part that was used between the edges of a window, of what was used from a little before until
-/// a little after it, which took `length`.
+/// Returns the usage between the edges of a window. `whole` is the usage from a little before until a
+/// little after the window, over a time of `length`.
 ///
-/// Only the CPU was read at the edges, where that tells it; else it is the window's share of the time. Of
-/// all else it is the share of the CPU.
+/// Only the CPU time was read at the edges. If that reading cannot be trusted, the window gets its share
+/// of the time. All other figures are scaled by the share of the CPU time.
 fn between(whole: Spent, kept: Kept, opened: &Clocks, closed: &Clocks, length: Duration) -> Spent {
     let read = closed.reading.since(&opened.reading, kept);
     let inside = closed.at.duration_since(opened.at);
@@ -127,7 +128,7 @@ fn between(whole: Spent, kept: Kept, opened: &Clocks, closed: &Clocks, length: D
         voluntary_switches: part(whole.voluntary_switches),
         involuntary_switches: part(whole.involuntary_switches),
         run_delay_ns: whole.run_delay_ns.map(part),
-        // No thread runs for longer than the window is.
+        // No thread runs for longer than the window.
         busiest_thread_ns: whole.busiest_thread_ns.map(|ns| part(ns).min(inside.as_nanos() as u64)),
         ..whole
     }
@@ -158,7 +159,7 @@ mod tests {
         }
     }
 
-    /// At a moment: the clocks of the processes and the control group, milliseconds.
+    /// Returns readings of the processes' clocks and the control group, in milliseconds.
     fn clocks(at: Instant, processes: Option<u64>, cgroup: Option<u64>) -> Clocks {
         let clocks_ns = processes.map(|ms| ms * MS);
         let of_group = |ns| Group { version: Version::V2, before_ns: ns, after_ns: ns };
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_around_the_window_is_not_counted() {
+    fn usage_outside_the_window_is_not_counted() {
         let at = Instant::now();
         let (processes, cgroup) = (UsageSource::ProcessClocks, UsageSource::CgroupV2);
         let length = Duration::from_millis(400);
@@ -185,7 +186,7 @@ mod tests {
         // Processes came or went around it: only the control group has seen them all.
         let spent = between(whole(100, cgroup), OTHERS, &opened, &closed, length);
         assert_eq!((spent.cpu_ns, spent.source, spent.user_ns), (50 * MS, cgroup, 20 * MS));
-        // Their clocks were not read at the edges, since there are many.
+        // There are too many processes to read their clocks at the edges.
         let without = |clocks: Clocks| {
             let reading = Reading { clocks_ns: None, ..clocks.reading };
             Clocks { reading, ..clocks }
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_unseen_inside_the_window_is_counted_by_the_group() {
+    fn the_group_counts_processes_that_ended_unseen_inside_the_window() {
         let at = Instant::now();
         let length = Duration::from_millis(600);
         let opened = clocks(at, Some(50), Some(1_050));
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reading_to_be_trusted_it_is_the_share_of_the_time() {
+    fn without_a_reliable_reading_the_window_gets_its_share_of_the_time() {
         let at = Instant::now();
         let length = Duration::from_millis(400);
         let (opened, closed) =

@@ -1,6 +1,6 @@
-//! What `race` and its supervisor say to each other: JSON, one message a line. First the
-//! [`Launch`], then commands one way and events the other. The channel is a pair of pipes, whose
-//! end of file tells each side that the other is gone.
+//! The messages between `race` and its supervisor: JSON, one message per line. The first is the
+//! [`Launch`]; then commands go one way and events the other. The channel is a pair of pipes. End of
+//! file shows each side that the other is gone.
 
 use crate::{
     cgroup::{Cgroup, Containment},
@@ -25,27 +25,27 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Working directory.
     pub dir: PathBuf,
-    /// Environment variables beside those of `race`.
+    /// Environment variables in addition to those of `race`.
     pub env: BTreeMap<String, String>,
-    /// The port on 127.0.0.1 that it is to listen on.
+    /// The port on 127.0.0.1 that it must listen on.
     pub port: u16,
     /// CPUs that it may run on; empty: all.
     pub cpus: Vec<u32>,
     /// Which control group to put it in.
     pub containment: Containment,
-    /// The container that the command runs, if it does.
+    /// The container that the command runs, if it runs one.
     pub container: Option<Container>,
 }
 
-/// What `race` asks.
+/// A command from `race`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Command {
-    /// SIGTERM, and SIGKILL to what is left after the grace.
+    /// Send SIGTERM, and SIGKILL to the processes that remain after the grace period.
     Stop { grace_ms: u64 },
 }
 
-/// What the supervisor tells.
+/// An event from the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Event {
@@ -58,7 +58,7 @@ pub(crate) enum Event {
     },
     /// The started process ended.
     Exited(Exited),
-    /// The last message: nothing remains, or what does is named.
+    /// The last message: no process remains, or the remaining ones are named.
     Stopped(Stopped),
 }
 
@@ -69,7 +69,7 @@ pub struct Exited {
     pub status: Status,
     /// Its last output, at most 4 KiB.
     pub last_words: String,
-    /// Its descendants that go on without it.
+    /// Its descendants that are still running.
     pub left: Listed,
 }
 
@@ -81,14 +81,15 @@ pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
     to.flush()
 }
 
-/// Collects bytes as they come and gives whole messages.
+/// Collects bytes as they arrive, and returns whole messages.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
 }
 
 impl Inbox {
-    /// No message is near as long: a launch with its environment is the longest.
+    /// Maximum size of a message, in bytes. The longest is a launch with its environment, which is much
+    /// shorter.
     const LIMIT: usize = 1 << 20;
 
     /// Reads once. `Ok(false)`: the other side is gone.
@@ -97,7 +98,7 @@ impl Inbox {
         let n = from.read(&mut buffer)?;
         self.bytes.extend_from_slice(&buffer[..n]);
         if self.bytes.len() > Self::LIMIT {
-            return Err(io::Error::other("a message longer than 1 MiB came"));
+            return Err(io::Error::other("received a message longer than 1 MiB"));
         }
         Ok(n > 0)
     }
@@ -108,7 +109,8 @@ impl Inbox {
         let line: Vec<u8> = self.bytes.drain(..=end).collect();
         serde_json::from_slice(&line).map(Some).map_err(|error| {
             let line = String::from_utf8_lossy(&line);
-            io::Error::other(format!("expected a message, got {:?}: {error}", line.trim_end()))
+            let line = line.trim_end();
+            io::Error::other(format!("expected a message in JSON, got {line:?}: {error}"))
         })
     }
 }
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_arrive_whole_however_they_are_cut() {
+    fn messages_arrive_whole_even_byte_by_byte() {
         let mut wire = Vec::new();
         send(&mut wire, &Command::Stop { grace_ms: 7 }).unwrap();
         send(&mut wire, &Command::Stop { grace_ms: 8 }).unwrap();
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_quoted() {
+    fn the_error_quotes_an_invalid_message() {
         let mut inbox = Inbox::default();
         inbox.fill(&mut &b"listening on 80\n"[..]).unwrap();
         let error = inbox.take::<Command>().unwrap_err().to_string();

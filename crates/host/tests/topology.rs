@@ -1,12 +1,12 @@
-//! Cores of other machines, from what their kernels say in /sys/devices: `topologies/NAME.txt` has a
-//! line for each file.
+//! Cores of other machines, from recordings of their /sys/devices: `topologies/NAME.txt` has a line for
+//! each file.
 
 use regatta_host::cores;
 use regatta_record::{Core, CpuSets};
 use std::{fs, path::Path};
 use tempfile::TempDir;
 
-/// The cores of a recorded machine, as far as they have these CPUs.
+/// Returns the cores of a recorded machine, limited to these CPUs.
 fn recorded(name: &str, cpus: impl IntoIterator<Item = u32>) -> Vec<Core> {
     let folder = TempDir::new().unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/topologies").join(name);
@@ -24,7 +24,7 @@ fn cpus(cores: &[Core]) -> Vec<&[u32]> {
     cores.iter().map(|core| &core.cpus[..]).collect()
 }
 
-/// Server, load, and spare CPUs where nothing is asked for.
+/// Returns the server, load and spare CPUs if the user gives none.
 fn shared_out(cores: &[Core]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let CpuSets { server, load, spare } = CpuSets::shared_out(cores, None, None);
     (server, load, spare)
@@ -63,7 +63,7 @@ fn on_two_nodes_both_sides_are_on_one() {
 }
 
 #[test]
-fn what_is_asked_for_is_taken_and_the_other_side_keeps_off_its_cores() {
+fn given_cpus_are_used_and_the_other_side_avoids_their_cores() {
     let cores = recorded("intel", 0..8);
     let of = |server: Option<&[u32]>, load: Option<&[u32]>| {
         CpuSets::shared_out(&cores, server.map(<[u32]>::to_vec), load.map(<[u32]>::to_vec))
@@ -78,7 +78,7 @@ fn what_is_asked_for_is_taken_and_the_other_side_keeps_off_its_cores() {
 }
 
 #[test]
-fn a_part_of_a_machine_is_shared_out_as_it_is() {
+fn a_part_of_a_machine_is_shared_out() {
     // A container on two CPUs of one core, on one CPU, and on one core of each node.
     assert_eq!(shared_out(&recorded("amd", [2, 3])), (vec![2], vec![3], vec![]));
     let one = recorded("amd", [2, 3]);

@@ -1,45 +1,46 @@
-//! How a contender speaks a workload in its own way.
+//! Adapters: variants of a workload's protocol for contenders that do not speak it as is.
 
 use regatta_script::{Workload, dialects::adapters};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-/// How a server speaks a workload in its own way.
+/// A variant of a workload's protocol that a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 pub enum Adapter {
-    /// Sends back what it gets: the null server.
+    /// Echoes every byte that it receives: the null server.
     Echo,
-    /// Sends `{reply}` for each `{request_bytes}` that it gets: the null server of `hello`.
+    /// Sends `{reply}` for each `{request_bytes}` bytes that it receives: the null server of `hello`.
     Canned,
-    /// Speaks the workload's protocol in its own way, by the name of the load's adapter for that: see
+    /// Speaks its own variant of the protocol, given by the name of the load's adapter for it; see
     /// [`Workload::adapted`].
     Speaks(&'static str),
 }
 
 impl Adapter {
-    /// Whether the server replies without looking.
+    /// Whether the server replies without parsing its requests.
     pub fn is_null(self) -> bool {
         matches!(self, Adapter::Echo | Adapter::Canned)
     }
 
-    /// What is asked of a server that has this adapter.
+    /// Returns the workload as it is sent to a server with this adapter.
     ///
     /// # Errors
-    /// The adapter does not serve the workload; in a sentence.
+    /// If the adapter does not serve the workload, as a sentence.
     pub(crate) fn asked(self, workload: &Workload) -> Result<Workload, String> {
         let name = workload.name();
         match self {
             Adapter::Echo => workload.echoed().ok_or_else(|| {
                 format!(
-                    "the adapter `echo` does not serve {name}, whose replies are not its requests"
+                    "the adapter `echo` does not serve {name}, because its replies differ from its \
+                     requests"
                 )
             }),
             Adapter::Canned => {
                 let canned = workload.canned(Default::default());
                 canned.map(|(workload, _)| workload).ok_or_else(|| {
                     format!(
-                        "the adapter `canned` serves hello, whose requests it counts by their bytes; \
-                         this race runs {name}"
+                        "the adapter `canned` serves only hello, because it counts requests by \
+                         their bytes; this race runs {name}"
                     )
                 })
             }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_adapter_serves_its_workloads_alone() {
+    fn an_adapter_serves_only_its_own_workloads() {
         let workload = |name| Workload::parse(name).unwrap();
         for name in adapters() {
             let adapter = Adapter::try_from(name.to_string()).unwrap();

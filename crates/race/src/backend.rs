@@ -1,33 +1,33 @@
-//! What stands behind a contender: `[[backend]]` in its manifest. Parsing and checks, no file access.
+//! Backends of a contender: `[[backend]]` in its manifest. Parsing and checks, no file access.
 
 use regatta_host::Ready;
 use regatta_record::RoleUsage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One kind of process that is started before a contender, for it to talk to.
+/// A kind of process that is started before a contender and that the contender connects to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
     /// Name of its role: lower-case letters, digits, `-` and `_`.
     pub name: String,
-    /// Program and arguments. Of the placeholders, `{port}` is the process's own, `{run}` a folder of
-    /// its own, and `{instance}` its number, from 1.
+    /// Program and arguments. The placeholders `{port}` and `{run}` are the port and the folder of the
+    /// process itself; `{instance}` is its number, from 1.
     pub start: Vec<String>,
-    /// What shows that a process of it is ready.
+    /// The sign that a process of it is ready.
     #[serde(default)]
     pub ready: Ready,
-    /// How many processes of it there are, at most [`Backend::MOST`].
+    /// Number of its processes, at most [`Backend::MOST`].
     #[serde(default = "one")]
     pub count: u32,
-    /// The CPUs of its processes. Absent: those that are neither the contender's nor the load's, or
-    /// the contender's where there are none.
+    /// The CPUs of its processes. Absent: the CPUs that neither the contender nor the load uses; if
+    /// there are none, those of the contender.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
     /// Environment variables; placeholders are filled in.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Templates of configuration files, as those of a contender.
+    /// Templates of configuration files, as in the manifest of a contender.
     #[serde(default)]
     pub config: Vec<String>,
 }
@@ -37,10 +37,10 @@ fn one() -> u32 {
 }
 
 impl Backend {
-    /// Most processes of one kind.
+    /// Maximum number of processes of one backend.
     pub const MOST: u32 = 64;
 
-    /// Whether the backends of `contender` can be; the error is a sentence.
+    /// Checks the backends of `contender`. The error is a sentence.
     pub(crate) fn check_all(contender: &str, backends: &[Backend]) -> Result<(), String> {
         for (nth, backend) in backends.iter().enumerate() {
             let name = &backend.name;
@@ -59,8 +59,8 @@ impl Backend {
         let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
         if name.is_empty() || !name.chars().all(is_good) || name == RoleUsage::SERVER {
             return Err(format!(
-                "the name of a backend has lower-case letters, digits, '-' and '_', and is not \
-                 {:?}: {name:?}",
+                "the name of a backend must have only lower-case letters, digits, '-' and '_', and \
+                 must not be {:?}; it is {name:?}",
                 RoleUsage::SERVER
             ));
         }
@@ -76,13 +76,13 @@ impl Backend {
         let has_port = |text: &String| text.contains("{port}");
         if !start.iter().chain(env.values()).any(has_port) && config.is_empty() {
             return Err(format!(
-                "nothing tells the backend {name} of {contender} its port: put {{port}} into start, \
+                "the backend {name} of {contender} is not given its port: put {{port}} into start, \
                  env or a config template"
             ));
         }
         if let Some(wrong) = config.iter().find(|file| !file.ends_with(".in")) {
             return Err(format!(
-                "a template of the backend {name} of {contender} does not end in .in: {wrong:?}"
+                "the config template {wrong:?} of the backend {name} of {contender} must end in .in"
             ));
         }
         Ok(())
@@ -119,21 +119,21 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_what_was_expected() {
+    fn errors_say_what_was_expected() {
         let app = "[[backend]]\nname = 'app'\nstart = ['app', '{port}']\n";
         for (text, expected) in [
             (format!("{app}{app}"), "two backends of front are named app"),
             (app.replace("'app'", "'App'"), "lower-case letters"),
-            (app.replace("name = 'app'", "name = 'server'"), "is not \"server\""),
+            (app.replace("name = 'app'", "name = 'server'"), "must not be \"server\""),
             (app.replace("['app', '{port}']", "[]"), "has an empty start command"),
-            (app.replace("{port}", "80"), "nothing tells the backend app of front its port"),
+            (app.replace("{port}", "80"), "the backend app of front is not given its port"),
             (format!("{app}count = 0\n"), "from 1 to 64"),
             (format!("{app}count = 65\n"), "from 1 to 64"),
-            (format!("{app}config = ['a.conf']\n"), "does not end in .in"),
+            (format!("{app}config = ['a.conf']\n"), "must end in .in"),
             (format!("{app}readi = 'tcp'\n"), "unknown field `readi`"),
         ] {
             let error = parse(&text).unwrap_err();
-            assert!(error.contains(expected), "{error:?} should tell {expected:?}");
+            assert!(error.contains(expected), "{error:?} should contain {expected:?}");
         }
     }
 }

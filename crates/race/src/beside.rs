@@ -1,8 +1,8 @@
-//! A load beside another one: large requests that are always outstanding on the same server, from
-//! before the other's window until after it.
+//! A load beside the measured one: large requests that are always in flight on the same server, from
+//! before the measured window until after it.
 //!
-//! Two engines at once. This one has a thread of its own that sleeps whenever there is nothing to
-//! read, so that it takes from the other's CPU no more than its few requests need.
+//! Two load engines run at once. This one has its own thread, which sleeps while there is nothing to
+//! read. So it takes only as much of the measured load's CPU as its few requests need.
 
 use crate::single::outcome_of_replies;
 use regatta_load::{
@@ -19,21 +19,21 @@ use std::{
     time::Duration,
 };
 
-/// It is stopped when the other load is through; by itself it would go on for so long.
+/// Time limit of the load beside. In practice it is stopped when the measured load ends.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// How often `stop` is looked at while it begins.
+/// Interval between checks of `stop` while the load beside starts.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
-/// What came of both.
+/// The results of both loads.
 pub(crate) struct Both {
-    /// Of the load that is measured; `None` if it never began.
+    /// The result of the measured load; `None` if it never started.
     pub measured: Option<Result<Tally, regatta_load::Error>>,
-    /// Of the load beside it.
+    /// The result of the load beside it.
     pub background: Result<Tally, regatta_load::Error>,
 }
 
-/// The load beside the one of `measured`: `speaks` is what it asks for. A large request may take as
-/// long as there are others before it.
+/// Returns the plan of the load beside `measured`, which sends the requests of `speaks`. Its timeout
+/// is long because a large request may wait for others before it.
 pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
     Plan {
         workload: speaks,
@@ -56,8 +56,8 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
     }
 }
 
-/// Runs `measured` while the requests of `beside` are outstanding; either is stopped when the other
-/// one ends, and both when `stop` is set.
+/// Runs `measured` while the requests of `beside` are in flight. Each load is stopped when the other
+/// ends, and both when `stop` is set.
 pub(crate) fn run(
     beside: &Plan,
     measured: &Plan,
@@ -75,14 +75,14 @@ pub(crate) fn run(
             gone.store(true, Ordering::Relaxed);
             ran
         });
-        let measured = has_begun(&opens, stop).then(|| {
+        let measured = has_started(&opens, stop).then(|| {
             let end = AtomicBool::new(false);
-            let mut look_up = |told: &Progress| {
-                progress(told);
+            let mut check = |now: &Progress| {
+                progress(now);
                 let ended = [stop, &gone].iter().any(|flag| flag.load(Ordering::Relaxed));
                 end.store(ended, Ordering::Relaxed);
             };
-            run_in_processes(measured, how, edges, &mut look_up, &end)
+            run_in_processes(measured, how, edges, &mut check, &end)
         });
         over.store(true, Ordering::Relaxed);
         let background = background.join().expect("the load beside panicked");
@@ -90,8 +90,8 @@ pub(crate) fn run(
     })
 }
 
-/// What is to be kept of the load beside, or how the round ends because of it. An error of the
-/// machine stays one.
+/// Returns the record of the load beside, or the outcome of a round that fails because of it. An
+/// error of the machine is passed on.
 pub(crate) fn outcome(
     name: &str,
     background: Result<Tally, regatta_load::Error>,
@@ -122,7 +122,7 @@ pub(crate) fn outcome(
         }
         (Some(Outcome::Failed { because }), _) => failed(&because),
         (Some(_), _) => failed("replies are missing"),
-        (None, _) if tally.requests == 0 => failed("not one was answered while the others came"),
+        (None, _) if tally.requests == 0 => failed("none was answered during the measured load"),
         (None, _) => Ok(Ok(Background {
             requests: tally.requests,
             window_ns: tally.window_ns,
@@ -131,9 +131,9 @@ pub(crate) fn outcome(
     }
 }
 
-/// Whether the round ends by this `fault` of the load beside, rather than by what came of the
-/// measured one. Either ends the other, which then has not got its replies; so a fault of the
-/// measured load goes first, but a wrong reply says more than that replies are missing.
+/// Whether this `fault` of the load beside decides the round, rather than the measured load. A load
+/// that ends stops the other, which then lacks replies. So a fault of the measured load has
+/// precedence, but a wrong reply has precedence over missing replies.
 pub(crate) fn decides(
     fault: &Outcome,
     name: &str,
@@ -150,8 +150,8 @@ pub(crate) fn decides(
     }
 }
 
-/// False if it never did, or is to stop.
-fn has_begun(opens: &mpsc::Receiver<()>, stop: &AtomicBool) -> bool {
+/// Waits until the load beside has started. Returns false if it never does, or if `stop` is set.
+fn has_started(opens: &mpsc::Receiver<()>, stop: &AtomicBool) -> bool {
     loop {
         match opens.recv_timeout(LOOK_UP) {
             Ok(()) => return true,
@@ -162,12 +162,12 @@ fn has_begun(opens: &mpsc::Receiver<()>, stop: &AtomicBool) -> bool {
     }
 }
 
-/// Tells that all of its requests are outstanding.
+/// Signals that all requests of the load beside are in flight.
 struct Opens(mpsc::Sender<()>);
 
 impl Edges for Opens {
     fn window_opens(&mut self) {
-        // Who waits for it may have given up.
+        // The receiver may have given up waiting.
         let _ = self.0.send(());
     }
     fn window_closes(&mut self) {}

@@ -22,8 +22,7 @@ pub(crate) const RACES: [(&str, &str); 18] = [
     ("truth", include_str!("../../../races/truth.toml")),
 ];
 
-/// The workload files that they name: the name of each without `.toml`, and its text. They need no other
-/// files.
+/// The workload files that they name: the name of each without `.toml`, and its text.
 pub(crate) const WORKLOADS: [(&str, &str); 4] = [
     ("shard-set-get", include_str!("../../../workloads/shard-set-get.toml")),
     ("shard-mset-10", include_str!("../../../workloads/shard-mset-10.toml")),
@@ -31,7 +30,7 @@ pub(crate) const WORKLOADS: [(&str, &str); 4] = [
     ("shard-one-by-one", include_str!("../../../workloads/shard-one-by-one.toml")),
 ];
 
-/// The names of the bundled races, in words.
+/// Returns the names of the bundled races, separated by commas.
 pub fn names() -> String {
     RACES.map(|(name, _)| name).join(", ")
 }

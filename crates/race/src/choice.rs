@@ -1,12 +1,13 @@
-//! Which contenders take part, and whether their names are right. An error is a sentence.
+//! Chooses the contenders that take part and checks their names. Errors are sentences.
 
 use crate::{adapter::Adapter, contender::Contender, contest::Contest, nearest::hint};
 use regatta_record::{Entry, NULL};
 use std::collections::BTreeSet;
 
-/// An error for the first contender that a user's own race file names and that is unknown or does not
-/// serve the workload: a misspelt name must not silently shrink a race. Bundled races name peers that
-/// are not installed everywhere. `given` are those of the command line, which replace namesakes.
+/// Checks the contenders that a user's own race file names. Returns an error for the first that is
+/// unknown or does not serve the workload: a misspelt name must not silently shrink a race. Bundled
+/// races are not checked, because they name peers that are not installed everywhere. `given` are the
+/// contenders of the command line, which replace namesakes.
 pub(crate) fn check_known(
     contest: &Contest,
     known: &[Contender],
@@ -17,7 +18,7 @@ pub(crate) fn check_known(
         return Ok(());
     }
     let workload = contest.service();
-    // Several may have one name, each for its workloads.
+    // Several contenders may share a name, each for other workloads.
     let any = |name: &str, holds: &dyn Fn(&Contender) -> bool| {
         known.iter().any(|c| c.manifest.name == name && holds(c))
     };
@@ -35,21 +36,21 @@ pub(crate) fn check_known(
             false => format!(", or add {workload} to its manifest"),
         };
         return Err(format!(
-            "the race file names the contender {name}, which does not serve {workload}; leave it \
-             out{remedy}"
+            "the race file names the contender {name}, which does not serve {workload}; remove \
+             it{remedy}"
         ));
     }
     let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());
     Err(format!(
-        "the race file names the contender {name}, and there is no manifest of that name{}; --skip \
-         {name} leaves it out; these serve {workload}: {}",
+        "the race file names the contender {name}, but there is no manifest of that name{}; use \
+         --skip {name} to leave it out; these serve {workload}: {}",
         hint(name, serving()),
         serving().collect::<Vec<_>>().join(", ")
     ))
 }
 
-/// Whether a contender serves the workload: its manifest names the service, or the workload file. A server
-/// that sends back what it gets serves every workload file.
+/// Whether a contender serves the workload: its manifest names the service or the workload file. A
+/// server with the adapter `echo` serves every workload file.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
     let of_file = contest.workload_file.is_some();
@@ -58,10 +59,10 @@ pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     echoes || named(&contest.service()) || of_file && named(&contest.workload)
 }
 
-/// In a race file: all contenders that are neither built in nor the file's own.
+/// The word in a race file for all contenders that are neither built in nor defined in the file.
 pub(crate) const PEERS: &str = "peers";
 
-/// Figures are told by the name alone.
+/// Checks that no two contenders share a name: results are identified by the name alone.
 pub(crate) fn check_unique(entries: &[Entry]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     let twice = entries.iter().find(|entry| !seen.insert(&entry.name));
@@ -72,7 +73,7 @@ pub(crate) fn check_unique(entries: &[Entry]) -> Result<(), String> {
     })
 }
 
-/// Those `given` on the command line take part whatever `only` says.
+/// Applies `only` and `skip`. Contenders `given` on the command line do not need to be in `only`.
 pub(crate) fn choose(
     entries: &mut Vec<Entry>,
     given: &[String],
@@ -83,14 +84,15 @@ pub(crate) fn choose(
     if let Some(name) = unknown {
         let all = names(entries);
         let hint = hint(name, entries.iter().map(|entry| entry.name.as_str()));
-        return Err(format!("no contender {name:?} in this race{hint}; there are: {all}"));
+        return Err(format!("no contender {name:?} in this race{hint}; expected one of: {all}"));
     }
     let wanted = |name: &String| only.is_empty() || only.contains(name) || given.contains(name);
     entries.retain(|e| wanted(&e.name) && !skip.contains(&e.name));
     Ok(())
 }
 
-/// The contender that ratios are taken to: as `asked_for` on the command line or in the file, else the first that takes part.
+/// Returns the baseline: the contender `asked_for` on the command line or named in the file, otherwise
+/// the first that takes part.
 pub(crate) fn baseline(
     contest: &Contest,
     asked_for: Option<&String>,
@@ -101,16 +103,16 @@ pub(crate) fn baseline(
     if let Some(name) = asked_for.filter(|name| !takes_part(name)) {
         let names: Vec<&str> = taking_part.iter().map(|e| e.name.as_str()).collect();
         let names = names.join(", ");
-        let because = format!("the baseline {name} does not take part; it is one of: {names}");
+        let because = format!("the baseline {name} does not take part; it must be one of: {names}");
         return Err(because);
     }
-    // The file's may be left out by the command line, or not be installed.
+    // The baseline of the file may be left out by the command line, or not be installed.
     let asked = asked_for.or(contest.baseline.as_ref()).filter(takes_part);
     let first = || taking_part.iter().map(|e| &e.name).find(|name| *name != NULL);
     asked.or_else(first).cloned().ok_or_else(|| {
         let skipped = entries.iter().filter_map(|e| Some((&e.name, e.skipped.as_ref()?)));
         let skipped: String = skipped.map(|(name, why)| format!("; {name}: {why}")).collect();
-        format!("no contender is left to race; see `regatta peers`{skipped}")
+        format!("no contender can race; see `regatta peers`{skipped}")
     })
 }
 
@@ -124,7 +126,7 @@ mod tests {
     use crate::manifest::Manifest;
 
     #[test]
-    fn a_workload_file_is_served_by_those_that_name_its_service_or_the_file() {
+    fn a_contender_that_names_the_service_or_the_workload_file_serves_it() {
         let contest = Contest {
             workload: "mine".into(),
             workload_file: Some("protocol = 'line'".into()),

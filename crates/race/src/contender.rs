@@ -1,4 +1,4 @@
-//! A contender: a manifest in a folder. Finding them, and whether they can run here.
+//! Contenders: a contender is a manifest in a folder. Finds them and checks whether they can run here.
 
 use crate::{lines_of_code::lines_of_code, manifest::Manifest};
 use regatta_host::{container_engine, find_on_path, is_executable, search_path};
@@ -16,16 +16,16 @@ use std::{
 /// A program that can be raced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contender {
-    /// What it says of itself.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// Its folder: where it is started, and what its files are relative to.
+    /// Its folder: its working directory, and the base of its relative paths.
     pub dir: PathBuf,
 }
 
-/// Longest first line of a version, in bytes.
+/// Maximum length of the first line of a version, in bytes.
 const LONGEST_VERSION: u64 = 200;
 
-/// What is wrong with a contender's manifest or files: where, and a sentence.
+/// An error in a contender's manifest or files: the place, and a sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {because}")]
 pub struct ContenderError {
@@ -40,7 +40,7 @@ impl ContenderError {
 }
 
 impl Contender {
-    /// Whether it is one of this program's own: started by the program itself.
+    /// Whether it is built in: this program itself is the server.
     pub(crate) fn is_built_in(&self) -> bool {
         self.manifest.start.first().is_some_and(|program| program == "{regatta}")
     }
@@ -55,8 +55,8 @@ impl Contender {
         Ok(Contender { manifest, dir })
     }
 
-    /// Reads `*/manifest.toml` of a folder, in the order of the folders' names. Two of one name are
-    /// an error.
+    /// Reads `*/manifest.toml` of a folder, in the order of the folders' names. Two contenders of the
+    /// same name are an error.
     pub fn find_all(folder: &Path) -> Result<Vec<Contender>, ContenderError> {
         let at = |error: io::Error| ContenderError::new(folder, error);
         let mut paths = Vec::new();
@@ -81,13 +81,13 @@ impl Contender {
         Ok(contenders)
     }
 
-    /// The programs that it needs and that are not on PATH.
+    /// Returns the programs that it needs and that are not on PATH.
     pub fn absent(&self) -> Vec<&str> {
         let needs = self.manifest.needs.iter().map(String::as_str);
         needs.filter(|program| find_on_path(program).is_none()).collect()
     }
 
-    /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
+    /// Returns why it cannot be started here, and what to do; `None` if nothing is missing.
     pub fn missing(&self) -> Option<String> {
         let Manifest { name, packages, setup, start, backends, .. } = &self.manifest;
         let absent = self.absent();
@@ -103,14 +103,14 @@ impl Contender {
         if self.manifest.image.is_some() && container_engine().is_none() {
             return Some("it runs in a container: install podman or docker".to_owned());
         }
-        // What is started in a container is in its image.
+        // A program that runs in a container is in its image.
         let start = if self.manifest.image.is_some() { &Vec::new() } else { start };
         let workloads = self.manifest.workloads.iter();
         let starts = || backends.iter().map(|backend| &backend.start).chain([start]);
         let programs = workloads.flat_map(|workload| {
             starts().filter_map(move |start| Some(start.first()?.replace("{workload}", workload)))
         });
-        // One with another placeholder is known only at the start, which then tells.
+        // A program with another placeholder is known only at the start, which reports it if missing.
         let lacks = |program: &String| {
             !program.contains('{')
                 && !match program.contains('/') {
@@ -120,13 +120,13 @@ impl Contender {
         };
         let program = { programs }.find(lacks)?;
         Some(match setup.is_empty() {
-            false => format!("{program} is not there yet; run {install}"),
-            true => format!("{program} is not there; install it"),
+            false => format!("{program} is not built yet; run {install}"),
+            true => format!("{program} is not found; install it"),
         })
     }
 
-    /// Version of its runtime, as that prints it; `None` where nothing asks for it or it does not
-    /// answer within five seconds.
+    /// Returns the version that its runtime prints; `None` if the manifest has no version command, or
+    /// if that prints nothing within five seconds.
     pub fn version(&self) -> Option<String> {
         const LIMIT: Duration = Duration::from_secs(5);
         let (program, arguments) = self.manifest.version.split_first()?;
@@ -141,13 +141,13 @@ impl Contender {
             .ok()?;
         let stdout = child.stdout.take()?;
         let (sender, line) = mpsc::channel();
-        // What comes after the first line is read too, so that no program waits for room in the pipe.
-        // A descendant may keep the pipe open; then the thread stays until that ends.
+        // The output after the first line is read too, so that the program never blocks on a full pipe.
+        // If a descendant keeps the pipe open, the thread lives until the descendant closes it.
         thread::spawn(move || {
             let mut reader = BufReader::new(stdout);
             let mut first = Vec::new();
             let read = reader.by_ref().take(LONGEST_VERSION).read_until(b'\n', &mut first);
-            // A caller that gave up waits for nothing, and a pipe that breaks has said its last.
+            // The caller may have given up. A read error ends the output.
             let _ = sender.send(read.map(|_| String::from_utf8_lossy(&first).trim().to_owned()));
             let _ = io::copy(&mut reader, &mut io::sink());
         });
@@ -162,7 +162,7 @@ impl Contender {
         line?.ok().filter(|line| !line.is_empty())
     }
 
-    /// Lines of code of its source files for a workload; `None` where it names none.
+    /// Counts the lines of code of its source files for a workload; `None` if it names none.
     pub fn lines_of_code(&self, workload: &str) -> Result<Option<u32>, ContenderError> {
         if self.manifest.source.is_empty() {
             return Ok(None);
@@ -180,7 +180,7 @@ pub(crate) mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// A folder of these files.
+    /// Creates a folder with these files.
     pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
         let folder = TempDir::new().unwrap();
         for (path, text) in files {
@@ -214,7 +214,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_wrong_manifest_and_a_second_of_one_name_are_told_with_their_place() {
+    fn errors_name_the_wrong_or_duplicate_manifest() {
         let wrong = folder(&[("go/manifest.toml", "name = 1")]);
         let error = Contender::find_all(wrong.path()).unwrap_err().to_string();
         assert!(error.contains("go/manifest.toml: "), "{error}");
@@ -229,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_the_remedy() {
+    fn a_missing_program_is_reported_with_the_remedy() {
         let check = |text: String| {
             let peers = folder(&[("x/manifest.toml", &text)]);
             Contender::read(&peers.path().join("x/manifest.toml")).unwrap().missing()
@@ -238,13 +238,13 @@ pub(crate) mod tests {
         let absent = check(manifest("x", "needs = [\"sh\", \"no-such-compiler\"]"));
         assert_eq!(absent.unwrap(), "not on PATH: no-such-compiler; install it");
         let unbuilt = manifest("x", "setup = [\"make\"]").replace("\"sh\"", "\"build/x\"");
-        let expected = "build/x is not there yet; run `regatta peers install x`";
+        let expected = "build/x is not built yet; run `regatta peers install x`";
         assert_eq!(check(unbuilt).unwrap(), expected);
         assert_eq!(check(manifest("x", "").replace("\"sh\"", "\"{regatta}\"")), None);
     }
 
     #[test]
-    fn the_first_line_of_the_version_is_told() {
+    fn the_version_is_the_first_line_of_the_output() {
         let version = |command: &str| {
             let text = manifest("x", &format!("version = [\"sh\", \"-c\", \"{command}\"]"));
             let peers = folder(&[("x/manifest.toml", &text)]);
@@ -255,7 +255,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_version_with_pages_of_text_behind_it_is_told_at_once() {
+    fn a_version_followed_by_pages_of_text_is_read_without_delay() {
         let pages =
             "echo v2; i=0; while [ $i -lt 9000 ]; do echo 0123456789abcdef; i=$((i+1)); done";
         let text = manifest("x", &format!("version = [\"sh\", \"-c\", \"{pages}\"]"));

@@ -1,4 +1,4 @@
-//! A race as asked: `races/*.toml`, bundled or the user's own, and what the command line changes.
+//! The race file: `races/*.toml`, bundled or the user's own. `prepare` applies the command line.
 
 use crate::{
     bundled,
@@ -16,84 +16,84 @@ use std::{
     time::Duration,
 };
 
-/// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
+/// Minimum window. In a shorter one, slices and the ticks of CPU clocks are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
 
 /// A race file. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contest {
-    /// Name of the race. Absent: that of its file.
+    /// Name of the race. Absent: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// Workload of all its cells: its name. In the file also a workload file, by its path relative
+    /// Name of the workload of all its cells. In the file also the path of a workload file, relative
     /// to the race file. Absent: `double`.
     #[serde(default = "double")]
     pub workload: String,
-    /// Whether it comes with this program. Then contenders that are unknown here are skipped, because
-    /// peers are not installed everywhere.
+    /// Whether the race comes with this program. Unknown contenders of a bundled race are skipped,
+    /// because peers are not installed everywhere.
     #[serde(skip)]
     pub bundled: bool,
-    /// The whole text of the workload, where it is a file.
+    /// The whole text of the workload file, if the workload is a file.
     #[serde(skip)]
     pub workload_file: Option<String>,
-    /// What a contender must serve to be asked the workload, where it is a file.
+    /// The service that contenders must provide, if the workload is a file.
     #[serde(skip)]
     pub(crate) file_service: Option<String>,
-    /// Contenders by name; `peers` stands for every one that serves the workload and is neither
-    /// built in nor this file's own. Absent: every one that is known and serves it.
+    /// Contenders by name. `peers` stands for all that serve the workload and are neither built in nor
+    /// defined in this file. Absent: all known contenders that serve the workload.
     #[serde(default)]
     pub contenders: Vec<String>,
-    /// The contender that ratios are taken to. Absent: the first one.
+    /// The contender that all others are compared with. Absent: the first one.
     pub baseline: Option<String>,
-    /// The contender to enter twice, as the measure of noise. Absent: the baseline.
+    /// The contender to enter twice, to measure the noise floor. Absent: the baseline.
     pub twin_of: Option<String>,
-    /// Passes over all cells. Absent: 5, the fewest for a table to publish.
+    /// Number of passes over all cells. Absent: 5, the minimum for a table to publish.
     #[serde(default = "five")]
     pub rounds: u32,
-    /// The measured window. Absent: a second.
+    /// The measured window. Absent: 1 s.
     #[serde(default = "second", deserialize_with = "duration")]
     pub window: Duration,
-    /// The longest warm-up; it ends earlier once the rate is steady. Absent: a second.
+    /// The maximum warm-up; it ends earlier once the rate is steady. Absent: 1 s.
     #[serde(default = "second", deserialize_with = "duration")]
     pub warm_up: Duration,
-    /// The heads of the requests, where the workload is built in and has heads. Absent: varied.
+    /// The heads of the requests, if the workload is built in and has heads. Absent: varied.
     pub heads: Option<Heads>,
-    /// How long each contender is observed under each load at most, before its first round, to see
-    /// when its cost is steady; zero: it is not. Absent: half a minute.
+    /// Maximum time that each contender is observed under each load before its first round, to see
+    /// when its cost is steady; zero: not observed. Absent: 30 s.
     #[serde(default = "half_a_minute", deserialize_with = "duration")]
     pub settle: Duration,
-    /// Manifests of contenders that there are in this race alone, beside those that are known; one
-    /// that is known by the same name is replaced. They are started in the working directory.
+    /// Manifests of contenders that exist only in this race. They replace known contenders of the same
+    /// name, and are started in the working directory.
     #[serde(default, rename = "contender")]
     pub own: Vec<Manifest>,
-    /// The loads: every combination of each entry's values. Absent: 64 connections in closed loop.
+    /// The loads: every combination of each entry's values. Absent: 64 connections in a closed loop.
     #[serde(default = "Loads::usual", rename = "load")]
     pub loads: Vec<Loads>,
-    /// Where the figures of `then` were printed: title and year.
+    /// Source of the figures in `then`: title and year.
     pub then_source: Option<String>,
-    /// What was once measured elsewhere, to be shown beside what is measured now. Of several that
-    /// belong to a cell the first is shown.
+    /// Figures published elsewhere, shown beside the measured ones. If several belong to a cell, the
+    /// first is shown.
     #[serde(default)]
-    pub then: Vec<Once>,
+    pub then: Vec<PublishedFigure>,
 }
 
-/// What somebody once measured elsewhere: one figure of a contender, or a word on it.
+/// A figure or remark on a contender that was published elsewhere.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Once {
+pub struct PublishedFigure {
     /// Name of the contender here.
     contender: String,
-    /// With its unit, as printed there; absent where there only were words.
+    /// The figure with its unit, as published; absent if there were only words.
     figure: Option<String>,
-    /// Under what conditions; without a figure, what was said.
+    /// The conditions of the figure; without a figure, the remark itself.
     note: Option<String>,
-    /// The loads of this race that it belongs to: those that have all of this. Absent: every load.
+    /// The loads of this race that it belongs to: those that match all of this. Absent: every load.
     #[serde(default)]
     load: Selector,
 }
 
-/// What a load must have; what is absent may be anything.
+/// Values that a load must have; an absent one may be anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Selector {
@@ -125,7 +125,7 @@ impl Selector {
     }
 }
 
-/// So many requests in flight over all connections, if that is a number.
+/// Returns the drive with so many requests in flight over all connections; a closed loop for 0.
 fn bounded(in_flight: u32) -> Drive {
     let in_flight = NonZeroU32::new(in_flight);
     in_flight.map_or(Drive::Closed, |in_flight| Drive::Bounded { in_flight })
@@ -139,7 +139,7 @@ pub enum ContestError {
     Read {
         /// The path that was given.
         origin: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// It is not TOML of the right form.
@@ -150,7 +150,7 @@ pub enum ContestError {
         /// Line, column and what was expected.
         error: toml::de::Error,
     },
-    /// It is well-formed but asks for something that cannot be.
+    /// It is well-formed but asks for something impossible.
     #[error("the race {origin} cannot be run: {because}")]
     Value {
         /// Where it came from.
@@ -177,13 +177,13 @@ pub(crate) fn bundled_races() -> Vec<Contest> {
 }
 
 impl Contest {
-    /// What contenders must serve to take part, as in their manifests: that of the workload.
+    /// Returns the service that a contender's manifest must name to take part.
     pub fn service(&self) -> String {
         let built_in = || Some(Workload::parse(&self.workload)?.service().to_owned());
         self.file_service.clone().or_else(built_in).unwrap_or_else(|| self.workload.clone())
     }
 
-    /// A bundled race by its name, or a file by its path.
+    /// Finds a bundled race by its name, or reads a file by its path.
     pub fn find(name: &str) -> Result<Self, ContestError> {
         if let Some((_, text)) = bundled::RACES.iter().find(|(bundled, _)| *bundled == name) {
             let mut contest = Contest { bundled: true, ..Contest::parse(text, name)? };
@@ -210,12 +210,12 @@ impl Contest {
         Ok(contest)
     }
 
-    /// The workload file that the race file names, if it names one.
+    /// Returns the path of the workload file that the race file names, if it names one.
     fn workload_path(&self) -> Option<PathBuf> {
         self.workload.ends_with(".toml").then(|| PathBuf::from(&self.workload))
     }
 
-    /// Asks what a workload file says.
+    /// Sets the workload to that of a workload file.
     fn ask(
         &mut self,
         file: Result<Workload, WorkloadError>,
@@ -231,7 +231,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Reads a race file, but not the workload file that it may name; `origin` is named in errors.
+    /// Parses a race file, but does not read the workload file that it may name. Errors name `origin`.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ContestError> {
         let mut contest: Contest = toml::from_str(text)
             .map_err(|error| ContestError::Syntax { origin: origin.into(), error })?;
@@ -243,10 +243,12 @@ impl Contest {
             Err(ContestError::Value { origin: origin.into(), because: because.into() })
         };
         if contest.rounds == 0 {
-            return wrong("`rounds` is 0; at least 1 is needed, at least 5 for a table to publish");
+            return wrong(
+                "`rounds` is 0; it must be at least 1, at least 5 for a table to publish",
+            );
         }
         if contest.window < SHORTEST_WINDOW {
-            return wrong("`window` is shorter than 50ms; nothing can be measured in that");
+            return wrong("`window` is too short to measure anything; it must be at least 50ms");
         }
         if contest.loads.is_empty() {
             return wrong("it has no load; add [[load]] with connections = 64");
@@ -254,18 +256,19 @@ impl Contest {
         if let Some(because) = contest.loads.iter().find_map(Loads::contradiction) {
             return wrong(&because);
         }
-        let of_hash = contest.loads.iter().find_map(Loads::of_hash_alone);
+        let of_hash = contest.loads.iter().find_map(Loads::hash_only_key);
         if let Some(what) = of_hash.filter(|_| contest.workload != "hash") {
             return wrong(&format!(
-                "`{what}` is of the workload hash, and this race is of {}; leave it out",
+                "`{what}` applies only to the workload hash; this race runs {}; leave it out",
                 contest.workload
             ));
         }
         let is_pushed = Workload::parse(&contest.workload).is_some_and(|w| w.is_pushed());
-        let of_hub = contest.loads.iter().find_map(Loads::of_hub_alone);
+        let of_hub = contest.loads.iter().find_map(Loads::hub_only_key);
         if let Some(what) = of_hub.filter(|_| !is_pushed) {
             return wrong(&format!(
-                "`{what}` is of the workloads hub and hub-echo, and this race is of {}; leave it out",
+                "`{what}` applies only to the workloads hub and hub-echo; this race runs {}; leave \
+                 it out",
                 contest.workload
             ));
         }
@@ -274,31 +277,31 @@ impl Contest {
         }
         if !contest.then.is_empty() && contest.then_source.is_none() {
             return wrong(
-                "`then` needs `then_source`: title and year of what its figures are from",
+                "`then` needs `then_source`: title and year of the source of its figures",
             );
         }
         if contest.then.iter().any(|then| then.figure.is_none() && then.note.is_none()) {
-            return wrong("`then` needs a `figure`, or words in a `note`");
+            return wrong("`then` needs a `figure` or a `note`");
         }
         Ok(contest)
     }
 
-    /// The loads on these CPUs, multiplied out, in the order of the file, without repetitions; and
-    /// which of them these CPUs cannot give, a sentence each. Loads at a share of what the
-    /// contenders can do stand there in closed loop, until a pilot pass has told the rates.
+    /// Returns the loads that fit these CPUs, multiplied out, in the order of the file, without
+    /// repetitions; and a sentence for each that does not fit. Loads at a share of what the
+    /// contenders can do are returned as closed loops, until a pilot pass has measured the rates.
     pub fn loads(&self, cpus: &CpuSets) -> (Vec<LoadShape>, Vec<String>) {
         self.loads_at(cpus, &Paces::default())
     }
 
-    /// The same, after a pilot pass.
+    /// Returns the same after a pilot pass.
     pub(crate) fn loads_at(&self, cpus: &CpuSets, paces: &Paces) -> (Vec<LoadShape>, Vec<String>) {
         let (shapes, left_out) =
             self.loads.iter().map(|entry| entry.shapes(cpus, paces)).collect::<(Vec<_>, Vec<_>)>();
         (without_repetitions(shapes.into_iter().flatten()), left_out.concat())
     }
 
-    /// The closed-loop loads whose rates a pilot pass must find out, without repetitions. In these, all
-    /// connections read.
+    /// Returns the closed-loop loads whose rates a pilot pass must measure, without repetitions. All
+    /// of their connections read.
     pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
         let entries = self.loads.iter().filter(|entry| entry.needs_pilot());
         let shapes = entries.flat_map(|entry| entry.shapes(cpus, &Paces::default()).0);
@@ -306,7 +309,7 @@ impl Contest {
         without_repetitions(shapes.map(closed))
     }
 
-    /// What was once measured, with the loads that each figure belongs to.
+    /// Returns the figures published elsewhere, with the loads that each belongs to.
     pub fn then(&self, cpus: &CpuSets, loads: &[LoadShape]) -> Vec<Then> {
         let available = available(cpus);
         let resolved = self.then.iter().map(|once| Then {
@@ -348,7 +351,7 @@ fn second() -> Duration {
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     humantime::parse_duration(&text).map_err(|error| {
-        serde::de::Error::custom(format!("{error}; write a time with its unit, as \"500ms\""))
+        serde::de::Error::custom(format!("{error}; write a time with its unit, e.g. \"500ms\""))
     })
 }
 

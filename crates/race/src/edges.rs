@@ -1,14 +1,14 @@
-//! What is read of a contender at the edges of a load's window.
+//! Readings of a contender at the edges of a load's window.
 
 use crate::warm::Seeing;
 use regatta_host::{Confined, Ownership, Roles, Watched};
 use regatta_load::{Edges, SoFar};
 
-/// Lets a load tell the host when to read.
+/// Passes the edges of a load's window on to the host, which reads usage there.
 pub(crate) struct AtEdges<'a> {
     pub watched: Watched,
     pub served: Served,
-    /// Where it is to be seen how the contender warms up.
+    /// Set if this start observes how the contender warms up.
     pub seeing: Option<Seeing<'a>>,
 }
 
@@ -43,19 +43,20 @@ impl Edges for AtEdges<'_> {
     }
 }
 
-/// Who serves the ports of a contender and on which CPUs, looked at several times outside the window.
+/// Checks, several times outside the window, which processes serve a contender's ports and on which
+/// CPUs.
 pub(crate) struct Served {
     name: String,
     ownership: Ownership,
     confined: Confined,
-    /// Who else did, in a sentence; the first that was seen.
+    /// The first foreign process seen serving a port, as a sentence.
     pub by_others: Option<String>,
-    /// Which thread might run elsewhere, likewise.
+    /// The first thread seen that may run on other CPUs, as a sentence.
     pub elsewhere: Option<String>,
 }
 
 impl Served {
-    /// Of the contender called `name`. Looks for the first time.
+    /// Starts checking the contender called `name`, with a first check.
     pub fn new(name: &str, roles: &Roles) -> Served {
         let mut served = Served {
             name: name.to_owned(),
@@ -68,30 +69,29 @@ impl Served {
         served
     }
 
-    /// Looks again for what was not found before.
+    /// Checks again for whatever has not been found yet.
     pub fn look(&mut self) {
         if self.by_others.is_none() {
-            self.by_others = self.stranger();
+            self.by_others = self.foreign_process();
         }
         if self.elsewhere.is_none() {
-            self.elsewhere = self.confined.loose().map(|loose| {
-                format!(
-                    "{loose}; start {} so that it keeps to the CPUs that it is given",
-                    self.name
-                )
+            self.elsewhere = self.confined.stray().map(|thread| {
+                format!("{thread}; start {} so that all of its threads stay on its CPUs", self.name)
             });
         }
     }
 
-    fn stranger(&self) -> Option<String> {
+    fn foreign_process(&self) -> Option<String> {
         let name = &self.name;
-        match self.ownership.stranger() {
+        match self.ownership.foreign_process() {
             Ok(None) => None,
-            Ok(Some(stranger)) => Some(format!(
-                "{stranger}, which is not among {name}'s; start that process from {name}'s own, in \
-                 the foreground, so that its work is seen"
+            Ok(Some(process)) => Some(format!(
+                "{process}, which is not one of {name}'s processes; have {name} start that \
+                 process in the foreground, so that its work is measured"
             )),
-            Err(error) => Some(format!("who serves {name}'s port cannot be told: {error}")),
+            Err(error) => {
+                Some(format!("cannot find out which process serves {name}'s port: {error}"))
+            }
         }
     }
 }

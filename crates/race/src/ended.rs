@@ -1,28 +1,28 @@
 //! How rounds and races end.
 
 use crate::{
-    course::MachineError, entrant::EntrantError, fingerprint::ChangedError, store::StoreError,
+    context::MachineError, entrant::EntrantError, fingerprint::ChangedError, store::StoreError,
 };
 use regatta_record::{LoadShape, Outcome, Round, RoundEnd};
 
-/// Why a race could not go on. What was stored until then stays.
+/// Why a race could not continue. The rounds stored so far are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RaceError {
-    /// Of the result directory.
+    /// An error of the result directory.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Of the machine.
+    /// An error of the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// What it was run with was changed meanwhile.
+    /// A program or file of the race was changed while it ran.
     #[error(transparent)]
     Changed(#[from] ChangedError),
-    /// Of a contender as it was stored.
+    /// An error in the stored manifest of a contender.
     #[error(transparent)]
     Entrant(#[from] EntrantError),
 }
 
-/// The event of a finished round.
+/// Returns the event for the end of a round.
 pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> RoundEnd {
     RoundEnd {
         pass,

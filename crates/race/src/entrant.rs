@@ -1,4 +1,4 @@
-//! An entrant: a contender in a race, under the name that it has there, as `race.toml` stores it.
+//! An entrant: a contender in a race, under its name in that race, as stored in `race.toml`.
 
 use crate::{
     adapter::Adapter,
@@ -19,25 +19,25 @@ use std::{
 /// A contender in a race.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrant {
-    /// Its name in this race; a twin has another than its manifest.
+    /// Its name in this race. The name of a twin differs from its manifest's.
     pub name: String,
-    /// What is sent to it, and what must come back.
+    /// The requests it receives, and the replies expected from it.
     pub speaks: Workload,
     pub contender: Contender,
 }
 
-/// Where one start of a contender goes.
+/// The ports and the folder of one start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartPlace<'a> {
     /// The server's port on 127.0.0.1.
     pub port: u16,
-    /// Those of its backends.
+    /// The ports of its backends.
     pub backends: &'a [BackendPorts],
     /// The folder of the start.
     pub run: &'a Path,
 }
 
-/// What a race file or directory says of a contender cannot be used.
+/// An error in what a race file or a result directory says about a contender.
 #[derive(Debug, thiserror::Error)]
 #[error("the contender {name}: {because}")]
 pub struct EntrantError {
@@ -46,7 +46,7 @@ pub struct EntrantError {
 }
 
 impl Entrant {
-    /// The entrants of a race that were not skipped.
+    /// Returns the entrants of a race that were not skipped.
     pub fn of_race(asked: &Asked) -> Result<Vec<Entrant>, EntrantError> {
         let taking_part = asked.entries.iter().filter(|entry| entry.skipped.is_none());
         let workload = workload(asked);
@@ -68,12 +68,12 @@ impl Entrant {
         Ok(Entrant { name: entry.name.clone(), speaks, contender })
     }
 
-    /// What is sent to it under a load that names an `n`.
+    /// Returns its workload under a load with this `n`.
     pub fn speaks_under(&self, n: Option<u32>) -> Workload {
         n.and_then(|n| self.speaks.with_n(n)).unwrap_or_else(|| self.speaks.clone())
     }
 
-    /// What it is given to serve without looking, on `port` under `load`; `None` where it looks.
+    /// Returns the canned reply that it sends on `port` under `load`; `None` if it parses requests.
     pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
         let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
@@ -83,13 +83,13 @@ impl Entrant {
         Some(canned)
     }
 
-    /// Which stated limit the load exceeds, in a sentence.
+    /// Returns, as a sentence, the stated limit that the load exceeds, if any.
     pub fn cannot_hold(&self, load: LoadShape) -> Option<String> {
         let Limits { connections, pipeline } = self.contender.manifest.limits;
         let name = &self.name;
         if let Some(limit) = pipeline.filter(|limit| load.pipeline > *limit) {
             return Some(format!(
-                "{name} states a limit of {limit} requests outstanding on a connection; this load \
+                "{name} states a limit of {limit} requests in flight per connection; this load \
                  has {}",
                 load.pipeline
             ));
@@ -109,7 +109,7 @@ impl Entrant {
         })
     }
 
-    /// How to start it under `load` in `place`.
+    /// Returns its launches under `load` in `place`.
     pub fn launches(
         &self,
         asked: &Asked,
@@ -140,7 +140,7 @@ impl Entrant {
     }
 }
 
-/// The workload of a race: its file's, else the built-in one of its name.
+/// Returns the workload of a race: that of its workload file, otherwise the built-in one of its name.
 fn workload(asked: &Asked) -> Result<Workload, String> {
     let name = &asked.workload;
     if let Some(text) = &asked.workload_file {
@@ -150,7 +150,7 @@ fn workload(asked: &Asked) -> Result<Workload, String> {
     Workload::parse(name).map(with_heads).ok_or_else(|| {
         let known: Vec<_> = Workload::built_in().iter().map(|one| one.name().to_owned()).collect();
         let known = known.join(", ");
-        format!("the load does not speak {name:?} yet; it speaks {known}")
+        format!("there is no built-in workload {name:?}; there are {known}")
     })
 }
 
@@ -170,32 +170,32 @@ mod tests {
     }
 
     #[test]
-    fn a_stated_limit_of_outstanding_requests_is_for_each_connection() {
+    fn a_stated_limit_of_requests_in_flight_applies_to_each_connection() {
         let entrant = limited("pipeline = 4");
         assert_eq!(entrant.cannot_hold(LoadShape::closed(1000, 4)), None);
         assert_eq!(
             entrant.cannot_hold(LoadShape::closed(1, 5)).unwrap(),
-            "few states a limit of 4 requests outstanding on a connection; this load has 5"
+            "few states a limit of 4 requests in flight per connection; this load has 5"
         );
     }
 
     #[test]
-    fn a_stated_limit_is_for_all_connections_that_are_open_at_once() {
+    fn a_stated_limit_of_connections_applies_to_all_that_are_open_at_once() {
         let entrant = limited("connections = 100");
-        let told = |load| entrant.cannot_hold(load);
+        let reason = |load| entrant.cannot_hold(load);
         let closed = LoadShape::closed(100, 1);
-        assert_eq!(told(closed), None);
+        assert_eq!(reason(closed), None);
         assert_eq!(
-            told(LoadShape { idle: 1, ..closed }).unwrap(),
+            reason(LoadShape { idle: 1, ..closed }).unwrap(),
             "few states a limit of 100 connections; this load has 101 (100 and 1 idle)"
         );
         assert_eq!(
-            told(LoadShape { idle: 1, passing: 5, ..closed }).unwrap(),
+            reason(LoadShape { idle: 1, passing: 5, ..closed }).unwrap(),
             "few states a limit of 100 connections; this load has 106 (100, 1 idle and 5 passing)"
         );
         let drive = Drive::Burst(Burst { instances: 10, requests: 1 });
         assert_eq!(
-            told(LoadShape { drive, ..LoadShape::closed(110, 3) }).unwrap(),
+            reason(LoadShape { drive, ..LoadShape::closed(110, 3) }).unwrap(),
             "few states a limit of 100 connections; this load has 110"
         );
     }

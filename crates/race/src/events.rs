@@ -1,8 +1,8 @@
-//! The one place where events are stamped and emitted: kept in the result directory, then shown.
+//! Timestamps and emits events: each is stored in the result directory, then shown.
 //!
-//! Events are emitted by the thread that runs the race, and by no other. What it does for an event
-//! (a line appended to a file, a terminal drawn) must not be measured: inside the measured window
-//! of a load nothing is emitted, see `under_load`.
+//! Only the thread that runs the race emits events. The work for an event (appending a line to a file,
+//! drawing a terminal) must not be measured. So nothing is emitted inside the measured window of a
+//! load; see `under_load`.
 
 use crate::{
     events_file::{EventsFile, Past},
@@ -16,7 +16,7 @@ use std::{
 
 /// Emits the events of one race, or of one search for a capacity.
 pub struct Events<'a> {
-    /// When this process began to emit.
+    /// When this process started to emit.
     began: Instant,
     /// The race's time at that moment, nanoseconds.
     base_ns: u64,
@@ -29,26 +29,26 @@ pub struct Events<'a> {
 /// Where events are kept.
 enum Kept {
     Nowhere,
-    /// Until there is a result directory.
+    /// In memory, until there is a result directory.
     Memory(Vec<u8>),
     File(EventsFile),
-    /// Writing failed; nothing more is written, since a line may be there in part.
+    /// Writing failed. Nothing more is written, because the last line may be incomplete.
     Failed(Option<StoreError>),
 }
 
 impl<'a> Events<'a> {
-    /// Events that are shown and kept nowhere. Their time begins now.
+    /// Returns events that are shown but not stored. Their time starts now.
     pub fn shown(show: &'a mut dyn FnMut(&Event)) -> Events<'a> {
         Events { began: Instant::now(), base_ns: 0, last_ns: 0, kept: Kept::Nowhere, show }
     }
 
-    /// Events that are shown, and kept in memory until there is a result directory to
-    /// [keep them in](Events::keep_in).
+    /// Returns events that are shown, and kept in memory until there is a result directory to
+    /// [store them in](Events::keep_in).
     pub fn kept(show: &'a mut dyn FnMut(&Event)) -> Events<'a> {
         Events { kept: Kept::Memory(Vec::new()), ..Events::shown(show) }
     }
 
-    /// Keeps events in the result directory of a new race from now on, those in memory included.
+    /// From now on stores events in the result directory of a new race, including those in memory.
     ///
     /// # Errors
     /// If its `events.jsonl` cannot be written.
@@ -62,28 +62,28 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Keeps events in the result directory of a race that is resumed. Their times follow on those
-    /// that are there. False if there are none: an earlier regatta started the race.
+    /// From now on stores events in the result directory of a resumed race. Their times continue from
+    /// the stored events. Returns false if there are none: an earlier regatta started the race.
     ///
     /// # Errors
-    /// If its `events.jsonl` cannot be read or mended.
+    /// If its `events.jsonl` cannot be read or repaired.
     pub fn go_on_in(&mut self, store: &Store) -> Result<bool, StoreError> {
         let (file, past) = EventsFile::resume(store.dir())?;
         self.kept = Kept::File(file);
         let Some(Past { last_ns, started_unix_ms }) = past else { return Ok(false) };
         let since_start = started_unix_ms.map(|ms| unix_ms().saturating_sub(ms));
-        // A clock that was set back does not turn the stream back.
+        // Times never go backwards, even if the clock was set back.
         let since_start = since_start.unwrap_or(0).saturating_mul(1_000_000);
         (self.base_ns, self.began) = (last_ns.max(since_start), Instant::now());
         Ok(true)
     }
 
-    /// Emits an event of this moment.
+    /// Emits an event with the current time.
     pub fn emit(&mut self, happened: Happened) {
         self.emit_at(Instant::now(), happened);
     }
 
-    /// Emits an event of an earlier moment, which no later one has been emitted after.
+    /// Emits an event with an earlier time, but never one before the last event: times do not decrease.
     pub(crate) fn emit_at(&mut self, at: Instant, happened: Happened) {
         let elapsed = at.saturating_duration_since(self.began);
         self.last_ns = self.last_ns.max(self.base_ns.saturating_add(nanoseconds(elapsed)));
@@ -92,7 +92,7 @@ impl<'a> Events<'a> {
         (self.show)(&event);
     }
 
-    /// Makes what was emitted durable.
+    /// Syncs the emitted events to disk.
     ///
     /// # Errors
     /// If an event could not be written, now or since the last call.
@@ -104,7 +104,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// An event is kept before it is shown, so that a replay shows at least what was seen.
+    /// Stores an event. This happens before it is shown, so that a replay shows at least what was seen.
     fn keep(&mut self, event: &Event) {
         if matches!(self.kept, Kept::Nowhere | Kept::Failed(_)) {
             return;
@@ -125,7 +125,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// Milliseconds since the Unix epoch; 0 before it.
+/// Returns milliseconds since the Unix epoch; 0 before it.
 pub fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn times_never_fall() {
+    fn times_never_decrease() {
         let mut seen = Vec::new();
         let mut show = |event: &Event| seen.push(event.ns);
         let mut events = Events::shown(&mut show);

@@ -1,5 +1,5 @@
 //! `events.jsonl` of a result directory: one line per event, synced with each round. A crash loses
-//! at most the events of the round in flight.
+//! at most the events of the round in progress.
 
 use crate::store::{EVENTS, StoreError, io_error};
 use regatta_record::{Event, FORMAT, Happened};
@@ -9,39 +9,39 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// `events.jsonl`, open for appending. The lock of the result directory is the store's.
+/// `events.jsonl`, open for appending. [`Store`](crate::Store) locks the result directory.
 #[derive(Debug)]
 pub(crate) struct EventsFile {
     path: PathBuf,
     file: File,
 }
 
-/// What the events that are there say of the time.
+/// The times of the stored events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Past {
-    /// Time of the last one, nanoseconds.
+    /// Time of the last event, nanoseconds.
     pub last_ns: u64,
-    /// Milliseconds since the Unix epoch at the race's start, where the first one says so.
+    /// Start of the race, in milliseconds since the Unix epoch, if the first event has it.
     pub started_unix_ms: Option<u64>,
 }
 
 impl EventsFile {
-    /// That of a new race.
+    /// Creates the file of a new race.
     pub fn create(dir: &Path) -> Result<EventsFile, StoreError> {
         let path = dir.join(EVENTS);
         let file = open(&path).map_err(io_error("create", &path))?;
         Ok(EventsFile { path, file })
     }
 
-    /// That of a race that goes on, without the last line if a crash has cut it short. `None`: it
-    /// holds no events.
+    /// Opens the file of a resumed race, and removes an incomplete last line, as left by a crash. The
+    /// times are `None` if it holds no events.
     pub fn resume(dir: &Path) -> Result<(EventsFile, Option<Past>), StoreError> {
         let path = dir.join(EVENTS);
         let mut file = open(&path).map_err(io_error("open", &path))?;
         let text = fs::read(&path).map_err(io_error("read", &path))?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if whole < text.len() {
-            mend(&mut file, whole as u64).map_err(io_error("mend", &path))?;
+            truncate(&mut file, whole as u64).map_err(io_error("repair", &path))?;
         }
         Ok((EventsFile { path, file }, past(&text[..whole])))
     }
@@ -51,13 +51,14 @@ impl EventsFile {
         self.file.write_all(lines).map_err(io_error("append to", &self.path))
     }
 
-    /// Makes what was appended durable.
+    /// Syncs the appended lines to disk.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(io_error("sync", &self.path))
     }
 }
 
-/// Events that cannot be understood do not keep a race from going on: they are passed over.
+/// Returns the times of the stored events. Skips events that cannot be parsed: they must not prevent a
+/// race from continuing.
 fn past(lines: &[u8]) -> Option<Past> {
     let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let event = |line: &[u8]| serde_json::from_slice::<Event>(line).ok();
@@ -76,13 +77,13 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-fn mend(file: &mut File, length: u64) -> io::Result<()> {
+fn truncate(file: &mut File, length: u64) -> io::Result<()> {
     file.set_len(length)?;
     file.seek(SeekFrom::End(0))?;
     file.sync_all()
 }
 
-/// The stored events of a race, in order. A last line that a crash has cut short is left out.
+/// The stored events of a race, in order. An incomplete last line, as left by a crash, is ignored.
 #[derive(Debug)]
 pub struct StoredEvents {
     path: PathBuf,
@@ -94,7 +95,7 @@ impl StoredEvents {
     /// Opens the events of the result directory `dir`.
     ///
     /// # Errors
-    /// If `dir` holds no race, or one without events, or its events cannot be read.
+    /// If `dir` holds no race, if the race has no events, or if its events cannot be read.
     pub fn open(dir: &Path) -> Result<StoredEvents, StoreError> {
         let race = dir.join("race.toml");
         fs::metadata(&race).map_err(io_error("read", &race))?;
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_left_out_and_overwritten() {
+    fn an_incomplete_last_line_is_ignored_and_overwritten() {
         let dir = race();
         let whole = [line(5), line(9)].concat();
         for torn in 0..line(11).len() {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_said_with_its_line() {
+    fn errors_name_the_line_that_cannot_be_parsed() {
         let dir = race();
         let newer = String::from_utf8(line(7)).unwrap().replace("\"format\":1", "\"format\":2");
         for (bad, said) in [("{}\n", "line 2: missing field"), (&newer, "line 2: it has format 2")]
@@ -207,7 +208,7 @@ mod tests {
             let error = events.next().unwrap().unwrap_err().to_string();
             assert!(error.contains(said) && error.contains(EVENTS), "{error}");
             let (_, past) = EventsFile::resume(dir.path()).unwrap();
-            let past = past.expect("a race goes on all the same");
+            let past = past.expect("the race can continue nevertheless");
             assert!(past.last_ns >= 5, "{past:?}");
         }
     }

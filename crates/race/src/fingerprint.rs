@@ -1,4 +1,4 @@
-//! Reads the fingerprint of a race, and whether it is still the same.
+//! The fingerprint of a race: reads it and checks that it is unchanged.
 
 use crate::{entrant::Entrant, entrant::EntrantError};
 use regatta_host::{allowed_cpus, find_on_path, image_id};
@@ -13,39 +13,39 @@ use std::{
     thread,
 };
 
-/// Why a race cannot go on with what there is.
+/// Why a race cannot continue with the current programs and machine.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangedError {
-    /// Something is another than it was.
+    /// Something has changed.
     #[error(
-        "the race cannot go on: since its rounds were run, {}; rounds before and after that cannot be \
-         compared: start a new race, or restore what was there", .0.join("; ")
+        "the race cannot continue: since its rounds were run, {}; rounds from before and after the \
+         change cannot be compared: start a new race, or undo the change", .0.join("; ")
     )]
     Changed(Vec<String>),
-    /// It stored none.
+    /// The race has no fingerprint.
     #[error(
-        "the race cannot go on: an earlier regatta made it, which did not store with what it was run; \
-         start a new race"
+        "the race cannot continue: an earlier regatta started it and did not store which programs \
+         it ran; start a new race"
     )]
     Unknown,
     /// Something cannot be read.
     #[error("cannot read {}: {error}", .path.display())]
     Io {
-        /// The file, or what was asked.
+        /// The file, or another thing that was read.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Of a contender as it was stored.
+    /// An error in the stored manifest of a contender.
     #[error(transparent)]
     Entrant(#[from] EntrantError),
 }
 
-/// The fingerprint of a race that is run by `binary` now. Reads whole programs: a tenth of a second for
-/// each 100 MB.
+/// Returns the fingerprint of a race that is run by `binary` now. It reads whole programs, which takes
+/// about 0.1 s for each 100 MB.
 pub fn fingerprint(asked: &Asked, binary: &Path) -> Result<Fingerprint, ChangedError> {
     let entrants = Entrant::of_race(asked)?;
-    // Each asks a program, which may take a while to start.
+    // Each version command starts a program, which may take a while.
     let versions = thread::scope(|scope| {
         let ask = |entrant: &'_ Entrant| (entrant.name.clone(), entrant.contender.version());
         let asked: Vec<_> =
@@ -64,7 +64,8 @@ pub fn fingerprint(asked: &Asked, binary: &Path) -> Result<Fingerprint, ChangedE
     Ok(Fingerprint { regatta: hash(binary)?, cpus, versions, files, images })
 }
 
-/// The identifiers of the images that contenders run in, as far as they can be had, each asked for once.
+/// Returns the identifiers of the contenders' container images. Each image is queried once; those that
+/// are unknown are left out.
 fn images_of(
     entrants: &[Entrant],
     id_of: impl Fn(&str) -> Option<String>,
@@ -74,31 +75,31 @@ fn images_of(
     images.into_iter().filter_map(|image| Some((image.clone(), id_of(image)?))).collect()
 }
 
-/// Whether a stored race may go on under `setup` with `binary`.
+/// Checks that a stored race may continue under `setup` with `binary`.
 ///
 /// # Errors
-/// If anything differs from what its rounds were run with, or that is not known.
+/// If anything differs from when its rounds were run, or if the race stored no fingerprint.
 pub fn may_go_on(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(), ChangedError> {
     let stored = asked.fingerprint.as_ref().ok_or(ChangedError::Unknown)?;
     let mut found = stored.differences(&fingerprint(asked, binary)?);
-    // What it is made of tells more than its version.
+    // Differences of the fingerprint come first: they are more specific than those of the setup.
     found.extend(asked.setup.differences(setup));
     if found.is_empty() { Ok(()) } else { Err(ChangedError::Changed(found)) }
 }
 
-/// The files and images of a race while it runs: a program that is built anew meanwhile is found before
-/// the next round is run with it.
+/// The files and images of a running race. A program that is rebuilt during the race is found before
+/// the next round runs it.
 pub(crate) struct Unchanged {
     files: BTreeMap<PathBuf, (Identity, String)>,
     images: BTreeMap<String, String>,
 }
 
-/// Of a file: device, inode, length, and time of its last change in seconds and nanoseconds.
+/// Identity of a file: device, inode, length, and modification time in seconds and nanoseconds.
 type Identity = (u64, u64, u64, i64, i64);
 
 impl Unchanged {
-    /// The files of `asked` and `binary`, as they were when the fingerprint was taken. A race without
-    /// one has no files to watch.
+    /// Returns the files of `asked` and `binary`, with their contents when the fingerprint was taken. A
+    /// race without a fingerprint has no files to watch.
     pub fn of(asked: &Asked, binary: &Path) -> Result<Unchanged, ChangedError> {
         let Some(fingerprint) = &asked.fingerprint else {
             return Ok(Unchanged { files: BTreeMap::new(), images: BTreeMap::new() });
@@ -113,11 +114,11 @@ impl Unchanged {
         Ok(Unchanged { files, images: fingerprint.images.clone() })
     }
 
-    /// Looks whether they are as they were: at their contents only where something else has changed.
+    /// Checks that they are unchanged. Reads the contents of a file only if its identity has changed.
     pub fn look(&mut self) -> Result<(), ChangedError> {
         for (image, id) in &self.images {
             if image_id(image).as_ref() != Some(id) {
-                let what = format!("the image {image} was built anew or removed");
+                let what = format!("the image {image} was rebuilt or removed");
                 return Err(ChangedError::Changed(vec![what]));
             }
         }
@@ -136,12 +137,12 @@ impl Unchanged {
     }
 }
 
-/// The program of a contender and of its backends, where it is none of ours, and the files among their
-/// arguments.
+/// Returns the programs of a contender and its backends, except regatta itself, and the files among
+/// their arguments.
 fn files_of(entrant: &Entrant) -> Vec<PathBuf> {
     let manifest = &entrant.contender.manifest;
     let dir = &entrant.contender.dir;
-    // What is started in a container is in its image.
+    // A program that runs in a container is in its image.
     let own = manifest.image.is_none().then_some(&manifest.start);
     let starts = own.into_iter().chain(manifest.backends.iter().map(|b| &b.start));
     let mut files = Vec::new();
@@ -152,8 +153,8 @@ fn files_of(entrant: &Entrant) -> Vec<PathBuf> {
                 0 if !word.contains('/') => find_on_path(&word),
                 _ => Some(dir.join(&word)),
             };
-            // What has another placeholder in it is made for each start. Devices, such as /dev/stderr, lead
-            // to files that change.
+            // A path with another placeholder is made for each start. Devices, such as /dev/stderr, may
+            // refer to files that change.
             let is_fixed =
                 |path: &PathBuf| !word.contains('{') && !is_of_the_kernel(path) && path.is_file();
             files.extend(path.filter(is_fixed));
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_built_anew_in_a_race_is_found_and_one_that_is_only_touched_is_not() {
+    fn finds_a_program_that_was_rebuilt_but_not_one_that_was_only_touched() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("program");
         fs::write(&path, "abc").unwrap();
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn files_among_the_arguments_are_looked_at_and_devices_are_not() {
+    fn fingerprints_files_among_the_arguments_but_not_devices() {
         let folder = TempDir::new().unwrap();
         let config = folder.path().join("config");
         fs::write(&config, "abc").unwrap();
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_known_by_what_the_engine_calls_them_and_asked_for_once() {
+    fn images_are_identified_by_the_engines_id_and_queried_once() {
         let entrant = |name: &str, image: Option<&str>| {
             let mut manifest = Manifest::from_argument(&format!("{name}=x {{port}}"), "double");
             manifest.as_mut().unwrap().image = image.map(str::to_owned);

@@ -1,5 +1,5 @@
-//! The file that a contender of the workload `hash` reads for every request: written before each
-//! start, with a content that is the same for all.
+//! The file that contenders of the workload `hash` read for every request. It is written before each
+//! start, with the same content for all contenders.
 
 use regatta_script::hash_file;
 use std::{
@@ -7,12 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where it lies in the folder of a start.
+/// Returns its path in the folder of a start.
 pub(crate) fn path(run: &Path) -> PathBuf {
     run.join("hash.bin")
 }
 
-/// Writes it, so that anybody may read it.
+/// Writes it, world-readable.
 pub(crate) fn write(run: &Path) -> io::Result<()> {
     hash_file::write(&path(run))
 }

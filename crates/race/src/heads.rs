@@ -1,9 +1,9 @@
-//! Which heads the requests of a race have.
+//! The heads of a race's requests.
 
 use regatta_record::{Asked, Heads};
 use regatta_script::Workload;
 
-/// The heads that are asked for, or varied ones; `None` where the workload has none to choose.
+/// Returns the wanted heads, or varied ones; `None` if the workload has no choice of heads.
 pub(crate) fn chosen(wanted: Option<Heads>, workload: &Workload) -> Result<Option<Heads>, String> {
     let has_heads = workload.with_heads(Heads::Varied).is_some();
     match wanted {
@@ -15,7 +15,8 @@ pub(crate) fn chosen(wanted: Option<Heads>, workload: &Workload) -> Result<Optio
     }
 }
 
-/// The workload with the heads of a race. Results from before heads could be chosen had identical ones.
+/// Returns the workload with the heads of a race. Results from before heads could be chosen used
+/// identical ones.
 pub(crate) fn given(workload: Workload, asked: &Asked) -> Workload {
     let heads = asked.heads.unwrap_or(Heads::Identical);
     workload.with_heads(heads).unwrap_or(workload)

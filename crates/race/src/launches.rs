@@ -1,4 +1,4 @@
-//! How the processes of a contender are started: its manifest, filled in for one start.
+//! The launches of a contender's processes: its manifest, with the placeholders of one start filled in.
 
 use crate::{
     backend::Backend,
@@ -21,14 +21,14 @@ use std::{
 /// The CPUs of the roles of a contender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoleCpus<'a> {
-    /// The server's; none: any.
+    /// CPUs of the server; empty: any.
     pub server: &'a [u32],
-    /// Those of backends that name none; none: any.
+    /// CPUs of backends that name none themselves; empty: any.
     pub backends: &'a [u32],
 }
 
 impl Contender {
-    /// Free ports for its backends, in the order of the manifest.
+    /// Returns free ports for its backends, in the order of the manifest.
     pub fn backend_ports(&self) -> io::Result<Vec<BackendPorts>> {
         let each = self.manifest.backends.iter().map(|backend| {
             let ports = (0..backend.count).map(|_| free_port()).collect::<io::Result<_>>()?;
@@ -37,8 +37,9 @@ impl Contender {
         each.collect()
     }
 
-    /// How to start it, called `name`: its backends and then the server, with their templates filled
-    /// in and written to `values.run`.
+    /// Returns the launches of its backends, then of the server, under the name `name`. Fills in their
+    /// configuration templates: the server's are written to `values.run`, a backend's to a folder
+    /// below `values.home`.
     pub fn launches(
         &self,
         name: &str,
@@ -98,17 +99,18 @@ impl Contender {
         containment: Containment,
     ) -> Result<Launch, ContenderError> {
         let at = |because: String| ContenderError::new(&self.dir, because);
-        let told = |error: UnknownPlaceholder| at(error.to_string());
+        let unknown = |error: UnknownPlaceholder| at(error.to_string());
         let How { name, start, env: variables, config, image } = how;
-        let mut command = values.fill_all(start).map_err(told)?;
+        let mut command = values.fill_all(start).map_err(unknown)?;
         let mut env = BTreeMap::new();
         for (variable, value) in variables {
-            env.insert(variable.clone(), values.fill(value).map_err(told)?);
+            env.insert(variable.clone(), values.fill(value).map_err(unknown)?);
         }
         let mut container = None;
         if let Some(image) = image {
             let engine = container_engine();
-            let engine = engine.ok_or_else(|| at("neither podman nor docker is there".into()))?;
+            let engine =
+                engine.ok_or_else(|| at("neither podman nor docker is installed".into()))?;
             let own = container.insert(Container::new(engine));
             command = own.command(image, command, values.run, cpus, &env);
         }
@@ -122,24 +124,25 @@ impl Contender {
     }
 }
 
-/// What is filled in for one process.
+/// The templates of one process.
 struct How<'a> {
     name: String,
     start: &'a [String],
     env: &'a BTreeMap<String, String>,
     config: &'a [String],
-    /// Of the container that it runs in.
+    /// Image of the container that it runs in.
     image: Option<&'a str>,
 }
 
-/// Makes a folder that anybody may read, whatever the umask, since some servers become another user.
+/// Creates a folder that is world-readable regardless of the umask, because some servers switch to
+/// another user.
 fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o755))
 }
 
-/// `a/nginx.conf.in` becomes `{run}/nginx.conf`. Anybody may read it, whatever the umask, since some
-/// servers become another user.
+/// Fills in a template: `a/nginx.conf.in` becomes `{run}/nginx.conf`. The result is world-readable
+/// regardless of the umask, because some servers switch to another user.
 fn write_config(template: &Path, values: &Values) -> io::Result<()> {
     let text = fs::read_to_string(template)?;
     let name = template.file_stem().unwrap_or(template.as_os_str());
@@ -155,7 +158,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn a_launch_has_everything_filled_in() {
+    fn fills_in_all_placeholders_of_a_launch() {
         let more = "env = { WHERE = \"{dir}\" }\nconfig = [\"n.conf.in\"]";
         let peers = folder(&[
             ("x/manifest.toml", &manifest("x", more)),
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_are_started_before_the_server_each_with_a_folder_and_a_name_of_its_own() {
+    fn starts_backends_before_the_server_each_with_its_own_folder_and_name() {
         let more = "config = [\"n.conf.in\"]\n\
                     [[backend]]\nname = \"app\"\ncount = 2\nready = \"/up\"\n\
                     start = [\"app\", \"{port}\", \"{run}\", \"{file}\", \"{cores}\"]\n\

@@ -1,8 +1,8 @@
-//! Races: what a race file and the command line ask for, the rounds of it one after the other, and
-//! the directory of what came. `regatta-host` starts and watches contenders, `regatta-judge` says
-//! what the rounds mean.
+//! Races: reads race files and command-line overrides, runs the rounds one after the other, and
+//! writes the result directory. `regatta-host` starts and watches contenders; `regatta-judge`
+//! interprets the rounds.
 //!
-//! Servers are known by manifests alone; this crate never links one.
+//! This crate knows servers only by their manifests and never links one.
 
 mod adapter;
 mod backend;
@@ -11,7 +11,7 @@ mod canned_reply;
 mod choice;
 mod contender;
 mod contest;
-mod course;
+mod context;
 mod edges;
 mod ended;
 mod entrant;
@@ -49,8 +49,8 @@ pub mod capacity;
 pub use adapter::Adapter;
 pub use backend::Backend;
 pub use contender::{Contender, ContenderError};
-pub use contest::{Contest, ContestError, Once};
-pub use course::MachineError;
+pub use contest::{Contest, ContestError, PublishedFigure};
+pub use context::MachineError;
 pub use ended::RaceError;
 pub use entrant::EntrantError;
 pub use events::{Events, unix_ms};

@@ -1,4 +1,4 @@
-//! How long a program reads: lines that are neither blank nor comment.
+//! Counts lines of code: lines that are neither blank nor comments.
 
 use std::{fs, io, path::Path};
 
@@ -17,7 +17,8 @@ const SEMICOLON: Comments = Comments { line: &[";"], block: None };
 const PERCENT: Comments = Comments { line: &["%"], block: None };
 const NO_COMMENTS: Comments = Comments { line: &[], block: None };
 
-/// Lines of code of the file at `path`, by the comments of its language (told by its ending).
+/// Counts the lines of code of the file at `path`. The file name extension determines the comment
+/// syntax.
 pub fn lines_of_code(path: &Path) -> io::Result<u32> {
     let text = fs::read_to_string(path).map_err(|error| {
         io::Error::new(error.kind(), format!("{} cannot be counted: {error}", path.display()))
@@ -41,8 +42,8 @@ fn comments_of(ending: &str) -> &'static Comments {
     }
 }
 
-/// A block counts as a comment where it begins a line; a mark behind code is taken for a part of
-/// the code, since it may stand in a string (`"*/*"`).
+/// Counts lines of code. A block comment counts only where it starts a line. A comment mark after
+/// code is taken as code, because it may be part of a string (`"*/*"`).
 fn count(text: &str, comments: &Comments) -> u32 {
     let mut in_block = false;
     text.lines().filter(|line| is_code(line, comments, &mut in_block)).count() as u32

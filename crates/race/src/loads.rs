@@ -1,4 +1,4 @@
-//! `[[load]]` of a race file: lists that multiply out, and what this machine makes of them.
+//! `[[load]]` of a race file: lists of values that multiply out, fitted to this machine.
 
 mod contradiction;
 
@@ -7,7 +7,7 @@ use regatta_record::{Arrivals, Beside, Burst, CpuSets, Drive, LoadShape};
 use serde::Deserialize;
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-/// Requests per second where server and load must share CPUs and the file does not say.
+/// Default rate, in requests per second, where server and load must share CPUs.
 pub const RATE_WHEN_SHARED: u32 = 20_000;
 
 /// Loads of a race file: every combination of the values.
@@ -20,42 +20,43 @@ pub struct Loads {
     /// Further connections, open and silent.
     #[serde(default = "OneOrMany::zero")]
     idle: OneOrMany<u32>,
-    /// So many of those do not read what the server sends them. With 0 among several, the latencies of
-    /// the others are compared with those of the load of which all read.
+    /// The number of idle connections that never read what the server sends. If the list includes 0, the
+    /// latencies of the other loads are compared with the load in which every connection reads.
     #[serde(default = "OneOrMany::zero")]
     stalled: OneOrMany<u32>,
-    /// Further connections whose members come and go, each for 1 s on average.
+    /// Further connections whose members come and go; each stays for 1 s on average.
     #[serde(default = "OneOrMany::zero")]
     passing: OneOrMany<u32>,
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
-    /// Requests outstanding over all connections, at most; absent: as many as `pipeline` lets each have.
+    /// Maximum number of requests in flight over all connections; absent: `pipeline` per connection.
     in_flight: Option<OneOrMany<u32>>,
     #[serde(default)]
     churn: bool,
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
     /// slowest"`, `"90% of fastest"`); absent: closed loop.
     rate: Option<OneOrMany<Rate>>,
-    /// How requests at a rate arrive; as of many users if absent.
+    /// Arrival process of requests at a rate; absent: Poisson, as from many users.
     arrivals: Option<Arrivals>,
-    /// CPUs of the contender; absent: all that the race has for it.
+    /// Number of CPUs of the contender; absent: all that the race reserves for it.
     cores: Option<OneOrMany<CoreCount>>,
-    /// The rate of all `cores` of this entry where one of them leaves the load no CPU.
+    /// The rate of all `cores` of this entry, in requests per second, if one of them leaves the load no
+    /// CPU.
     rate_when_shared: Option<u32>,
     burst: Option<Burst>,
-    /// So many requests in all, instead of the window.
+    /// Total number of requests, instead of a window.
     requests: Option<OneOrMany<u32>>,
-    /// Of the workload `hash`: how often each request has the file hashed.
+    /// For the workload `hash`: how often the file is hashed for each request.
     n: Option<OneOrMany<u32>>,
-    /// Large requests of the workload `hash` that are always outstanding beside these.
+    /// For the workload `hash`: large requests that are always in flight beside the measured ones.
     beside: Option<Beside>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a value or a list of values; they are numbers, \"all\" in cores, and shares such as \
-                 \"50% of slowest\" in rate"
+    expecting = "a value or a list of values: numbers; in cores also \"all\"; in rate also shares \
+                 such as \"50% of slowest\""
 )]
 enum OneOrMany<T> {
     One(T),
@@ -89,13 +90,13 @@ impl OneOrMany<u32> {
     }
 }
 
-/// A number of cores, or `"all"` that this program may use.
+/// A number of cores, or `"all"`: every CPU that this program may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum CoreCount {
-    /// So many.
+    /// A number of cores.
     Count(u32),
-    /// As many as there are.
+    /// `"all"`.
     Word(All),
 }
 
@@ -108,7 +109,7 @@ pub enum All {
 }
 
 impl CoreCount {
-    /// The number, `all` being `available`.
+    /// Returns the number of cores, with `available` for `all`.
     pub fn resolve(self, available: u32) -> u32 {
         match self {
             CoreCount::Count(n) => n,
@@ -117,14 +118,14 @@ impl CoreCount {
     }
 }
 
-/// How many CPUs there are to give.
+/// Returns the total number of CPUs of a race.
 pub fn available(cpus: &CpuSets) -> u32 {
     let all: BTreeSet<&u32> = cpus.server.iter().chain(&cpus.spare).chain(&cpus.load).collect();
     all.len() as u32
 }
 
 impl Loads {
-    /// The loads of a race that does not say: 64 connections in closed loop, one request each.
+    /// Returns the default load: 64 connections in a closed loop, one request in flight on each.
     pub(crate) fn usual() -> Vec<Loads> {
         vec![Loads {
             connections: OneOrMany::usual(),
@@ -145,13 +146,14 @@ impl Loads {
         }]
     }
 
-    /// Whether it takes a pilot pass to know its rates.
+    /// Whether its rates depend on a pilot pass.
     pub(crate) fn needs_pilot(&self) -> bool {
         self.rate.iter().flat_map(OneOrMany::values).any(Rate::is_share)
     }
 
-    /// The loads on these CPUs, in the order of the file, and which of them cannot be had here. A
-    /// load at a share of what nobody has shown under `paces` stands there in closed loop.
+    /// Returns the loads that fit these CPUs, in the order of the file, and a sentence for each core
+    /// count that does not fit. A load at a share that `paces` cannot resolve is returned as
+    /// a closed loop.
     pub(crate) fn shapes(&self, cpus: &CpuSets, paces: &Paces) -> (Vec<LoadShape>, Vec<String>) {
         let available = available(cpus);
         let mut left_out = Vec::new();
@@ -160,13 +162,13 @@ impl Loads {
             |cores: Option<u32>| cpus.are_shared(&LoadShape { cores, ..LoadShape::closed(1, 1) });
         counts.retain(|&cores| {
             let why = match cores {
-                Some(n) if n > available => format!("there are {available} to use"),
+                Some(n) if n > available => format!("only {available} available"),
                 Some(_) if self.has_no_rate() && shared(cores) => format!(
-                    "server and load would have to share them, which needs a fixed rate, and {} \
+                    "server and load would have to share them, which needs a fixed rate, but {} \
                      has none",
                     match () {
                         () if self.churn => "a connection per request",
-                        () if self.in_flight.is_some() => "a load with so many `in_flight`",
+                        () if self.in_flight.is_some() => "a load with `in_flight`",
                         () => "a counted load",
                     }
                 ),
@@ -193,7 +195,7 @@ impl Loads {
                     for &rate in &rates {
                         shapes.extend(counts.iter().map(|&cores| {
                             let closed = LoadShape { requests, n, cores, ..closed };
-                            // Loads that are to be compared have the same rate.
+                            // Loads that are compared with each other have the same rate.
                             let all_reading = LoadShape { stalled: 0, ..closed };
                             let of_file = |rate: &Rate| rate.resolve(&all_reading, paces);
                             match rate.map_or(when_shared, of_file).and_then(NonZeroU32::new) {
@@ -208,7 +210,7 @@ impl Loads {
         (shapes, left_out)
     }
 
-    /// The loads without what else they are multiplied by.
+    /// Returns the loads multiplied out, except for rates, requests, `n` and cores.
     fn closed_shapes(&self) -> Vec<LoadShape> {
         let mut shapes = Vec::new();
         for &connections in self.connections.values() {
@@ -234,7 +236,7 @@ impl Loads {
         shapes
     }
 
-    /// The drive where no rate is asked for.
+    /// Returns the drive of a load without a rate.
     fn drive(&self, in_flight: Option<u32>) -> Drive {
         match (self.burst, in_flight.and_then(NonZeroU32::new)) {
             (Some(burst), _) => Drive::Burst(burst),
@@ -248,7 +250,7 @@ impl Loads {
         Drive::Open { rate, arrivals: self.arrivals.unwrap_or_default() }
     }
 
-    /// It goes as fast as it can, and no rate can be asked of it.
+    /// Whether it always runs as fast as it can, so that it cannot have a rate.
     fn has_no_rate(&self) -> bool {
         self.churn || self.requests.is_some() || self.in_flight.is_some()
     }
@@ -264,7 +266,7 @@ impl Loads {
         counts
     }
 
-    /// `64 conn`, `64, 1000 conn × 3`.
+    /// Describes the entry, e.g. `64 conn` or `64, 1000 conn × 3`.
     fn in_words(&self) -> String {
         let list =
             |values: &[u32]| values.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
@@ -300,7 +302,7 @@ mod tests {
         CpuSets { server: server.to_vec(), load: load.to_vec(), spare: vec![] }
     }
 
-    fn told(text: &str, cpus: &CpuSets) -> Vec<String> {
+    fn shapes_of(text: &str, cpus: &CpuSets) -> Vec<String> {
         loads(text).shapes(cpus, &Paces::default()).0.iter().map(LoadShape::to_string).collect()
     }
 
@@ -308,18 +310,18 @@ mod tests {
     fn lists_multiply_out() {
         let two = cpus(&[0], &[1]);
         let all = "connections = [10, 64]\nidle = [0, 1000]\npipeline = [1, 16]\nrate = [100, 200]";
-        let shapes = told(all, &two);
+        let shapes = shapes_of(all, &two);
         assert_eq!(shapes.len(), 16);
         assert_eq!(shapes[0], "10 conn, 100/s");
         assert_eq!(shapes[15], "64 conn + 1000 idle × 16, 200/s");
     }
 
     #[test]
-    fn cores_that_must_be_shared_put_the_whole_entry_at_one_rate() {
+    fn shared_cores_give_the_whole_entry_one_rate() {
         let text = "connections = 64\ncores = [1, 2, \"all\"]";
         let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(
-            told(text, &cpus(&[0], &[1])),
+            shapes_of(text, &cpus(&[0], &[1])),
             ["64 conn, 20000/s, 1 core", "64 conn, 20000/s, 2 cores"]
         );
         assert!(left_out.is_empty());
@@ -327,21 +329,21 @@ mod tests {
             shapes.iter().map(|l| cpus(&[0], &[1]).are_shared(l)).collect::<Vec<_>>(),
             [false, true]
         );
-        let told_on_four = told("connections = 64\ncores = [1, 2]", &cpus(&[0, 1], &[2, 3]));
-        assert_eq!(told_on_four, ["64 conn, 1 core", "64 conn, 2 cores"], "closed loop");
+        let on_four = shapes_of("connections = 64\ncores = [1, 2]", &cpus(&[0, 1], &[2, 3]));
+        assert_eq!(on_four, ["64 conn, 1 core", "64 conn, 2 cores"], "closed loop");
         let own_rate = "connections = 64\ncores = [1, 2]\nrate_when_shared = 500";
-        assert_eq!(told(own_rate, &cpus(&[0], &[1]))[0], "64 conn, 500/s, 1 core");
+        assert_eq!(shapes_of(own_rate, &cpus(&[0], &[1]))[0], "64 conn, 500/s, 1 core");
         let burst = "connections = 20\nburst = { instances = 10, requests = 3 }\ncores = \"all\"";
-        assert_eq!(told(burst, &cpus(&[0], &[1])), ["20 conn, 2 cores, burst of 10 × 3"]);
+        assert_eq!(shapes_of(burst, &cpus(&[0], &[1])), ["20 conn, 2 cores, burst of 10 × 3"]);
     }
 
     #[test]
-    fn what_this_machine_cannot_give_is_left_out_with_a_word() {
+    fn loads_that_do_not_fit_this_machine_are_left_out_with_a_reason() {
         let text = "connections = [64, 1000]\ncores = [1, 8]";
         let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 2);
         assert!(shapes.iter().all(|l| l.cores == Some(1) && l.drive == Drive::Closed));
-        assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: there are 2 to use"]);
+        assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: only 2 available"]);
         let (shapes, left_out) = loads("connections = 64\nchurn = true\ncores = [1, 2]")
             .shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 1);
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_stand_where_there_is_a_rate() {
+    fn arrivals_apply_only_where_there_is_a_rate() {
         let with_cores = loads("connections = 64\ncores = [1, 2]\narrivals = \"constant\"");
         assert_eq!(with_cores.contradiction(), None);
         let of = |server: &[u32], load: &[u32]| {
@@ -366,9 +368,9 @@ mod tests {
         let two = cpus(&[0], &[1]);
         let counted = "connections = 300\nrequests = 2000\nn = [1, 1000]";
         let expected = ["300 conn, 2000 requests, n=1", "300 conn, 2000 requests, n=1000"];
-        assert_eq!(told(counted, &two), expected);
+        assert_eq!(shapes_of(counted, &two), expected);
         let churn = "connections = 100\nchurn = true\nrequests = 1000";
-        assert_eq!(told(churn, &two), ["100 conn, churn, 1000 requests"]);
+        assert_eq!(shapes_of(churn, &two), ["100 conn, churn, 1000 requests"]);
         assert_eq!(loads(counted).contradiction().or(loads(churn).contradiction()), None);
         let (shapes, left_out) =
             loads("connections = 9\nrequests = 5\ncores = [1, 2]").shapes(&two, &Paces::default());
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_over_all_connections_multiplies_out() {
+    fn in_flight_multiplies_out() {
         let two = cpus(&[0], &[1]);
         let hub = "connections = [100, 1000]\nin_flight = [1, 4]";
         let expected = [
@@ -387,15 +389,15 @@ mod tests {
             "1000 conn, 1 in flight",
             "1000 conn, 4 in flight",
         ];
-        assert_eq!(told(hub, &two), expected);
+        assert_eq!(shapes_of(hub, &two), expected);
         assert_eq!(loads(hub).contradiction(), None);
         let passing = "connections = 100\npassing = [0, 50]\nin_flight = 4";
         let expected = ["100 conn, 4 in flight", "100 conn + 50 passing, 4 in flight"];
-        assert_eq!(told(passing, &two), expected);
+        assert_eq!(shapes_of(passing, &two), expected);
         let (shapes, left_out) =
             loads("connections = 9\nin_flight = 4\ncores = [1, 2]").shapes(&two, &Paces::default());
         assert_eq!(shapes.len(), 1);
-        assert!(left_out[0].contains("a load with so many `in_flight` has none"), "{left_out:?}");
+        assert!(left_out[0].contains("a load with `in_flight` has none"), "{left_out:?}");
     }
 
     #[test]
@@ -406,19 +408,19 @@ mod tests {
         let all_reading = LoadShape { idle: 1, ..LoadShape::closed(999, 1) };
         let paces = Paces::assumed(&[all_reading]);
         let (shapes, _) = loads(text).shapes(&two, &paces);
-        let told: Vec<String> = shapes.iter().map(LoadShape::to_string).collect();
+        let named: Vec<String> = shapes.iter().map(LoadShape::to_string).collect();
         let expected = ["999 conn + 1 idle, 30000/s", "999 conn + 1 idle that never read, 30000/s"];
-        assert_eq!(told, expected);
+        assert_eq!(named, expected);
         assert_eq!(shapes[0], LoadShape { stalled: 0, ..shapes[1] });
     }
 
     #[test]
-    fn a_load_beside_stands_beside_each() {
+    fn a_load_beside_applies_to_every_load_of_its_entry() {
         let two = cpus(&[0], &[1]);
         let fair = "connections = 100\nrate = 200\nn = 1\nbeside = { connections = 8, n = 1000 }";
-        assert_eq!(told(fair, &two), ["100 conn, 200/s, n=1, beside 8 conn with n=1000"]);
+        assert_eq!(shapes_of(fair, &two), ["100 conn, 200/s, n=1, beside 8 conn with n=1000"]);
         assert_eq!(loads(fair).contradiction(), None);
-        assert_eq!(loads(fair).of_hash_alone(), Some("n"));
+        assert_eq!(loads(fair).hash_only_key(), Some("n"));
         let (shapes, left_out) =
             loads(&format!("{fair}\ncores = \"all\"")).shapes(&two, &Paces::default());
         assert!(shapes.is_empty() && left_out[0].contains("loads would have to share"));

@@ -1,4 +1,4 @@
-//! The manifest: what a contender says of itself, in TOML. Parsing and checks, no file access.
+//! The manifest of a contender, in TOML. Parsing and checks, no file access.
 
 use crate::{adapter::Adapter, backend::Backend, nearest::hint_of_key};
 use regatta_host::Ready;
@@ -6,7 +6,8 @@ use regatta_record::day_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The built-in workloads. A manifest may also name a workload file, by the name in it.
+/// The services of the built-in workloads. A manifest may also name a workload file, by the file's
+/// `name`, or its file name without `.toml`.
 pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hash", "hub", "shard"];
 
 /// `manifest.toml` of a contender.
@@ -15,14 +16,14 @@ pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hash", "hub", 
 pub struct Manifest {
     /// Name in tables and on the command line: letters, digits, `-`, `_`, `.` and `+`.
     pub name: String,
-    /// One line of what it is.
+    /// A description in one line.
     pub about: String,
-    /// The workloads that it speaks.
+    /// The workloads that it serves.
     pub workloads: Vec<String>,
     /// Programs that must be on PATH.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Debian packages that bring what it needs; `regatta peers install` installs those that lack.
+    /// Debian packages with the programs it needs; `regatta peers install` installs the missing ones.
     #[serde(default)]
     pub packages: Vec<String>,
     /// Shell commands that install and build it, run once in its folder.
@@ -30,62 +31,62 @@ pub struct Manifest {
     pub setup: Vec<String>,
     /// Program and arguments.
     pub start: Vec<String>,
-    /// The image of a container that `start` is run in, by podman or docker, on the host's network.
+    /// Image of the container that runs `start`, with podman or docker, on the host's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Program and arguments that print the version of its runtime, on the first line.
     #[serde(default)]
     pub version: Vec<String>,
-    /// When the version was released that `setup` installs, `YYYY-MM-DD`, or built for its release. Only
-    /// where that version is fixed, by a lock file or the like.
+    /// Date on which the version that `setup` installs was released, or built for its release,
+    /// `YYYY-MM-DD`. Only if that version is pinned, e.g. by a lock file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<String>,
-    /// What shows that it is ready.
+    /// The sign that it is ready.
     #[serde(default)]
     pub ready: Ready,
     /// Files that are counted as its lines of code. `{workload}` stands for the workload's name.
     #[serde(default)]
     pub source: Vec<String>,
-    /// Path of its URL, where the workload has one.
+    /// Path of its URL, if the workload has one.
     pub path: Option<String>,
-    /// How it speaks the workload in its own way.
+    /// The variant of the workload's protocol that it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<Adapter>,
     /// Environment variables; placeholders are filled in.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Templates of configuration files, ending in `.in`; filled in, they are put into `{run}`
-    /// without that ending.
+    /// Templates of configuration files; their names end in `.in`. The filled-in files are written to
+    /// `{run}` without that ending.
     #[serde(default)]
     pub config: Vec<String>,
-    /// No such thing is started: it was read, and nothing came of it. What stands behind a contender
-    /// is a [`Backend`]. An empty list is in stored manifests of earlier versions.
+    /// Obsolete: earlier versions read this key but started nothing. [`Backend`] replaces it. Only the
+    /// empty list is accepted, because stored manifests of earlier versions contain it.
     #[serde(default, skip_serializing)]
     supports: Vec<String>,
-    /// What it cannot exceed.
+    /// The limits it states.
     #[serde(default)]
     pub limits: Limits,
-    /// The system that it stands in for, where that is not to be had.
+    /// The system that it stands in for, if that system is not available.
     pub stand_in_for: Option<String>,
-    /// The contender whose very loop it runs when it has a single CPU.
+    /// The contender whose event loop it runs if it has a single CPU.
     pub one_core_as: Option<String>,
-    /// What is started before it, for it to talk to.
+    /// The processes that are started before it and that it connects to.
     #[serde(default, rename = "backend", skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<Backend>,
 }
 
-/// What a contender cannot exceed.
+/// The limits that a contender states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Connections open at once.
+    /// Maximum number of open connections.
     pub connections: Option<u32>,
-    /// Requests outstanding on a connection.
+    /// Maximum number of requests in flight per connection.
     pub pipeline: Option<u32>,
 }
 
 impl Manifest {
-    /// Parses and checks; the error is a sentence with the place in the text.
+    /// Parses and checks a manifest. The error is a sentence; a syntax error names its place.
     pub fn parse(text: &str) -> Result<Manifest, String> {
         let manifest: Manifest =
             toml::from_str(text).map_err(|error| format!("{error}{}", hint_of_key(&error)))?;
@@ -93,13 +94,13 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// A manifest of a command line given as `name=command {port}`, with the quoting of a shell.
+    /// Returns the manifest of a contender given as `name=command {port}`, with shell quoting.
     pub fn from_argument(argument: &str, workload: &str) -> Result<Manifest, String> {
         let wanted = "a contender is given as 'name=command {port}'";
         let (name, command) =
             argument.split_once('=').ok_or_else(|| format!("{wanted}, not {argument:?}"))?;
         let start = shell_words::split(command)
-            .map_err(|error| format!("{wanted}; of {command:?} the {error}"))?;
+            .map_err(|error| format!("{wanted}; {command:?} has a {error}"))?;
         let manifest = Manifest {
             name: name.trim().to_string(),
             about: command.trim().to_string(),
@@ -127,57 +128,61 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Whether its values can be; the error is a sentence.
+    /// Checks its values. The error is a sentence.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Manifest { name, workloads, start, .. } = self;
         let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
         if name.is_empty() || !name.chars().all(is_good) {
-            return Err(format!("a name has letters, digits, '-', '_', '.' and '+': {name:?}"));
+            return Err(format!(
+                "a name must have only letters, digits, '-', '_', '.' and '+'; it is {name:?}"
+            ));
         }
         let known = WORKLOADS.join(", ");
         if workloads.is_empty() {
             return Err(format!(
-                "{name} names no workload; there are {known}, and the names of workload files"
+                "{name} names no workload; expected one of {known}, or the name of a workload file"
             ));
         }
         if let Some(wrong) = workloads.iter().find(|name| !is_workload_name(name)) {
             return Err(format!(
-                "{name} names the workload {wrong:?}; there are {known}, and the names of workload \
-                 files: letters, digits, '-', '_' and '.', not ending in .toml"
+                "{name} names the workload {wrong:?}; expected one of {known}, or the name of a \
+                 workload file: letters, digits, '-', '_' and '.', without .toml"
             ));
         }
         if let Some(support) = self.supports.first() {
             return Err(format!(
-                "{name} asks for {support:?} by `supports`, which starts nothing; describe what \
-                 stands behind it as [[backend]], with a name, a start command and a count"
+                "{name} asks for {support:?} by `supports`, which is obsolete and starts nothing; \
+                 describe it as a [[backend]] with a name, a start command and a count"
             ));
         }
         if start.first().is_none_or(String::is_empty) {
             return Err(format!("{name} has an empty start command"));
         }
         let has_port = |text: &String| text.contains("{port}");
-        let told_by_arguments = start.iter().chain(self.env.values()).any(has_port);
-        if !told_by_arguments && self.config.is_empty() {
+        let gets_port = start.iter().chain(self.env.values()).any(has_port);
+        if !gets_port && self.config.is_empty() {
             return Err(format!(
-                "nothing tells {name} its port: put {{port}} into start, env or a config template"
+                "{name} is not given its port: put {{port}} into start, env or a config template"
             ));
         }
         if let Some(wrong) = self.config.iter().find(|file| !file.ends_with(".in")) {
-            return Err(format!("a template of {name} does not end in .in: {wrong:?}"));
+            return Err(format!("the config template {wrong:?} of {name} must end in .in"));
         }
         if let Some(wrong) = self.path.as_ref().filter(|path| !path.starts_with('/')) {
-            return Err(format!("the path of {name} does not begin with '/': {wrong:?}"));
+            return Err(format!("the path {wrong:?} of {name} must start with '/'"));
         }
         if let Some(wrong) = self.released.as_ref().filter(|date| day_of(date).is_none()) {
-            return Err(format!("`released` of {name} is no date such as 2026-09-21: {wrong:?}"));
+            return Err(format!(
+                "`released` of {name} must be a date, e.g. 2026-09-21; it is {wrong:?}"
+            ));
         }
         if self.one_core_as.as_ref() == Some(name) {
-            return Err(format!("one_core_as of {name} names another contender, not itself"));
+            return Err(format!("`one_core_as` of {name} must name another contender, not itself"));
         }
         let Limits { connections, pipeline } = self.limits;
         for (limit, what) in [(connections, "connections"), (pipeline, "pipelined requests")] {
             if limit == Some(0) {
-                return Err(format!("{name} cannot be limited to 0 {what}"));
+                return Err(format!("{name} has a limit of 0 {what}; it must be at least 1"));
             }
         }
         Backend::check_all(name, &self.backends)
@@ -240,58 +245,61 @@ one_core_as = "epoll"
     }
 
     #[test]
-    fn mistakes_are_told_with_what_was_expected() {
+    fn errors_say_what_was_expected() {
         let with = |line: &str| format!("{SHORT}{line}\n");
         let expectations = [
             (with("strat = []"), "unknown field `strat`"),
-            (with("ready = \"udp\""), "ready is \"tcp\" or a path"),
+            (with("ready = \"udp\""), "`ready` must be \"tcp\" or a path"),
             (
                 with("adapter = \"cable\""),
                 "there is no adapter \"cable\"; there are echo, canned, phoenix, actioncable, \
                  centrifuge and nats",
             ),
             (with("limits = { connection = 1 }"), "unknown field `connection`"),
-            (with("limits = { connections = 0 }"), "cannot be limited to 0 connections"),
-            (with("limits = { pipeline = 0 }"), "cannot be limited to 0 pipelined requests"),
-            (with("config = [\"nginx.conf\"]"), "does not end in .in: \"nginx.conf\""),
-            (with("path = \"ws\""), "does not begin with '/'"),
-            (with("one_core_as = \"node\""), "names another contender"),
-            (SHORT.replace("double", "mine.toml"), "the workload \"mine.toml\"; there are double,"),
-            (SHORT.replace("double", "a b"), "the names of workload files: letters"),
+            (with("limits = { connections = 0 }"), "a limit of 0 connections"),
+            (with("limits = { pipeline = 0 }"), "a limit of 0 pipelined requests"),
+            (with("config = [\"nginx.conf\"]"), "\"nginx.conf\" of node must end in .in"),
+            (with("path = \"ws\""), "must start with '/'"),
+            (with("one_core_as = \"node\""), "must name another contender"),
+            (
+                SHORT.replace("double", "mine.toml"),
+                "the workload \"mine.toml\"; expected one of double,",
+            ),
+            (SHORT.replace("double", "a b"), "the name of a workload file: letters"),
             (SHORT.replace("\"double\"", ""), "names no workload"),
-            (SHORT.replace("{port}", "80"), "nothing tells node its port"),
-            (SHORT.replace("\"node\"\n", "\"a b\"\n"), "a name has letters"),
+            (SHORT.replace("{port}", "80"), "node is not given its port"),
+            (SHORT.replace("\"node\"\n", "\"a b\"\n"), "a name must have only letters"),
             ("name = \"x\"".to_string(), "missing field"),
         ];
         for (text, expected) in expectations {
             let error = error_of(&text);
-            assert!(error.contains(expected), "{error:?} should tell {expected:?}");
+            assert!(error.contains(expected), "{error:?} should contain {expected:?}");
         }
-        assert!(error_of(&with("strat = []")).contains("line 6"), "the place is told");
+        assert!(error_of(&with("strat = []")).contains("line 6"), "it names the place");
     }
 
     #[test]
-    fn what_would_be_read_and_ignored_is_refused() {
+    fn the_obsolete_supports_must_be_empty() {
         let with = |line: &str| format!("{SHORT}{line}\n");
         let error = error_of(&with("supports = [\"some-nodes:4\"]"));
-        let expected = "\"some-nodes:4\" by `supports`, which starts";
-        assert!(error.contains(expected), "{error:?} should tell {expected:?}");
+        let expected = "\"some-nodes:4\" by `supports`, which is obsolete";
+        assert!(error.contains(expected), "{error:?} should contain {expected:?}");
         // As stored by versions that had the key.
         assert!(Manifest::parse(&with("supports = []")).is_ok());
     }
 
     #[test]
-    fn a_release_has_a_date() {
+    fn released_must_be_a_date() {
         let with = |date: &str| Manifest::parse(&format!("{SHORT}released = \"{date}\"\n"));
         assert_eq!(with("2026-01-30").unwrap().released.as_deref(), Some("2026-01-30"));
         for wrong in ["2026-02-30", "January 2026", ""] {
             let error = with(wrong).unwrap_err();
-            assert!(error.contains("`released` of node is no date such as 2026-09-21"), "{error}");
+            assert!(error.contains("`released` of node must be a date"), "{error}");
         }
     }
 
     #[test]
-    fn a_command_line_is_split_as_a_shell_would() {
+    fn splits_a_command_as_a_shell_would() {
         let argument = r#"old=./my server --title "a b" --port={port}"#;
         let manifest = Manifest::from_argument(argument, "hello").unwrap();
         assert_eq!(manifest.name, "old");
@@ -301,10 +309,10 @@ one_core_as = "epoll"
             ("server {port}", "'name=command {port}'"),
             ("a=server 'x {port}", "missing closing quote"),
             ("a=", "empty start command"),
-            ("a=server", "nothing tells a its port"),
+            ("a=server", "a is not given its port"),
         ] {
             let error = Manifest::from_argument(wrong, "hello").unwrap_err();
-            assert!(error.contains(expected), "{error:?} should tell {expected:?}");
+            assert!(error.contains(expected), "{error:?} should contain {expected:?}");
         }
     }
 }

@@ -1,21 +1,22 @@
-//! What a misspelt name may have meant.
+//! Suggestions for misspelt names.
 
 /// Returns the most similar of `names`, if one is similar. The distance is the number of letters that
 /// were added, left out, replaced or swapped with a neighbour (Damerau, *A technique for computer
-/// detection and correction of spelling errors*, Communications of the ACM 7, 1964); at most one per
-/// three letters of `word`.
+/// detection and correction of spelling errors*, Communications of the ACM 7, 1964). It may be at most
+/// one for every three letters of `word`, rounded up.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = word.chars().count().div_ceil(3);
     let distances = names.into_iter().map(|name| (strsim::damerau_levenshtein(word, name), name));
     distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
 }
 
-/// `; did you mean `rounds`?`, or nothing.
+/// Returns e.g. `; did you mean `rounds`?`, or an empty string.
 pub(crate) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// The same for the unknown key of a TOML error, among the keys that the error says were expected.
+/// Returns the same hint for the unknown key of a TOML error, among the keys that the error lists as
+/// expected.
 pub(crate) fn hint_of_key(error: &toml::de::Error) -> String {
     let mut words = error.message().split('`').skip(1).step_by(2);
     match words.next() {
@@ -30,7 +31,7 @@ mod tests {
     use serde::Deserialize;
 
     #[test]
-    fn a_slip_is_near_and_another_word_is_not() {
+    fn suggests_a_similar_name_but_not_a_different_one() {
         let names = ["epoll", "poll", "uring", "green", "null"];
         for (word, meant) in [
             ("epol", Some("epoll")),
@@ -46,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_for_the_nearest_that_is_expected() {
+    fn suggests_the_nearest_expected_key() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct File {
@@ -59,6 +60,6 @@ mod tests {
         assert_eq!(hint("roundz = 3"), "; did you mean `rounds`?");
         assert_eq!(hint("colour = 3"), "");
         assert_eq!(hint("rounds = 'many'"), "");
-        assert_eq!(hint("rounds = 3"), "", "a missing key is no misspelt one");
+        assert_eq!(hint("rounds = 3"), "", "a missing key is not misspelt");
     }
 }

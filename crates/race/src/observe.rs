@@ -1,7 +1,7 @@
-//! Before the first round: how each contender warms up under each load.
+//! Observation before the first round: how each contender warms up under each load.
 
 use crate::{
-    course::Course,
+    context::RaceContext,
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -16,12 +16,12 @@ use regatta_record::{
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
-/// What was seen of all contenders.
+/// The observed warm-ups of all contenders.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Vec<Settled>);
 
 impl Seen {
-    /// Of a contender under a load; of a twin what was seen of its original.
+    /// Returns the warm-up of a contender under a load. A twin has that of its original.
     pub fn of(&self, asked: &Asked, contender: &str, load: &LoadShape) -> Option<&Settling> {
         let is_twin = asked.twin().is_some_and(|twin| twin == contender);
         let name = if is_twin { asked.twin_of.as_deref().unwrap_or(contender) } else { contender };
@@ -33,17 +33,17 @@ impl Seen {
     }
 }
 
-/// Observes what was not observed yet, from fresh starts, each once, or twice where it is not steady from
-/// the start. A contender that fails or is wrong meanwhile has its first round. `None` if it was
-/// interrupted.
+/// Observes every contender under every load not observed yet, each in a fresh start, and in a second
+/// one if its cost fell or rose over time. If a contender fails or is wrong, that counts as its first
+/// round. Returns `None` if interrupted.
 pub(crate) fn observe(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrants: &[Entrant],
     store: &mut Store,
     rounds: &mut Vec<Round>,
     events: &mut Events<'_>,
 ) -> Result<Option<Seen>, RaceError> {
-    let asked = course.asked;
+    let asked = context.asked;
     let mut seen = Seen(store.settled()?);
     if asked.settle_s <= 0.0 {
         return Ok(Some(seen));
@@ -74,7 +74,7 @@ pub(crate) fn observe(
             load,
             window: round::window(asked, &load),
         };
-        let Some(one) = see(course, entrant, start, events)? else { return Ok(None) };
+        let Some(one) = see(context, entrant, start, events)? else { return Ok(None) };
         match one {
             Ok(settled) => {
                 store.append_settled(&settled)?;
@@ -94,24 +94,24 @@ pub(crate) fn observe(
     Ok(Some(seen))
 }
 
-/// One contender under one load: what was seen, or the round that shows what is wrong with it.
+/// Observes one contender under one load. Returns its warm-up, or the round that shows its fault.
 fn see(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrant: &Entrant,
     start: RoundStart,
     events: &mut Events<'_>,
 ) -> Result<Option<Result<Settled, Box<Round>>>, RaceError> {
-    let longest = Duration::from_secs_f64(course.asked.settle_s);
+    let longest = Duration::from_secs_f64(context.asked.settle_s);
     let load = start.load;
     let mut settled: Option<Settled> = None;
     loop {
-        if course.stop.load(Ordering::Relaxed) {
+        if context.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
         events.emit(Happened::RoundStarted(start.clone()));
         let mut settler = Settler::new(longest);
         let warm = Warm::See(&mut settler, longest);
-        let ran = round::run(course, 0, entrant, load, course.asked.seed, warm, events)?;
+        let ran = round::run(context, 0, entrant, load, context.asked.seed, warm, events)?;
         let Some(round) = ran else { return Ok(None) };
         if round.outcome != Outcome::Finished {
             return Ok(Some(Err(Box::new(round))));

@@ -1,9 +1,9 @@
-//! The pilot pass: how fast each contender is, found out before the race where the race file asks
-//! for rates relative to that. Its rounds are no results: only the rates are kept.
+//! The pilot pass measures how fast each contender is, before the race, if the race file has rates
+//! relative to that. Its rounds are not results: only the rates are kept.
 
 use crate::{
     contest::Contest,
-    course::{Course, MachineError},
+    context::{MachineError, RaceContext},
     ended::round_end,
     entrant::{Entrant, EntrantError},
     events::Events,
@@ -18,35 +18,35 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32},
 };
 
-/// Window of a pilot round, and its longest warm-up, in seconds.
+/// Window of a pilot round, and its maximum warm-up, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;
 
-/// Why the rates of a race could not be found out.
+/// Why the rates of a race could not be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum PilotError {
-    /// Of the machine.
+    /// An error of the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// Of a contender's manifest.
+    /// An error in a contender's manifest.
     #[error(transparent)]
     Entrant(#[from] EntrantError),
     /// There is nothing to take a share of.
     #[error(
-        "a rate is asked for as a share of what the contenders can do, and under {load} none \
-         finished the pilot round: {because}; mend that, or give the rate as a number"
+        "a rate is a share of what the contenders can do, but under {load} none finished the pilot \
+         round: {because}; fix that, or give the rate as a number"
     )]
     Nobody {
         /// The closed-loop load.
         load: LoadShape,
-        /// What became of each.
+        /// The outcome of each contender.
         because: String,
     },
 }
 
-/// Puts numbers in the place of relative rates: runs one short round of every contender that is not
-/// there for reference under each closed-loop load that is needed, stores what came of it in
-/// `asked.pilot`, and settles `asked.loads` by it. Does nothing, and emits nothing, where all rates
-/// are numbers. `None` if `stop` was set meanwhile.
+/// Replaces relative rates with numbers. Runs one short round of every contender, except the reference
+/// ones, under each closed-loop load that is needed. Stores the rates in `asked.pilot` and computes
+/// `asked.loads` from them. Does nothing, and emits nothing, if all rates are numbers. Returns `None`
+/// if `stop` was set in the meantime.
 pub fn pilot(
     contest: &Contest,
     asked: Asked,
@@ -63,7 +63,8 @@ pub fn pilot(
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
-    let course = Course { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
+    let context =
+        RaceContext { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
@@ -79,7 +80,7 @@ pub fn pilot(
                 window: round::window(&short, &load),
             }));
             let warm = Warm::Needs(None);
-            let ran = round::run(&course, 0, entrant, load, asked.seed, warm, events)?;
+            let ran = round::run(&context, 0, entrant, load, asked.seed, warm, events)?;
             let Some(round) = ran else { return Ok(None) };
             events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
             let rate_per_s = rate(&round);
@@ -94,7 +95,7 @@ pub fn pilot(
     Ok(Some(asked))
 }
 
-/// What is asked, with the rates that the pilot pass showed.
+/// Returns the race with the rates from the pilot pass.
 fn settled(
     contest: &Contest,
     asked: Asked,
@@ -105,10 +106,10 @@ fn settled(
     for load in contest.pilot_loads(&asked.cpus) {
         if !paces.has(&load) {
             let of_load = reasons.iter().filter(|(of, _)| *of == load);
-            let told: Vec<&str> = of_load.map(|(_, why)| why.as_str()).collect();
-            let because = match told[..] {
-                [] => "only contenders that are there for reference take part".to_owned(),
-                _ => told.join("; "),
+            let reasons: Vec<&str> = of_load.map(|(_, why)| why.as_str()).collect();
+            let because = match reasons[..] {
+                [] => "only reference contenders take part".to_owned(),
+                _ => reasons.join("; "),
             };
             return Err(PilotError::Nobody { load, because });
         }
@@ -118,7 +119,7 @@ fn settled(
     Ok(Asked { loads, left_out, then, pilot, ..asked })
 }
 
-/// Requests per second; 0 where the round did not finish.
+/// Returns requests per second; 0 if the round did not finish.
 fn rate(round: &Round) -> f64 {
     match round.outcome {
         Outcome::Finished if round.window_ns > 0 => {
@@ -130,7 +131,7 @@ fn rate(round: &Round) -> f64 {
 
 fn because(round: &Round) -> String {
     match &round.outcome {
-        Outcome::Finished => format!("{} gave not one right answer", round.contender),
+        Outcome::Finished => format!("{} gave no right reply", round.contender),
         Outcome::Disqualified { because, .. }
         | Outcome::Failed { because }
         | Outcome::CannotHold { because } => because.clone(),
@@ -207,14 +208,14 @@ mod tests {
             rate_of("fast-twin", 64, 5.0),
         ];
         let asked = settled(&contest, asked, pilot.clone(), &[]).unwrap();
-        let told: Vec<(u32, Option<u32>)> = asked
+        let shown: Vec<(u32, Option<u32>)> = asked
             .loads
             .iter()
             .map(|l| (l.connections, l.drive.rate().map(NonZeroU32::get)))
             .collect();
         let at = |connections, rate| (connections, Some(rate));
         assert_eq!(
-            told,
+            shown,
             [
                 (64, None),
                 at(8, 100),
@@ -240,22 +241,23 @@ mod tests {
         assert_eq!(contest.pilot_loads(&asked.cpus), [all_reading], "one pilot for both");
         let rate = PilotRate { load: all_reading, ..rate_of("hub", 99, 1_000.0) };
         let loads = settled(&contest, asked, vec![rate], &[]).unwrap().loads;
-        let told: Vec<String> = loads.iter().map(LoadShape::to_string).collect();
-        assert_eq!(told, ["99 conn + 1 idle, 300/s", "99 conn + 1 idle that never read, 300/s"]);
+        let shown: Vec<String> = loads.iter().map(LoadShape::to_string).collect();
+        assert_eq!(shown, ["99 conn + 1 idle, 300/s", "99 conn + 1 idle that never read, 300/s"]);
     }
 
     #[test]
-    fn a_pilot_that_nobody_finished_is_an_error_with_the_reason() {
+    fn a_pilot_that_no_contender_finished_is_an_error_with_the_reason() {
         let contest = contest(SWEPT);
         let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
         let pilot = vec![rate_of("fast", 8, 5.0), rate_of("fast", 64, 0.0)];
         let reasons = [(LoadShape::closed(64, 1), "fast exited with status 3".to_owned())];
-        let told = settled(&contest, asked(cpus.clone()), pilot, &reasons).unwrap_err().to_string();
+        let shown =
+            settled(&contest, asked(cpus.clone()), pilot, &reasons).unwrap_err().to_string();
         assert!(
-            told.contains("under 64 conn none finished") && told.contains("status 3"),
-            "{told}"
+            shown.contains("under 64 conn none finished") && shown.contains("status 3"),
+            "{shown}"
         );
-        let told = settled(&contest, asked(cpus), vec![], &[]).unwrap_err().to_string();
-        assert!(told.contains("for reference"), "{told}");
+        let shown = settled(&contest, asked(cpus), vec![], &[]).unwrap_err().to_string();
+        assert!(shown.contains("only reference contenders"), "{shown}");
     }
 }

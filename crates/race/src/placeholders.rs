@@ -1,41 +1,42 @@
-//! `{port}` and its like in a manifest, filled in at each start.
+//! The placeholders of a manifest, such as `{port}`, which are filled in at each start.
 
 use crate::{canned_reply, hash_file};
 use std::path::Path;
 
-/// What the placeholders of one start stand for.
+/// The values of the placeholders for one start.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a> {
-    /// `{port}`: where the contender is to listen on 127.0.0.1.
+    /// `{port}`: the port on 127.0.0.1 that the contender must listen on.
     pub port: u16,
-    /// `{workload}`: what it is to serve, by name.
+    /// `{workload}`: the name of the workload to serve.
     pub workload: &'a str,
-    /// `{cores}`: how many CPUs it has.
+    /// `{cores}`: the number of its CPUs.
     pub cores: usize,
-    /// `{churn}`: `true` where every request comes on a connection of its own, otherwise `false`.
+    /// `{churn}`: `true` if every request has a connection of its own, otherwise `false`.
     pub churn: bool,
-    /// `{request_bytes}`: the length of every request, where the contender is given one.
-    /// `{reply}` is then the file in `run` with the reply that it sends.
+    /// `{request_bytes}`: the length of every request, for a contender with the adapter `canned`.
+    /// `{reply}` is then the file in `home` that holds the reply to send.
     pub request_bytes: Option<usize>,
     /// `{dir}`: the folder of its manifest, which is also its working directory.
     pub dir: &'a Path,
-    /// `{run}`: an empty folder of this start, for filled-in configuration, sockets and pid files.
-    /// `{file}` is the file in it that the workload `hash` reads.
+    /// `{run}`: a folder of this process, for filled-in configuration, sockets and pid files.
     pub run: &'a Path,
     /// `{regatta}`: this program.
     pub regatta: &'a Path,
-    /// The folder of the whole start, where `{file}` and `{reply}` lie: `run`, except for backends.
+    /// The folder of the whole start: `run`, except for backends. It holds `{file}`, the file that the
+    /// workload `hash` reads, and `{reply}`.
     pub home: &'a Path,
-    /// `{instance}`: the number of a backend's process among its like, from 1.
+    /// `{instance}`: the number of a process of a backend, from 1.
     pub instance: Option<u32>,
-    /// Where its backends listen. `{backends}` are the addresses of all, `{backend.NAME}` of one kind
-    /// and `{backend.NAME.ports}` its ports, joined by commas. An argument, or a line of a template,
-    /// with `{backend.NAME.address}` or `{backend.NAME.port}` is repeated for each process of that kind.
-    /// `{backend.NAME.1.address}` and `{backend.NAME.1.port}` are those of its first process alone.
+    /// The ports of its backends. `{backends}` are the addresses of all of them, `{backend.NAME}` those
+    /// of one backend and `{backend.NAME.ports}` its ports, joined by commas. An argument, or a line
+    /// of a template, with `{backend.NAME.address}` or `{backend.NAME.port}` is repeated for each
+    /// process of that backend. `{backend.NAME.1.address}` and `{backend.NAME.1.port}` belong to its
+    /// first process.
     pub backends: &'a [BackendPorts],
 }
 
-/// The ports on 127.0.0.1 of a kind of backend.
+/// The ports on 127.0.0.1 of one backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendPorts {
     /// Its name.
@@ -44,14 +45,15 @@ pub struct BackendPorts {
     pub ports: Vec<u16>,
 }
 
-/// A placeholder that stands for nothing.
+/// An unknown placeholder.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{workload}}, {{cores}}, \
-     {{churn}}, {{dir}}, {{run}}, {{file}}, {{regatta}}, {{request_bytes}} and {{reply}} with the \
-     adapter canned, {{instance}} in a backend, and with backends {{backends}}, {{backend.NAME}}, \
-     {{backend.NAME.ports}}, {{backend.NAME.address}}, {{backend.NAME.port}}, and of one process by \
-     its number, from 1, {{backend.NAME.1.address}} and {{backend.NAME.1.port}}"
+    "unknown placeholder {{{name}}} in {text:?}; expected {{port}}, {{workload}}, {{cores}}, \
+     {{churn}}, {{dir}}, {{run}}, {{file}} or {{regatta}}; with the adapter canned also \
+     {{request_bytes}} and {{reply}}; in a backend also {{instance}}; with backends also \
+     {{backends}}, {{backend.NAME}}, {{backend.NAME.ports}}, {{backend.NAME.address}}, \
+     {{backend.NAME.port}}, and for a single process, numbered from 1, \
+     {{backend.NAME.1.address}} and {{backend.NAME.1.port}}"
 )]
 pub struct UnknownPlaceholder {
     name: String,
@@ -59,8 +61,8 @@ pub struct UnknownPlaceholder {
 }
 
 impl Values<'_> {
-    /// Fills in the arguments of a command. One that names a single process of a backend is there once
-    /// for each.
+    /// Fills in the arguments of a command. Repeats an argument with `{backend.NAME.address}` or
+    /// `{backend.NAME.port}` for each process of that backend.
     pub fn fill_all(&self, arguments: &[String]) -> Result<Vec<String>, UnknownPlaceholder> {
         let mut filled = Vec::new();
         for argument in arguments {
@@ -76,16 +78,17 @@ impl Values<'_> {
         Ok(filled)
     }
 
-    /// Fills in all placeholders of `text`. Only a lower-case word in braces is one, so that JSON
-    /// may stand in an argument.
+    /// Fills in all placeholders of `text`. Only a lower-case word in braces is a placeholder, so that
+    /// an argument may contain JSON.
     pub fn fill(&self, text: &str) -> Result<String, UnknownPlaceholder> {
         self.replace(text, |name| {
             Err(UnknownPlaceholder { name: name.to_string(), text: text.to_string() })
         })
     }
 
-    /// Fills in the known placeholders of a configuration file, which may have braces of its own. A
-    /// line that names a single process of a backend is there once for each.
+    /// Fills in the known placeholders of a configuration file and leaves all other braces unchanged.
+    /// Repeats a line with `{backend.NAME.address}` or `{backend.NAME.port}` for each process of that
+    /// backend.
     pub fn fill_known(&self, text: &str) -> String {
         let mut repeated = String::with_capacity(text.len());
         for line in text.split_inclusive('\n') {
@@ -149,7 +152,7 @@ impl Values<'_> {
         }
     }
 
-    /// The value of `NAME`, `NAME.ports`, `NAME.1.address` or `NAME.1.port`. Names have no dots.
+    /// Returns the value of `NAME`, `NAME.ports`, `NAME.1.address` or `NAME.1.port`. Names have no dots.
     fn of_backend(&self, path: &str) -> Option<String> {
         let path: Vec<&str> = path.split('.').collect();
         let backend = self.backends.iter().find(|one| one.name == path[0])?;
@@ -163,7 +166,8 @@ impl Values<'_> {
         }
     }
 
-    /// `text` for each process of the backend that it names in the singular, with that filled in.
+    /// If `text` contains `{backend.NAME.address}` or `{backend.NAME.port}`, returns it once for each
+    /// process of that backend, with these filled in.
     fn repeated(&self, text: &str) -> Option<Vec<String>> {
         self.backends.iter().find_map(|backend| {
             let one_port = format!("{{backend.{}.port}}", backend.name);
@@ -185,7 +189,7 @@ fn joined<'a>(ports: impl Iterator<Item = &'a u16>, text: impl Fn(&u16) -> Strin
     ports.map(text).collect::<Vec<_>>().join(",")
 }
 
-/// `port` of `{port}…`, and `backend.db-1.ports` of `{backend.db-1.ports}…`.
+/// Returns `port` for `{port}…`, and `backend.db-1.ports` for `{backend.db-1.ports}…`.
 fn word_in_braces(text: &str) -> Option<&str> {
     let (word, _) = text.strip_prefix('{')?.split_once('}')?;
     let plain = |b: u8| b.is_ascii_lowercase() || b == b'_';
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_are_told_by_their_addresses_and_ports() {
+    fn fills_in_addresses_and_ports_of_backends() {
         let backends = backends();
         let values = values(&backends);
         let filled = values.fill("{backends} {backend.app-1} {backend.app-1.ports}").unwrap();
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backends_files_are_those_of_the_whole_start() {
+    fn backends_share_the_files_of_their_start() {
         let own = Path::new("/tmp/r/app-1");
         let values = Values { run: own, instance: Some(1), ..values(&[]) };
         assert_eq!(
@@ -288,23 +292,23 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_one_is_an_error_that_lists_the_known() {
+    fn an_unknown_placeholder_is_an_error_that_lists_the_known_ones() {
         let error = values(&[]).fill("--listen {prot}").unwrap_err().to_string();
         assert!(error.starts_with("unknown placeholder {prot} in \"--listen {prot}\""), "{error}");
         assert!(error.contains("{backend.NAME.port}"), "{error}");
-        assert!(values(&[]).fill("{backends}").is_err(), "nothing stands behind it");
-        assert!(values(&[]).fill("{reply}").is_err(), "it is given no reply");
+        assert!(values(&[]).fill("{backends}").is_err(), "it has no backends");
+        assert!(values(&[]).fill("{reply}").is_err(), "it has no canned reply");
     }
 
     #[test]
-    fn one_that_is_given_a_reply_learns_the_length_of_a_request() {
+    fn a_canned_contender_gets_the_request_length_and_the_reply_file() {
         let values = Values { request_bytes: Some(40), churn: true, ..values(&[]) };
         let filled = values.fill("{request_bytes} {reply} {churn}").unwrap();
         assert_eq!(filled, "40 /tmp/r/reply true");
     }
 
     #[test]
-    fn other_braces_stay() {
+    fn leaves_other_braces_unchanged() {
         let json = r#"{"port":{port}} {} {A} {"#;
         assert_eq!(values(&[]).fill(json).unwrap(), r#"{"port":4001} {} {A} {"#);
         let config = "server { listen {port}; log {user}; }";

@@ -1,4 +1,4 @@
-//! What a race would run and how long it would take, without starting anything.
+//! The dry run: what a race would run and how long it would take, without starting anything.
 
 use crate::{
     contest::Contest,
@@ -9,20 +9,19 @@ use crate::{
 use regatta_judge::LEAST_PASSES;
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
 
-/// Seconds that a start takes beside warm-up and window: starting the contender, connecting, two
-/// probes of the machine, stopping. The least and the most that is usual: 0.3 s for a built-in
-/// contender on an idle machine of two CPUs, 2 s for a runtime such as the JVM or thousands of
-/// connections.
+/// Seconds that a start takes in addition to warm-up and window: starting the contender, connecting,
+/// two probes of the machine, stopping. The usual minimum and maximum: 0.3 s for a built-in contender
+/// on an idle machine of two CPUs, 2 s for a runtime such as the JVM or for thousands of connections.
 const BESIDE_S: [f64; 2] = [0.3, 2.0];
 
-/// The plan of a race that [`crate::prepare`] made of `contest`.
+/// Returns the plan of a race that [`crate::prepare`] made from `contest`.
 ///
 /// # Errors
-/// If a manifest does not serve what the race asks for.
+/// If a stored manifest is wrong, or its adapter does not serve the workload.
 pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
     let entrants = Entrant::of_race(&asked)?;
     let pilot_loads = contest.pilot_loads(&asked.cpus);
-    // Without the pilot's rates, loads at shares stand there in closed loop.
+    // Assumed rates stand in for those of the pilot pass, so that loads at shares are counted.
     let (loads, _) = contest.loads_at(&asked.cpus, &Paces::assumed(&pilot_loads));
     let (known, at_shares): (Vec<LoadShape>, Vec<LoadShape>) =
         loads.iter().partition(|load| asked.loads.contains(load));
@@ -49,7 +48,7 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
         // The warm-up ends early once the load is steady.
         let warm_up = [0.0, asked.warm_up_s][end];
         let pilot_warm_up = warm_up.min(pilot::WINDOW_S);
-        // A third of the time is enough where nothing changes; at most it takes all of it, twice.
+        // A third of the time is enough if the cost is steady; at most all of it is needed, twice.
         let observation =
             [asked.settle_s / 3.0 + BESIDE_S[0], 2.0 * (asked.settle_s + BESIDE_S[1])];
         f64::from(observed) * observation[end]
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_has_a_fewest_and_a_most_and_a_share_has_a_pilot() {
+    fn a_precision_gives_a_range_of_rounds_and_a_share_needs_a_pilot() {
         let race = "contenders = ['epoll', 'poll']\n[[load]]\n\
                     rate = ['50% of slowest', '90% of fastest', 1000]\n";
         let changes = Changes { precision: Some(0.02), rounds: Some(20), ..Changes::default() };
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_a_stated_limit_is_not_started() {
+    fn a_load_that_exceeds_a_stated_limit_is_not_started() {
         let race = "contenders = ['select', 'null']\nbaseline = 'select'\ntwin_of = 'nobody'\n\
                     rounds = 1\n[[load]]\nconnections = [8, 5000]\n";
         let plan = planned(race, Changes::default());

@@ -1,4 +1,4 @@
-//! From a race file, the command line and the contenders that are known to what is asked.
+//! Combines a race file, the command line and the known contenders into the race to run.
 
 use crate::{
     choice::{PEERS, baseline, check_known, check_unique, choose, serves},
@@ -22,48 +22,49 @@ use std::{
 /// What the command line changes in a race file.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Passes.
+    /// Number of passes.
     pub rounds: Option<u32>,
-    /// Half-width that the intervals of all ratios are to have, as a fraction.
+    /// Target half-width of the confidence intervals of all ratios, as a fraction.
     pub precision: Option<f64>,
-    /// How much dearer than the baseline a contender may be, as a fraction.
+    /// How much more than the baseline a contender may cost, as a fraction.
     pub fail_over: Option<f64>,
     /// Length of the window.
     pub window: Option<Duration>,
-    /// How long each contender is observed at most before its first round; zero: it is not.
+    /// Maximum time that each contender is observed before its first round; zero: not observed.
     pub settle: Option<Duration>,
-    /// Seed; must be below 2⁶³, since TOML has no larger integers.
+    /// Seed; must be below 2⁶³ because TOML has no larger integers.
     pub seed: Option<u64>,
-    /// Only these of the file's contenders.
+    /// The contenders to run; empty: all of them.
     pub only: Vec<String>,
-    /// All but these.
+    /// The contenders to leave out.
     pub skip: Vec<String>,
     /// The contender that ratios are taken to.
     pub baseline: Option<String>,
     /// More contenders, as `name=command {port}`.
     pub contenders: Vec<String>,
-    /// CPUs of the contender.
+    /// CPUs of the contenders.
     pub server_cpus: Option<Vec<u32>>,
     /// CPUs of the load.
     pub load_cpus: Option<Vec<u32>>,
-    /// The load sleeps while there is nothing for it to do.
+    /// Whether the load sleeps while it is idle, instead of busy-polling.
     pub load_sleeps: bool,
     /// The heads of the requests.
     pub heads: Option<Heads>,
 }
 
-/// What was asked cannot be run; a sentence.
+/// Why the requested race cannot be run, as a sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PrepareError(String);
 
-/// The checkout that this program was built from, if it is still there: its own sources are counted
-/// as lines of code, and its `peers/` are found from anywhere.
+/// Returns the checkout that this program was built from, if it still exists. The lines of code of
+/// the built-in contenders are counted there, and its `peers/` are found from any directory.
 fn checkout() -> Option<PathBuf> {
     fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).ok()
 }
 
-/// The folder of peers: `peers/` here if there is a manifest below it, or else that of the checkout.
+/// Returns the folder of peers: `peers/` in the working directory if it has a manifest below it,
+/// otherwise that of the checkout.
 pub fn peers_folder() -> Option<PathBuf> {
     let here = PathBuf::from("peers");
     let has_manifest = |folder: fs::DirEntry| folder.path().join("manifest.toml").is_file();
@@ -73,7 +74,7 @@ pub fn peers_folder() -> Option<PathBuf> {
     checkout().map(|checkout| checkout.join("peers")).filter(|folder| folder.is_dir())
 }
 
-/// The built-in contenders.
+/// Returns the built-in contenders.
 pub fn built_in() -> Vec<Contender> {
     #[derive(Deserialize)]
     struct File {
@@ -86,9 +87,9 @@ pub fn built_in() -> Vec<Contender> {
     file.contender.into_iter().map(|manifest| Contender { manifest, dir: dir.clone() }).collect()
 }
 
-/// Settles what a race consists of. `known` are the contenders that there are, `setup` the machine.
-/// Loads at a share of what the contenders can do stand there in closed loop: [`crate::pilot`] puts
-/// their rates in.
+/// Decides the contenders, loads and CPUs of a race. `known` are all known contenders, `setup`
+/// describes the machine. Loads at a share of what the contenders can do are entered as
+/// closed loops; [`crate::pilot`] replaces them with loads at a rate.
 pub fn prepare(
     contest: &Contest,
     changes: &Changes,
@@ -98,24 +99,25 @@ pub fn prepare(
     let workload = contest.workload.as_str();
     let service = &contest.service();
     let spoken = match &contest.workload_file {
-        Some(text) => Workload::from_text(text, workload)
-            .map_err(|error| PrepareError(error.to_string()))?,
+        Some(text) => {
+            Workload::from_text(text, workload).map_err(|error| PrepareError(error.to_string()))?
+        }
         None => Workload::parse(workload).ok_or_else(|| {
             PrepareError(format!(
-                "the load does not speak the workload {workload:?} yet; a file of your own is named \
-                 by its path, which ends in .toml"
+                "there is no built-in workload {workload:?}; to use a workload file, give its \
+                 path, which ends in .toml"
             ))
         })?,
     };
     let window = changes.window.unwrap_or(contest.window);
     if window < SHORTEST_WINDOW {
         return Err(PrepareError(format!(
-            "the window of {window:?} is too short to measure anything; give it 50ms at least"
+            "the window of {window:?} is too short to measure anything; it must be at least 50ms"
         )));
     }
     let known = &with_own(contest, known)?;
     let mut entries = named(contest, known);
-    // Whoever is asked for by name takes part, whether the file thought of it or not.
+    // A contender named with --only takes part even if the race file does not name it.
     for name in &changes.only {
         let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
         if !entries.iter().any(|entry| entry.name == *name) {
@@ -140,8 +142,8 @@ pub fn prepare(
     if changes.fail_over.is_some() {
         check_gate(&entries, &baseline, rounds)?;
     }
-    // The file's, or the baseline where that one does not take part: without a twin there is no
-    // noise floor. One round has no interval, so a twin would show nothing.
+    // The race file's choice, or the baseline if that contender does not take part: without a twin
+    // there is no noise floor. A single round has no interval, so a twin would show nothing.
     let twin_of = contest.twin_of.iter().chain([&baseline]).find_map(|name| {
         let takes_part =
             |e: &Entry| rounds > 1 && e.name == *name && e.name != NULL && e.skipped.is_none();
@@ -161,7 +163,9 @@ pub fn prepare(
     let (loads, left_out) = contest.loads(&cpus);
     if loads.is_empty() {
         let left_out = left_out.join("; ");
-        return Err(PrepareError(format!("no load of this race can be had here: {left_out}")));
+        return Err(PrepareError(format!(
+            "none of this race's loads can run on this machine: {left_out}"
+        )));
     }
     Ok(Asked {
         format: FORMAT,
@@ -194,7 +198,7 @@ pub fn prepare(
     })
 }
 
-/// Passes; with a precision the most of them.
+/// Returns the number of passes; with a target precision, the maximum number.
 fn rounds(contest: &Contest, changes: &Changes) -> Result<u32, PrepareError> {
     if changes.precision.is_none() {
         return Ok(changes.rounds.unwrap_or(contest.rounds));
@@ -202,38 +206,38 @@ fn rounds(contest: &Contest, changes: &Changes) -> Result<u32, PrepareError> {
     let most = changes.rounds.unwrap_or(MOST_PASSES);
     if most < LEAST_PASSES {
         return Err(PrepareError(format!(
-            "--precision takes at least {LEAST_PASSES} rounds, and --rounds {most} permits fewer; \
-             --rounds is the most that may be run"
+            "--precision needs at least {LEAST_PASSES} rounds, but --rounds {most} permits fewer; \
+             with --precision, --rounds is the maximum number of rounds"
         )));
     }
     Ok(most)
 }
 
-/// A ratio needs another one than the baseline.
+/// Checks that there is a contender to compare with the baseline.
 fn check_compared(option: &str, entries: &[Entry], baseline: &str) -> Result<(), PrepareError> {
     let judged = |e: &Entry| e.name != baseline && e.name != NULL && e.skipped.is_none();
     entries.iter().any(judged).then_some(()).ok_or_else(|| {
         PrepareError(format!(
-            "{option} has nothing to compare with {baseline}: enter another one, as --contender \
+            "{option} has nothing to compare with {baseline}; add a contender, e.g. --contender \
              'new=./new {{port}}'"
         ))
     })
 }
 
-/// A gate needs something to judge, and an interval to judge it by.
+/// Checks that the gate has a contender to judge, and an interval to judge it by.
 fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), PrepareError> {
     check_compared("--fail-over", entries, baseline)?;
     if rounds < 2 {
         return Err(PrepareError(
-            "--fail-over needs intervals, and so at least 2 rounds; give it 10 (--rounds 10)"
+            "--fail-over needs confidence intervals, and thus at least 2 rounds; use --rounds 10"
                 .into(),
         ));
     }
     Ok(())
 }
 
-/// The contenders that the file names, or all that serve its workload. One that is not known gets an
-/// entry that is skipped.
+/// Returns the contenders that the file names, or all that serve its workload. An unknown one gets an
+/// entry that is marked as skipped.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     let service = &contest.service();
@@ -257,14 +261,15 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             };
             found.push(Entry { skipped: Some(why), ..blank(name) });
         }
-        // A name that `peers` has brought already.
+        // `peers` may already have added this name.
         found.retain(|entry| entries.iter().all(|other| other.name != entry.name));
         entries.append(&mut found);
     }
     entries
 }
 
-/// A contender of the command line. One that is not there is a slip of whoever gave it: an error.
+/// Returns the entry of a contender from the command line. One that cannot be started is an error,
+/// because the user named it explicitly.
 fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, service).map_err(PrepareError)?;
     let entry = entry(&Contender { manifest, dir: working_directory()? }, service);
@@ -274,8 +279,7 @@ fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
     }
 }
 
-/// The contenders of the race file itself, and those that are `known`, but for namesakes of the
-/// file's own.
+/// Returns the contenders that the race file defines, then the `known` ones except their namesakes.
 fn with_own(contest: &Contest, known: &[Contender]) -> Result<Vec<Contender>, PrepareError> {
     let dir = working_directory()?;
     let own = contest.own.iter().map(|m| Contender { manifest: m.clone(), dir: dir.clone() });
@@ -283,14 +287,14 @@ fn with_own(contest: &Contest, known: &[Contender]) -> Result<Vec<Contender>, Pr
     Ok(own.chain(others).collect())
 }
 
-/// Whether a contender is the race file's own, or a namesake of one that is.
+/// Whether the race file defines this contender, or one of the same name.
 fn is_own(contest: &Contest, contender: &Contender) -> bool {
     contest.own.iter().any(|own| own.name == contender.manifest.name)
 }
 
 fn working_directory() -> Result<PathBuf, PrepareError> {
     env::current_dir()
-        .map_err(|error| PrepareError(format!("the working directory cannot be told: {error}")))
+        .map_err(|error| PrepareError(format!("cannot find out the working directory: {error}")))
 }
 
 fn blank(name: &str) -> Entry {
@@ -318,7 +322,7 @@ fn entry(contender: &Contender, service: &str) -> Entry {
         version: contender.version(),
         released: manifest.released.clone(),
         env: manifest.env.clone(),
-        // Sources that are not there (an installed program without its checkout) are not counted.
+        // Missing sources (of an installed program without its checkout) are not counted.
         lines_of_code: contender.lines_of_code(service).unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
         dir: contender.dir.clone(),
@@ -329,16 +333,16 @@ fn entry(contender: &Contender, service: &str) -> Entry {
     }
 }
 
-/// CPUs as asked for; what is not asked for is made of whole cores ([`CpuSets::shared_out`]).
+/// Returns the given CPUs. Roles without given CPUs get whole cores ([`CpuSets::shared_out`]).
 fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> {
     let given = changes.server_cpus.iter().chain(&changes.load_cpus).flatten();
     let mut all: Vec<u32> = cores.iter().flat_map(|core| core.cpus.iter().copied()).collect();
     all.sort_unstable();
     if all.is_empty() {
-        return Err(PrepareError("the CPUs cannot be told".to_owned()));
+        return Err(PrepareError("cannot find out the CPUs of this machine".to_owned()));
     }
     if let Some(cpu) = given.copied().find(|cpu| !all.contains(cpu)) {
-        return Err(PrepareError(format!("there is no CPU {cpu} to use; there are {all:?}")));
+        return Err(PrepareError(format!("CPU {cpu} is not available; regatta may use {all:?}")));
     }
     Ok(CpuSets::shared_out(cores, changes.server_cpus.clone(), changes.load_cpus.clone()))
 }
@@ -348,12 +352,12 @@ mod tests {
     use super::*;
     use crate::contest::bundled_races;
 
-    /// Who takes part where all contenders of this checkout are known.
+    /// Returns the contenders of a race if all contenders of this checkout are known.
     fn names_in(contest: &Contest) -> Result<Vec<String>, PrepareError> {
         let mut known = built_in();
         let peers = checkout().unwrap().join("peers");
         known.extend(Contender::find_all(&peers).unwrap());
-        // Nobody need be started to be named.
+        // Do not start programs to ask for their versions.
         known.iter_mut().for_each(|one| one.manifest.version.clear());
         let entries = named(contest, &with_own(contest, &known)?);
         check_unique(&entries).map_err(PrepareError)?;
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_enters_a_bundled_race_twice() {
+    fn no_contender_enters_a_bundled_race_twice() {
         for contest in bundled_races() {
             let names = names_in(&contest).unwrap_or_else(|e| panic!("{}: {e}", contest.name));
             assert!(!names.is_empty(), "{}", contest.name);
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_of_the_race_file_replaces_its_namesake_and_is_no_peer() {
+    fn a_contender_of_the_race_file_replaces_its_namesake_and_is_not_a_peer() {
         let race = |more: &str| {
             let head = "name='x'\nworkload='double'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
             let own = "about='own'\nworkloads=['double']\nstart=['sh','{port}']\n";

@@ -1,7 +1,7 @@
-//! A race: every contender under every load, pass after pass, in an order that the seed decides.
+//! A race: runs every contender under every load, pass after pass, in an order derived from the seed.
 
 use crate::{
-    course::Course,
+    context::RaceContext,
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -19,7 +19,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-/// One start that is due: a contender under a load in a pass.
+/// A pending start: one contender under one load in one pass.
 struct Start<'a> {
     /// The pass, from 0.
     pass: u32,
@@ -28,12 +28,12 @@ struct Start<'a> {
     seed: u64,
 }
 
-/// Runs what `rounds` lacks of the race that `store` holds, adding each round to both. False if
-/// `stop` was set before all were done. Where a precision is asked for, what is due is decided after
-/// each pass. What happens is emitted to `events`, which are synced with each round.
+/// Runs the rounds of the race in `store` that are missing from `rounds`, and adds each round to both.
+/// Returns false if `stop` was set before all rounds were done. With a target precision, the loads
+/// to run are decided before each pass. Emits events to `events` and syncs them after each round.
 ///
 /// # Errors
-/// If the machine, a contender's manifest or the disk does not let the race go on.
+/// If the machine, a contender's manifest or the disk prevents the race from continuing.
 pub fn run(
     binary: &Path,
     containment: Containment,
@@ -44,9 +44,9 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
-    let course = Course { asked, binary, containment, stop, restless: AtomicU32::new(0) };
+    let context = RaceContext { asked, binary, containment, stop, restless: AtomicU32::new(0) };
     let mut files = Unchanged::of(asked, binary)?;
-    let Some(seen) = observe(&course, &entrants, store, rounds, events)? else { return Ok(false) };
+    let Some(seen) = observe(&context, &entrants, store, rounds, events)? else { return Ok(false) };
     let mut judged = Vec::new();
     let mut done = 0;
     for pass in 0.. {
@@ -69,10 +69,10 @@ pub fn run(
                 continue;
             }
             files.look()?;
-            events.emit(Happened::RoundStarted(round_start(&course, &start, done - 1, all)));
+            events.emit(Happened::RoundStarted(round_start(&context, &start, done - 1, all)));
             let Start { entrant, load, seed, .. } = start;
             let warm = Warm::Needs(seen.of(asked, &entrant.name, &load));
-            let ran = round::run(&course, pass, entrant, load, seed, warm, events)?;
+            let ran = round::run(&context, pass, entrant, load, seed, warm, events)?;
             let Some(round) = ran else { return Ok(false) };
             store.append(&round)?;
             let line = Some(rounds.len() as u32 + 1);
@@ -88,7 +88,12 @@ pub fn run(
     Ok(true)
 }
 
-fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) -> RoundStart {
+fn round_start(
+    context: &RaceContext<'_>,
+    start: &Start<'_>,
+    done: usize,
+    all: usize,
+) -> RoundStart {
     RoundStart {
         pass: Some(start.pass),
         observes_s: None,
@@ -96,12 +101,12 @@ fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) 
         all: all as u32,
         contender: start.entrant.name.clone(),
         load: start.load,
-        window: round::window(course.asked, &start.load),
+        window: round::window(context.asked, &start.load),
     }
 }
 
-/// Judges all rounds so far: the cells whose judgement is not what it was in `judged`, which is
-/// brought up to date.
+/// Judges all rounds so far. Returns the cells whose judgement differs from `judged`, and updates
+/// `judged`.
 fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec<JudgedCell> {
     let cells = regatta_judge::judge(asked, rounds).cells.into_iter();
     let now: Vec<JudgedCell> = cells
@@ -122,10 +127,10 @@ fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec
     changed
 }
 
-/// Every start of a pass. Within it the loads are shuffled, and within a load the contenders: those
-/// that are compared run close together, since the machine's speed drifts over seconds. All
-/// contenders of a pass get the same requests under the same load. Order and requests follow from
-/// the seed and the pass alone, whichever loads are `due`.
+/// Returns the starts of a pass. The loads are shuffled, and within each load the contenders. The
+/// contenders that are compared thus run close together, because the machine's speed drifts over
+/// seconds. All contenders of a pass get the same requests under the same load. Order and requests
+/// depend only on the seed and the pass, not on which loads are `due`.
 fn schedule<'a>(
     asked: &Asked,
     entrants: &'a [Entrant],
@@ -157,7 +162,7 @@ fn is_done(start: &Start<'_>, rounds: &[Round]) -> bool {
     rounds.iter().any(|round| is_of(start, round) && round.round == start.pass)
 }
 
-/// Whether one of its rounds decided it: a wrong reply stays wrong.
+/// Whether an earlier round already decided this cell: e.g. a wrong reply disqualifies for good.
 fn is_settled(start: &Start<'_>, rounds: &[Round]) -> bool {
     rounds.iter().any(|round| settles(round, &start.entrant.name, &start.load))
 }

@@ -1,5 +1,5 @@
-//! `rate` of a race file: requests per second as they are, or a share of what the contenders of the
-//! race can do, and what a pilot pass makes of it.
+//! `rate` of a race file: requests per second, or a share of what the contenders of the race can do,
+//! which a pilot pass turns into a number.
 
 use regatta_load::Plan;
 use regatta_record::{Asked, LoadShape, PilotRate};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Rate {
-    /// So many requests per second.
+    /// Requests per second.
     Number(u32),
     /// `50% of slowest`; checked by [`Rate::contradiction`].
     Text(String),
@@ -19,43 +19,44 @@ pub(crate) enum Rate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Share {
     percent: f64,
-    of: Whose,
+    of: Extreme,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Whose {
+enum Extreme {
     Slowest,
     Fastest,
 }
 
-/// Ten times what is possible is enough to overload anything.
+/// Maximum share: ten times what a contender can do is enough to overload it.
 const MOST_PERCENT: f64 = 1_000.0;
 
 impl Rate {
-    /// What is wrong with it, and what is permitted.
+    /// Returns what is wrong with it and what is permitted, if it is wrong.
     pub fn contradiction(&self) -> Option<String> {
         match self {
             Rate::Number(0) => Some(
-                "a `rate` must be at least 1 request per second; leave it out for none".to_owned(),
+                "a `rate` must be at least 1 request per second; leave it out for a closed loop"
+                    .to_owned(),
             ),
             Rate::Number(rate) => (*rate > Plan::MAX_RATE)
                 .then(|| format!("a `rate` can be at most {} requests per second", Plan::MAX_RATE)),
             Rate::Text(text) => share(text).is_none().then(|| {
                 format!(
-                    "the `rate` {text:?} is not understood; write a number of requests per \
-                     second, or a share of what the contenders can do, from above 0% to \
-                     {MOST_PERCENT}%, as \"50% of slowest\" or \"90% of fastest\""
+                    "the `rate` {text:?} is not valid; write a number of requests per second, or a \
+                     share of what the contenders can do, above 0% and up to {MOST_PERCENT}%, e.g. \
+                     \"50% of slowest\" or \"90% of fastest\""
                 )
             }),
         }
     }
 
-    /// Whether it takes a pilot pass to know it.
+    /// Whether it depends on a pilot pass.
     pub fn is_share(&self) -> bool {
         matches!(self, Rate::Text(_))
     }
 
-    /// Requests per second; `None` where it is a share and no pilot has run under `closed`.
+    /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.
     pub fn resolve(&self, closed: &LoadShape, paces: &Paces) -> Option<u32> {
         match self {
             Rate::Number(rate) => Some(*rate),
@@ -68,8 +69,8 @@ fn share(text: &str) -> Option<Share> {
     let (percent, of) = text.split_once('%')?;
     let percent: f64 = percent.trim_end().parse().ok()?;
     let of = match of.split_whitespace().collect::<Vec<_>>()[..] {
-        ["of", "slowest"] => Whose::Slowest,
-        ["of", "fastest"] => Whose::Fastest,
+        ["of", "slowest"] => Extreme::Slowest,
+        ["of", "fastest"] => Extreme::Fastest,
         _ => return None,
     };
     (percent > 0.0 && percent <= MOST_PERCENT).then_some(Share { percent, of })
@@ -80,8 +81,8 @@ fn share(text: &str) -> Option<Share> {
 pub(crate) struct Paces(Vec<(LoadShape, [f64; 2])>);
 
 impl Paces {
-    /// From the pilot's rates. The null server and the twin are no contenders; who did not finish
-    /// counts for nothing.
+    /// Takes the pilot's rates. The null server, the twin and contenders that did not finish do not
+    /// count.
     pub fn of(asked: &Asked, pilot: &[PilotRate]) -> Self {
         let mut paces: Vec<(LoadShape, [f64; 2])> = Vec::new();
         let counts = |p: &&PilotRate| p.rate_per_s > 0.0 && !asked.is_reference(&p.contender);
@@ -96,13 +97,13 @@ impl Paces {
         Paces(paces)
     }
 
-    /// Paces that nobody has shown, under these closed-loop loads: enough to count the loads that the
-    /// shares of a race file make.
+    /// Returns assumed paces under these closed-loop loads, to count the loads that result from the
+    /// shares in a race file.
     pub fn assumed(pilot_loads: &[LoadShape]) -> Self {
         Paces(pilot_loads.iter().map(|load| (*load, [100_000.0, 137_000.0])).collect())
     }
 
-    /// Whether anybody finished under this load.
+    /// Whether any contender finished under this load.
     pub fn has(&self, closed: &LoadShape) -> bool {
         self.0.iter().any(|(load, _)| load == closed)
     }
@@ -110,15 +111,15 @@ impl Paces {
     fn resolve(&self, closed: &LoadShape, share: Share) -> Option<u32> {
         let (_, [slowest, fastest]) = self.0.iter().find(|(load, _)| load == closed)?;
         let whole = match share.of {
-            Whose::Slowest => slowest,
-            Whose::Fastest => fastest,
+            Extreme::Slowest => slowest,
+            Extreme::Fastest => fastest,
         };
         Some(two_digits(whole * share.percent / 100.0))
     }
 }
 
-/// Rounded to two significant digits, since a short pilot knows no more; at least 1, and at most what
-/// a load can be asked for.
+/// Rounds to two significant digits, because a short pilot is no more precise. Returns at least 1 and
+/// at most the maximum rate of a load.
 fn two_digits(rate: f64) -> u32 {
     let step = 10f64.powf((rate.max(1.0).log10().floor() - 1.0).max(0.0));
     ((rate / step).round() * step).clamp(1.0, f64::from(Plan::MAX_RATE)) as u32
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn invalid_rates_are_errors() {
         for text in [
             "50 of slowest",
             "% of slowest",
@@ -164,9 +165,9 @@ mod tests {
             "NaN% of fastest",
             "fast",
         ] {
-            let told = Rate::Text(text.into()).contradiction();
+            let error = Rate::Text(text.into()).contradiction();
             assert!(
-                told.is_some_and(|t| t.contains(text) && t.contains("50% of slowest")),
+                error.is_some_and(|t| t.contains(text) && t.contains("50% of slowest")),
                 "{text}"
             );
         }

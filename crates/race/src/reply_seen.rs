@@ -1,5 +1,5 @@
-//! A look at one reply of a contender, on a connection of its own and after its load, so that nothing
-//! that is measured changes.
+//! Inspects one reply of a contender, on a separate connection and after its load, so that it does not
+//! disturb the measurement.
 
 use crate::entrant::Entrant;
 use regatta_record::ReplySeen;
@@ -10,14 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a reply may take.
+/// Timeout of the connection and of the reply.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Longest reply that is looked at, in bytes.
+/// Maximum size of an inspected reply, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// What a reply of the contender on `port` is like; `None` where none comes, or nothing is told of
-/// replies.
+/// Describes a reply of the contender on `port`; `None` if no reply arrives, or if the workload does
+/// not describe its replies.
 pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let host = address.to_string();

@@ -1,10 +1,10 @@
 //! The life of a round: start, ready, load, measure, stop. One contender under one load, from a
-//! fresh start to nothing left of it.
+//! fresh start until all of its processes are gone.
 
 use crate::{
     adapter::Adapter,
     beside,
-    course::{Course, MachineError},
+    context::{MachineError, RaceContext},
     edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
@@ -32,21 +32,22 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// How long a reply may take.
+/// Timeout of a reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a reply of a counted load may take, and a burst as a whole.
+/// Timeout of a reply under a counted load, and of a whole burst.
 const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
-/// How long a counted number of requests may take: one that computes for long holds up all others.
+/// Timeout of a counted number of requests as a whole. It is long because one slow computation can
+/// hold up all other requests.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
 
-/// How long the machine is left alone before the probe is read: what ended before gives its memory back,
-/// and its CPUs go idle.
+/// Pause before the machine probe is read: the previous processes give back their memory and their
+/// CPUs become idle.
 const SETTLES: Duration = Duration::from_millis(20);
 
-/// Runs one round, whose phases go to `events`. `None` if it was interrupted.
+/// Runs one round and emits its phases to `events`. Returns `None` if it was interrupted.
 pub(crate) fn run(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     pass: u32,
     entrant: &Entrant,
     load: LoadShape,
@@ -54,9 +55,9 @@ pub(crate) fn run(
     warm: Warm<'_>,
     events: &mut Events<'_>,
 ) -> Result<Option<Round>, MachineError> {
-    let asked = course.asked;
+    let asked = context.asked;
     let observes = matches!(warm, Warm::See(..));
-    let mut round = begun(course, pass, entrant, load, seed, warm.settling());
+    let mut round = new_round(context, pass, entrant, load, seed, warm.settling());
     let ended = |mut round: Round, outcome| {
         round.outcome = outcome;
         Ok(Some(round))
@@ -66,10 +67,10 @@ pub(crate) fn run(
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
     let is_measured = matches!(warm, Warm::Needs(_));
-    let rest = if is_measured { course.rest(&load) } else { None };
+    let idle_check = if is_measured { context.check_idle(&load) } else { None };
     thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
-    let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
+    let Started { mut roles, port, run: _run } = match start(context, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
@@ -78,8 +79,8 @@ pub(crate) fn run(
     let plan = plan(asked, entrant.speaks_under(load.n), port, load, seed);
     let usual = Duration::from_secs_f64(asked.warm_up_s);
     let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
-    // A null server replies to bytes, not to whole requests. Whether a server of a workload file may do
-    // so, only its author knows.
+    // A null server replies to bytes, not to whole requests. For a workload file, only its author knows
+    // whether servers may do the same.
     let adapter = entrant.contender.manifest.adapter;
     let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
     let withholds = !is_null && asked.workload_file.is_none();
@@ -96,30 +97,30 @@ pub(crate) fn run(
     let mut under_load = UnderLoad::new(events, &window);
     let progress = &mut |progress: &Progress| under_load.progress(progress);
     let mut server = window.around(&mut watched);
-    let how = &load_processes(course.binary, 1);
+    let how = &load_processes(context.binary, 1);
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
-            let both = beside::run(&beside, &plan, how, &mut server, progress, course.stop);
+            let both = beside::run(&beside, &plan, how, &mut server, progress, context.stop);
             (both.measured, false, Some(both.background))
         }
         None if load.is_counted() => {
             let (loaded, late) =
-                run_counted(&plan, how, &mut server, progress, course.stop, within(&load));
+                run_counted(&plan, how, &mut server, progress, context.stop, within(&load));
             (Some(loaded), late, None)
         }
         None => {
-            (Some(run_in_processes(&plan, how, &mut server, progress, course.stop)), false, None)
+            (Some(run_in_processes(&plan, how, &mut server, progress, context.stop)), false, None)
         }
     };
     under_load.ended();
     drop(aside);
     let AtEdges { mut watched, mut served, seeing } = watched;
-    // Where connections come from has nothing to do with their number: once is enough.
+    // The test of source addresses does not depend on the number of connections: once is enough.
     let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
         && asked.settle_s >= sources::FROM_S;
     if let (Some(seeing), Some(Ok(_)), true) = (seeing, &loaded, is_first) {
-        seeing.try_sources(&plan, how, course.stop);
+        seeing.try_sources(&plan, how, context.stop);
     }
     served.look();
     (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
@@ -141,21 +142,21 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
-        machine.busy_after_ns = rest.and_then(|rest| course.come_to_rest(&rest));
+        machine.busy_after_ns = idle_check.and_then(|check| context.wait_until_idle(&check));
     }
-    // Whatever the server then answered, or did not, follows from that.
+    // If a backend died, that explains whatever the server then did or did not answer.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {
-        let interrupted = course.stop.load(Ordering::Relaxed);
+        let interrupted = context.stop.load(Ordering::Relaxed);
         return if interrupted { Ok(None) } else { ended(round, Outcome::Failed { because }) };
     }
     if let Some(large) = large {
         match beside::outcome(&entrant.name, large, died.as_ref())? {
             Ok(background) => round.background = Some(background),
-            Err(_) if course.stop.load(Ordering::Relaxed) => return Ok(None),
+            Err(_) if context.stop.load(Ordering::Relaxed) => return Ok(None),
             Err(outcome) if beside::decides(&outcome, &entrant.name, loaded.as_ref()) => {
                 return ended(round, outcome);
             }
-            // It was ended by what went wrong in the measured load, which is told below.
+            // A fault of the measured load ended it; that fault is reported below.
             Err(_) => {}
         }
     }
@@ -166,7 +167,7 @@ pub(crate) fn run(
             round.errors = tally.errors;
             let because = died.unwrap_or_else(|| {
                 format!(
-                    "{} was not through with {load} after {} s: {} requests were answered",
+                    "{} did not finish the load {load} within {} s: {} requests were answered",
                     entrant.name,
                     within(&load).as_secs(),
                     tally.requests
@@ -196,16 +197,16 @@ pub(crate) fn run(
     Ok(Some(round))
 }
 
-/// A round that has just begun: nothing was measured yet.
-fn begun(
-    course: &Course<'_>,
+/// Returns the record of a round before anything is measured.
+fn new_round(
+    context: &RaceContext<'_>,
     pass: u32,
     entrant: &Entrant,
     load: LoadShape,
     seed: u64,
     settling: Option<Settling>,
 ) -> Round {
-    let asked = course.asked;
+    let asked = context.asked;
     Round {
         format: FORMAT,
         round: pass,
@@ -240,7 +241,7 @@ fn begun(
     }
 }
 
-/// Takes over what the load counted and measured.
+/// Copies the counts and measurements of the load into the round.
 fn record(round: &mut Round, tally: Tally) {
     round.requests = tally.requests;
     round.window_ns = tally.window_ns;
@@ -273,20 +274,20 @@ fn record(round: &mut Round, tally: Tally) {
     }
 }
 
-/// What is to be remarked of how the processes stopped; an error fails the round.
+/// Returns a remark on how the processes stopped, if there is one; an error fails the round.
 fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Option<String>, String> {
     let mut remarks = Vec::new();
     for report in stopped {
         let report = report.map_err(|error| error.to_string())?;
         match report.fault() {
-            Some(fault) if !report.voids_nothing() => return Err(fault),
+            Some(fault) if !report.keeps_results() => return Err(fault),
             remark => remarks.extend(remark),
         }
     }
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
 }
 
-/// What the measured window of a load is.
+/// Returns the measured window of a load.
 pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
     let of_burst =
         load.drive.burst().map(|burst| u64::from(load.connections) * u64::from(burst.requests));
@@ -296,12 +297,12 @@ pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window 
     }
 }
 
-/// How long a counted load may take as a whole.
+/// Returns the timeout of a counted load as a whole.
 fn within(load: &LoadShape) -> Duration {
     if load.drive.burst().is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
 }
 
-/// Runs a counted load and ends it after `within`; true if it had to.
+/// Runs a counted load and stops it after `within`. The flag is true if it ran out of time.
 fn run_counted(
     plan: &Plan,
     how: &Processes,
@@ -311,16 +312,16 @@ fn run_counted(
     within: Duration,
 ) -> (Result<Tally, regatta_load::Error>, bool) {
     let (end, mut late) = (AtomicBool::new(false), false);
-    let mut look_up = |told: &Progress| {
-        progress(told);
-        late |= told.elapsed >= within;
+    let mut check = |now: &Progress| {
+        progress(now);
+        late |= now.elapsed >= within;
         end.store(late || stop.load(Ordering::Relaxed), Ordering::Relaxed);
     };
-    let loaded = run_in_processes(plan, how, server, &mut look_up, &end);
+    let loaded = run_in_processes(plan, how, server, &mut check, &end);
     (loaded, late && !stop.load(Ordering::Relaxed))
 }
 
-/// The plan of a load of a race, towards a contender on `port`.
+/// Returns the plan of a load of a race against a contender on `port`.
 pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
     let cpus = asked.cpus.of_load(&load);
     let of_server = asked.cpus.of_server(&load);
@@ -344,9 +345,9 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         passing: load.passing as usize,
         pipeline: load.pipeline as usize,
         drive: load.drive,
-        // Where they share CPUs, a load that spins takes them from the server.
+        // On shared CPUs, a spinning load would take CPU time from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
-        // Nor may it take the CPU from a load beside it.
+        // Nor may it take CPU time from the load beside it.
         busy_poll: asked.busy_poll && !shares_cpus && load.beside.is_none(),
         threads: cpus.len().max(1),
         cpus,
@@ -361,7 +362,8 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
     }
 }
 
-/// A wrong reply decides first, however the server ended; that it died explains missing ones.
+/// A wrong reply takes precedence, even if the server died. The server's death explains missing
+/// replies.
 fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
     match (outcome_of_replies(&entrant.name, tally), died) {
         (Some(wrong @ Outcome::Disqualified { exchange: Some(_), .. }), _) => wrong,
@@ -401,12 +403,12 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_does_not_end_is_ended() {
+    fn stops_a_burst_at_its_time_limit() {
         assert!(burst(false, Duration::from_millis(150)));
     }
 
     #[test]
-    fn a_burst_that_is_interrupted_is_not_late() {
+    fn an_interrupted_burst_is_not_late() {
         assert!(!burst(true, COUNTED_WITHIN));
     }
 }

@@ -1,4 +1,4 @@
-//! A load of `regatta-load`, and what was read of its server, as `regatta-judge` takes them.
+//! Converts a load of `regatta-load` and the usage of its server to the input of `regatta-judge`.
 
 use regatta_host::{Spent, allowed_cpus};
 use regatta_judge::{Limited, OfServer, Replies, SingleLoad, of_load};
@@ -6,20 +6,20 @@ use regatta_load::{OpenTally, Plan, Tally};
 use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
 use std::collections::BTreeSet;
 
-/// Judges a load without a race. `server` is what the server spent inside the window, on how many
-/// CPUs, and whether the load may have run on some of them; `None` where it was not observed.
+/// Judges a load without a race. `server` holds the server's usage inside the window, the number of
+/// its CPUs, and whether the load may have run on some of them; `None` if it was not observed.
 pub fn judge_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32, bool)>) -> Verdict {
     let server = server.map(|(spent, cpus, shares)| of_server(spent, cpus, shares));
     of_load(&single(plan, tally), server)
 }
 
-/// The outcome that follows from the replies alone; `None` if all that were owed came and were
-/// right.
+/// Returns the outcome that follows from the replies alone; `None` if every expected reply arrived
+/// and was right.
 pub(crate) fn outcome_of_replies(name: &str, tally: &Tally) -> Option<Outcome> {
     regatta_judge::of_replies(name, replies(tally))
 }
 
-/// A load as its judge takes it.
+/// Converts a load to the judge's input.
 pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
     let limited = plan.workload.limited();
     let further = tally.operations.iter().find(|one| one.operation.name == limited.name);
@@ -45,7 +45,7 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
     }
 }
 
-/// A server as its judge takes it.
+/// Converts a server's usage to the judge's input.
 pub(crate) fn of_server(spent: &Spent, cpus: u32, shares: bool) -> OfServer {
     OfServer {
         cpu_ns: spent.cpu_ns,
@@ -58,7 +58,7 @@ pub(crate) fn of_server(spent: &Spent, cpus: u32, shares: bool) -> OfServer {
     }
 }
 
-/// How many CPUs the load may use.
+/// Returns the number of CPUs that the load may use.
 fn cpus(plan: &Plan) -> u32 {
     let given: BTreeSet<u32> = plan.cpus.iter().copied().collect();
     let any = || allowed_cpus().map_or(u32::MAX, |cpus| cpus.len() as u32);

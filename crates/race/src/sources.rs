@@ -1,26 +1,28 @@
-//! Whether a contender costs the same wherever its connections come from.
+//! Tests whether a contender costs the same from every source address.
 //!
-//! Rounds come from addresses that their seed draws, so no server can be fast for those alone that will
-//! ask. That one tries to shows when it is asked from 127.0.0.1, as load generators usually do: in short
-//! loads, in turn with loads from drawn addresses, so that the machine's drift falls out.
+//! Rounds connect from source addresses drawn from their seed, so a server cannot be tuned for the
+//! load's own addresses. A server that treats some sources better is found by connecting from
+//! 127.0.0.1, as load generators usually do. Short loads from there alternate with loads from drawn
+//! addresses, so that the machine's drift cancels out.
 
 use regatta_host::Meter;
 use regatta_load::{Edges, Plan, Processes, Until, WarmUp, run_in_processes};
 use regatta_record::SOURCE_PAIRS;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-/// Observations that are shorter than this, in seconds, have no time for it: a quick race is quick.
+/// Observations shorter than this, in seconds, skip the test, so that quick races stay quick.
 pub(crate) const FROM_S: f64 = 10.0;
-/// Before the window of a short load. Connections have just been made.
+/// Warm-up of a short load: its connections are new.
 const WARM_UP: Duration = Duration::from_millis(20);
-/// Its window.
+/// Window of a short load.
 const WINDOW: Duration = Duration::from_millis(60);
-/// Most connections of a short load: it is not about their number.
+/// Maximum number of connections of a short load: the test does not depend on it.
 const CONNECTIONS: usize = 64;
 
-/// Of each pair of loads the logarithm of the server's CPU per request from 127.0.0.1 over that from a
-/// drawn address. The server has been loaded as `plan` says; `meter` reads its CPU. `None` where that
-/// cannot be read, or a load did not go well, which the first round will tell.
+/// Returns for each pair of loads the logarithm of a ratio: the server's CPU time per request from
+/// 127.0.0.1, over that from a drawn address. The server has just been loaded with `plan`; `meter`
+/// reads its CPU time. `None` if that cannot be read or a load failed; the first round reports
+/// failures.
 pub(crate) fn compare(
     meter: &mut Meter,
     plan: &Plan,
@@ -48,7 +50,7 @@ pub(crate) fn compare(
     };
     let mut logs = [0.0; SOURCE_PAIRS];
     for (nth, log) in logs.iter_mut().enumerate() {
-        // Each is first as often as the other.
+        // The two take turns in going first.
         let draws_first = nth % 2 == 0;
         let (first, second) = (of(nth, draws_first)?, of(nth, !draws_first)?);
         *log = if draws_first { second - first } else { first - second };
@@ -56,7 +58,7 @@ pub(crate) fn compare(
     Some(logs)
 }
 
-/// The server's CPU between the edges of a window.
+/// The server's CPU time between the edges of a window.
 struct Lap<'a> {
     meter: &'a mut Meter,
     cpu_ns: Option<u64>,

@@ -1,4 +1,4 @@
-//! Which loads of a race take several load processes.
+//! Finds the loads of a race that need several load processes.
 
 use crate::{
     processes::{load_processes, processes_in_words},
@@ -8,11 +8,11 @@ use regatta_record::Asked;
 use regatta_script::Workload;
 use std::path::Path;
 
-/// Says which loads of a race take more than one load process on this machine: a sentence for each.
+/// Returns a sentence for each load of a race that needs more than one load process on this machine.
 /// `binary` is the regatta program.
 pub fn split_loads(asked: &Asked, binary: &Path) -> Vec<String> {
     let processes = load_processes(binary, 1);
-    // What is asked does not matter.
+    // The workload does not matter here.
     let speaks = Workload::built_in().swap_remove(0);
     let mut sentences = Vec::new();
     for load in &asked.loads {

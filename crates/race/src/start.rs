@@ -1,8 +1,9 @@
-//! A fresh start of a contender: free ports, a folder, its backends and its server, ready.
+//! A fresh start of a contender: picks free ports, makes a folder, starts the backends and the server,
+//! and waits until they are ready.
 
 use crate::{
     canned_reply,
-    course::{Course, MachineError},
+    context::{MachineError, RaceContext},
     entrant::{Entrant, StartPlace},
     hash_file,
     placeholders::BackendPorts,
@@ -18,30 +19,29 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long each process of a contender may take until it is ready. Rails on JRuby needs 15 s of
-/// one CPU.
+/// Time limit for each process of a contender to become ready. Rails on JRuby needs 15 s of one CPU.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// How long each may take to end after SIGTERM.
+/// Time limit for each process to exit after SIGTERM.
 pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// How a start went.
+/// The outcome of a start.
 pub(crate) enum Start {
     Ready(Box<Started>),
     Failed { because: String },
     Interrupted,
 }
 
-/// A contender that is ready on its port. Its folder goes with it.
+/// A contender that is ready on its port. Its folder is removed when this is dropped.
 pub(crate) struct Started {
     pub roles: Roles,
     pub port: u16,
     pub run: TempDir,
 }
 
-/// Starts a contender. A port that another program took before the contender could is not the
-/// contender's fault: it gets another one.
+/// Starts a contender. If another program takes the port first, that is not the contender's fault:
+/// the start is repeated on other ports, up to five tries.
 pub(crate) fn start(
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrant: &Entrant,
     load: LoadShape,
 ) -> Result<Start, MachineError> {
@@ -51,7 +51,7 @@ pub(crate) fn start(
     for _ in 0..TRIES {
         let port = free_port().map_err(no_port)?;
         let backends = entrant.contender.backend_ports().map_err(no_port)?;
-        last = start_on(port, &backends, course, entrant, load)?;
+        last = start_on(port, &backends, context, entrant, load)?;
         let mut ports = backends.iter().flat_map(|backend| &backend.ports).chain([&port]);
         let failed = matches!(last, Start::Failed { .. });
         if !failed || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
@@ -64,13 +64,13 @@ pub(crate) fn start(
 fn start_on(
     port: u16,
     backends: &[BackendPorts],
-    course: &Course<'_>,
+    context: &RaceContext<'_>,
     entrant: &Entrant,
     load: LoadShape,
 ) -> Result<Start, MachineError> {
     let run = folder()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
-    if course.asked.workload == "hash" {
+    if context.asked.workload == "hash" {
         hash_file::write(run.path())
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
     }
@@ -79,23 +79,24 @@ fn start_on(
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
     let place = StartPlace { port, backends, run: run.path() };
-    let launches = entrant.launches(course.asked, load, course.binary, course.containment, place);
+    let launches =
+        entrant.launches(context.asked, load, context.binary, context.containment, place);
     let launches = match launches {
         Ok(launches) => launches,
         Err(error) => {
             return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
         }
     };
-    let go_on = || !course.stop.load(Ordering::Relaxed);
-    Ok(match Roles::start(course.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
+    let go_on = || !context.stop.load(Ordering::Relaxed);
+    Ok(match Roles::start(context.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
         Ok(roles) => Start::Ready(Box::new(Started { roles, port, run })),
         Err(NotStarted::Interrupted) => Start::Interrupted,
         Err(error) => Start::Failed { because: error.to_string() },
     })
 }
 
-/// A folder for a start. Some servers become another user, who must be able to read what lies there,
-/// whatever the umask.
+/// Makes a folder for a start. It is world-readable regardless of the umask, because some servers
+/// switch to another user.
 fn folder() -> io::Result<TempDir> {
     let run = tempfile::Builder::new().prefix("regatta-").tempdir()?;
     fs::set_permissions(run.path(), Permissions::from_mode(0o755))?;

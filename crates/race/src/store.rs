@@ -1,7 +1,7 @@
-//! The result directory on disk: `race.toml` (what was asked), `settling.jsonl` (how each contender
-//! warmed up) and `rounds.jsonl` (one line per finished round). Each line is synced when it is appended,
-//! so a crash loses at most the observation or the round in flight. `events.jsonl` holds what was printed
-//! meanwhile (`events_file`).
+//! The result directory on disk: `race.toml` (the race as requested), `settling.jsonl` (how each
+//! contender warmed up) and `rounds.jsonl` (one line per finished round). Each line is synced when it
+//! is appended, so a crash loses at most the observation or the round in progress. `events.jsonl`
+//! holds the events shown during the race (`events_file`).
 
 use regatta_record::{Asked, FORMAT, Round, Settled};
 use rustix::fs::{FlockOperation, flock};
@@ -16,10 +16,10 @@ use std::{
 pub(crate) const EVENTS: &str = "events.jsonl";
 /// The file of finished rounds.
 const ROUNDS: &str = "rounds.jsonl";
-/// The file of what was seen of warm-ups.
+/// The file of observed warm-ups.
 const SETTLING: &str = "settling.jsonl";
 
-/// A result directory that rounds are being added to. Held exclusively.
+/// A result directory to which rounds are being added. It is locked exclusively.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -29,19 +29,19 @@ pub struct Store {
 /// Why a result directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {what} {}: {error}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// There are results in it already.
+    /// It already holds a race.
     #[error(
-        "{} holds a race already; give another --out, or continue it with --resume", .0.display()
+        "{} already holds a race; choose another --out, or continue it with --resume", .0.display()
     )]
     Taken(PathBuf),
     /// Another race writes to it.
@@ -49,11 +49,12 @@ pub enum StoreError {
     Locked(PathBuf),
     /// It has no events to replay.
     #[error(
-        "{dir} holds no events to replay (events.jsonl): an earlier regatta, which stored none, made \
-         it, or its race ended at once; `regatta report {dir}` shows its result", dir = .0.display()
+        "{dir} holds no events to replay (events.jsonl): it was made by an earlier regatta, which \
+         stored none, or its race ended at once; `regatta report {dir}` shows its result",
+        dir = .0.display()
     )]
     NoEvents(PathBuf),
-    /// It is there, but not understood.
+    /// A file is damaged, or has an unknown format.
     #[error("{} cannot be understood: {because}", .path.display())]
     Damaged {
         /// The file.
@@ -69,11 +70,11 @@ pub(crate) fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error
 }
 
 impl Store {
-    /// A new result directory at `dir`, which may exist if it holds no race.
+    /// Creates a result directory at `dir`, which may exist if it holds no race.
     pub fn create(dir: &Path, asked: &Asked) -> Result<Store, StoreError> {
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;
         let path = dir.join("race.toml");
-        // Held before it is looked into: of two at once, the second finds the first one's race.
+        // Lock before the check: if two races start at once, the second finds the race of the first.
         let store = Store::open(dir)?;
         let events = fs::metadata(dir.join(EVENTS));
         if path.exists() || events.is_ok_and(|events| events.len() > 0) {
@@ -90,19 +91,19 @@ impl Store {
         Ok(store)
     }
 
-    /// Continues the race in `dir`: what was asked, and the rounds that are there.
+    /// Opens the race in `dir` to continue it. Returns the race as requested, and its stored rounds.
     pub fn resume(dir: &Path) -> Result<(Store, Asked, Vec<Round>), StoreError> {
-        let (asked, _) = Store::read(dir)?; // says it better when there is no race
+        let (asked, _) = Store::read(dir)?; // gives the better error if there is no race
         let store = Store::open(dir)?;
         let (_, rounds) = Store::read(dir)?;
         for name in [ROUNDS, SETTLING] {
             let path = dir.join(name);
-            drop_partial_line(&path).map_err(io_error("mend", &path))?;
+            drop_partial_line(&path).map_err(io_error("repair", &path))?;
         }
         Ok((store, asked, rounds))
     }
 
-    /// Reads a result directory. A last line that was cut short by a crash is left out.
+    /// Reads a result directory. Ignores an incomplete last line, as left by a crash.
     pub fn read(dir: &Path) -> Result<(Asked, Vec<Round>), StoreError> {
         let path = dir.join("race.toml");
         let text = fs::read_to_string(&path).map_err(io_error("read", &path))?;
@@ -120,8 +121,7 @@ impl Store {
         append_line(&mut self.rounds, &self.dir.join(ROUNDS), round)
     }
 
-    /// How contenders warmed up, as far as that was seen. A last line that was cut short by a crash is
-    /// left out.
+    /// Reads the stored observations of warm-ups. Ignores an incomplete last line, as left by a crash.
     pub(crate) fn settled(&self) -> Result<Vec<Settled>, StoreError> {
         let path = self.dir.join(SETTLING);
         match fs::read(&path) {
@@ -137,7 +137,7 @@ impl Store {
         append_line(&mut open_lines(&path)?, &path, settled)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -163,7 +163,7 @@ fn append_line(file: &mut File, path: &Path, record: &impl Serialize) -> Result<
     file.sync_data().map_err(io_error("sync", path))
 }
 
-/// Removes what a crash left behind the last end of a line, so that the next line begins a new one.
+/// Removes an incomplete last line, as left by a crash, so that the next record starts on a new line.
 fn drop_partial_line(path: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -175,7 +175,7 @@ fn drop_partial_line(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The records of a file of lines; what is behind the last end of a line is left out.
+/// Parses a file with one record per line. Ignores an incomplete last line.
 fn lines<T: DeserializeOwned>(
     path: &Path,
     text: &[u8],

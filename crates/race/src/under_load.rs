@@ -1,10 +1,11 @@
-//! What is emitted of a load while it runs: its phases, and how it goes until the window opens.
+//! Emits events while a load runs: its phases, and its progress until the window opens.
 //!
-//! Inside the measured window nothing is emitted. An event is a write to a file and perhaps to a
-//! terminal, whose own program then runs wherever it likes: a disturbance that would be measured.
-//! So the window is announced before ([`RoundStart::window`](regatta_record::RoundStart)), and that
-//! it opened and closed is emitted afterwards, with the times of its edges. An event that is being
-//! emitted when the window opens is finished inside it, but on no CPU of the server (`aside`).
+//! Nothing is emitted inside the measured window. An event is a write to a file and perhaps to a
+//! terminal, and the terminal program may then run on any CPU: that disturbance would be measured.
+//! So the window is announced before it opens
+//! ([`RoundStart::window`](regatta_record::RoundStart)). Its opening and closing are emitted
+//! afterwards, with the times of its edges. If an event is being emitted when the window opens, it is
+//! completed inside the window, but not on a CPU of the server (`aside`).
 
 use crate::events::Events;
 use regatta_load::{Edges, Progress, SoFar};
@@ -14,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// At most so often it is emitted how the load goes.
+/// Minimum interval between two progress events.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// When the measured window opened and closed. Written by a load thread, read by the thread that
@@ -26,7 +27,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// `edges` which also note here when they are called.
+    /// Wraps `edges` to also record here when the window opens and closes.
     pub fn around<'a>(&'a self, edges: &'a mut dyn Edges) -> Around<'a> {
         Around { window: self, edges }
     }
@@ -52,8 +53,8 @@ impl Edges for Around<'_> {
     }
 
     fn window_opens(&mut self) {
-        // Before what is read at the edge, so that nothing is emitted meanwhile either. Of a second
-        // window, which there never is, the first would count.
+        // Set before the readings at the edge, so that nothing is emitted during those either. There is
+        // only one window; if there were a second, the first would count.
         let _ = self.window.opened.set(Instant::now());
         self.edges.window_opens();
     }
@@ -72,23 +73,23 @@ impl Edges for Around<'_> {
     }
 }
 
-/// Emits how one load goes.
+/// Emits the progress of one load.
 pub(crate) struct UnderLoad<'a, 'e> {
     events: &'a mut Events<'e>,
     window: &'a Window,
     phase: Phase,
-    /// The last progress that was emitted: when, and right replies until then.
+    /// The last emitted progress: its time, and the number of right replies until then.
     last: Option<(Instant, u64)>,
 }
 
 impl<'a, 'e> UnderLoad<'a, 'e> {
-    /// A load that is about to open its connections.
+    /// Starts for a load that is about to open its connections.
     pub fn new(events: &'a mut Events<'e>, window: &'a Window) -> Self {
         events.emit(Happened::PhaseStarted { phase: Phase::Connecting });
         UnderLoad { events, window, phase: Phase::Connecting, last: None }
     }
 
-    /// What the load says of itself, about ten times a second.
+    /// Takes the progress that the load reports about ten times a second.
     pub fn progress(&mut self, progress: &Progress) {
         match (self.window.opened.get(), self.window.closed.get()) {
             (Some(_), None) => {}
@@ -97,7 +98,7 @@ impl<'a, 'e> UnderLoad<'a, 'e> {
         }
     }
 
-    /// The load is over, for whatever reason.
+    /// Emits the remaining phases after the load ended, for whatever reason.
     pub fn ended(mut self) {
         if let (Some(opened), Some(closed)) = (self.window.opened.get(), self.window.closed.get()) {
             self.window_is_over(*opened, *closed);
@@ -112,7 +113,7 @@ impl<'a, 'e> UnderLoad<'a, 'e> {
         let phase = match progress.phase {
             Load::Starting | Load::Connecting => Phase::Connecting,
             Load::WarmingUp => Phase::WarmUp,
-            // It opens this moment, or the load has ended without one.
+            // The window is just opening, or the load ended without one.
             Load::Measuring | Load::Draining | Load::Ended => return,
         };
         if phase != self.phase {

@@ -1,4 +1,4 @@
-//! How a contender is warmed up: by what was seen of it before, or it is seen now.
+//! Warm-up of a contender: as long as an earlier observation showed it to need, or observed now.
 
 use crate::sources;
 use regatta_host::Meter;
@@ -7,34 +7,34 @@ use regatta_load::{Plan, Processes, SoFar, Until, WarmUp};
 use regatta_record::{Settling, WarmUpClass, WarmUpSlice};
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-/// So much longer than a contender was seen to need, in time and in requests, it is warmed up.
+/// The warm-up, as a multiple of the time and requests that the contender was seen to need.
 const MARGIN: f64 = 1.25;
-/// The window of a load that is only there to see how a contender warms up.
+/// The window of a load that only observes how a contender warms up.
 pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 
-/// What is to be done before the window.
+/// The purpose of the warm-up before the window.
 pub(crate) enum Warm<'a> {
-    /// Load until the rate is steady, and for as long as was seen to be needed, where it was.
+    /// Load until the rate is steady, and at least as long as an observation showed to be needed.
     Needs(Option<&'a Settling>),
-    /// See what is needed. There is no window to speak of.
+    /// Observe how long a warm-up is needed, for at most this time. The window is negligible.
     See(&'a mut Settler, Duration),
 }
 
 impl Warm<'_> {
-    /// The warm-up of a contender for which `usual` is enough, unless it was seen to need more.
+    /// Returns the warm-up: at most `usual`, unless the contender was seen to need more.
     pub fn up(&self, usual: Duration) -> WarmUp {
         match self {
             Warm::Needs(None) => WarmUp::steady(usual),
             Warm::Needs(Some(settling)) => {
                 let (least, requests) = needs(settling);
-                // A machine that is slower than it was gets twice the time for as many requests.
+                // If the machine has become slower, the requests get up to twice the time.
                 WarmUp::Steady { least, requests, longest: usual.max(2 * least) }
             }
             Warm::See(_, longest) => WarmUp::Judged { longest: *longest },
         }
     }
 
-    /// When the window ends.
+    /// Returns the end of the window.
     pub fn until(&self, usual: Until) -> Until {
         match self {
             Warm::Needs(_) => usual,
@@ -42,7 +42,7 @@ impl Warm<'_> {
         }
     }
 
-    /// What was seen before.
+    /// Returns the earlier observation, if there is one.
     pub fn settling(&self) -> Option<Settling> {
         match self {
             Warm::Needs(settling) => settling.copied(),
@@ -51,8 +51,8 @@ impl Warm<'_> {
     }
 }
 
-/// How long a contender is warmed up at least, and with how many requests. One that never settled gets
-/// as long as it was observed, if its cost had a direction.
+/// Returns the minimum time and number of requests of a contender's warm-up. One that never settled
+/// is warmed up for as long as it was observed, if its cost had a direction.
 pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
     match settling.class {
         WarmUpClass::NeverSettles if !settling.has_direction() => (Duration::ZERO, 0),
@@ -64,7 +64,7 @@ pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
     }
 }
 
-/// Sees a server warm up, slice by slice.
+/// Observes a server's warm-up, slice by slice.
 pub struct Seeing<'a> {
     settler: &'a mut Settler,
     meter: Meter,
@@ -72,13 +72,13 @@ pub struct Seeing<'a> {
 }
 
 impl<'a> Seeing<'a> {
-    /// From now on. `meter` reads the server's CPU; `settler` is told all slices.
+    /// Starts observing. `meter` reads the server's CPU time; `settler` receives all slices.
     pub fn new(settler: &'a mut Settler, meter: Meter) -> Self {
         let last = SoFar { lasted: Duration::ZERO, replies: 0 };
         Seeing { settler, meter, last }
     }
 
-    /// One more slice is over: whether the contender is warm.
+    /// Takes the slice that just ended. Returns whether the contender is warm.
     pub fn is_warm(&mut self, so_far: &SoFar) -> bool {
         let slice = WarmUpSlice {
             ns: so_far.lasted.saturating_sub(self.last.lasted).as_nanos() as u64,
@@ -89,7 +89,7 @@ impl<'a> Seeing<'a> {
         self.settler.add(slice)
     }
 
-    /// Tries whether the server, which is warm by now, cares where connections come from.
+    /// Tests whether the cost of the server, which is warm by now, depends on source addresses.
     pub(crate) fn try_sources(mut self, plan: &Plan, how: &Processes, stop: &AtomicBool) {
         if let Some(logs) = sources::compare(&mut self.meter, plan, how, stop) {
             self.settler.add_sources(logs);

@@ -1,4 +1,4 @@
-//! A result directory holds all that was asked and measured, and one of an earlier version is read.
+//! A result directory stores the whole race and all measurements. One of an earlier version can be read.
 
 // This file uses a part of the simulation.
 #[allow(dead_code)]
@@ -21,10 +21,10 @@ fn race(loads: &[LoadShape]) -> (Asked, Vec<Round>) {
 }
 
 #[test]
-fn a_directory_holds_all_of_it() {
+fn a_directory_restores_the_whole_race() {
     let burst = on(2, Drive::Burst(Burst { instances: 2, requests: 10 }));
     let (mut asked, mut rounds) = race(&[burst, LoadShape { idle: 7, ..LOAD }]);
-    asked.left_out = vec!["64 conn on 8 CPUs: there are 2 to use".into()];
+    asked.left_out = vec!["64 conn on 8 CPUs: only 2 available".into()];
     asked.then_source = Some("an article".into());
     let (contender, figure) = ("epoll".into(), Some("8.94 s".into()));
     asked.then = vec![Then { contender, figure, note: Some("8 cores".into()), loads: vec![burst] }];
@@ -36,7 +36,7 @@ fn a_directory_holds_all_of_it() {
     assert_eq!(Store::read(store.dir()).unwrap(), (asked, rounds));
 }
 
-/// What stood in a directory before these axes were there.
+/// A directory as written before the keys `idle`, `left_out` and `then` existed.
 #[test]
 fn a_directory_of_an_earlier_version_is_read() {
     let (asked, _) = race(&[LOAD]);

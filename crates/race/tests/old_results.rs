@@ -1,5 +1,5 @@
-//! A result directory of an earlier version is judged as that version judged it, but for what was a
-//! defect of its.
+//! A result directory of an earlier version is judged as that version judged it, except for that
+//! version's defects.
 //!
 //! `tests/old-result` and `tests/old-drives` were written by an earlier version: `race.toml`,
 //! `rounds.jsonl`, and its judgement, `summary.json`. The first has closed loops, Poisson arrivals, a
@@ -17,7 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the judgements differ because the earlier one was wrong, and what was wrong with it.
+/// The places where the judgements differ because the earlier one was wrong, and the defect.
 const MENDED: &[(&str, &str)] = &[
     (".noise_floor: ", FLOOR),
     (r#".doubts: was "the noise floor is ±169%"#, FLOOR),
@@ -64,10 +64,11 @@ const REWORDED: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is asked, not judged.
+/// Keys that are not judgements.
 const LEFT_OUT: [&str; 1] = ["asked"];
 
-/// Collects the places where `new` is not as `old` was. What is only in `new` came later.
+/// Collects the places where `new` differs from `old`. Ignores keys that exist only in `new`: they were
+/// added later.
 fn compare(place: &str, old: &Value, new: &Value, apart: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
@@ -93,7 +94,7 @@ fn compare(place: &str, old: &Value, new: &Value, apart: &mut Vec<String>) {
             }
         }
         (old, new) if old == new => {}
-        // Mended: an interval that did not tell the order of magnitude of its figure was shown.
+        // Fixed defect: intervals too wide to show even the order of magnitude were printed.
         (old, Value::Null) if said_nothing(old) => {}
         (old, new) => apart.push(format!("{place}: {old} was, {new} is")),
     }
@@ -106,7 +107,7 @@ fn said_nothing(estimate: &Value) -> bool {
         .is_some_and(|((mean, low), high)| low < mean / 10.0 || high > mean * 10.0)
 }
 
-/// Sentences, whose order says nothing.
+/// Compares lists of sentences, whose order does not matter.
 fn compare_sets(place: &str, old: &Value, new: &Value, apart: &mut Vec<String>) {
     let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let (old, new) = (all(old), all(new));
@@ -118,7 +119,7 @@ fn compare_sets(place: &str, old: &Value, new: &Value, apart: &mut Vec<String>) 
     apart.extend(only(&new, &old, "is"));
 }
 
-/// A load as it is written now.
+/// Returns a load in its current form.
 fn meaning(load: &Value) -> Value {
     let load: LoadShape = serde_json::from_value(load.clone()).unwrap();
     serde_json::to_value(load).unwrap()
@@ -153,7 +154,7 @@ fn old_churn_and_even_arrivals_are_judged_as_they_were() {
 }
 
 #[test]
-fn the_drives_of_old_loads_are_known() {
+fn reads_the_drives_of_old_loads() {
     let drives = |name| -> Vec<Drive> {
         Store::read(&folder(name)).unwrap().0.loads.iter().map(|load| load.drive).collect()
     };

@@ -1,9 +1,9 @@
-//! The manifests of the peers: a date of release is that of the version that is installed.
+//! The manifests of the peers: a release date belongs to the version that is installed.
 
 use regatta_race::Contender;
 use std::{fs, path::Path};
 
-/// The text of the files that fix versions, in a peer's folder and in those that its sources are in.
+/// Returns the text of the files that pin versions, in a peer's folder and the folders of its sources.
 fn pinned(peer: &Contender) -> String {
     let sources = peer.manifest.source.iter().map(|file| peer.dir.join(file));
     let of_sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
@@ -16,7 +16,7 @@ fn pinned(peer: &Contender) -> String {
 }
 
 #[test]
-fn a_date_of_release_names_the_version_that_is_pinned_and_where_the_date_is_from() {
+fn a_release_date_names_the_pinned_version_and_its_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
     let mut dated = 0;
     for peer in Contender::find_all(&folder).unwrap() {

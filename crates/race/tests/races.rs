@@ -1,5 +1,5 @@
-//! The race files in `races/`, also those that are not bundled: they can be read, and no figure of an
-//! article is lost.
+//! The race files in `races/`, including those that are not bundled: they can be read, and each figure
+//! of an article belongs to a load.
 
 use regatta_race::Contest;
 use regatta_record::CpuSets;

@@ -102,7 +102,7 @@ fn a_backend_that_is_killed_under_load_fails_the_cell_by_the_name_of_its_role() 
     assert!(killed.success());
     let ended = started.ended().with_status(1);
     course.assert_nothing_left();
-    let said = ["front's backend app ", "was ended by signal 9 (SIGKILL) under load"];
+    let said = ["front's backend app ", "was killed by signal 9 (SIGKILL) under load"];
     ended.assert_verdict("front", Kind::Failed, &said);
     ended.assert_told(&["failed: front's backend app "]);
 }

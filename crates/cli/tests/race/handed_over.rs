@@ -34,7 +34,7 @@ fn assert_found(how: &str) {
     let ended = course.race_short(&contender).with_status(1);
     course.assert_nothing_left();
     let by =
-        format!("is served by process {} (handed_over), which is not among bad's", daemon.0.id());
+        format!("is served by process {} (handed_over), which is not one of bad's", daemon.0.id());
     ended.assert_verdict("bad", Kind::ServerNotObserved, &["127.0.0.1:", &by]);
     let summary = ended.summary();
     let bad = summary.cells.iter().find(|cell| cell.contender == "bad").unwrap();

@@ -51,7 +51,7 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
             "absent",
             "not on PATH: no-such-program; install it, then run `regatta peers install absent`",
         ),
-        ("unbuilt", "build/x is not there yet; run `regatta peers install unbuilt`"),
+        ("unbuilt", "build/x is not built yet; run `regatta peers install unbuilt`"),
     ] {
         ended.assert_verdict(name, Kind::Skipped, &[why]);
         ended.assert_told(&[&format!("skipped: {name}: {why}")]);
@@ -60,7 +60,7 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
 
     let ended = course.race(&["race.toml", "--contender", good, "--baseline", "absent"]);
     let ended = ended.with_status(2);
-    ended.assert_told(&["the baseline absent does not take part; it is one of: null, good"]);
+    ended.assert_told(&["the baseline absent does not take part; it must be one of: null, good"]);
 }
 
 #[test]

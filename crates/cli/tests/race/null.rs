@@ -35,5 +35,5 @@ fn a_canned_reply_is_for_hello_alone() {
                workloads = ['double']\nstart = ['sh', '{port}']";
     course.write_race("'epoll', 'own'", "200ms", own);
     let ended = course.race(&["race.toml", "--out", "out"]).with_status(2);
-    ended.assert_told(&["the contender own", "serves hello", "this race runs double"]);
+    ended.assert_told(&["the contender own", "serves only hello", "this race runs double"]);
 }

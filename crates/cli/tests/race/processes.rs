@@ -15,7 +15,7 @@ fn one_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remark() {
     assert!(cell.rounds == 1 && cell.requests > 0, "{cell:?}");
     let doubts: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("SIGTERM")).collect();
     let [doubt] = doubts[..] else { panic!("{:?}", summary.doubts) };
-    for said in ["bad in 1 of 1 rounds: ignored SIGTERM for 2 s", "let it end on SIGTERM"] {
+    for said in ["bad in 1 of 1 rounds: ignored SIGTERM for 2 s", "make it exit on SIGTERM"] {
         assert!(doubt.contains(said), "{doubt}");
     }
 }
@@ -73,7 +73,7 @@ fn one_that_kills_its_supervisor_has_failed_and_is_gone() {
     let ended = course.race(&args).with_status(1);
     course.assert_nothing_left();
     for name in names {
-        let said = [&*format!("the supervisor of {name} "), "were ended"];
+        let said = [&*format!("the supervisor of {name} "), "were killed"];
         ended.assert_verdict(name, Kind::Failed, &said);
     }
 }

@@ -40,7 +40,7 @@ fn a_directory_that_holds_a_race_is_refused_and_kept() {
     let course = Course::new();
     course.race_short(GOOD).with_status(0);
     let before = course.rounds();
-    course.race_short(GOOD).with_status(2).assert_told(&["out holds a race already", "--resume"]);
+    course.race_short(GOOD).with_status(2).assert_told(&["out already holds a race", "--resume"]);
     let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
     assert!(ended.summary().complete);
     assert_eq!(course.rounds(), before);

@@ -44,8 +44,8 @@ fn resuming_after_regatta_or_a_contender_was_built_anew_is_refused_with_the_reas
 
     build_anew(&good);
     let refused = race(&resume).with_status(2);
-    refused
-        .assert_told(&["the race cannot go on: since its rounds were run, ", "good was changed; "]);
+    let said = ["the race cannot continue: since its rounds were run, ", "good was changed; "];
+    refused.assert_told(&said);
     build_anew(&own);
     let refused = race(&resume).with_status(2);
     refused.assert_told(&["regatta was rebuilt; ", "good was changed; ", "start a new race"]);

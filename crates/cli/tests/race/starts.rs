@@ -39,8 +39,8 @@ fn one_whose_port_is_taken_is_told_with_its_message() {
 fn one_that_does_not_exist_is_wrong_usage() {
     let course = Course::new();
     for (command, said) in [
-        ("bad=./no-such-program {port}", "./no-such-program is not there"),
-        ("bad=no-such-program-at-all {port}", "no-such-program-at-all is not there"),
+        ("bad=./no-such-program {port}", "./no-such-program is not found"),
+        ("bad=no-such-program-at-all {port}", "no-such-program-at-all is not found"),
     ] {
         let ended = course.race_short(command).with_status(2);
         ended.assert_told(&["the contender bad cannot race", said]);
@@ -64,7 +64,7 @@ fn one_with_an_unknown_placeholder_has_failed() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port}' {threads}").with_status(1);
     course.assert_nothing_left();
-    let said = ["unknown placeholder {threads}", "there are {port}, "];
+    let said = ["unknown placeholder {threads}", "expected {port}, "];
     ended.assert_verdict("bad", Kind::Failed, &said);
     ended.assert_told(&["failed: bad: "]);
 }
@@ -73,6 +73,6 @@ fn one_with_an_unknown_placeholder_has_failed() {
 fn one_that_is_not_told_its_port_is_wrong_usage() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" 4000'").with_status(2);
-    ended.assert_told(&["nothing tells bad its port", "{port}"]);
+    ended.assert_told(&["bad is not given its port", "{port}"]);
     assert!(!course.out().exists(), "nothing was begun");
 }

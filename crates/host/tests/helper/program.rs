@@ -1,5 +1,5 @@
-//! What the tests of this crate start: a supervisor, a race that is to be killed, and a server
-//! that does on request what servers do to those who measure them.
+//! The program that the tests of this crate start: a supervisor, a race to be killed, and a server that
+//! misbehaves on request.
 
 use regatta_host::{Launch, Running, supervise};
 use std::{
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Starts a contender, tells who is to be gone later, and waits to be killed.
+/// Starts a contender, prints the processes that must be gone later, and waits to be killed.
 fn race(launch: &str) {
     let launch: Launch = serde_json::from_str(launch).expect("a launch");
     let this = std::env::current_exe().expect("own path");
@@ -36,7 +36,8 @@ fn race(launch: &str) {
     thread::sleep(Duration::from_secs(60));
 }
 
-/// One command a line: burns CPU in various ways, holds memory, or dies. Answers GETs by 503, the fourth by 200.
+/// Runs a server that takes one command per line: burn CPU in various ways, hold memory, or die. Answers
+/// the first three GETs with 503, later ones with 200.
 fn serve(port: u16) {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
     let mut gets = 0;
@@ -70,7 +71,8 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
         "idle" => (0..number(1)).for_each(|_| {
             thread::spawn(|| thread::sleep(Duration::from_secs(600)));
         }),
-        // From now on no child of it is waited for. A shell cannot say so: dash handles SIGCHLD itself.
+        // From now on its children are not waited for. A shell cannot do this: dash handles SIGCHLD
+        // itself.
         "forget" => {
             // SAFETY: no handler is installed, so nothing runs in a signal.
             let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
@@ -81,16 +83,16 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
             let start = || Command::new(&this).args(["burn", words[2]]).spawn().expect("a child");
             let children: Vec<_> = (0..number(1)).map(|_| start()).collect();
             for mut child in children {
-                // Where SIGCHLD is ignored this waits for the end and then fails.
+                // If SIGCHLD is ignored, this waits for the end and then fails.
                 let _ = child.wait();
             }
         }
         "orphan" => {
-            // The shell is gone before its child, which only a reaper above can wait for.
+            // The shell ends before its child, which only a reaper further up can then wait for.
             let script = "$HELPER burn $0 &";
             Command::new("sh").args(["-c", script, words[1]]).status().expect("a shell");
         }
-        // Kept for good, every page of it touched.
+        // Never freed, and every page is touched.
         "hold" => drop(vec![1_u8; number(1) as usize].leak()),
         "die" => std::process::exit(number(1) as i32),
         other => panic!("unknown command {other:?}"),
@@ -98,7 +100,7 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
     writeln!(stream, "{}", used_ns() - before).expect("an answer");
 }
 
-/// Forks `count` children that never end, and leaves them.
+/// Forks `count` children that never end, and exits.
 fn swarm(count: u32) {
     for _ in 0..count {
         // SAFETY: this process has one thread, so its child may go on as it likes.
@@ -111,7 +113,7 @@ fn swarm(count: u32) {
     }
 }
 
-/// Uses `ms` of this thread's CPU clock.
+/// Burns `ms` of CPU time in this thread.
 fn burn(ms: u64) {
     let clock = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let start = clock();
@@ -119,7 +121,7 @@ fn burn(ms: u64) {
     }
 }
 
-/// User and system time of this process and of the children it waited for.
+/// Returns user plus system time of this process and of the children it waited for.
 fn used_ns() -> u64 {
     let of = |who| {
         // SAFETY: a `rusage` of zeros is valid, and the call writes only to it.

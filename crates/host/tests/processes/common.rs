@@ -1,4 +1,4 @@
-//! How the tests start contenders, and how they make sure that nothing is left of them.
+//! Helpers to start contenders, and to check that nothing is left of them.
 
 use regatta_host::{
     Cgroup, CgroupVersion, Containment, Launch, Running, StartError, free_port, is_taken,
@@ -20,7 +20,7 @@ pub fn helper() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_host-test-helper"))
 }
 
-/// A launch of `script` by the shell, in which `$PORT` is the port and `$HELPER` the helper.
+/// Returns a launch of `script` in a shell, in which `$PORT` is the port and `$HELPER` the helper.
 pub fn launch(containment: Containment, script: &str) -> Launch {
     let port = free_port().expect("a free port");
     let helper = helper().to_str().expect("a path in UTF-8").to_string();
@@ -36,7 +36,7 @@ pub fn launch(containment: Containment, script: &str) -> Launch {
     }
 }
 
-/// Runs `test` under every containment that can be had here, and at least under none.
+/// Runs `test` without containment, and with every containment available here.
 pub fn under_each_containment(test: impl Fn(Containment)) {
     test(Containment::Without);
     for version in [CgroupVersion::V1, CgroupVersion::V2] {
@@ -46,7 +46,7 @@ pub fn under_each_containment(test: impl Fn(Containment)) {
     }
 }
 
-/// Starts it, on another port where somebody else took its port since it was found free.
+/// Starts a contender. If another process has taken its port, tries another one.
 pub fn start(launch: &Launch) -> (Running, Traces) {
     let mut launch = launch.clone();
     let mut started = Running::start(helper(), &launch);
@@ -61,7 +61,7 @@ pub fn start(launch: &Launch) -> (Running, Traces) {
     (running, traces)
 }
 
-/// What must be gone in the end.
+/// Traces of a contender that must be gone in the end.
 pub struct Traces {
     pids: Vec<u32>,
     port: u16,
@@ -80,12 +80,12 @@ impl Traces {
         traces
     }
 
-    /// Notes the processes of now.
+    /// Adds the current processes.
     pub fn add(&mut self, running: &Running) {
         self.pids.extend(running.processes().iter().map(|process| process.pid));
     }
 
-    /// Gone at once, not soon: for what was stopped and waited for.
+    /// Asserts that all are gone now: for a contender that was stopped and waited for.
     pub fn assert_gone(&self) {
         let left: Vec<u32> = self.pids.iter().copied().filter(|&pid| is_there(pid)).collect();
         assert!(left.is_empty(), "processes {left:?} are left");
@@ -95,7 +95,7 @@ impl Traces {
         }
     }
 
-    /// For what ends without this process waiting for it.
+    /// Waits until all are gone: for a contender that this process does not wait for.
     pub fn assert_gone_soon(&self) {
         let left = || self.pids.iter().any(|&pid| is_there(pid));
         let cgroup_left = || self.cgroup.as_ref().is_some_and(|path| path.exists());
@@ -104,8 +104,8 @@ impl Traces {
     }
 }
 
-/// Whether `pid` is there, after reaping it if it ended as a child of this process. One that has
-/// ended and that init has yet to reap is gone (state Z, proc_pid_stat(5)).
+/// Whether `pid` is running. Reaps it if it has ended as a child of this process. A zombie that init
+/// has not reaped yet counts as gone (state Z, proc_pid_stat(5)).
 fn is_there(pid: u32) -> bool {
     let _ = waitpid(Pid::from_raw(pid as i32), WaitOptions::NOHANG);
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -115,7 +115,7 @@ fn is_there(pid: u32) -> bool {
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < deadline, "not so within {LIMIT:?}: {what}");
+        assert!(Instant::now() < deadline, "not true within {LIMIT:?}: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -126,7 +126,7 @@ pub fn wait_for(running: &Running, name: &str) {
     wait_until(&format!("{name} runs"), is_there);
 }
 
-/// Sends one command to the helper's server; its answer, or `None` if it closes.
+/// Sends a command to the helper's server. Returns its answer; `None` if it closes the connection.
 pub fn ask(port: u16, command: &str) -> Option<u64> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     stream.set_read_timeout(Some(LIMIT)).unwrap();

@@ -1,4 +1,4 @@
-//! `race` or the supervisor is killed by SIGKILL: still nothing may be left.
+//! `race` or the supervisor is killed with SIGKILL: nothing may be left.
 
 use crate::common::{
     LIMIT, Traces, helper, launch, start, under_each_containment, wait_for, wait_until,
@@ -15,7 +15,7 @@ use std::{
 const STUBBORN: &str = "trap '' TERM; setsid sleep 1000 & exec $HELPER serve $PORT";
 
 #[test]
-fn race_killed() {
+fn nothing_is_left_after_race_was_killed() {
     under_each_containment(|containment| {
         let launch = launch(containment, STUBBORN);
         let mut race = Command::new(helper())
@@ -35,7 +35,7 @@ fn race_killed() {
 }
 
 #[test]
-fn supervisor_killed() {
+fn nothing_is_left_after_the_supervisor_was_killed() {
     under_each_containment(|containment| {
         let (mut running, mut traces) = start(&launch(containment, STUBBORN));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
@@ -51,7 +51,7 @@ fn supervisor_killed() {
 }
 
 #[test]
-fn supervisor_killed_before_the_contender_is_ready() {
+fn nothing_is_left_after_the_supervisor_was_killed_before_the_contender_was_ready() {
     under_each_containment(|containment| {
         let (mut running, traces) = start(&launch(containment, "exec sleep 1000"));
         let supervisor = Pid::from_raw(running.supervisor_pid() as i32).unwrap();
@@ -63,7 +63,7 @@ fn supervisor_killed_before_the_contender_is_ready() {
 }
 
 #[test]
-fn supervisor_killed_and_never_missed() {
+fn nothing_is_left_after_the_supervisor_was_killed_unnoticed() {
     under_each_containment(|containment| {
         let (running, traces) = start(&launch(containment, STUBBORN));
         let supervisor = Pid::from_raw(running.supervisor_pid() as i32).unwrap();
@@ -74,7 +74,7 @@ fn supervisor_killed_and_never_missed() {
 }
 
 #[test]
-fn the_terminal_reaches_neither_supervisor_nor_contender() {
+fn terminal_signals_reach_neither_supervisor_nor_contender() {
     under_each_containment(|containment| {
         let (running, traces) = start(&launch(containment, "exec sleep 1000"));
         let group = |pid: u32| getpgid(Pid::from_raw(pid as i32)).unwrap();

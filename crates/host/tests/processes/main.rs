@@ -1,5 +1,5 @@
-//! Contenders of every kind of misbehaviour, each under every containment that this machine has:
-//! what is told of them, and that nothing of them is left.
+//! Contenders that misbehave in every way, each with every containment available on this machine. The
+//! tests check the reports, and that no process is left.
 
 mod common;
 mod killed;

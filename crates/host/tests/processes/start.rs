@@ -1,4 +1,4 @@
-//! How contenders start, or do not.
+//! Starts of contenders, successful or not.
 
 use crate::common::{LIMIT, ask, helper, launch, start, under_each_containment};
 use regatta_host::{Containment, NotReady, Ready, Running, StartError, Status};
@@ -28,7 +28,7 @@ fn readiness_by_http_waits_for_a_good_status() {
 }
 
 #[test]
-fn a_bad_status_is_told_when_the_time_is_over() {
+fn a_timeout_reports_the_last_bad_status() {
     let script = "while :; do $HELPER serve $PORT; done";
     let (mut running, traces) = start(&launch(Containment::Best, script));
     running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
@@ -40,7 +40,7 @@ fn a_bad_status_is_told_when_the_time_is_over() {
 }
 
 #[test]
-fn one_that_dies_at_the_start_is_told_at_once_with_its_last_words() {
+fn a_contender_that_dies_at_the_start_is_reported_at_once_with_its_last_output() {
     under_each_containment(|containment| {
         let script = "echo Cannot find module ws >&2; exit 3";
         let (mut running, traces) = start(&launch(containment, script));
@@ -49,7 +49,7 @@ fn one_that_dies_at_the_start_is_told_at_once_with_its_last_words() {
         assert!(asked.elapsed() < LIMIT);
         assert!(matches!(error, NotReady::Ended { status: Status::Code(3), .. }));
         let expected = "probe exited with status 3 before it was ready; \
-                        its last words: Cannot find module ws";
+                        its last output: Cannot find module ws";
         assert_eq!(error.to_string(), expected);
         drop(running);
         traces.assert_gone();
@@ -57,7 +57,7 @@ fn one_that_dies_at_the_start_is_told_at_once_with_its_last_words() {
 }
 
 #[test]
-fn one_that_never_listens_is_told_after_the_limit() {
+fn a_contender_that_never_listens_is_reported_after_the_limit() {
     let (mut running, traces) = start(&launch(Containment::Best, "exec sleep 1000"));
     let error = running.wait_ready(&Ready::Tcp, Duration::from_millis(150)).unwrap_err();
     let port = running.port();
@@ -69,7 +69,7 @@ fn one_that_never_listens_is_told_after_the_limit() {
 }
 
 #[test]
-fn a_port_that_somebody_else_holds_is_told_before_the_start() {
+fn a_port_that_is_taken_is_reported_before_the_start() {
     let launch = launch(Containment::Best, "exec $HELPER serve $PORT");
     let _holder = TcpListener::bind(("127.0.0.1", launch.port)).unwrap();
     let error = Running::start(helper(), &launch).unwrap_err();
@@ -77,7 +77,7 @@ fn a_port_that_somebody_else_holds_is_told_before_the_start() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_in_a_sentence() {
+fn a_failed_start_is_reported_in_a_sentence() {
     under_each_containment(|containment| {
         let mut wrong = launch(containment, "");
         wrong.command = vec!["no-such-program".into()];
@@ -94,7 +94,7 @@ fn what_cannot_be_started_is_told_in_a_sentence() {
 }
 
 #[test]
-fn one_that_goes_into_the_background_is_told_to_stay() {
+fn a_contender_in_the_background_is_reported_with_the_remedy() {
     under_each_containment(|containment| {
         // In another session, and listening only once the started process is gone.
         let script = "export MAIN=$$; setsid sh -c 'while kill -0 $MAIN 2>/dev/null; do \
@@ -110,7 +110,7 @@ fn one_that_goes_into_the_background_is_told_to_stay() {
 }
 
 #[test]
-fn a_contender_keeps_to_its_cpus_and_its_supervisor_does_not() {
+fn a_contender_runs_on_its_cpus_and_its_supervisor_on_any() {
     let allowed = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap();
@@ -131,7 +131,7 @@ fn a_contender_keeps_to_its_cpus_and_its_supervisor_does_not() {
 }
 
 #[test]
-fn an_endless_talker_neither_blocks_nor_fills_memory() {
+fn endless_output_neither_blocks_the_contender_nor_fills_memory() {
     // It listens only after 100 MB went through the pipe.
     let script = "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo done talking; \
                   exec $HELPER serve $PORT";

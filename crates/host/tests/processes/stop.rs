@@ -1,4 +1,4 @@
-//! How contenders stop, or do not.
+//! Stops of contenders, graceful or not.
 
 use crate::common::{LIMIT, ask, launch, start, under_each_containment, wait_for, wait_until};
 use regatta_host::{Containment, Ending, Ready, Status};
@@ -8,7 +8,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(200);
 
 #[test]
-fn one_that_dies_while_it_runs_is_seen_and_told() {
+fn a_contender_that_dies_while_it_runs_is_reported() {
     under_each_containment(|containment| {
         let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
@@ -23,7 +23,7 @@ fn one_that_dies_while_it_runs_is_seen_and_told() {
 }
 
 #[test]
-fn one_that_ignores_sigterm_is_killed_after_the_grace() {
+fn a_contender_that_ignores_sigterm_is_killed_after_the_grace_period() {
     under_each_containment(|containment| {
         let script = "trap '' TERM; exec $HELPER serve $PORT";
         let (mut running, traces) = start(&launch(containment, script));
@@ -74,7 +74,7 @@ fn workers_that_end_later_than_the_started_process_are_waited_for() {
 }
 
 #[test]
-fn one_that_goes_into_the_background_after_it_was_ready() {
+fn a_contender_that_moves_to_the_background_after_it_was_ready_is_reported() {
     under_each_containment(|containment| {
         let (mut running, mut traces) =
             start(&launch(containment, "setsid $HELPER serve $PORT & sleep 0.3"));
@@ -89,13 +89,13 @@ fn one_that_goes_into_the_background_after_it_was_ready() {
 }
 
 #[test]
-fn fifty_children_in_two_kinds_of_sessions_all_go() {
+fn kills_all_of_fifty_children_in_different_sessions() {
     under_each_containment(|containment| {
         let script = "for i in $(seq 25); do sleep 1000 & setsid sh -c \"trap '' TERM; \
                       while :; do sleep 1000; done\" & done; exec $HELPER serve $PORT";
         let (mut running, mut traces) = start(&launch(containment, script));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        wait_until("all are there", || running.processes().len() == 1 + 25 + 2 * 25);
+        wait_until("all are running", || running.processes().len() == 1 + 25 + 2 * 25);
         traces.add(&running);
         let report = running.stop(SHORT).unwrap();
         assert_eq!(report.ending, Ending::LeftDescendants);
@@ -105,10 +105,10 @@ fn fifty_children_in_two_kinds_of_sessions_all_go() {
     });
 }
 
-/// What a supervisor tells fits its pipe, however many processes it tells of: nobody may read the
-/// pipe while a window is measured.
+/// A supervisor's message fits in its pipe, however many processes it lists: the pipe is not read while
+/// a window is measured.
 #[test]
-fn a_supervisor_does_its_work_while_nobody_reads_of_two_thousand_survivors() {
+fn a_supervisor_does_not_block_on_an_unread_report_of_two_thousand_survivors() {
     const SURVIVORS: usize = 2_000;
     let (running, mut traces) =
         start(&launch(Containment::Without, &format!("exec $HELPER swarm {SURVIVORS}")));
@@ -127,7 +127,7 @@ fn a_supervisor_does_its_work_while_nobody_reads_of_two_thousand_survivors() {
 }
 
 #[test]
-fn dropping_one_ends_it_without_grace() {
+fn dropping_a_contender_kills_it_without_a_grace_period() {
     under_each_containment(|containment| {
         let script = "trap '' TERM; setsid sleep 1000 & $HELPER serve $PORT";
         let (mut running, mut traces) = start(&launch(containment, script));
@@ -139,7 +139,7 @@ fn dropping_one_ends_it_without_grace() {
 }
 
 #[test]
-fn two_at_once_do_not_disturb_each_other() {
+fn two_contenders_do_not_disturb_each_other() {
     under_each_containment(|containment| {
         let script = "setsid sleep 1000 & exec $HELPER serve $PORT";
         let (mut first, mut first_traces) = start(&launch(containment, script));

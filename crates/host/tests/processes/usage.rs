@@ -1,4 +1,4 @@
-//! Usage against what a contender reads of itself, by getrusage(2).
+//! Measured usage, compared with the contender's own reading by getrusage(2).
 
 use crate::common::{LIMIT, ask, helper, launch, start, under_each_containment, wait_until};
 use regatta_host::{
@@ -12,21 +12,21 @@ use std::{
 
 const MS: u64 = 1_000_000;
 
-/// Runs `command` in a fresh contender; what we saw of it, and what it says itself.
+/// Runs `command` in a fresh contender. Returns the measured usage, and the usage it reports itself.
 fn measure(containment: Containment, script: &str, command: &str) -> (Spent, u64) {
     let (mut running, traces) = start(&launch(containment, script));
     running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
     let before = running.usage().unwrap();
-    let told = ask(running.port(), command).unwrap();
+    let reported = ask(running.port(), command).unwrap();
     let spent = running.usage().unwrap().since(&before);
     running.stop(LIMIT).unwrap();
     traces.assert_gone();
-    (spent, told)
+    (spent, reported)
 }
 
-fn assert_near(spent: &Spent, told: u64, tolerance_ms: u64) {
-    let near = spent.cpu_ns.abs_diff(told) <= tolerance_ms * MS;
-    assert!(near, "saw {spent:?}, the contender says {told} ns");
+fn assert_near(spent: &Spent, reported: u64, tolerance_ms: u64) {
+    let near = spent.cpu_ns.abs_diff(reported) <= tolerance_ms * MS;
+    assert!(near, "measured {spent:?}, the contender reports {reported} ns");
 }
 
 fn source(containment: Containment) -> UsageSource {
@@ -40,9 +40,9 @@ fn source(containment: Containment) -> UsageSource {
 #[test]
 fn cpu_of_a_process_is_read_by_its_clock() {
     under_each_containment(|containment| {
-        let (spent, told) = measure(containment, "exec $HELPER serve $PORT", "burn 200");
-        assert!(told >= 200 * MS);
-        assert_near(&spent, told, 5);
+        let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "burn 200");
+        assert!(reported >= 200 * MS);
+        assert_near(&spent, reported, 5);
         assert_eq!(spent.source, UsageSource::ProcessClocks);
         assert_eq!((spent.processes, spent.threads), (1, 1));
         assert!(spent.user_ns + spent.system_ns >= 150 * MS, "{spent:?}");
@@ -50,17 +50,17 @@ fn cpu_of_a_process_is_read_by_its_clock() {
 }
 
 #[test]
-fn the_busiest_of_many_threads_is_told() {
+fn finds_the_busiest_of_many_threads() {
     under_each_containment(|containment| {
         let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
         ask(running.port(), "idle 6").unwrap();
         let before = running.usage().unwrap();
-        let told = ask(running.port(), "burn 200").unwrap();
+        let reported = ask(running.port(), "burn 200").unwrap();
         let spent = running.usage().unwrap().since(&before);
         assert_eq!(spent.threads, 7, "{spent:?}");
-        let busiest = spent.busiest_thread_ns.expect("this kernel tells");
-        assert!(busiest.abs_diff(told) <= 5 * MS, "{busiest} of {told} ns");
+        let busiest = spent.busiest_thread_ns.expect("this kernel reports it");
+        assert!(busiest.abs_diff(reported) <= 5 * MS, "{busiest} of {reported} ns");
         running.stop(LIMIT).unwrap();
         traces.assert_gone();
     });
@@ -76,9 +76,9 @@ fn waiting_costs_switches_and_next_to_no_cpu() {
 #[test]
 fn cpu_of_ended_threads_stays_with_their_process() {
     under_each_containment(|containment| {
-        let (spent, told) = measure(containment, "exec $HELPER serve $PORT", "threads 4 50");
-        assert!(told >= 200 * MS);
-        assert_near(&spent, told, 5);
+        let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "threads 4 50");
+        assert!(reported >= 200 * MS);
+        assert_near(&spent, reported, 5);
         // The last steps of a thread are not on its process's clock, but in the group.
         assert_ne!(spent.source, UsageSource::ProcessTree);
     });
@@ -87,9 +87,9 @@ fn cpu_of_ended_threads_stays_with_their_process() {
 #[test]
 fn cpu_of_children_that_came_and_went_is_counted() {
     under_each_containment(|containment| {
-        let (spent, told) = measure(containment, "exec $HELPER serve $PORT", "children 20 10");
-        assert!(told >= 200 * MS);
-        assert_near(&spent, told, 40);
+        let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "children 20 10");
+        assert!(reported >= 200 * MS);
+        assert_near(&spent, reported, 40);
         assert_eq!(spent.source, source(containment));
         assert_eq!(spent.processes, 1);
     });
@@ -112,7 +112,7 @@ fn cpu_of_orphans_is_counted_too() {
 }
 
 #[test]
-fn a_control_group_counts_even_children_that_nobody_waits_for() {
+fn a_control_group_counts_even_children_that_are_not_waited_for() {
     under_each_containment(|containment| {
         if containment == Containment::Without {
             return;
@@ -132,7 +132,7 @@ fn a_control_group_counts_even_children_that_nobody_waits_for() {
 }
 
 #[test]
-fn children_that_end_inside_a_window_and_that_nobody_waits_for_are_counted_or_it_is_said() {
+fn children_that_end_in_a_window_without_being_waited_for_are_counted_or_reported_as_unseen() {
     under_each_containment(|containment| {
         let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
@@ -159,18 +159,18 @@ fn children_that_end_inside_a_window_and_that_nobody_waits_for_are_counted_or_it
 }
 
 #[test]
-fn a_window_in_which_nobody_ends_is_read_by_clocks_that_miss_next_to_nothing() {
+fn clocks_are_accurate_in_a_window_in_which_no_process_ends() {
     under_each_containment(|containment| {
         let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
         let mut window = UsageWindow::of(running.observed());
         window.before();
         window.opens();
-        let told = ask(running.port(), "burn 200").unwrap();
+        let reported = ask(running.port(), "burn 200").unwrap();
         window.closes();
         window.after();
         let spent = window.spent().unwrap();
-        assert_near(spent, told, 5);
+        assert_near(spent, reported, 5);
         assert_eq!(spent.source, UsageSource::ProcessClocks);
         if containment != Containment::Without {
             let Unseen::AtMostNs(unseen) = spent.unseen else { panic!("{spent:?}") };
@@ -192,9 +192,9 @@ fn a_tree_with_its_root_is_read_for_any_process() {
     wait_until("it listens", || regatta_host::is_taken(port).unwrap());
     let observed = Observed::tree(server.id());
     let before = observed.usage().unwrap();
-    let told = ask(port, "burn 50").unwrap();
+    let reported = ask(port, "burn 50").unwrap();
     let spent = observed.usage().unwrap().since(&before);
-    assert_near(&spent, told, 5);
+    assert_near(&spent, reported, 5);
     let before = observed.memory();
     assert!(before.proportional > 100_000);
     const HELD: i64 = 32 << 20;
@@ -217,7 +217,7 @@ fn reading_is_cheap() {
         let usage = running.usage().unwrap();
         (usage, start.elapsed().as_micros())
     };
-    // The quickest of many: the others tell of the machine's other work.
+    // The quickest of many readings: the others are disturbed by other work on the machine.
     let quickest_us = (0..50).map(|_| timed(&running).1).min().unwrap();
     assert!(quickest_us < 1000, "reading five processes took {quickest_us} µs");
     drop(running);

@@ -1,4 +1,4 @@
-//! A single contender, prepared as a race would prepare it.
+//! Prepares a single contender as a race would.
 
 use crate::{
     contender::Contender,
@@ -8,8 +8,8 @@ use crate::{
 use regatta_record::{Asked, Setup};
 use regatta_script::Workload;
 
-/// Prepares one contender on its own: `contender` is the name of one that is known, or
-/// `name=command {port}`. CPUs are shared out as in a race, unless given.
+/// Prepares one contender on its own: `contender` is the name of a known one, or
+/// `name=command {port}`. CPUs are assigned as in a race, unless given.
 pub fn alone(
     contender: &str,
     workload: &Workload,
@@ -29,14 +29,14 @@ pub fn alone(
         contenders: vec![name.to_string()],
         // There is no race file in which the name could be misspelt.
         bundled: true,
-        ..Contest::parse(RACE, "capacity").expect("the race is right")
+        ..Contest::parse(RACE, "capacity").expect("the race is valid")
     };
     let only = vec![name.to_string()];
     let changes = Changes { only, contenders: given, server_cpus, load_cpus, ..Changes::default() };
     prepare(&contest, &changes, known, setup)
 }
 
-/// A race of nothing in particular: its loads are not used.
+/// A placeholder race file; its loads are not used.
 const RACE: &str = "name = 'capacity'\nworkload = 'double'\nrounds = 1\nwindow = '1s'\n\
                     warm_up = '0s'\n[[load]]\nconnections = 1\n";
 
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_file_is_asked_of_it_though_a_built_in_workload_has_its_name() {
+    fn a_workload_file_takes_precedence_over_a_built_in_workload_of_its_name() {
         let text = "protocol = 'line'\n[[request]]\nsend = '1'\nexact = '2'";
         let file = Workload::from_text(text, "double").unwrap();
         let setup = read_setup("0", None, Vec::new());
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_contender_and_one_of_the_command_line_stand_alone() {
+    fn prepares_a_known_contender_or_one_of_the_command_line() {
         let epoll = asked("epoll").unwrap();
         assert_eq!((epoll.contenders.len(), epoll.baseline.as_str()), (1, "epoll"));
         assert!(!epoll.cpus.server.is_empty() && !epoll.cpus.load.is_empty());
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_known_is_told() {
+    fn an_unknown_contender_is_an_error_with_a_suggestion() {
         let error = asked("epol").unwrap_err().to_string();
         assert!(error.contains("regatta peers"), "{error}");
         assert!(error.contains("epol: ") && error.contains("did you mean `epoll`?"), "{error}");

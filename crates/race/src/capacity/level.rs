@@ -1,5 +1,5 @@
-//! One level: the load that it stands for, and what came of it. Whether the server held it is judged
-//! by `regatta_judge::capacity::level`.
+//! One level of a search: its load and the result. `regatta_judge::capacity::level` judges whether the
+//! server sustained it.
 
 use super::{
     place::Ready,
@@ -18,20 +18,20 @@ use regatta_load::{Drive, Error, Plan, Until, WarmUp};
 use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep};
 use std::{num::NonZeroU32, time::Duration};
 
-/// The warm-up over the limit.
+/// The minimum warm-up, as a multiple of the latency limit.
 const WARM_UP_OVER_LIMIT: f64 = 1.25;
-/// How long no further connection may come open.
+/// Time without a newly opened connection after which opening connections fails.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Descriptors of a server that are no connections, at most.
+/// Maximum number of a server's descriptors that are not connections.
 const OTHER_FILES: u64 = 64;
 
-/// A step with what it means to the search.
+/// A step, and its meaning for the search.
 pub(super) struct Judged {
     pub shown: Shown,
     pub step: CapacityStep,
 }
 
-/// Tries a level. `None` if it was interrupted. `passed`: whether any level has passed before.
+/// Tries a level. Returns `None` if it was interrupted. `passed`: whether an earlier level passed.
 pub(super) fn measure(
     question: &Question,
     ready: &Ready<'_>,
@@ -44,8 +44,8 @@ pub(super) fn measure(
     let mut prolonged = false;
     loop {
         let plan = plan(question, ready, level, window, seed);
-        let Some(came) = ready.load(plan.clone(), None, events)? else { return Ok(None) };
-        if let Ok(tally) = &came.loaded
+        let Some(result) = ready.load(plan.clone(), None, events)? else { return Ok(None) };
+        if let Ok(tally) = &result.loaded
             && !prolonged
             && let Some(factor) = more_time(&single(&plan, tally), question.limit)
         {
@@ -53,16 +53,17 @@ pub(super) fn measure(
             prolonged = true;
             continue;
         }
-        let died = came.died;
-        let (seen, judgement) = match came.loaded {
+        let died = result.died;
+        let (seen, judgement) = match result.loaded {
             Ok(tally) => {
-                let server = came.spent.map(|(spent, cpus)| of_server(&spent, cpus, came.shares));
+                let server =
+                    result.spent.map(|(spent, cpus)| of_server(&spent, cpus, result.shares));
                 let seen = Seen::of(question.limit, &single(&plan, &tally), server, died);
                 let judgement = judge(question.limit, &seen);
                 (seen, judgement)
             }
-            Err(error) => match not_opened(&error, came.descriptors) {
-                // That nobody is there, or too few for a rate, is no level of anything.
+            Err(error) => match not_opened(&error, result.descriptors) {
+                // No connection at all, or too few for a rate, says nothing about a level.
                 Some((_, shown)) if is_hopeless(question, &error, shown, passed) => {
                     return Err(error.into());
                 }
@@ -70,7 +71,7 @@ pub(super) fn measure(
                 None => return Err(error.into()),
             },
         };
-        return Ok(Some(record(level, &seen, came.memory_bytes, judgement)));
+        return Ok(Some(record(level, &seen, result.memory_bytes, judgement)));
     }
 }
 
@@ -79,7 +80,7 @@ fn is_hopeless(question: &Question, error: &Error, shown: Shown, passed: bool) -
     !question.by_clients() || (opened_none && shown == Shown::Failed && !passed)
 }
 
-/// The plan of a load that is only there to see how the server warms up.
+/// Returns the plan of a load that only observes how the server warms up.
 pub(super) fn to_see(question: &Question, ready: &Ready<'_>) -> Plan {
     let warm_up = WarmUp::Judged { longest: question.settle };
     Plan { warm_up, ..plan(question, ready, question.step, NO_WINDOW, question.seed) }
@@ -110,7 +111,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         passing: 0,
         pipeline: pipeline as usize,
         drive,
-        // How busy the load is tells whether it was the limit.
+        // A load that spins would always look busy. How busy it is shows whether it was the limit.
         spin: Duration::ZERO,
         busy_poll: false,
         threads: threads(question, level),
@@ -126,7 +127,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
     }
 }
 
-/// Load threads that there are: each has a connection, and a request that may be outstanding.
+/// Returns the number of load threads. Each needs a connection, and a request that may be in flight.
 fn threads(question: &Question, level: u32) -> usize {
     let most = match question.load {
         CapacityLoad::Clients { in_flight, .. } => in_flight.unwrap_or(level).min(level),
@@ -135,7 +136,8 @@ fn threads(question: &Question, level: u32) -> usize {
     question.threads.min(most as usize).max(1)
 }
 
-/// What it means that not all connections could be opened; `None` for any other error.
+/// Returns the reason why not all connections could be opened, and its meaning for the search; `None`
+/// for any other error.
 fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)> {
     let up_to = |possible: usize| Shown::Impossible { possible: possible as u32 };
     match error {
@@ -150,7 +152,7 @@ fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)
                     ("the load's source ports".into(), up_to(*opened))
                 }
                 () if exhausted => ("the server's descriptor limit".into(), up_to(*opened)),
-                () => (format!("only {opened} connections came open: {last}"), Shown::Failed),
+                () => (format!("only {opened} connections could be opened: {last}"), Shown::Failed),
             })
         }
         Error::Plan(_) | Error::Tls(_) | Error::Process { .. } | Error::Machine { .. } => None,
@@ -187,20 +189,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_do_not_open_are_the_machines_limit_or_the_servers() {
+    fn a_connection_that_cannot_be_opened_is_a_limit_of_the_machine_or_the_server() {
         let error =
             |opened, last: &str| Error::NotOpened { opened, wanted: 500, last: last.into() };
-        let told = |error: Error, descriptors| not_opened(&error, descriptors).unwrap();
+        let reason = |error: Error, descriptors| not_opened(&error, descriptors).unwrap();
         let possible = |possible| Shown::Impossible { possible };
-        let (because, shown) = told(error(95, "no reply within 5s"), Some(100));
+        let (because, shown) = reason(error(95, "no reply within 5s"), Some(100));
         assert_eq!((because.as_str(), shown), ("the server's descriptor limit", possible(95)));
-        let (because, shown) = told(error(95, "no reply within 5s"), Some(1_024));
+        let (because, shown) = reason(error(95, "no reply within 5s"), Some(1_024));
         assert_eq!(shown, Shown::Failed);
-        assert!(because.contains("only 95 connections came open: no reply"), "{because}");
+        assert!(because.contains("only 95 connections could be opened: no reply"), "{because}");
         let no_ports = std::io::Error::from(rustix::io::Errno::ADDRNOTAVAIL).to_string();
-        assert_eq!(told(error(95, &no_ports), None).1, possible(95));
+        assert_eq!(reason(error(95, &no_ports), None).1, possible(95));
         let here = Error::Descriptors { wanted: 500, possible: 400 };
-        assert_eq!(told(here, None), ("the load's descriptor limit".into(), possible(400)));
+        assert_eq!(reason(here, None), ("the load's descriptor limit".into(), possible(400)));
         assert!(not_opened(&Error::Plan("x".into()), None).is_none());
     }
 }

@@ -1,9 +1,9 @@
-//! Capacity: how many clients, or requests per second, a server carries while a percentile of its
-//! latency stays within a limit (method, rule 8).
+//! Capacity search: how many clients, or requests per second, a server sustains while a latency
+//! percentile stays within a limit (method, rule 8).
 //!
-//! `regatta_judge::capacity` decides which level is tried next, and whether one was held; `place`
-//! starts the server (or takes one that runs) and puts one load on it, `level` makes that load, and
-//! this file goes on until the search is over.
+//! `regatta_judge::capacity` decides which level to try next, and whether a level was sustained.
+//! `place` starts the server, or uses a running one, and runs one load against it. `level` builds that
+//! load. This file repeats these steps until the search is over.
 
 mod alone;
 mod level;
@@ -32,11 +32,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Searches, and emits how it goes to `events`, all but what was found. `stop` ends the search within
-/// moments, with what is known by then.
+/// Runs the search and returns its result. Emits progress to `events`, but not the result. `stop` ends
+/// the search at once, with the results so far.
 ///
 /// # Errors
-/// Where not one level could be tried, or the machine fails on the way.
+/// If no level could be tried, if a start of the contender failed, or if the machine fails.
 pub fn run(
     question: &Question,
     place: &Place<'_>,
@@ -93,7 +93,8 @@ pub fn run(
     Ok(Capacity { settling, ..found })
 }
 
-/// How the server warms up under the first level; `None` where that is not to be seen, or cannot be.
+/// Observes how the server warms up under the first level; `None` if that is not wanted or not
+/// possible.
 fn see(
     question: &Question,
     ready: &place::Ready<'_>,
@@ -103,9 +104,9 @@ fn see(
         return Ok(None);
     }
     let mut settler = Settler::new(question.settle);
-    let came = ready.load(level::to_see(question, ready), Some(&mut settler), events)?;
-    // What went wrong does so again in the first step, which tells it.
-    let is_fine = came.is_some_and(|came| came.loaded.is_ok() && came.died.is_none());
+    let result = ready.load(level::to_see(question, ready), Some(&mut settler), events)?;
+    // A fault repeats in the first step, which reports it.
+    let is_fine = result.is_some_and(|result| result.loaded.is_ok() && result.died.is_none());
     Ok(if is_fine { settler.settling() } else { None })
 }
 
@@ -117,7 +118,7 @@ fn phase(why: Why) -> CapacityPhase {
     }
 }
 
-/// The record of what was found.
+/// Returns the record of the result.
 fn conclude(
     question: &Question,
     place: &Place<'_>,
@@ -146,7 +147,7 @@ fn conclude(
         let last_highest = steps.iter().filter(held).max_by_key(|step| step.level);
         memory_bytes = last_highest.and_then(|step| step.memory_bytes);
     }
-    // Only a search that was cut short leaves an end unverified.
+    // Only a search that was cut short leaves the end of an interval unverified.
     let unverified = cut_short.filter(|_| found.is_some_and(|found| !found.verified));
     let by_clients = question.by_clients();
     Capacity {

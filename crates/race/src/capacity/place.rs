@@ -1,9 +1,9 @@
-//! Where the load of one step goes: to a server that runs already, or to a contender that is
-//! started afresh for it; and what is read of the server meanwhile.
+//! The server under the load of one step: a server that already runs, or a contender that is started
+//! afresh for each step. Also reads the server's usage during the load.
 
 use super::question::{CapacityError, Question};
 use crate::{
-    course::Course,
+    context::RaceContext,
     entrant::Entrant,
     events::Events,
     processes::load_processes,
@@ -25,41 +25,41 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32},
 };
 
-/// Whose capacity is searched for.
+/// The server under test.
 #[derive(Clone, Debug)]
 pub enum Place<'a> {
-    /// A server that runs already: every step has fresh connections, no more.
+    /// A server that already runs. Every step opens new connections, but the server is not restarted.
     Address {
-        /// As it was given, for the record.
+        /// The URL as given, for the record.
         url: String,
-        /// Where it listens.
+        /// The address it listens on.
         addr: SocketAddr,
-        /// TLS with it; `None`: plain.
+        /// TLS settings; `None`: plain.
         tls: Option<Tls>,
-        /// What it is asked.
+        /// The workload sent to it.
         workload: Workload,
-        /// The host that requests name, where they do.
+        /// The host named in requests, if the protocol has one.
         host: String,
-        /// The path of a built-in workload, if not its own.
+        /// The path of a built-in workload, if not the workload's own.
         path: Option<String>,
-        /// Its process, whose CPU and memory are read, with all below it.
+        /// Its process. The CPU time and memory of this process and all of its descendants are read.
         pid: Option<u32>,
         /// The regatta binary, for load processes.
         binary: &'a Path,
     },
-    /// A contender, started afresh for every step: the first of `asked` that takes part.
+    /// A contender that is started afresh for every step: the first of `asked` that takes part.
     Contender {
-        /// As for a race.
+        /// The contender as prepared for a race.
         asked: &'a Asked,
         /// The regatta binary, for the supervisor and for built-in contenders.
         binary: &'a Path,
-        /// How its processes are kept together.
+        /// How its processes are contained.
         containment: Containment,
     },
 }
 
 impl<'a> Place<'a> {
-    /// The server's name in the record.
+    /// Returns the server's name in the record.
     pub(super) fn name(&self) -> String {
         match self {
             Place::Address { url, .. } => url.clone(),
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Looks whether it can be used at all.
+    /// Checks that it can be used at all.
     pub(super) fn prepare(
         &self,
         question: &Question,
@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
             Place::Contender { asked, binary, containment } => {
-                let course = Course {
+                let context = RaceContext {
                     asked,
                     binary,
                     containment: *containment,
@@ -94,16 +94,16 @@ impl<'a> Place<'a> {
                 };
                 let mut entrants = Entrant::of_race(asked)?;
                 let entrant = entrants.swap_remove(0);
-                // No load has cores of its own: which CPUs are whose follows from `asked` alone.
+                // These loads set no `cores`: the CPUs of server and load follow from `asked` alone.
                 let shape = LoadShape::closed(question.step, 1);
-                let server = Server::Starts { course, entrant: Box::new(entrant), shape };
+                let server = Server::Starts { context, entrant: Box::new(entrant), shape };
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
         }
     }
 }
 
-/// A place that was looked at.
+/// A place that was checked and can be used.
 pub(super) struct Ready<'a> {
     server: Server<'a>,
     pub stop: &'a AtomicBool,
@@ -120,29 +120,29 @@ enum Server<'a> {
         observed: Option<Observed>,
     },
     Starts {
-        course: Course<'a>,
+        context: RaceContext<'a>,
         entrant: Box<Entrant>,
         shape: LoadShape,
     },
 }
 
-/// What came of one load.
-pub(super) struct Came {
+/// The result of one load.
+pub(super) struct LoadResult {
     pub loaded: Result<Tally, regatta_load::Error>,
-    /// What the server used in the window, and on how many CPUs it could.
+    /// The server's usage in the window, and the number of its CPUs.
     pub spent: Option<(Spent, u32)>,
     /// Whether the load may have run on the server's CPUs.
     pub shares: bool,
     /// Proportional set size with the connections open, bytes.
     pub memory_bytes: Option<u64>,
-    /// How many files the most limited of the server's processes may have open.
+    /// The lowest limit of open files among the server's processes.
     pub descriptors: Option<u64>,
-    /// How the server ended, if it did under load.
+    /// How the server ended, if it ended under load.
     pub died: Option<String>,
 }
 
 impl Ready<'_> {
-    /// What the server is asked.
+    /// Returns the workload sent to the server.
     pub fn workload(&self) -> Workload {
         match &self.server {
             Server::Runs { workload, .. } => workload.clone(),
@@ -150,21 +150,21 @@ impl Ready<'_> {
         }
     }
 
-    /// The limit of connections that the contender states, with a few words on it.
+    /// Returns the limit of connections that the contender states, and a phrase that describes it.
     pub fn stated_limit(&self) -> Option<(u32, String)> {
         let Server::Starts { entrant, .. } = &self.server else { return None };
         let limit = entrant.contender.manifest.limits.connections?;
-        Some((limit, format!("the limit that {} states", entrant.name)))
+        Some((limit, format!("the limit stated by {}", entrant.name)))
     }
 
-    /// Carries out a plan, in which it is filled in who is asked. `None` if it was interrupted. A
-    /// `settler` sees the server warm up.
+    /// Fills the server's address into the plan and runs it. Returns `None` if it was interrupted. A
+    /// `settler` observes the server's warm-up.
     pub fn load(
         &self,
         plan: Plan,
         settler: Option<&mut Settler>,
         events: &mut Events<'_>,
-    ) -> Result<Option<Came>, CapacityError> {
+    ) -> Result<Option<LoadResult>, CapacityError> {
         match &self.server {
             Server::Runs { addr, tls, host, path, observed, .. } => {
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
@@ -172,12 +172,13 @@ impl Ready<'_> {
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
                 let observed = observed.iter().cloned().collect();
-                let came = self.under(&plan, observed, cpus, settler, events);
-                Ok(not_interrupted(Came { shares, ..came }))
+                let result = self.under(&plan, observed, cpus, settler, events);
+                Ok(not_interrupted(LoadResult { shares, ..result }))
             }
-            Server::Starts { course, entrant, shape } => {
+            Server::Starts { context, entrant, shape } => {
                 events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-                let Started { mut roles, port, run: _run } = match start(course, entrant, *shape)? {
+                let Started { mut roles, port, run: _run } = match start(context, entrant, *shape)?
+                {
                     Start::Ready(started) => *started,
                     Start::Failed { because } => return Err(CapacityError::NotStarted(because)),
                     Start::Interrupted => return Ok(None),
@@ -189,14 +190,14 @@ impl Ready<'_> {
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let n = cpus.len() as u32;
                 let aside = Aside::of(&cpus, &plan.cpus);
-                let mut came = self.under(&plan, roles.observed(), n, settler, events);
+                let mut result = self.under(&plan, roles.observed(), n, settler, events);
                 drop(aside);
-                came.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
-                came.died = roles.ended()?.into_iter().next().map(|ended| ended.because);
+                result.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
+                result.died = roles.ended()?.into_iter().next().map(|ended| ended.because);
                 for stopped in roles.stop(STOP_WITHIN) {
                     stopped?;
                 }
-                Ok(not_interrupted(came))
+                Ok(not_interrupted(result))
             }
         }
     }
@@ -208,7 +209,7 @@ impl Ready<'_> {
         cpus: u32,
         settler: Option<&mut Settler>,
         events: &mut Events<'_>,
-    ) -> Came {
+    ) -> LoadResult {
         let windows = observed.iter().cloned().map(UsageWindow::of).collect();
         let meter = Meter::of(observed.clone());
         let seeing = settler.map(|settler| Seeing::new(settler, meter));
@@ -222,16 +223,16 @@ impl Ready<'_> {
         let descriptors = descriptor_limit(&read.observed);
         let spent = spent_together(&read.windows).map(|spent| (spent, cpus));
         let memory_bytes = read.memory_bytes;
-        Came { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
+        LoadResult { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
     }
 }
 
-fn not_interrupted(came: Came) -> Option<Came> {
-    let interrupted = came.loaded.as_ref().is_ok_and(|tally| tally.interrupted);
-    (!interrupted).then_some(came)
+fn not_interrupted(result: LoadResult) -> Option<LoadResult> {
+    let interrupted = result.loaded.as_ref().is_ok_and(|tally| tally.interrupted);
+    (!interrupted).then_some(result)
 }
 
-/// The soft limit of the most limited of its processes.
+/// Returns the lowest soft limit of open files among the processes.
 fn descriptor_limit(observed: &[Observed]) -> Option<u64> {
     let limit = |pid: u32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
@@ -241,12 +242,12 @@ fn descriptor_limit(observed: &[Observed]) -> Option<u64> {
     observed.iter().flat_map(Observed::pids).filter_map(limit).min()
 }
 
-/// Reads the server around the window, and its memory after it.
+/// Reads the server's usage around the window, and its memory after it.
 struct Read<'a> {
-    /// None: it is not to be observed.
+    /// Empty: the server is not observed.
     observed: Vec<Observed>,
     windows: Vec<UsageWindow>,
-    /// Where it is to be seen how it warms up.
+    /// Set if this load observes how the server warms up.
     seeing: Option<Seeing<'a>>,
     memory_bytes: Option<u64>,
 }

@@ -1,35 +1,35 @@
-//! What is asked of a search for a capacity, and why it has no answer.
+//! The parameters of a capacity search, and its errors.
 
-use crate::{course::MachineError, entrant::EntrantError};
+use crate::{context::MachineError, entrant::EntrantError};
 use regatta_host::SupervisorError;
 use regatta_load::Arrivals;
 use regatta_record::{CapacityLoad, Limit};
 use std::time::Duration;
 
-/// What is asked.
+/// The parameters of a capacity search.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What is searched for, and the rest of the load's shape.
+    /// The searched quantity, and the rest of the load's shape.
     pub load: CapacityLoad,
-    /// What latency is permitted.
+    /// The latency limit.
     pub limit: Limit,
-    /// The first level. By clients, also how far apart the next ones are; rates double.
+    /// The first level. In a search for clients also the distance between levels; rates double.
     pub step: u32,
-    /// The highest level to be tried.
+    /// The highest level to try.
     pub max: u32,
-    /// Length of a measured window; longer where the percentile needs more replies.
+    /// Length of a measured window; longer if the percentile needs more replies.
     pub window: Duration,
-    /// Warm-up; at least a little longer than the limit, since all clients begin at once and what
-    /// overtaxes a server is late only after a while.
+    /// Warm-up. It is extended to a little longer than the limit, because all clients start at once and
+    /// an overloaded server is late only after a while.
     pub warm_up: Duration,
-    /// How long the server is observed before the first step at most, to see how long it takes to warm
-    /// up; zero: it is not.
+    /// Maximum time that the server is observed before the first step, to see how long it takes to warm
+    /// up; zero: not observed.
     pub settle: Duration,
-    /// The search ends after this time, with what was found until then.
+    /// Time limit of the search. It then ends with the results so far.
     pub time_limit: Duration,
-    /// How long a reply may take before it is an error.
+    /// Timeout of a reply, after which it is an error.
     pub timeout: Duration,
-    /// Load threads.
+    /// Number of load threads.
     pub threads: usize,
     /// CPUs of the load threads; empty: not pinned.
     pub cpus: Vec<u32>,
@@ -38,12 +38,12 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether clients are searched for, and not a rate.
+    /// Whether the search is for clients rather than a rate.
     pub(super) fn by_clients(&self) -> bool {
         matches!(self.load, CapacityLoad::Clients { .. })
     }
 
-    /// How requests at a rate arrive.
+    /// Returns the arrival process of requests at a rate.
     pub(super) fn arrivals(&self) -> Arrivals {
         match self.load {
             CapacityLoad::Rate { arrivals, .. } => arrivals,
@@ -52,30 +52,30 @@ impl Question {
     }
 }
 
-/// Why there is no answer.
+/// Why the search has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CapacityError {
-    /// The contender did not come to be ready; a sentence.
+    /// The contender did not become ready, as a sentence.
     #[error("{0}")]
     NotStarted(String),
-    /// No connection came open, or the load refused.
+    /// No connection could be opened, or the load could not run.
     #[error(transparent)]
     Load(#[from] regatta_load::Error),
-    /// Of the machine.
+    /// An error of the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// Of the contender's supervisor.
+    /// An error of the contender's supervisor.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// Of the contender's manifest.
+    /// An error in the contender's manifest.
     #[error(transparent)]
     Entrant(#[from] EntrantError),
-    /// The server that was to be observed cannot be.
+    /// The server's process cannot be observed.
     #[error("cannot observe process {pid}: {error}")]
     Observe {
-        /// Its id.
+        /// The process id.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }

@@ -13,13 +13,13 @@ fn the_bundled_races_can_be_run() {
     let models = Contest::find("models").unwrap();
     assert_eq!(models.loads(&cpus).0.len(), 9);
     for race in [double, models] {
-        // One more, at a rate that the pilot pass finds out.
+        // One more, at a rate that the pilot pass determines.
         assert_eq!(race.pilot_loads(&cpus), [LoadShape::closed(64, 1)]);
     }
 }
 
 #[test]
-fn a_service_may_be_asked_in_several_ways() {
+fn several_workloads_may_share_a_service() {
     let (hub, echo) = (Contest::find("hub").unwrap(), Contest::find("hub-echo").unwrap());
     assert_eq!((hub.service(), echo.service()), ("hub".into(), "hub".into()));
     assert_eq!(echo.workload, "hub-echo");
@@ -30,7 +30,7 @@ fn a_service_may_be_asked_in_several_ways() {
 }
 
 #[test]
-fn what_was_once_measured_belongs_to_its_loads() {
+fn historic_figures_belong_to_their_loads() {
     let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
     let double = Contest::find("double").unwrap();
     let (loads, _) = double.loads(&cpus);
@@ -53,12 +53,12 @@ fn what_was_once_measured_belongs_to_its_loads() {
 #[test]
 fn hello_and_hash_have_the_loads_of_their_articles() {
     let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
-    let told = |name: &str| -> Vec<String> {
+    let loads_of = |name: &str| -> Vec<String> {
         let loads = Contest::find(name).unwrap().loads(&cpus).0;
         loads.iter().map(ToString::to_string).collect()
     };
     let hello = Contest::find("hello").unwrap();
-    assert_eq!(told("hello")[..2], ["100 conn, churn, 1000 requests", "64 conn, churn"]);
+    assert_eq!(loads_of("hello")[..2], ["100 conn, churn, 1000 requests", "64 conn, churn"]);
     assert_eq!(hello.pilot_loads(&cpus), [LoadShape::closed(64, 1)]);
     let then = hello.then(&cpus, &hello.loads(&cpus).0);
     let figure = |name: &str| then.iter().find(|t| t.contender == name).unwrap();
@@ -67,9 +67,9 @@ fn hello_and_hash_have_the_loads_of_their_articles() {
     assert!(then.iter().all(|t| t.loads.len() == 1 && t.loads[0].requests == Some(1_000)));
 
     let counted = ["300 conn, 2000 requests, n=1", "300 conn, 2000 requests, n=1000"];
-    assert_eq!(told("hash")[..2], counted);
-    // Cold starts, and warm servers beside them.
-    assert_eq!(told("hash")[2..], ["300 conn, n=1", "8 conn, n=1000", "5000 conn, n=1"]);
+    assert_eq!(loads_of("hash")[..2], counted);
+    // Cold starts first, then warm servers.
+    assert_eq!(loads_of("hash")[2..], ["300 conn, n=1", "8 conn, n=1000", "5000 conn, n=1"]);
     let hash = Contest::find("hash").unwrap();
     let then = hash.then(&cpus, &hash.loads(&cpus).0);
     for name in ["php-apache", "tomcat", "node", "go"] {
@@ -77,11 +77,11 @@ fn hello_and_hash_have_the_loads_of_their_articles() {
         assert_eq!(words.count(), 3, "{name} under each load");
     }
     let fair = "100 conn, 200/s, n=1, beside 8 conn with n=1000";
-    assert_eq!(told("fairness"), [fair]);
-    assert_eq!(told("hash-quick").last().map(String::as_str), Some(fair));
-    assert_eq!(told("readiness").len(), 4);
+    assert_eq!(loads_of("fairness"), [fair]);
+    assert_eq!(loads_of("hash-quick").last().map(String::as_str), Some(fair));
+    assert_eq!(loads_of("readiness").len(), 4);
     let largest = Contest::find("readiness").unwrap().loads(&cpus).0[2];
-    assert_eq!(largest.open(), 1_000, "select holds it");
+    assert_eq!(largest.open(), 1_000, "within the limit of select");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_missing_key_is_named_with_the_line_of_its_table() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_say_what_is_wrong() {
     let valid = "name='x'\nworkload='double'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
     let load = "[[load]]\nconnections=1\n";
     assert!(Contest::parse(&format!("{valid}{load}"), "x").is_ok());
@@ -134,22 +134,25 @@ fn what_is_wrong_is_told() {
         ),
         (
             format!("{valid}then_source='x'\n{load}[[then]]\ncontender='a'"),
-            "`then` needs a `figure`, or words",
+            "`then` needs a `figure` or a `note`",
         ),
-        (format!("{valid}{load}n=5"), "`n` is of the workload hash, and this race is of double"),
+        (
+            format!("{valid}{load}n=5"),
+            "`n` applies only to the workload hash; this race runs double",
+        ),
         (
             format!("{valid}{load}passing=[0, 5]"),
-            "`passing` is of the workloads hub and hub-echo, and this race is of double",
+            "`passing` applies only to the workloads hub and hub-echo; this race runs double",
         ),
         (
             format!("{valid}{load}idle=1\nstalled=1"),
-            "`stalled` is of the workloads hub and hub-echo",
+            "`stalled` applies only to the workloads hub and hub-echo",
         ),
         (
             format!(
                 "{valid}{load}[[contender]]\nname='a'\nabout=''\nworkloads=['double']\nstart=['a']"
             ),
-            "nothing tells a its port",
+            "a is not given its port",
         ),
         (format!("{valid}{load}").replace("1s", "1"), "unit"),
         (format!("{valid}{load}").replace("1s", "1ms"), "50ms"),

@@ -1,21 +1,21 @@
-//! What in a `[[load]]` cannot be on any machine, in sentences.
+//! Finds contradictions in a `[[load]]` that hold on every machine, and describes them in sentences.
 
 use super::{CoreCount, Loads, OneOrMany};
 use crate::rate::Rate;
 use regatta_record::Burst;
 
-/// Most that `hash` may be asked to hash the file for one request: the workload's contract, which
-/// `service::hash` has too. The referee links no server.
+/// Maximum number of times that `hash` hashes the file for one request. `service::hash` has the same
+/// constant; it is repeated here because the referee links no server.
 const MOST_N: u32 = 100_000;
 
 impl Loads {
-    /// What in it cannot be on any machine.
+    /// Returns the first contradiction, if there is one, as a sentence.
     pub fn contradiction(&self) -> Option<String> {
         let (rated, idle) = (self.rate.is_some(), self.idle.values().iter().any(|n| *n > 0));
         let counts = self.cores.iter().flat_map(OneOrMany::values);
-        let told = |what: &str| Some(what.to_owned());
+        let sentence = |what: &str| Some(what.to_owned());
         if self.connections.is_none_or_zero() || self.pipeline.is_none_or_zero() {
-            return told("`connections` and `pipeline` must be at least 1");
+            return sentence("`connections` and `pipeline` must be at least 1");
         }
         if let Some(because) = self.contradiction_of_in_flight() {
             return Some(because);
@@ -29,44 +29,48 @@ impl Loads {
             return Rate::Number(0).contradiction();
         }
         if counts.clone().any(|count| *count == CoreCount::Count(0)) {
-            return told("`cores` must be at least 1");
+            return sentence("`cores` must be at least 1");
         }
         if self.churn && self.pipeline.values().iter().any(|n| *n > 1) {
-            return told("`churn` is a connection per request; it does not go with `pipeline`");
+            return sentence(
+                "`churn` is a connection per request; it cannot be combined with `pipeline`",
+            );
         }
         if self.churn && rated {
-            return told("`churn` goes as fast as it can; it does not go with `rate`");
+            return sentence("`churn` runs as fast as it can; it cannot be combined with `rate`");
         }
         if self.churn && idle {
-            return told("`churn` leaves no connection open; it does not go with `idle`");
+            return sentence("`churn` keeps no connection open; it cannot be combined with `idle`");
         }
         let stalled = self.stalled.values().iter().max();
         if stalled.is_none() {
-            return told("`stalled` must be a number or a list of numbers; leave it out for none");
+            return sentence(
+                "`stalled` must be a number or a list of numbers; leave it out for none",
+            );
         }
         if self.idle.values().iter().any(|idle| Some(idle) < stalled) {
-            return told(
-                "`stalled` are some of the `idle` connections, so it cannot be more than those",
+            return sentence(
+                "`stalled` counts some of the `idle` connections, so it cannot exceed `idle`",
             );
         }
         if self.passing.values().iter().any(|n| *n > 0) && (self.churn || self.is_counted()) {
-            return told(
-                "`passing` members come and go beside those that stay, for a window of time; it does not \
-                 go with `churn`, `burst` or `requests`",
+            return sentence(
+                "`passing` members come and go beside those that stay, during a window of time; it \
+                 cannot be combined with `churn`, `burst` or `requests`",
             );
         }
         if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
-            return told(
-                "`rate_when_shared` is for `cores` that server and load must share; it does not \
-                 go with `rate`, nor without `cores`",
+            return sentence(
+                "`rate_when_shared` is for `cores` that server and load must share; it needs \
+                 `cores`, and cannot be combined with `rate`",
             );
         }
-        // Cores that server and load must share have a rate though the file names none.
+        // If server and load must share cores, the load has a rate even if the file names none.
         let may_have_rate = rated || self.cores.is_some() && !self.churn && !self.is_counted();
         if self.arrivals.is_some() && !may_have_rate {
-            return told(
-                "`arrivals` tells how requests at a rate arrive, and this load has none; give it a \
-                 `rate`, or leave `arrivals` out",
+            return sentence(
+                "`arrivals` says how requests at a rate arrive, but this load has no rate; give it \
+                 a `rate`, or leave `arrivals` out",
             );
         }
         self.contradiction_of_requests(rated, idle)
@@ -88,7 +92,7 @@ impl Loads {
             (self.burst.is_some(), "burst"),
         ];
         others.into_iter().find(|(given, _)| *given).map(|(_, what)| {
-            format!("`in_flight` bounds a closed loop; it does not go with `{what}`")
+            format!("`in_flight` bounds a closed loop; it cannot be combined with `{what}`")
         })
     }
 
@@ -105,7 +109,8 @@ impl Loads {
         ];
         others.into_iter().find(|(given, _)| *given).map(|(_, what)| {
             format!(
-                "`requests` are sent once, as fast as they can be; they do not go with `{what}`"
+                "`requests` are sent once, as fast as possible; they cannot be combined with \
+                 `{what}`"
             )
         })
     }
@@ -124,15 +129,15 @@ impl Loads {
         let rates = self.rate.iter().flat_map(OneOrMany::values);
         if self.rate.is_none() || rates.into_iter().any(Rate::is_share) {
             return Some(
-                "`beside` is for requests that come at a rate; give it a `rate`, as a number"
+                "`beside` is for requests that arrive at a rate; give it a `rate`, as a number"
                     .into(),
             );
         }
         None
     }
 
-    /// What only the workload `hash` has, where it is named.
-    pub(crate) fn of_hash_alone(&self) -> Option<&'static str> {
+    /// Returns the first key given that applies only to the workload `hash`.
+    pub(crate) fn hash_only_key(&self) -> Option<&'static str> {
         match (&self.n, self.beside) {
             (Some(_), _) => Some("n"),
             (None, Some(_)) => Some("beside"),
@@ -140,8 +145,8 @@ impl Loads {
         }
     }
 
-    /// What only the workloads of hubs have, where it is named.
-    pub(crate) fn of_hub_alone(&self) -> Option<&'static str> {
+    /// Returns the first key given that applies only to the workloads of hubs.
+    pub(crate) fn hub_only_key(&self) -> Option<&'static str> {
         let named = |values: &OneOrMany<u32>| values.values().iter().any(|n| *n > 0);
         [(&self.passing, "passing"), (&self.stalled, "stalled")]
             .into_iter()
@@ -162,7 +167,8 @@ impl Loads {
         ] {
             if given {
                 return Some(format!(
-                    "a `burst` is sent once, as fast as it can be; it does not go with `{what}`"
+                    "a `burst` is sent once, as fast as possible; it cannot be combined with \
+                     `{what}`"
                 ));
             }
         }
@@ -171,7 +177,7 @@ impl Loads {
         }
         let uneven = self.connections.values().iter().find(|n| !n.is_multiple_of(instances))?;
         Some(format!(
-            "the {uneven} connections of a burst cannot be shared evenly among {instances} \
+            "the {uneven} connections of a burst cannot be split evenly among {instances} \
              instances; `connections` counts those of all instances"
         ))
     }
@@ -186,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
+    fn contradictions_are_errors() {
         let burst = |requests| format!("burst = {{ instances = 10, requests = {requests} }}");
         for (text, said) in [
             ("pipeline = 0".to_owned(), "at least 1"),
@@ -198,9 +204,9 @@ mod tests {
             ("rate = []".to_owned(), "at least 1 request per second"),
             ("rate = [5, \"half\"]".to_owned(), "\"50% of slowest\" or \"90% of fastest\""),
             ("cores = [1, 0]".to_owned(), "`cores` must be at least 1"),
-            ("churn = true\npipeline = [1, 2]".to_owned(), "does not go with `pipeline`"),
-            ("churn = true\nrate = 5".to_owned(), "does not go with `rate`"),
-            ("churn = true\nidle = [0, 5]".to_owned(), "does not go with `idle`"),
+            ("churn = true\npipeline = [1, 2]".to_owned(), "cannot be combined with `pipeline`"),
+            ("churn = true\nrate = 5".to_owned(), "cannot be combined with `rate`"),
+            ("churn = true\nidle = [0, 5]".to_owned(), "cannot be combined with `idle`"),
             ("idle = [1, 5]\nstalled = 2".to_owned(), "some of the `idle` connections"),
             ("stalled = 1".to_owned(), "some of the `idle` connections"),
             ("idle = 1\nstalled = [0, 2]".to_owned(), "some of the `idle` connections"),
@@ -208,20 +214,23 @@ mod tests {
             ("passing = 5\nchurn = true".to_owned(), "`passing` members come and go beside"),
             ("passing = [0, 5]\nrequests = 9".to_owned(), "`passing` members come and go beside"),
             (format!("passing = 5\n{}", burst(10)), "`passing` members come and go beside"),
-            ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
-            ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
-            (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),
-            (format!("rate = 5\n{}", burst(10)), "does not go with `rate`"),
-            (format!("idle = 5\n{}", burst(10)), "does not go with `idle`"),
+            ("rate_when_shared = 5".to_owned(), "needs `cores`"),
+            (
+                "rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(),
+                "cannot be combined with `rate`",
+            ),
+            (format!("churn = true\n{}", burst(10)), "cannot be combined with `churn`"),
+            (format!("rate = 5\n{}", burst(10)), "cannot be combined with `rate`"),
+            (format!("idle = 5\n{}", burst(10)), "cannot be combined with `idle`"),
             (burst(0), "must be at least 1"),
             ("in_flight = [4, 0]".to_owned(), "`in_flight` must be at least 1"),
-            ("in_flight = 4\nchurn = true".to_owned(), "does not go with `churn`"),
-            ("in_flight = 4\nrate = 5".to_owned(), "does not go with `rate`"),
-            (format!("in_flight = 4\n{}", burst(10)), "does not go with `burst`"),
+            ("in_flight = 4\nchurn = true".to_owned(), "cannot be combined with `churn`"),
+            ("in_flight = 4\nrate = 5".to_owned(), "cannot be combined with `rate`"),
+            (format!("in_flight = 4\n{}", burst(10)), "cannot be combined with `burst`"),
             ("requests = 0".to_owned(), "`requests` must be at least 1"),
-            ("requests = 5\nrate = 5".to_owned(), "do not go with `rate`"),
-            ("requests = 5\nidle = 5".to_owned(), "do not go with `idle`"),
-            (format!("requests = 5\n{}", burst(10)), "do not go with `burst`"),
+            ("requests = 5\nrate = 5".to_owned(), "cannot be combined with `rate`"),
+            ("requests = 5\nidle = 5".to_owned(), "cannot be combined with `idle`"),
+            (format!("requests = 5\n{}", burst(10)), "cannot be combined with `burst`"),
             ("n = [1, 0]".to_owned(), "from 1 to 100000"),
             ("n = 100001".to_owned(), "from 1 to 100000"),
             ("rate = 5\nbeside = { connections = 1, n = 0 }".to_owned(), "from 1 to 100000"),
@@ -245,6 +254,6 @@ mod tests {
         assert_eq!(loads("connections = 10\nidle = [1, 10]\nstalled = 1").contradiction(), None);
         assert_eq!(loads("connections = 10\npassing = [0, 5]").contradiction(), None);
         let error = toml::from_str::<Loads>("connections = 1\ncores = \"some\"").unwrap_err();
-        assert!(error.to_string().contains("\"all\" in cores"), "{error}");
+        assert!(error.to_string().contains("in cores also \"all\""), "{error}");
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use std::fs;
 
 #[test]
-fn a_line_that_a_crash_cut_short_is_dropped_before_the_next_is_appended() {
+fn drops_an_incomplete_last_line_before_appending() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(ROUNDS);
     drop_partial_line(&path).unwrap(); // there may be none

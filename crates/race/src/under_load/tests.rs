@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-/// `double`, for connections that a test makes.
+/// Starts a server of `double`.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -25,7 +25,7 @@ fn answer(mut stream: &TcpStream) {
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
         let number: i128 = line.trim_start_matches('+').parse().unwrap();
-        // The load may have gone.
+        // The load may have closed the connection.
         let _ = stream.write_all(format!("{}\n", 2 * number).as_bytes());
     }
 }
@@ -41,7 +41,7 @@ fn plan(target: SocketAddr, warm_up: Duration, until: Until) -> Plan {
     }
 }
 
-/// When the load reads what it reads at the edges.
+/// When the edges of the window were called.
 #[derive(Default)]
 struct EdgesSeen {
     opened: Option<Instant>,
@@ -58,7 +58,7 @@ impl Edges for EdgesSeen {
     fn connections_open(&mut self) {}
 }
 
-/// An event, with the moment at which it was emitted.
+/// An event, with the time at which it was emitted.
 type Seen = (Instant, Event);
 
 fn run(plan: &Plan, stop: &AtomicBool) -> (Tally, EdgesSeen, Vec<Seen>) {

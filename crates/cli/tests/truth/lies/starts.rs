@@ -102,7 +102,7 @@ fn void(raced: &Raced, honest: &[&str]) -> Told {
     let verdict = &cell.verdict;
     let is_named = verdict.kind == Kind::ServerNotObserved
         && verdict.voids(Figure::Cost)
-        && verdict.because.contains("(handed_over), which is not among handed-over's");
+        && verdict.because.contains("(handed_over), which is not one of handed-over's");
     Told {
         lie: "work handed to a daemon",
         verdict: verdict.kind.name().to_owned(),

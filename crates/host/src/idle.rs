@@ -1,5 +1,5 @@
-//! Whether the CPUs of a race are idle between rounds. A contender may leave work running in a process that
-//! is not its own, and the next contender would pay for it.
+//! Checks that the CPUs of a race are idle between rounds. A contender may leave work running in a
+//! process that is not its own, and the next contender would pay for it.
 
 use regatta_record::{CpuSets, LoadShape};
 use rustix::{
@@ -12,36 +12,36 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a CPU is looked at.
+/// Duration of a check.
 const LOOK: Duration = Duration::from_millis(10);
-/// A CPU counts as idle if a thread of the lowest priority gets at least this share of it. Any other busy
-/// thread would take half or more.
+/// A CPU counts as idle if a thread of the lowest priority gets at least this share of it. Any other
+/// busy thread would take half or more.
 const FREE: f64 = 0.7;
-/// Pause between two looks.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Looks before a contender is started and after it has ended.
+/// Checks the CPUs before a contender is started and after it has ended.
 #[derive(Debug)]
-pub struct Rest {
+pub struct IdleCheck {
     cpus: Vec<u32>,
     was_free: bool,
 }
 
-impl Rest {
-    /// Longest wait for rest. Others on the machine may never end.
+impl IdleCheck {
+    /// Maximum time to wait for idle CPUs. Other programs on the machine may never end.
     pub const LONGEST: Duration = Duration::from_secs(3);
 
-    /// Looks at the CPUs of server and load, for 10 ms.
-    pub fn before(cpus: &CpuSets, load: &LoadShape) -> Rest {
+    /// Checks for 10 ms whether the CPUs of server and load are idle.
+    pub fn before(cpus: &CpuSets, load: &LoadShape) -> IdleCheck {
         let mut all = [cpus.of_server(load), cpus.of_load(load)].concat();
         all.sort_unstable();
         all.dedup();
         let was_free = are_free(&all);
-        Rest { cpus: all, was_free }
+        IdleCheck { cpus: all, was_free }
     }
 
-    /// Waits until the CPUs are at rest again, 3 s at most and while `go_on`. How long that took, zero if
-    /// they were at once; `None` where they were not at rest before either.
+    /// Waits until the CPUs are idle again, for at most 3 s and while `go_on` returns true. Returns how
+    /// long that took, zero if they were idle at once; `None` if they were not idle before either.
     pub fn after(&self, go_on: &dyn Fn() -> bool) -> Option<Duration> {
         if !self.was_free {
             return None;
@@ -63,19 +63,20 @@ fn are_free(cpus: &[u32]) -> bool {
     thread::scope(|scope| {
         let looks: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || share(cpu))).collect();
         let shares = looks.into_iter().map(|look| look.join().ok().flatten());
-        // Each is waited for, whatever the others say.
+        // Collected first, so that every thread is joined.
         let shares: Vec<_> = shares.collect();
         shares.into_iter().all(|share| share.is_some_and(|share| share >= FREE))
     })
 }
 
-/// The share of a CPU that this thread gets, which stays there and yields to everybody.
+/// Returns the share of a CPU that this thread gets. Leaves the thread on that CPU, at the lowest
+/// priority.
 fn share(cpu: u32) -> Option<f64> {
     let cpu = usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU)?;
     let mut only = CpuSet::new();
     only.set(cpu);
     sched_setaffinity(None, &only).ok()?;
-    // Linux: of the calling thread (setpriority(2), C library/kernel differences).
+    // On Linux this affects only the calling thread (setpriority(2), C library/kernel differences).
     setpriority_process(None, 19).ok()?;
     let (began, used_before) = (Instant::now(), used());
     while began.elapsed() < LOOK {}
@@ -83,7 +84,7 @@ fn share(cpu: u32) -> Option<f64> {
     Some((used() - used_before).as_secs_f64() / lasted.as_secs_f64())
 }
 
-/// CPU that this thread has used.
+/// Returns the CPU time that this thread has used.
 fn used() -> Duration {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
@@ -108,7 +109,7 @@ mod tests {
                     std::hint::spin_loop();
                 }
             });
-            // It may need a moment until it is there.
+            // The thread may need a moment to start.
             let shares: Vec<f64> = (0..5).map(|_| on_thread(cpu)).collect();
             is_over.store(true, Relaxed);
             worker.join().unwrap();
@@ -122,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_were_busy_before_are_not_waited_for() {
-        let rest = Rest { cpus: vec![u32::MAX], was_free: false };
-        assert_eq!(rest.after(&|| true), None);
+    fn does_not_wait_for_cpus_that_were_busy_before() {
+        let check = IdleCheck { cpus: vec![u32::MAX], was_free: false };
+        assert_eq!(check.after(&|| true), None);
         // A CPU that does not exist is never idle, so only `go_on` ends the wait.
-        let rest = Rest { cpus: vec![u32::MAX], was_free: true };
-        assert!(rest.after(&|| false).is_some_and(|waited| waited < Rest::LONGEST));
+        let check = IdleCheck { cpus: vec![u32::MAX], was_free: true };
+        assert!(check.after(&|| false).is_some_and(|waited| waited < IdleCheck::LONGEST));
     }
 }
