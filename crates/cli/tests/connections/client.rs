@@ -41,7 +41,7 @@ pub fn serve(service: &str, model: &str, more: &[&str]) -> Server {
 }
 
 impl Server {
-    /// A connection whose client's kernel receives as `receives` says.
+    /// Connects with a receive buffer as set by `receives`.
     pub fn connect_with(&self, receives: Receives) -> TcpStream {
         let socket = Socket::new(Domain::for_address(self.addr), Type::STREAM, None).unwrap();
         match receives {
