@@ -70,7 +70,7 @@ fn open_connections_stay_fast_when_descriptors_run_out_and_waiting_ones_are_serv
         ping(&mut first);
     }
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
-    assert!(waiting.iter().filter(|s| !is_answered(s)).count() >= 20, "too few connections were waiting");
+    assert!(waiting.iter().filter(|s| !is_answered(s)).count() >= 20, "too few are still waiting");
     until("all are answered", || {
         waiting.retain(|stream| !is_answered(stream));
         waiting.is_empty()

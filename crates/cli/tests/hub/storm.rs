@@ -101,8 +101,8 @@ fn a_storm_of_reconnecting_members_does_not_delay_others() {
             over.store(true, Relaxed);
             let (longest, messages) = others.join().unwrap();
             println!(
-                "{model}: {messages} messages, the slowest delivery {longest:?}, the slowest of three new \
-                 clients {longest_connect:?}"
+                "{model}: {messages} messages, the slowest delivery {longest:?}, the slowest of three \
+                 new clients {longest_connect:?}"
             );
             assert!(messages > 10, "{model}: {messages}");
             assert!(longest < DELIVERY, "{model}: a delivery took {longest:?}");

@@ -46,7 +46,7 @@ fn during_the_window_progress_is_drawn_once_a_second_and_on_the_loads_cpus() {
         status.lines().any(|line| line == "Cpus_allowed_list:\t0")
     };
     while !is_pinned() {
-        assert!(child.try_wait().unwrap().is_none(), "the drawing thread was never pinned to CPU 0");
+        assert!(child.try_wait().unwrap().is_none(), "the drawing thread never moved to CPU 0");
         thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(wait(&mut child, Instant::now() + Duration::from_secs(20)), Some(0));
