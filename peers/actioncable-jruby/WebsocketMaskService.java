@@ -21,7 +21,7 @@ public class WebsocketMaskService implements BasicLibraryService {
         return true;
     }
 
-    /** Returns the payload with each byte XORed with one of the mask's four bytes (RFC 6455, section 5.3). */
+    /** Returns the payload with each byte XORed with one of the mask's four bytes (RFC 6455, 5.3). */
     @JRubyMethod(meta = true)
     public static IRubyObject mask(
             ThreadContext context, IRubyObject self, IRubyObject payload, IRubyObject mask) {

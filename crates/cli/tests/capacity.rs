@@ -218,8 +218,8 @@ fn ctrl_c_prints_the_results_so_far() {
 
 #[test]
 fn wrong_usage_is_reported_with_advice() {
-    let nobody = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let url = format!("line://{nobody}");
+    let unused = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let url = format!("line://{unused}");
     let limit = ["--limit", "p95=250ms"];
     for (args, said) in [
         (vec![url.as_str()], "--limit"),

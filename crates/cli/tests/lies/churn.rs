@@ -32,7 +32,7 @@ fn churn_sends_all_steps_of_a_conversation_of_lines() {
         assert!((96..=104).contains(&times), "{step} {times} times of {}", seen.len());
     }
     assert_eq!(seen.len(), 300);
-    // Each of 4 connections sends 75 requests, which end with the start of a conversation.
+    // A connection's share of the requests may end inside a conversation.
     assert!((100..=104).contains(&server.accepted.load(SeqCst)), "{:?}", server.accepted);
 }
 

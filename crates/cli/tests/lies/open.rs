@@ -34,7 +34,7 @@ fn at_a_rate_no_reply_of_the_warm_up_is_counted_as_a_request() {
 }
 
 #[test]
-fn a_wait_below_the_resolution_is_zero() {
+fn no_wait_is_reported_as_zero() {
     let server = Server::lines(|_, _, line| Some(double(line)));
     let more = ["-c", "32", "-r", "50/s", "-d", "1s", "--warm-up", "0s"];
     let ended = load(&server.line_url(), &more).with_status(0);

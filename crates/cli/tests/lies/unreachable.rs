@@ -4,13 +4,13 @@ use crate::{load, server::Server};
 use std::net::TcpListener;
 
 /// Returns a port on which no program listens.
-fn nobody() -> u16 {
+fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]
 fn every_kind_of_load_exits_with_status_2_if_the_server_cannot_be_reached() {
-    let port = nobody();
+    let port = unused_port();
     for scheme in ["line", "http"] {
         for more in [
             &[][..],
