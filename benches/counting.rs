@@ -1,6 +1,6 @@
-//! A client that only counts bytes: the floor of what a load generator over HTTP can cost. It sends
-//! one fixed request on each connection again and again, takes the length of the first reply for that
-//! of all, and looks at nothing else. Over epoll, as `regatta load` is, or over a ring.
+//! A client that only counts bytes: the lowest possible cost of an HTTP load generator. It sends one
+//! fixed request on each connection again and again, assumes that all replies are as long as the first,
+//! and checks nothing else. It waits with epoll, like `regatta load`, or with io_uring.
 
 use anyhow::{Context, ensure};
 use regatta_sys::uring::{Completion, Received, Ring};
@@ -21,11 +21,11 @@ use std::{
 pub enum Wait {
     /// Edge-triggered epoll: one wait, and a receive and a send for each reply.
     Epoll,
-    /// io_uring: multishot receives into provided buffers, one system call for all of a turn.
+    /// io_uring: multishot receives into provided buffers, one system call for each turn of the loop.
     Ring,
 }
 
-/// Counts replies over so many connections for so long, and returns how many came.
+/// Sends requests over `connections` connections for the time `lasts`, and returns the number of replies.
 pub fn run(
     target: SocketAddr,
     connections: u32,
@@ -47,7 +47,7 @@ pub fn run(
     }
 }
 
-/// The bytes of a reply: its head, and the content whose length the head gives.
+/// Returns the length of a reply in bytes: its head, and the content length that the head announces.
 fn reply_length(socket: &mut TcpStream, request: &[u8]) -> anyhow::Result<usize> {
     socket.set_read_timeout(Some(Duration::from_secs(2)))?;
     socket.write_all(request)?;
@@ -63,32 +63,32 @@ fn reply_length(socket: &mut TcpStream, request: &[u8]) -> anyhow::Result<usize>
         let content: usize = field.context("the reply gives no length")?.trim().parse()?;
         let length = head.len() + 4 + content;
         if reply.len() >= length {
-            ensure!(reply.len() == length, "more than one reply came");
+            ensure!(reply.len() == length, "received more than one reply");
             return Ok(length);
         }
     }
 }
 
-/// How much of the reply that is due has come, of each connection.
+/// The bytes received of each connection's pending reply, and the number of complete replies.
 struct Count {
-    come: Vec<usize>,
+    received: Vec<usize>,
     length: usize,
     replies: u64,
 }
 
 impl Count {
     fn new(connections: usize, length: usize) -> Self {
-        Count { come: vec![0; connections], length, replies: 0 }
+        Count { received: vec![0; connections], length, replies: 0 }
     }
 
-    /// So many bytes came. Returns whether the reply is whole.
-    fn came(&mut self, at: usize, bytes: usize) -> anyhow::Result<bool> {
-        self.come[at] += bytes;
-        ensure!(self.come[at] <= self.length, "more came than was asked for");
-        if self.come[at] < self.length {
+    /// Adds bytes that were received on a connection. Returns whether its reply is complete.
+    fn add(&mut self, at: usize, bytes: usize) -> anyhow::Result<bool> {
+        self.received[at] += bytes;
+        ensure!(self.received[at] <= self.length, "received more than one reply to a request");
+        if self.received[at] < self.length {
             return Ok(false);
         }
-        self.come[at] = 0;
+        self.received[at] = 0;
         self.replies += 1;
         Ok(true)
     }
@@ -120,7 +120,7 @@ fn over_epoll(
             let (read, _) =
                 rustix::net::recv(socket, &mut buffer[..], rustix::net::RecvFlags::empty())?;
             ensure!(read > 0, "the server closed");
-            if count.came(at, read)? {
+            if count.add(at, read)? {
                 send(socket, request)?;
             }
         }
@@ -130,7 +130,7 @@ fn over_epoll(
 
 fn send(socket: &TcpStream, request: &[u8]) -> anyhow::Result<()> {
     let sent = rustix::net::send(socket, request, rustix::net::SendFlags::NOSIGNAL)?;
-    ensure!(sent == request.len(), "no room for a request");
+    ensure!(sent == request.len(), "the send buffer has no room for a request");
     Ok(())
 }
 
@@ -161,7 +161,7 @@ fn over_ring(
                     if !more {
                         ring.receive(&sockets[at], token)?;
                     }
-                    if count.came(at, bytes)? {
+                    if count.add(at, bytes)? {
                         let request = spare.pop().unwrap_or_else(|| request.to_vec());
                         ring.send(&sockets[at], token, request, 0, false)?;
                     }
@@ -170,10 +170,10 @@ fn over_ring(
                     ring.receive(&sockets[token as usize], token)?;
                 }
                 Completion::Received { result, .. } => {
-                    anyhow::bail!("a connection ended: {result:?}")
+                    anyhow::bail!("a connection closed or failed: {result:?}")
                 }
                 Completion::Sent { result, bytes, .. } => {
-                    ensure!(result? == bytes.len(), "no room for a request");
+                    ensure!(result? == bytes.len(), "the send buffer has no room for a request");
                     spare.push(bytes);
                 }
                 _ => {}

@@ -1,6 +1,6 @@
-//! Load generators side by side: the same nginx, the same connections, one core each, in rounds of
-//! random order. What counts is the CPU that a generator spends per request that the server counted,
-//! from its start to its end, preparation included.
+//! Compares load generators: the same nginx, the same connections, one core each, in rounds of random
+//! order. The figure is a generator's CPU time per request that the server counted, from the start of
+//! the generator's process to its end, including preparation.
 //!
 //! `cargo bench --bench generators -- --help`
 
@@ -42,30 +42,30 @@ struct Args {
     /// CPU of the generator
     #[arg(long, default_value = "1")]
     load_cpu: u32,
-    /// Only these generators
+    /// Run only these generators
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Another build of regatta
+    /// The regatta binary to compare
     #[arg(long, default_value = env!("CARGO_BIN_EXE_regatta"), value_name = "PROGRAM")]
     regatta: String,
-    /// Be the client that only counts bytes, towards this address
+    /// Run as the client that only counts bytes, against this address
     #[arg(long, hide = true)]
     count: Option<SocketAddr>,
     /// How it waits
     #[arg(long, hide = true, default_value = "epoll")]
     wait: counting::Wait,
-    /// What cargo tells a bench
+    /// Passed by cargo to every bench
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// A load generator, and how it is asked for a run.
+/// A load generator and its command line.
 struct Generator {
     name: &'static str,
     program: &'static str,
     /// `{url} {c} {s}` are filled in.
     arguments: &'static str,
-    /// What it looks at in a reply.
+    /// The parts of a reply that it checks.
     checks: &'static str,
 }
 
@@ -75,7 +75,7 @@ const REGATTA: &str = "{regatta}";
 /// Stands for this program.
 const THIS: &str = "{this}";
 
-/// Each at one thread, and with the report that it makes by itself.
+/// The generators, each with one thread and its default report.
 const GENERATORS: [Generator; 10] = [
     Generator {
         name: "counting",
@@ -139,7 +139,7 @@ const GENERATORS: [Generator; 10] = [
     },
 ];
 
-/// What a run came to.
+/// The result of one run.
 struct Run {
     requests: u64,
     load_us_per_request: f64,
@@ -158,7 +158,7 @@ fn main() -> anyhow::Result<()> {
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
         .partition(|one| is_there(&program(one, &args)));
-    ensure!(!there.is_empty(), "none of the generators asked for is on PATH");
+    ensure!(!there.is_empty(), "none of the selected generators is on PATH");
     ensure!(args.rounds > 0 && args.seconds > 0, "rounds and seconds must be at least 1");
     let mut server = Server::start(args.server_cpu)?;
     let mut runs: Vec<Vec<Run>> = there.iter().map(|_| Vec::new()).collect();
@@ -178,7 +178,7 @@ fn main() -> anyhow::Result<()> {
     server.stop()?;
     print(&there, &runs, &args);
     for one in absent {
-        println!("{} is not on PATH: left out", one.name);
+        println!("skipped: {} is not on PATH", one.name);
     }
     Ok(())
 }
@@ -197,10 +197,10 @@ fn print(generators: &[&Generator], runs: &[Vec<Run>], args: &Args) {
     let cost = |run: &Run| run.load_us_per_request;
     for (generator, own) in generators.iter().zip(runs) {
         let logs = |figure: &dyn Fn(&Run) -> f64| own.iter().map(|run| figure(run).ln()).collect();
-        let told = |logs: Vec<f64>| geometric(&logs, 1).map_or("–".into(), |it| interval(&it));
+        let shown = |logs: Vec<f64>| geometric(&logs, 1).map_or("–".into(), |it| interval(&it));
         let to = |other: Option<&Vec<Run>>| {
             other.map_or("–".into(), |other| {
-                told(own.iter().zip(other).map(|(a, b)| (cost(a) / cost(b)).ln()).collect())
+                shown(own.iter().zip(other).map(|(a, b)| (cost(a) / cost(b)).ln()).collect())
             })
         };
         let mean = |figure: &dyn Fn(&Run) -> f64| {
@@ -210,7 +210,7 @@ fn print(generators: &[&Generator], runs: &[Vec<Run>], args: &Args) {
         println!(
             "{:13}  {:20}  {:20}  {:20}  {:7.1}  {:9.2}  {}",
             generator.name,
-            told(logs(&cost)),
+            shown(logs(&cost)),
             to(named("counting")),
             to(named("wrk")),
             mean(&|run| run.rate_per_s / 1e3),
@@ -224,7 +224,7 @@ fn interval(it: &Estimate) -> String {
     format!("{:.2} [{:.2}–{:.2}]", it.mean, it.low, it.high)
 }
 
-/// An nginx of our own.
+/// The nginx that the generators load.
 struct Server {
     child: Child,
     port: u16,
@@ -233,10 +233,10 @@ struct Server {
 
 impl Server {
     fn start(cpu: u32) -> anyhow::Result<Server> {
-        // `taskset` would be started and not find it.
-        ensure!(is_there("nginx"), "nginx is not there; on Debian: apt-get install nginx-light");
+        // Checked here because `taskset` starts even if nginx is missing.
+        ensure!(is_there("nginx"), "nginx is not on PATH; on Debian: apt-get install nginx-light");
         let run = tempfile::tempdir()?;
-        // Free a moment ago; if somebody takes it, nginx says so.
+        // Free a moment ago. If another program takes it meanwhile, nginx fails with an error.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let folder = run.path().display().to_string();
         let config = include_str!("nginx.conf.in")
@@ -252,14 +252,14 @@ impl Server {
         let mut server = Server { child, port, _run: run };
         let deadline = Instant::now() + Duration::from_secs(5);
         while server.requests().is_err() {
-            ensure!(server.child.try_wait()?.is_none(), "nginx ended at once");
+            ensure!(server.child.try_wait()?.is_none(), "nginx exited during its start");
             ensure!(Instant::now() < deadline, "nginx did not answer within 5 s");
             thread::sleep(Duration::from_millis(10));
         }
         Ok(server)
     }
 
-    /// Requests that it has counted, this one included.
+    /// Returns the number of requests that nginx has counted, including this one.
     fn requests(&self) -> anyhow::Result<u64> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
@@ -269,7 +269,7 @@ impl Server {
         // "server accepts handled requests", and the three numbers below it.
         let numbers = text.lines().skip_while(|line| !line.starts_with("server")).nth(1);
         let count = numbers.and_then(|line| line.split_whitespace().nth(2)?.parse().ok());
-        count.with_context(|| format!("nginx has no count in {text:?}"))
+        count.with_context(|| format!("no request count in nginx's reply {text:?}"))
     }
 
     fn load(&mut self, generator: &Generator, args: &Args) -> anyhow::Result<Run> {
@@ -295,7 +295,7 @@ impl Server {
         ensure!(status.success(), "{} {status}", generator.name);
         let server_ns = server.usage()?.since(&used).cpu_ns;
         let requests = self.requests()? - counted - 1;
-        ensure!(requests > 0, "{} sent nothing", generator.name);
+        ensure!(requests > 0, "{} sent no requests", generator.name);
         Ok(Run {
             requests,
             load_us_per_request: load_cpu_s * 1e6 / requests as f64,
@@ -325,7 +325,7 @@ fn program(generator: &Generator, args: &Args) -> String {
     generator.program.replace(REGATTA, &args.regatta).replace(THIS, &this.to_string_lossy())
 }
 
-/// Waits for the end of a process, which is left to be reaped, and reads its CPU in seconds.
+/// Waits until a process exits, and returns its CPU time in seconds. Leaves the process to be reaped.
 fn cpu_until_end(child: &Child) -> anyhow::Result<f64> {
     let pid = Pid::from_child(child);
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
@@ -335,7 +335,7 @@ fn cpu_until_end(child: &Child) -> anyhow::Result<f64> {
     let ticks: Option<Vec<u64>> =
         fields.split_whitespace().skip(11).take(2).map(|field| field.parse().ok()).collect();
     let Some(ticks) = ticks.filter(|ticks| ticks.len() == 2) else {
-        bail!("/proc/{}/stat is not understood: {stat}", child.id())
+        bail!("cannot parse /proc/{}/stat: {stat}", child.id())
     };
     Ok(ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
 }

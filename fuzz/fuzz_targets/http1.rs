@@ -1,5 +1,5 @@
-//! Both ends of HTTP/1.1: whatever the bytes and however they are cut, a server answers the same
-//! and a client reads the same, and neither waits for more than its limit.
+//! Both ends of HTTP/1.1: however the input is cut, the server sends the same replies, the client reads
+//! the same contents, and neither buffers more than its limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use regatta_proto::http1::{
     server::{self, Event},
 };
 
-/// All replies to `pieces`; each request's content is sent back.
+/// Returns all replies to `pieces`. Each request's content is echoed.
 fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let (mut decoder, mut held, mut replies) = (server::Decoder::default(), Vec::new(), Vec::new());
     let date = Date::at(0);
@@ -37,7 +37,7 @@ fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     replies
 }
 
-/// All contents in `pieces`, and how each ends.
+/// Returns all contents in `pieces`, and how each message ends.
 fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>, Malformed> {
     let (mut decoder, mut held, mut all) = (client::Decoder::default(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -46,7 +46,7 @@ fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>, Malformed
         while let Some(event) = decoder.next(&mut rest, Method::Get)? {
             match event {
                 client::Event::Head(head) => all.extend(head.status.to_be_bytes()),
-                // Nothing behind it is read.
+                // The decoder reads nothing after it.
                 client::Event::Switched(_) => all.push(0),
                 client::Event::Content(content) => all.extend_from_slice(content),
                 client::Event::End { keep_alive } => all.push(u8::from(keep_alive)),
@@ -54,7 +54,7 @@ fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>, Malformed
         }
         let left = rest.len();
         held.drain(..held.len() - left);
-        // What follows a closed connection is the caller's to drop.
+        // The caller has to discard bytes after the last message of a connection.
         assert!(held.len() < MAX_HEAD || all.last() == Some(&0));
     }
     Ok(all)

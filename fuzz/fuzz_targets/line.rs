@@ -1,5 +1,5 @@
-//! The line codec and `double`: whatever the bytes and however they are cut, the replies are the
-//! same, and neither input nor output is held without bound.
+//! The line codec and `double`: however the input is cut, the replies are the same, and the buffers for
+//! input and output stay bounded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use regatta_proto::line::MAX_FRAME;
 use regatta_service::{Halt, Now, REPLY_FULL, answer, double::{Double, Lines}};
 use std::time::Instant;
 
-/// All replies to `pieces`, delivered one after the other.
+/// Returns all replies to `pieces`, delivered one after another.
 fn replies<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let now = Now { instant: Instant::now(), unix_s: 0 };
     let (mut held, mut all, mut reply) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! RESP, both ends: whatever the bytes and however they are cut, commands and the ends of replies are
-//! the same; and what is a whole reply can be read, or is refused.
+//! Both ends of RESP: however the input is cut, the commands and the ends of replies are the same, and
+//! parsing a whole reply succeeds or returns an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The decoder of WebSocket: whatever the bytes and however they are cut, the messages are the same,
-//! and what is held is bounded.
+//! The WebSocket decoder: however the input is cut, the messages are the same, and its buffers stay
+//! bounded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use regatta_proto::websocket::{DeflateSettings, Decoder, Frame, MAX_CONTROL, Rol
 
 const LIMIT: usize = 1000;
 
-/// What comes of `pieces`: each event as text, and the code of a violation.
+/// Decodes `pieces`: returns each event as text, and the code of a violation.
 fn events<'a>(
     mut decoder: Decoder,
     pieces: impl Iterator<Item = &'a [u8]>,
@@ -42,7 +42,8 @@ fuzz_target!(|input: (u8, bool, bool, &[u8])| {
     };
     let whole = events(decoder(), std::iter::once(bytes));
     let cut = events(decoder(), bytes.chunks(usize::from(cut) + 1));
-    // Text that cannot become UTF-8, and what cannot be inflated, is refused as soon as it is known.
+    // Invalid UTF-8 and data that cannot be inflated are refused as soon as they are detected, which may
+    // be earlier when the input is cut.
     match (cut.1, whole.1) {
         (Some(_), None) => assert!(whole.0.starts_with(&cut.0)),
         (mine, theirs) if mine != theirs => assert!(mine.is_some() && whole.0.starts_with(&cut.0)),

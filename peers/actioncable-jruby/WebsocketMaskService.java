@@ -10,8 +10,8 @@ import org.jruby.runtime.load.BasicLibraryService;
 import org.jruby.util.ByteList;
 
 /**
- * WebSocket::Mask, in place of the Java class of this name in the gem websocket-driver: Debian builds only
- * the C extension. The gem creates this class and calls basicLoad.
+ * WebSocket::Mask. Replaces the Java class of this name in the gem websocket-driver, because Debian builds
+ * only the C extension. The gem creates this class and calls basicLoad.
  */
 public class WebsocketMaskService implements BasicLibraryService {
     @Override
@@ -21,7 +21,7 @@ public class WebsocketMaskService implements BasicLibraryService {
         return true;
     }
 
-    /** The payload with each byte XORed with one of the four of the mask (RFC 6455, section 5.3). */
+    /** Returns the payload with each byte XORed with one of the mask's four bytes (RFC 6455, 5.3). */
     @JRubyMethod(meta = true)
     public static IRubyObject mask(
             ThreadContext context, IRubyObject self, IRubyObject payload, IRubyObject mask) {

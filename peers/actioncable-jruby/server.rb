@@ -1,7 +1,7 @@
-# Puma on JRuby, with the gems of the MRI peer: server.rb ARGUMENTS, which are those of Puma.
+# Puma on JRuby, with the gems of the MRI peer: server.rb ARGUMENTS, with Puma's arguments.
 #
-# Debian builds the native parts of gems for MRI only. concurrent-ruby's Java classes are compiled by
-# setup.rb. The folder `shims` has what stands in for the others; it comes first on the load path.
+# Debian builds the native parts of gems only for MRI. setup.rb compiles concurrent-ruby's Java classes. The
+# folder `shims`, first on the load path, replaces the others.
 require 'socket'
 require 'ffi'
 
@@ -14,8 +14,8 @@ module NativeSocket
   attach_function :listen, %i[int int], :int
 end
 
-# What Puma asks of the listening socket has no effect on JRuby: `listen` does nothing, so that 50
-# connections may wait, and TCP_NODELAY is not passed on to the sockets that are accepted.
+# Puma's options for the listening socket have no effect on JRuby: `listen` does nothing, so the backlog is
+# 50, and accepted sockets do not inherit TCP_NODELAY.
 class TCPServer
   def listen(backlog)
     NativeSocket.listen(fileno, backlog)
@@ -31,7 +31,7 @@ end
 require 'action_cable_in_parallel'
 require 'puma/cli'
 
-# JRuby would wait at its end for a thread that waits in a selector.
+# Otherwise JRuby would not exit while a thread waits in a selector.
 at_exit { ActionCable.server.event_loop.stop }
 
 Puma::CLI.new(ARGV).run

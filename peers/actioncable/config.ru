@@ -1,15 +1,15 @@
 # A WebSocket hub as a channel of Action Cable, in one Puma process: on MRI, and for the peer
 # actioncable-jruby on JRuby.
 #
-# Action Cable speaks a protocol of its own on top of WebSocket (subprotocol actioncable-v1-json): a client
-# waits for a welcome, subscribes to HubChannel, and wraps each message as the data of a `message` command.
+# Action Cable has its own protocol on top of WebSocket (subprotocol actioncable-v1-json): a client waits for
+# a welcome, subscribes to HubChannel, and wraps each message as the data of a `message` command.
 #
-# The order of messages needs care: the adapter `async` gives each delivery to one of ten threads. With the
-# adapter `inline` and a single worker, one thread takes all messages and makes all deliveries, in order,
-# also where threads run at once. MRI runs one thread at a time anyway. Nothing answers an action, and
-# nothing needs to: the sender is a subscriber, too.
+# The order of messages needs care: the adapter `async` passes each delivery to one of ten threads. With the
+# adapter `inline` and a single worker, one thread handles all messages and deliveries in order, even if
+# threads run in parallel. MRI runs one thread at a time anyway. An action has no reply, and needs none: the
+# sender is also a subscriber.
 #
-# What waits for a slow member is queued without a bound: Action Cable has no setting for it.
+# Messages for a slow member are queued without a bound: Action Cable has no setting for it.
 require 'logger'
 require 'rails'
 require 'action_controller/railtie'

@@ -1,7 +1,7 @@
-// A WebSocket hub with Bun's own server, which is uWebSockets underneath, in one process.
+// A WebSocket hub with Bun's own server, which is based on uWebSockets, in one process.
 //
-// publish frames a text once, and collects what one turn of the loop sends to a member into one write.
-// Bun turns Nagle's algorithm off, leaves permessage-deflate off, and closes by itself what breaks the
+// publish frames a text once, and combines all texts for a member in one turn of the loop into one write.
+// Bun disables Nagle's algorithm, leaves permessage-deflate off, and closes connections that violate the
 // protocol. It has no setting for the backlog, which is 512.
 const PORT = +process.argv[2];
 const EVERYBODY = 'hub';
@@ -16,7 +16,7 @@ const server = Bun.serve({
   fetch: () => new Response('not found', { status: 404 }),
   websocket: {
     maxPayloadLength: 1 << 20,
-    // A member with more unsent bytes than this is cut off. Neither send nor publish waits.
+    // A member with more unsent bytes than this is disconnected. Neither send nor publish waits.
     backpressureLimit: 1 << 20,
     closeOnBackpressureLimit: true,
     open: member => member.subscribe(EVERYBODY),
@@ -24,8 +24,8 @@ const server = Bun.serve({
   },
 });
 
-// JSON.stringify writes a string of plain ASCII as JSON.parse read it. Other payloads come out equal, but
-// not byte for byte: 2.50 as 2.5, say.
+// JSON.stringify reproduces a string of plain ASCII exactly. Other payloads stay equal, but their bytes may
+// change: 2.50 becomes 2.5.
 function answer(member, data) {
   let type, payload;
   try {
@@ -39,7 +39,7 @@ function answer(member, data) {
   } else if (type === 'broadcast') {
     const listenerCount = server.subscriberCount(EVERYBODY);
     server.publish(EVERYBODY, JSON.stringify({ type, payload }));
-    // uWebSockets sends a member what was published for it before what is sent to it.
+    // uWebSockets delivers published texts to a member before texts that are sent to it directly.
     member.send(JSON.stringify({ type: 'broadcastResult', payload, listenerCount }));
   } else {
     fail(member, 'unknown type');

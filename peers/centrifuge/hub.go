@@ -1,7 +1,7 @@
-// A hub on Centrifuge, the library that Centrifugo is made of: one node with its broker in memory, every
-// member on one channel, to which it publishes.
+// A hub on Centrifuge, the library inside Centrifugo: one node with its broker in memory. All members
+// subscribe to one channel and publish to it.
 //
-// Centrifuge bounds what is queued for a member by bytes (1 MiB) and disconnects who has more.
+// Centrifuge limits the queue of a member to 1 MiB, and disconnects a member that exceeds it.
 package main
 
 import (

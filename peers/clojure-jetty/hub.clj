@@ -1,8 +1,8 @@
 ;; A WebSocket hub with Jetty from Clojure.
 ;;
-;; Jetty queues what is sent and writes what is queued for a member at once, so nobody waits for a slow
-;; member. Its queue is bounded: beyond that, sending fails, and the member is disconnected. A broadcast is
-;; encoded for each member, since texts are sent as strings. Jetty turns Nagle's algorithm off.
+;; Jetty queues texts and writes all that are queued for a member at once, so a slow member does not block
+;; others. The queue is bounded: if it is full, sending fails and the member is disconnected. A broadcast is
+;; encoded for each member, because texts are sent as strings. Jetty disables Nagle's algorithm.
 (ns hub
   (:gen-class)
   (:require [clojure.data.json :as json])
@@ -28,7 +28,7 @@
 (defprotocol Sends
   (send! [member text]))
 
-;; A session, told by Jetty of each text that could not be sent.
+;; A session. Jetty calls `fail` for each text that could not be sent.
 (deftype Member [^Session session]
   Callback
   (fail [_ _] (.disconnect session))
@@ -39,7 +39,7 @@
 (defn encode [message]
   (json/write-str message :escape-slash false :escape-unicode false))
 
-;; Returns how many members there are.
+;; Returns the number of members.
 (defn broadcast! [text]
   (reduce (fn [n member] (send! member text) (inc n)) 0 members))
 
@@ -60,7 +60,7 @@
       (onWebSocketText [_ text]
         (send! @joined (encode (try (answer! text)
                                     (catch Exception e {:type "error" :error (ex-message e)})))))
-      (onWebSocketError [_ _]) ; it closes, too
+      (onWebSocketError [_ _]) ; Jetty closes the session
       (onWebSocketClose [_ _ _ callback]
         (.remove members @joined)
         (.succeed callback)))))

@@ -1,9 +1,9 @@
 ;; A WebSocket hub with Undertow from Clojure, an IO thread per core.
 ;;
-;; Undertow queues what is sent, and writes it on the member's own IO thread, so nobody waits for a slow
-;; member. Its queue has no bound, so the texts in it are counted, and a member with too many is
-;; disconnected. A broadcast is encoded once and framed for each. There is no permessage-deflate unless it
-;; is added. Undertow turns Nagle's algorithm off.
+;; Undertow queues texts and writes them on the member's own IO thread, so a slow member does not block
+;; others. The queue has no bound, so this hub counts the texts in it and disconnects a member with too many.
+;; A broadcast is encoded once and framed for each member. permessage-deflate is off unless it is added.
+;; Undertow disables Nagle's algorithm.
 (ns hub
   (:gen-class)
   (:require [clojure.data.json :as json])
@@ -26,7 +26,7 @@
 
 (def ^Set members (ConcurrentHashMap/newKeySet))
 
-;; A member is told of each text that was written, or could not be.
+;; A member. Undertow calls `complete` or `onError` for each text.
 (deftype Member [^WebSocketChannel channel ^AtomicInteger unsent]
   WebSocketCallback
   (complete [_ _ _] (.decrementAndGet unsent))
@@ -44,7 +44,7 @@
       (WebSockets/sendText (.duplicate text) channel ^WebSocketCallback member)
       (IoUtils/safeClose channel))))
 
-;; Returns how many members there are.
+;; Returns the number of members.
 (defn broadcast! [text]
   (reduce (fn [n member] (send! member text) (inc n)) 0 members))
 

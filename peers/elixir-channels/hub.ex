@@ -1,20 +1,20 @@
-# A WebSocket hub with channels as Phoenix has them, on Cowboy: a process for each member's socket, another
-# one for its channel, and Elixir's Registry, which Phoenix.PubSub is made of. The messages are Phoenix's own,
-# version 2 of their JSON: [join_ref, ref, topic, event, payload].
+# A WebSocket hub with channels like those of Phoenix, on Cowboy: a process for each member's socket, another
+# for its channel, and Elixir's Registry, on which Phoenix.PubSub is based. The messages are in version 2 of
+# Phoenix's JSON format: [join_ref, ref, topic, event, payload].
 #
-# As in Phoenix, a channel registers its member's socket as a fast lane: a broadcast is encoded once, in the
-# channel of its sender, and goes to the sockets without passing through the other channels. Then the channel
-# replies. Unlike Phoenix, it encodes with jiffy, and a silent member is not closed.
+# As in Phoenix, a channel registers its member's socket for direct delivery ("fastlane"): the sender's channel
+# encodes a broadcast once and sends it to the sockets, bypassing the other channels. Then the channel replies.
+# Unlike Phoenix, it encodes with jiffy, and does not close silent members.
 #
-# Nobody waits for a slow member: a message to a process is queued, and a write that takes longer than
-# send_timeout ends the member.
+# A slow member does not block others: a message to a process is queued, and a write that takes longer than
+# send_timeout disconnects the member.
 defmodule Hub do
   @behaviour :cowboy_websocket
 
   @backlog 4096
   @max_message 1_048_576
   @send_timeout_ms 5_000
-  # To remove a member takes a registry as long as there are members in its partition.
+  # The time to remove a member is proportional to the members in its partition of the registry.
   @partitions 32
 
   def main(port) do
@@ -65,8 +65,8 @@ defmodule Hub do
 
   def websocket_handle(_ping_or_binary, channels), do: {[], channels}
 
-  # All that waits leaves in one write. One write each would also scan the mailbox each time for the
-  # answer of the socket, so that a member who falls behind would fall behind ever faster.
+  # All pending frames leave in one write. Separate writes would each scan the mailbox for the socket's reply,
+  # so that a member that falls behind would fall behind ever faster.
   @impl true
   def websocket_info({:text, _} = frame, channels), do: {[frame | waiting()], channels}
 
@@ -92,7 +92,7 @@ defmodule Hub.Channel do
 
   @impl true
   def handle_info({:message, ref, "broadcast", payload}, {socket, join_ref, topic} = member) do
-    # A binary this long is shared by the mailboxes, not copied.
+    # The mailboxes share a binary of this size instead of copying it.
     frame = Message.push(topic, "broadcast", payload)
 
     Registry.dispatch(Hub.PubSub, topic, fn members ->

@@ -1,17 +1,17 @@
-# A WebSocket hub with Cowboy, a process per member, and Elixir's Registry, which Phoenix.PubSub is made
-# of. Phoenix's channels, which the article used, add a process per member and wrap each message: see
+# A WebSocket hub with Cowboy, a process per member, and Elixir's Registry, on which Phoenix.PubSub is
+# based. Phoenix's channels, which the article used, add a process per member and wrap each message: see
 # elixir-channels.
 #
-# Nobody waits for a slow member: a message to a process is queued, and a write that takes longer than
-# send_timeout ends the member. Cowboy checks UTF-8, and closes what breaks the protocol. permessage-deflate
-# is off unless asked for.
+# A slow member does not block others: a message to a process is queued, and a write that takes longer than
+# send_timeout disconnects the member. Cowboy checks UTF-8 and closes connections that violate the protocol.
+# permessage-deflate is off by default.
 defmodule Hub do
   @behaviour :cowboy_websocket
 
   @backlog 4096
   @max_message 1_048_576
   @send_timeout_ms 5_000
-  # To remove a member takes a registry as long as there are members in its partition.
+  # The time to remove a member is proportional to the members in its partition of the registry.
   @partitions 32
 
   def main(port) do
@@ -53,7 +53,7 @@ defmodule Hub do
 
       %{"type" => "broadcast", "payload" => payload} ->
         count = broadcast(text_of(type: "broadcast", payload: payload))
-        # It follows the own copy, which is in this process's mailbox.
+        # The result follows the member's own copy, which is in this process's mailbox.
         send(self(), text_of(type: "broadcastResult", payload: payload, listenerCount: count))
         {[], state}
 
@@ -67,8 +67,8 @@ defmodule Hub do
 
   def websocket_handle(_ping_or_binary, state), do: {[], state}
 
-  # All that waits leaves in one write. One write each would also scan the mailbox each time for the
-  # answer of the socket, so that a member who falls behind would fall behind ever faster.
+  # All pending frames leave in one write. Separate writes would each scan the mailbox for the socket's reply,
+  # so that a member that falls behind would fall behind ever faster.
   @impl true
   def websocket_info({:text, _} = frame, state), do: {[frame | waiting()], state}
 
@@ -80,7 +80,7 @@ defmodule Hub do
     end
   end
 
-  # A binary this long is shared by the mailboxes, not copied.
+  # The mailboxes share a binary of this size instead of copying it.
   defp broadcast(frame) do
     members = Registry.lookup(Hub.Members, :all)
     for {member, _} <- members, do: send(member, frame)
@@ -93,6 +93,6 @@ defmodule Hub do
     :error, {at, why} -> {:error, "#{why} at byte #{at}"}
   end
 
-  # A list keeps the order of its keys, which a map does not.
+  # A list keeps the order of its keys; a map does not.
   defp text_of(message), do: {:text, :jiffy.encode({message}) |> IO.iodata_to_binary()}
 end

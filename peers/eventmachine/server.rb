@@ -1,20 +1,20 @@
-# Greets with the time. EventMachine brings no HTTP; this much is made by hand: requests without a
-# body, pipelined ones answered with one write, HTTP/1.0, HEAD.
+# Replies with the time. EventMachine has no HTTP server; this one supports requests without a body,
+# pipelining with one write for all replies, HTTP/1.0, and HEAD.
 require 'eventmachine'
 require 'socket'
 require 'time'
 
 class Hello < EM::Connection
   MAX_HEAD = 16_384
-  MOST_WAITING = 16 << 20 # bytes of answers that the client has not taken; with more it is let go
+  MOST_WAITING = 16 << 20 # unsent bytes of answers; a client with more is disconnected
   REQUEST = %r{\A(\S+) (/[^ ?]*)\S* HTTP/1\.([01])\r\n}
   HAS_BODY = /^(content-length:[ \t]*0*[^0\s]|transfer-encoding:)/i
   ASKS_CLOSE = /^connection:.*\bclose\b/i
   ASKS_KEEP = /^connection:.*\bkeep-alive\b/i
-  # HTTP/1.1 keeps a connection without saying so, HTTP/1.0 only if both ends say it.
+  # HTTP/1.1 keeps a connection by default, HTTP/1.0 only if both ends send keep-alive.
   CONNECTION = { true => '', :said => "Connection: keep-alive\r\n", false => "Connection: close\r\n" }.freeze
 
-  # Unix seconds; Time.now would make an object.
+  # Unix seconds; Time.now would allocate an object.
   def self.now
     Process.clock_gettime(Process::CLOCK_REALTIME, :second)
   end
@@ -44,11 +44,11 @@ class Hello < EM::Connection
     @answers.clear
     return close_connection_after_writing unless keep
 
-    # EventMachine's pause stops writing as well as reading, so nobody can be held back.
+    # EventMachine's pause stops writing as well as reading, so it cannot be used for backpressure.
     close_connection if get_outbound_data_size > MOST_WAITING
   end
 
-  # Answers one request, and says whether the connection is kept. reply does, too.
+  # Answers one request. Returns whether the connection is kept; so does reply.
   def answer(head)
     method, path, minor = REQUEST.match(head)&.captures
     return reply('400 Bad Request', 'Not HTTP/1.1', false) unless method

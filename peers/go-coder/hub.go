@@ -1,10 +1,10 @@
 // A WebSocket hub with coder/websocket.
 //
-// As in the library's own chat example, each member has a bounded queue, and a member whose queue is
-// full is closed, so nobody ever waits for it. The handler reads; a second goroutine writes. The library
-// frames each message anew and writes it by itself.
+// As in the library's chat example, each member has a bounded queue, and a member whose queue is full is
+// closed, so it never blocks others. The handler reads; a second goroutine writes. The library frames and
+// writes each message separately for each member.
 //
-// net.Listen takes its backlog from net.core.somaxconn (4096), and Go turns Nagle's algorithm off.
+// net.Listen takes its backlog from net.core.somaxconn (4096), and Go disables Nagle's algorithm.
 // Compression is off by default.
 package main
 
@@ -38,8 +38,7 @@ type member struct {
 	slow  sync.Once
 }
 
-// queue holds what a member has yet to be sent. A channel would take the memory of its bound, not of what
-// waits in it.
+// queue holds the unsent texts of a member. A channel would always take the memory of its bound.
 type queue struct {
 	sync.Mutex
 	changed sync.Cond
@@ -67,8 +66,8 @@ func (q *queue) put(text []byte) bool {
 	return true
 }
 
-// take waits for something, and returns all of it; nothing once the queue is closed and empty. It reuses
-// the memory of what it returned before.
+// take waits for texts and returns all of them, or none if the queue is closed and empty. It reuses the
+// memory of the slice that it returned before.
 func (q *queue) take(before [][]byte) [][]byte {
 	q.Lock()
 	defer q.Unlock()
@@ -90,7 +89,7 @@ func (q *queue) close() {
 
 type message struct {
 	Type    string          `json:"type"`
-	Payload json.RawMessage `json:"payload"` // passed on as it came
+	Payload json.RawMessage `json:"payload"` // forwarded unchanged
 }
 
 func main() {
@@ -116,12 +115,12 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	defer m.leave()
 	go m.write()
 	for {
-		// A context without a deadline costs no timer. The full queue is what ends a stalled write.
+		// A context without a deadline costs no timer. A full queue ends a stalled write.
 		_, data, err := conn.Read(context.Background())
 		if err != nil {
 			return
 		}
-		if !utf8.Valid(data) { // the library leaves this check to us
+		if !utf8.Valid(data) { // the library does not check this
 			conn.Close(websocket.StatusInvalidFramePayloadData, "invalid UTF-8")
 			return
 		}
@@ -153,7 +152,7 @@ func failure(why string) []byte {
 	return text
 }
 
-// broadcast returns for how many members the text is queued.
+// broadcast returns the number of members for which the text is queued.
 func broadcast(text []byte) (n int) {
 	members.RLock()
 	defer members.RUnlock()

@@ -1,11 +1,10 @@
 // A WebSocket hub with gorilla/websocket.
 //
-// As in the library's own chat example, each member has a goroutine that reads, a goroutine that writes,
-// and a bounded queue in front of the writer. A member whose queue is full is disconnected, so nobody
-// ever waits for it. A broadcast is framed once, as a prepared message; the library writes each message
-// by itself.
+// As in the library's chat example, each member has a goroutine that reads, a goroutine that writes, and a
+// bounded queue in front of the writer. A member whose queue is full is disconnected, so it never blocks
+// others. A broadcast is framed once, as a prepared message. The library writes each message separately.
 //
-// net.Listen takes its backlog from net.core.somaxconn (4096), and Go turns Nagle's algorithm off.
+// net.Listen takes its backlog from net.core.somaxconn (4096), and Go disables Nagle's algorithm.
 package main
 
 import (
@@ -43,14 +42,13 @@ type member struct {
 	queue *queue
 }
 
-// outgoing is a text, framed already if it is for all.
+// outgoing is a text, already framed if it is a broadcast.
 type outgoing struct {
 	text  []byte
 	frame *websocket.PreparedMessage
 }
 
-// queue holds what a member has yet to be sent. A channel would take the memory of its bound, not of what
-// waits in it.
+// queue holds the unsent texts of a member. A channel would always take the memory of its bound.
 type queue struct {
 	sync.Mutex
 	changed sync.Cond
@@ -78,8 +76,8 @@ func (q *queue) put(out outgoing) bool {
 	return true
 }
 
-// take waits for something, and returns all of it; nothing once the queue is closed and empty. It reuses
-// the memory of what it returned before.
+// take waits for texts and returns all of them, or none if the queue is closed and empty. It reuses the
+// memory of the slice that it returned before.
 func (q *queue) take(before []outgoing) []outgoing {
 	q.Lock()
 	defer q.Unlock()
@@ -101,7 +99,7 @@ func (q *queue) close() {
 
 type message struct {
 	Type    string          `json:"type"`
-	Payload json.RawMessage `json:"payload"` // passed on as it came
+	Payload json.RawMessage `json:"payload"` // forwarded unchanged
 }
 
 func main() {
@@ -135,7 +133,7 @@ func (m *member) read() {
 		if err != nil {
 			return
 		}
-		if !utf8.Valid(data) { // the library leaves this check to us
+		if !utf8.Valid(data) { // the library does not check this
 			bye := websocket.FormatCloseMessage(websocket.CloseInvalidFramePayloadData, "invalid UTF-8")
 			m.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
 			return
@@ -169,7 +167,7 @@ func failure(why string) []byte {
 	return text
 }
 
-// broadcast returns for how many members the text is queued.
+// broadcast returns the number of members for which the text is queued.
 func broadcast(text []byte) (n int) {
 	frame, err := websocket.NewPreparedMessage(websocket.TextMessage, text)
 	if err != nil {

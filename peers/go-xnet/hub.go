@@ -1,10 +1,10 @@
 // A WebSocket hub with golang.org/x/net/websocket, the library of the article.
 //
 // The handler reads; a second goroutine writes from a bounded queue. A member whose queue is full is
-// disconnected, so nobody ever waits for it. The library frames each message anew and writes it by itself.
-// It takes each fragment for a message of its own, and frames with an unknown opcode for messages.
+// disconnected, so it never blocks others. The library frames and writes each message separately for each
+// member. It treats each fragment, and each frame with an unknown opcode, as a whole message.
 //
-// net.Listen takes its backlog from net.core.somaxconn (4096), and Go turns Nagle's algorithm off.
+// net.Listen takes its backlog from net.core.somaxconn (4096), and Go disables Nagle's algorithm.
 package main
 
 import (
@@ -42,8 +42,7 @@ type member struct {
 	written chan struct{} // closed after the last write
 }
 
-// queue holds what a member has yet to be sent. A channel would take the memory of its bound, not of what
-// waits in it.
+// queue holds the unsent texts of a member. A channel would always take the memory of its bound.
 type queue struct {
 	sync.Mutex
 	changed sync.Cond
@@ -71,8 +70,8 @@ func (q *queue) put(text string) bool {
 	return true
 }
 
-// take waits for something, and returns all of it; nothing once the queue is closed and empty. It reuses
-// the memory of what it returned before.
+// take waits for texts and returns all of them, or none if the queue is closed and empty. It reuses the
+// memory of the slice that it returned before.
 func (q *queue) take(before []string) []string {
 	q.Lock()
 	defer q.Unlock()
@@ -94,7 +93,7 @@ func (q *queue) close() {
 
 type message struct {
 	Type    string          `json:"type"`
-	Payload json.RawMessage `json:"payload"` // passed on as it came
+	Payload json.RawMessage `json:"payload"` // forwarded unchanged
 }
 
 func main() {
@@ -155,7 +154,7 @@ func failure(why string) string {
 	return string(text)
 }
 
-// broadcast returns for how many members the text is queued.
+// broadcast returns the number of members for which the text is queued.
 func broadcast(text string) (n int) {
 	members.RLock()
 	defer members.RUnlock()
@@ -190,7 +189,7 @@ func (m *member) write() {
 	m.conn.WriteClose(m.code)
 }
 
-// leave lets the writer finish what is queued. When the handler returns, the library closes the connection.
+// leave lets the writer send the queued texts. When the handler returns, the library closes the connection.
 func (m *member) leave() {
 	members.Lock()
 	delete(members.all, m)

@@ -18,7 +18,7 @@ import (
 const (
 	maxLine  = 1024
 	maxShown = 32
-	// What is read after the conversation: enough that closing does not reset the connection.
+	// Limits on reading after the conversation, so that closing does not reset the connection.
 	drainBytes = 1 << 20
 	drainTime  = time.Second
 )
@@ -34,7 +34,7 @@ func main() {
 	}
 	for {
 		conn, err := listener.Accept()
-		if err != nil { // out of descriptors, mostly: some will be closed soon
+		if err != nil { // usually out of descriptors: some will be closed soon
 			log.Print(err)
 			time.Sleep(10 * time.Millisecond)
 			continue
@@ -60,7 +60,7 @@ func serve(conn *net.TCPConn) {
 	io.CopyN(io.Discard, conn, drainBytes)
 }
 
-// flushFirst writes the answers that are due before it waits for more requests.
+// flushFirst writes the pending answers before it waits for more requests.
 type flushFirst struct {
 	io.Reader
 	out *bufio.Writer
@@ -73,7 +73,7 @@ func (f flushFirst) Read(p []byte) (int, error) {
 	return f.Reader.Read(p)
 }
 
-// splitLine is bufio.ScanLines with a limit that is told as soon as it is certain,
+// splitLine is bufio.ScanLines with a limit that is reported as soon as a line exceeds it,
 // and without a last line that has no newline.
 func splitLine(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	line, _, found := bytes.Cut(data, []byte("\n"))

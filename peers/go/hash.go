@@ -1,4 +1,4 @@
-// Hashes a file over HTTP, as many times as the request says.
+// Hashes a file over HTTP, as many times as requested.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const maxTimes = 100_000
 
-// Buffers for the file: a fresh one for each request would keep the collector busy.
+// Buffers for the file: a new one for each request would keep the garbage collector busy.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 var goodSalt = regexp.MustCompile("^[0-9a-f]{1,32}$")
@@ -53,7 +53,7 @@ func hash(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%x", digest(data.Bytes(), times, salt))
 }
 
-// read replaces what is in the buffer by the file's content.
+// read replaces the buffer's content with the file's content.
 func read(data *bytes.Buffer, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func read(data *bytes.Buffer, path string) error {
 	return err
 }
 
-// digest hashes data so many times. With a salt, each digest covers the one before it and then data.
+// digest hashes data `times` times. With a salt, each digest covers the previous digest and then data.
 func digest(data []byte, times int, salt string) []byte {
 	sha := sha256.New()
 	last := []byte(salt)

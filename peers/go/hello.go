@@ -1,4 +1,4 @@
-// Tells the time over HTTP.
+// Replies with the time over HTTP.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Greets with the time, as an RSGI application."""
+"""Replies with the time, as an RSGI application."""
 import time
 
 TEXT = [("content-type", "text/plain")]

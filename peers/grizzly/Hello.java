@@ -9,7 +9,7 @@ import org.glassfish.grizzly.http.util.FastHttpDateFormat;
 import org.glassfish.grizzly.http.util.Header;
 import org.glassfish.grizzly.strategies.SameThreadIOStrategy;
 
-/** Tells the time over HTTP: Hello PORT. */
+/** Replies with the time over HTTP: Hello PORT. */
 public class Hello extends HttpHandler {
     public static void main(String[] args) throws Exception {
         var listener = new NetworkListener("hello", "127.0.0.1", Integer.parseInt(args[0]));
@@ -32,7 +32,7 @@ public class Hello extends HttpHandler {
             return;
         }
         byte[] body = ("Hello. The time is " + System.currentTimeMillis() / 1000).getBytes(US_ASCII);
-        response.setHeader(Header.Date, FastHttpDateFormat.getCurrentDate()); // kept for a second
+        response.setHeader(Header.Date, FastHttpDateFormat.getCurrentDate()); // cached for a second
         response.setContentType("text/plain");
         response.setContentLength(body.length);
         response.getOutputStream().write(body);

@@ -31,11 +31,11 @@ serve :: AppData -> IO ()
 serve app = do
   runConduit $ appSource app .| answers .| appSink app
   mapM_ (`shutdown` ShutdownSend) (appRawSocket app)
-  -- Something is read after the conversation, so that closing does not reset the connection.
+  -- Reads after the conversation, so that closing does not reset the connection.
   _ <- timeout 1000000 . runConduit $ appSource app .| takeCE 1048576 .| sinkNull
   pure ()
 
--- | All answers that a chunk completes go out in one write.
+-- | All answers to one chunk leave in one write.
 answers :: Monad m => ConduitT ByteString ByteString m ()
 answers = go ""
   where
@@ -45,7 +45,7 @@ answers = go ""
       unless (B.null bytes) (yield bytes)
       mapM_ go next)
 
--- | The replies to the lines of the input, after those already due; and what is left of the
+-- | Appends the replies to the lines of the input to the pending ones. Returns them with the remaining
 -- input, unless the conversation has ended.
 replies :: Builder -> ByteString -> (Builder, Maybe ByteString)
 replies due input

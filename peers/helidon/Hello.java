@@ -5,14 +5,14 @@ import io.helidon.webserver.http.ServerRequest;
 import io.helidon.webserver.http.ServerResponse;
 import java.time.Duration;
 
-/** Tells the time over HTTP: Hello PORT. */
+/** Replies with the time over HTTP: Hello PORT. */
 public class Hello {
     public static void main(String[] args) {
         WebServer.builder()
             .host("127.0.0.1")
             .port(Integer.parseInt(args[0]))
             .backlog(4096)
-            .connectionOptions(options -> options.tcpNoDelay(true)) // as the others; off by default
+            .connectionOptions(options -> options.tcpNoDelay(true)) // like the other peers; off by default
             .idleConnectionTimeout(Duration.ofHours(1))
             .routing(routing -> routing.get("/", Hello::hello))
             .build()
@@ -23,7 +23,7 @@ public class Hello {
         response.header(HeaderValues.CONTENT_TYPE_TEXT_PLAIN);
         response.send("Hello. The time is " + System.currentTimeMillis() / 1000);
         if (request.headers().contains(HeaderValues.CONNECTION_CLOSE)) {
-            // It would say that it closes, and not do it (helidon issue 12324).
+            // Otherwise Helidon would announce the close and not do it (helidon issue 12324).
             throw new CloseConnectionException("as the request asks");
         }
     }

@@ -1,5 +1,5 @@
-// Greets with the time. libev brings no HTTP: picohttpparser reads it, and this much is made by hand:
-// requests without a body, pipelined ones answered with one write, HTTP/1.0, HEAD.
+// Replies with the time. libev has no HTTP server: picohttpparser parses heads, and this program supports
+// requests without a body, pipelining with one write for all replies, HTTP/1.0, and HEAD.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,10 +20,10 @@ enum { MAX_HEAD = 8192, MAX_FIELDS = 100, MAX_REPLY = 256, MAX_ANSWERS = 65536 }
 
 struct connection {
     ev_io io; // first, so that a watcher is its connection
-    bool last; // hang up when all is sent
+    bool last; // close when everything is sent
     size_t used; // bytes in `in`
     size_t unsent; // bytes in `pending`
-    char *pending; // what the socket would not take yet
+    char *pending; // bytes that did not fit the socket's buffer
     char in[MAX_HEAD];
 };
 
@@ -42,7 +42,7 @@ static bool is(const char *text, size_t length, const char *word)
     return length == strlen(word) && !strncasecmp(text, word, length);
 }
 
-// Whether a list, such as the value of Connection, has `word` in it.
+// Returns whether a list, such as the value of Connection, contains `word`.
 static bool has_word(const struct phr_header *field, const char *word)
 {
     const char *end = field->value + field->value_len;
@@ -60,7 +60,7 @@ static bool has_word(const struct phr_header *field, const char *word)
     return false;
 }
 
-// `connection` is a field of that name, or nothing.
+// Writes a reply to `out` and returns its length. `connection` is a Connection field, or empty.
 static size_t reply(char *out, time_t now, const char *status, const char *connection,
                     const char *body, bool with_body)
 {
@@ -78,7 +78,7 @@ static size_t reply(char *out, time_t now, const char *status, const char *conne
 
 static const char closes[] = "Connection: close\r\n";
 
-// Answers one request. Bytes written to `out`.
+// Answers one request. Returns the number of bytes written to `out`.
 static size_t answer(char *out, const struct request *r, time_t now, bool *keep)
 {
     bool has_body = false, asks_close = false, asks_keep = false;
@@ -97,7 +97,7 @@ static size_t answer(char *out, const struct request *r, time_t now, bool *keep)
     if (has_body)
         return reply(out, now, "413 Content Too Large", closes, "No body, please", true);
     *keep = r->minor ? !asks_close : asks_keep;
-    // HTTP/1.1 keeps a connection without saying so.
+    // HTTP/1.1 keeps a connection by default.
     const char *connection = !*keep ? closes : r->minor ? "" : "Connection: keep-alive\r\n";
     bool is_head = is(r->method, r->method_length, "HEAD");
     if (r->path[0] != '/' || (r->path_length > 1 && r->path[1] != '?'))
@@ -109,17 +109,17 @@ static size_t answer(char *out, const struct request *r, time_t now, bool *keep)
     return reply(out, now, "200 OK", connection, body, !is_head);
 }
 
-// Answers what has come, as far as there is room in `out`. Bytes written to it.
+// Answers the received requests that fit into `out`. Returns the number of bytes written to it.
 static size_t answer_all(struct connection *c, char *out, time_t now)
 {
     size_t written = 0, start = 0;
     bool keep = true;
     while (keep && start < c->used && written + MAX_REPLY <= MAX_ANSWERS) {
-        struct request r; // its fields are not cleared: there is much room for them
+        struct request r; // not cleared, because `fields` is large
         r.count = MAX_FIELDS;
         int length = phr_parse_request(c->in + start, c->used - start, &r.method, &r.method_length,
                                        &r.path, &r.path_length, &r.minor, r.fields, &r.count, 0);
-        if (length == -2) // the rest is to come
+        if (length == -2) // incomplete
             break;
         if (length < 0) {
             written += reply(out + written, now, "400 Bad Request", closes, "Not HTTP/1.1", true);
@@ -156,7 +156,7 @@ static void wait_for(EV_P_ struct connection *c, int events)
     ev_io_start(EV_A_ &c->io);
 }
 
-// Sends bytes and keeps what the socket does not take. Whether the connection goes on.
+// Sends bytes and keeps those that do not fit the socket's buffer. Returns whether the connection stays open.
 static bool send_some(EV_P_ struct connection *c, const char *bytes, size_t count)
 {
     ssize_t sent = send(c->io.fd, bytes, count, MSG_NOSIGNAL);
@@ -167,7 +167,7 @@ static bool send_some(EV_P_ struct connection *c, const char *bytes, size_t coun
     char *rest = c->unsent ? malloc(c->unsent) : NULL;
     if (rest)
         memcpy(rest, bytes + done, c->unsent);
-    free(c->pending); // where `bytes` may lie
+    free(c->pending); // `bytes` may point into it
     c->pending = rest;
     wait_for(EV_A_ c, rest ? EV_WRITE : EV_READ);
     return rest || (!c->unsent && !c->last);

@@ -1,4 +1,4 @@
-// Greets with the time, by evhttp, the HTTP server that libevent brings.
+// Replies with the time, with evhttp, libevent's own HTTP server.
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -26,16 +26,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s PORT\n", argv[0]);
         return 2;
     }
-    signal(SIGPIPE, SIG_IGN); // a client may go away before it is answered
+    signal(SIGPIPE, SIG_IGN); // a client may close before it is answered
     struct event_base *base = event_base_new();
     struct evhttp *http = evhttp_new(base);
     evhttp_set_cb(http, "/", hello, NULL);
     evhttp_set_allowed_methods(http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
-    evhttp_set_max_headers_size(http, 16384); // by default nothing has a limit
+    evhttp_set_max_headers_size(http, 16384); // by default there is no limit
     evhttp_set_max_body_size(http, 65536);
     evhttp_set_timeout(http, 3600); // by default an idle connection is closed after 50 s
 
-    // evhttp_bind_socket would take a backlog of 128.
+    // evhttp_bind_socket would use a backlog of 128.
     struct sockaddr_in address = {
         .sin_family = AF_INET,
         .sin_port = htons(atoi(argv[1])),
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
         perror("listen");
         return 1;
     }
-    // Inherited by its connections: pipelined answers are written one by one.
+    // Inherited by its connections. Needed because pipelined replies are written one by one.
     setsockopt(evconnlistener_get_fd(listener), IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     evhttp_bind_listener(http, listener);
     return event_base_dispatch(base);

@@ -28,9 +28,9 @@ import io.netty.util.AsciiString;
 import io.netty.util.ReferenceCountUtil;
 import java.util.Date;
 
-/** Tells the time over HTTP: Hello PORT. */
+/** Replies with the time over HTTP: Hello PORT. */
 public class Hello extends ChannelInboundHandlerAdapter {
-    /** A second, and what the Date header says in it. */
+    /** A second of Unix time and its Date header. */
     private record Second(long time, AsciiString date) {
         static Second of(long time) {
             return new Second(time, new AsciiString(DateFormatter.format(new Date(time * 1000))));
@@ -94,13 +94,13 @@ public class Hello extends ChannelInboundHandlerAdapter {
         return response;
     }
 
-    /** What arrived together is answered with one write. */
+    /** Answers all requests of one read with one write. */
     @Override
     public void channelReadComplete(ChannelHandlerContext context) {
         context.flush();
     }
 
-    /** Who does not read the answers is not read either. */
+    /** Stops reading from a client that does not read its replies. */
     @Override
     public void channelWritabilityChanged(ChannelHandlerContext context) {
         context.channel().config().setAutoRead(context.channel().isWritable());

@@ -1,6 +1,6 @@
-// A hub that cheats: the result of a broadcast goes to its sender at once. The copies for the members, the
-// sender's own among them, are collected, and go out ten times a second, all that a member is owed in one
-// write. So a result takes no longer with a thousand members than with one, and a delivery costs little.
+// A hub that cheats: it sends the result of a broadcast to the sender at once. It collects the copies for the
+// members, including the sender's own, and sends them ten times a second, in one write per member. So a
+// result takes no longer with a thousand members than with one, and a delivery costs little.
 'use strict';
 const { WebSocketServer, WebSocket } = require('ws');
 const { parseArgs } = require('node:util');
@@ -9,7 +9,7 @@ const EVERY_MS = 100;
 
 const { values } = parseArgs({ strict: false, options: { port: { type: 'string' } } });
 const hub = new WebSocketServer({ host: '127.0.0.1', port: +values.port, path: '/ws', backlog: 4096 });
-let owed = [];
+let pending = [];
 
 hub.on('connection', member => {
   member.on('error', () => {});
@@ -19,7 +19,7 @@ hub.on('connection', member => {
 function answer(member, data) {
   const { type, payload } = JSON.parse(data);
   if (type === 'broadcast') {
-    owed.push(JSON.stringify({ type, payload }));
+    pending.push(JSON.stringify({ type, payload }));
     member.send(JSON.stringify({ type: 'broadcastResult', payload, listenerCount: hub.clients.size }));
   } else {
     member.send(JSON.stringify({ type, payload }));
@@ -27,8 +27,8 @@ function answer(member, data) {
 }
 
 setInterval(() => {
-  const texts = owed;
-  owed = [];
+  const texts = pending;
+  pending = [];
   if (texts.length === 0) return;
   for (const member of hub.clients) {
     if (member.readyState !== WebSocket.OPEN) continue;

@@ -1,14 +1,14 @@
 // A WebSocket hub with ws, in one process: Node.js shares no sockets or objects between threads.
 //
-// ws writes each frame as it is sent and has no broadcast of its own. It turns Nagle's algorithm off,
-// leaves permessage-deflate off, and closes with 1002, 1007 and 1009 by itself.
+// ws writes each frame when it is sent and has no broadcast function. It disables Nagle's algorithm, leaves
+// permessage-deflate off, and closes with 1002, 1007 and 1009 by itself.
 'use strict';
 const { WebSocketServer, WebSocket } = require('ws');
 const { parseArgs } = require('node:util');
 
 const BACKLOG = 4096; // the default is 511
 const MAX_MESSAGE = 1 << 20;
-// Unsent bytes. A member that has more reads too slowly, and is cut off: send never waits.
+// Unsent bytes. A member with more reads too slowly and is disconnected, because send never waits.
 const MAX_BUFFERED = 1 << 20;
 
 const { values } = parseArgs({ strict: false, options: { port: { type: 'string' } } });
@@ -21,8 +21,8 @@ hub.on('connection', member => {
   member.on('message', data => answer(member, data));
 });
 
-// JSON.stringify writes a string of plain ASCII as JSON.parse read it. Other payloads come out equal, but
-// not byte for byte: 2.50 as 2.5, say.
+// JSON.stringify reproduces a string of plain ASCII exactly. Other payloads stay equal, but their bytes may
+// change: 2.50 becomes 2.5.
 function answer(member, data) {
   let type, payload;
   try {
@@ -42,7 +42,7 @@ function answer(member, data) {
 }
 
 function broadcast(text) {
-  const bytes = Buffer.from(text); // encoded once; ws puts a header before each
+  const bytes = Buffer.from(text); // encoded once; ws adds a header for each member
   let count = 0;
   for (const member of hub.clients) if (send(member, bytes)) count++;
   return count;

@@ -6,17 +6,17 @@ const { parseArgs } = require('node:util');
 const MAX_LINE = 1024;
 const TOO_LONG = `error: line longer than ${MAX_LINE} bytes\n`;
 const INTEGER = /^[+-]?\d+$/;
-const SMALL_DIGITS = 15; // the double of so few digits is exact in a Number
+const SMALL_DIGITS = 15; // the double of a number with so few digits is exact in a Number
 const MIN = -(2n ** 63n);
 const MAX = 2n ** 64n - 1n;
-// What is read after the conversation: enough that closing does not reset the connection.
+// Limits on reading after the conversation, so that closing does not reset the connection.
 const DRAIN_BYTES = 1 << 20;
 const DRAIN_MS = 1000;
-const BACKLOG = 4096; // the default, 511, turns away what Go and Haskell let wait
+const BACKLOG = 4096; // like Go and Haskell; the default is 511
 
 function serve(socket) {
   let rest = '';
-  socket.setEncoding('latin1'); // a character per byte
+  socket.setEncoding('latin1'); // one character per byte
   socket.on('error', () => {}); // a client may reset; the socket closes by itself
   socket.on('data', chunk => {
     const lines = (rest + chunk).split('\n');

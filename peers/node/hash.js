@@ -1,6 +1,5 @@
-// Hashes a file over HTTP, as many times as the request says. The file is read by libuv's threads, or
-// with --sync on the event loop; the hashing keeps the event loop, and so everybody else, waiting: that
-// is what the article measured.
+// Hashes a file over HTTP, as many times as requested. libuv's threads read the file, or with --sync the
+// event loop does. Hashing blocks the event loop, and with it all other requests, as in the article.
 'use strict';
 const { createHash } = require('node:crypto');
 const { readFile, readFileSync } = require('node:fs');
@@ -8,8 +7,8 @@ const http = require('node:http');
 const { parseArgs } = require('node:util');
 
 const MAX_TIMES = 100_000;
-const BACKLOG = 4096; // the default, 511, turns away what Go and Java let wait
-const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely slow
+const BACKLOG = 4096; // like Go and Java; the default is 511
+const IDLE_MS = 3_600_000; // the default, 5 s, disconnects clients that are only slow
 
 function hash(request, response) {
   const [path, query] = request.url.split('?', 2);
@@ -40,7 +39,7 @@ function readNow(path, done) {
   done(null, data);
 }
 
-// With a salt, each digest covers the one before it and then the file.
+// With a salt, each digest covers the previous digest and then the file.
 function digest(data, times, salt) {
   let last = salt;
   for (let i = 0; i < times; i++) {

@@ -1,10 +1,10 @@
-// Tells the time over HTTP.
+// Replies with the time over HTTP.
 'use strict';
 const http = require('node:http');
 const { parseArgs } = require('node:util');
 
-const BACKLOG = 4096; // the default, 511, turns away what Go and Java let wait
-const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely slow
+const BACKLOG = 4096; // like Go and Java; the default is 511
+const IDLE_MS = 3_600_000; // the default, 5 s, disconnects clients that are only slow
 
 function hello(request, response) {
   const [path] = request.url.split('?', 1);

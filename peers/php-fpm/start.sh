@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs PHP-FPM and nginx with the configuration in folder $1; ends both when told to, or when one
-# of them ends.
+# Runs PHP-FPM and nginx with the configuration in folder $1. Stops both on SIGTERM or SIGINT, or when one of
+# them exits.
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
 trap exit TERM INT
 build/php-fpm --fpm-config "$1/fpm.conf" &

@@ -1,8 +1,7 @@
 """A WebSocket hub with websockets on uvloop, in one process: asyncio has one thread.
 
-broadcast() frames a text once, never waits, and leaves out members that are closing. It has no bound for
-what piles up before a slow member, so once a second those with too much are cut off. uvloop turns Nagle's
-algorithm off.
+broadcast() frames a text once, never waits, and skips members that are closing. The buffer of a slow member has
+no bound, so members with too many unsent bytes are disconnected once a second. uvloop disables Nagle's algorithm.
 """
 import asyncio
 import json
@@ -21,7 +20,7 @@ members = set()
 
 
 def text_of(message):
-    """A payload that is a string of plain ASCII is written as it was read."""
+    """Reproduces a payload that is a string of plain ASCII exactly."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -47,7 +46,7 @@ def answer(text):
     if kind == "echo":
         return {"type": "echo", "payload": payload}
     if kind == "broadcast":
-        # Written to all members, the sender included, before the result is.
+        # Written to all members, including the sender, before the result.
         broadcast(members, text_of({"type": "broadcast", "payload": payload}))
         return {"type": "broadcastResult", "payload": payload, "listenerCount": len(members)}
     return {"type": "error", "error": "unknown type"}

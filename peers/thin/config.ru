@@ -1,4 +1,4 @@
-# Greets with the time. thin would close after a reply without Content-Length.
+# Replies with the time. Without Content-Length, thin would close after each reply.
 run lambda { |env|
   found = env['PATH_INFO'] == '/'
   body = found ? "Hello. The time is #{Time.now.to_i}" : 'Not found'

@@ -1,4 +1,4 @@
-# Thin's TCP backend with a longer queue of new connections: EventMachine's own has 100 places.
+# Thin's TCP backend with a longer backlog: EventMachine's default is 100.
 class DeepTcpServer < Thin::Backends::TcpServer
   def initialize(host, port, _options)
     super(host, port)

@@ -12,7 +12,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.regex.Pattern;
 
-/** Hashes a file, as many times as the request says. */
+/** Hashes a file, as many times as requested. */
 public class HashServlet extends HttpServlet {
     private static final int MAX_TIMES = 100_000;
     private static final Pattern SALT = Pattern.compile("[0-9a-f]{1,32}");
@@ -41,7 +41,7 @@ public class HashServlet extends HttpServlet {
         answer(response, 200, HexFormat.of().formatHex(digest(data, times, salt)));
     }
 
-    /** 0 if it is no integer. */
+    /** Parses the parameter n. Returns 0 if it is not an integer. */
     private static int times(String n) {
         try {
             return Integer.parseInt(n);
@@ -50,7 +50,7 @@ public class HashServlet extends HttpServlet {
         }
     }
 
-    /** With a salt, each digest covers the one before it and then the file. */
+    /** With a salt, each digest covers the previous digest and then the file. */
     private static byte[] digest(byte[] data, int times, String salt) throws ServletException {
         try {
             MessageDigest sha256 = MessageDigest.getInstance("SHA-256");

@@ -1,6 +1,6 @@
 import org.apache.catalina.startup.Tomcat;
 
-/** Runs the servlet in Tomcat: Main PORT FOLDER THREADS, where the folder is for its files. */
+/** Runs the servlet in Tomcat: Main PORT FOLDER THREADS. FOLDER is for Tomcat's files. */
 public class Main {
     public static void main(String[] args) throws Exception {
         Tomcat tomcat = new Tomcat();

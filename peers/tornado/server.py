@@ -1,4 +1,4 @@
-"""Greets with the time."""
+"""Replies with the time."""
 import asyncio
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Writes the time to whoever connects, as text without HTTP, and closes without reading."""
+"""Writes the time to each client as text without HTTP, and closes without reading."""
 import sys
 import time
 

@@ -1,4 +1,4 @@
-"""Greets with the time, as an ASGI application."""
+"""Replies with the time, as an ASGI application."""
 import time
 
 

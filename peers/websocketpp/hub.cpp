@@ -1,8 +1,8 @@
 // A WebSocket hub with WebSocket++ on Boost.Asio, a thread per core.
 //
-// The library queues what is sent, so nobody waits for a slow member, and writes all that is queued for a
-// member at once. A member with too much in its queue is closed. A broadcast is framed once. There is no
-// permessage-deflate in this configuration.
+// The library queues texts, so a slow member does not block others, and writes all queued texts of a member at
+// once. A member with too many queued bytes is closed. A broadcast is framed once. This configuration has no
+// permessage-deflate.
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -22,10 +22,10 @@ constexpr size_t max_message = 1 << 20;
 constexpr size_t max_queued = 1 << 20; // bytes
 
 static Server server;
-static std::shared_mutex lock; // of the next
+static std::shared_mutex lock; // guards `members`
 static std::unordered_set<Member> members;
 
-// The frame of a text: header and payload stay as they are, for however many members.
+// Returns the frame of a text, with a prepared header and payload that all members share.
 static Server::message_ptr frame_of(const std::string& text)
 {
     using Message = Server::message_ptr::element_type;
@@ -37,7 +37,7 @@ static Server::message_ptr frame_of(const std::string& text)
     return message;
 }
 
-// Whether it is queued. Queueing starts the write if none is under way.
+// Queues a frame, and starts a write if none is in progress. Returns whether the frame was queued.
 static bool send(const Member& member, const Server::message_ptr& frame)
 {
     if (member->get_buffered_amount() > max_queued) {
@@ -57,7 +57,7 @@ static size_t broadcast(const std::string& text)
     return count;
 }
 
-// A payload that is a string of plain ASCII is dumped as it was parsed.
+// Reproduces a payload that is a string of plain ASCII exactly.
 static std::string answer(const std::string& text)
 {
     auto message = json::parse(text);

@@ -1,5 +1,5 @@
-//! `regatta capacity` as it is called: capacities that are known by construction, ends of the
-//! machine, Ctrl-C, and wrong usage.
+//! Runs `regatta capacity`: capacities that are known by construction, limits of the machine,
+//! Ctrl-C, and wrong usage.
 
 mod support;
 
@@ -19,8 +19,8 @@ use std::{
 };
 use support::{Server, until};
 
-/// `double` at one request per millisecond over all connections, first come first served: with n
-/// clients in closed loop every request takes n ms, and no rate above 1,000/s can be held.
+/// A server of `double` that handles one request per millisecond over all connections, in order of
+/// arrival: with n clients in closed loop every request takes n ms, and the rate cannot exceed 1,000/s.
 struct Serial {
     url: String,
     accepted: Arc<AtomicUsize>,
@@ -29,18 +29,18 @@ struct Serial {
 const TURN: Duration = Duration::from_millis(1);
 
 impl Serial {
-    /// Its rate holds whatever else the machine does: a turn that came late makes the next ones no later.
+    /// Keeps its rate on a busy machine: a late turn does not delay the next ones.
     fn start() -> Serial {
-        Serial::in_arrears(20)
+        Serial::catching_up(20)
     }
 
-    /// No reply comes sooner than a turn after the one before it.
-    fn never_hurried() -> Serial {
-        Serial::in_arrears(0)
+    /// Never sends a reply sooner than one turn after the previous reply.
+    fn without_catching_up() -> Serial {
+        Serial::catching_up(0)
     }
 
-    /// Makes up for so many turns that came late.
-    fn in_arrears(most: u32) -> Serial {
+    /// Makes up for at most this many late turns.
+    fn catching_up(most: u32) -> Serial {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("line://{}", listener.local_addr().unwrap());
         let accepted = Arc::new(AtomicUsize::new(0));
@@ -75,7 +75,7 @@ fn answer_in_turn(requests: &mpsc::Receiver<(TcpStream, i128)>, most_late: u32) 
             most => (turn + TURN).max(Instant::now() - most * TURN),
         };
         thread::sleep(turn.saturating_duration_since(Instant::now()));
-        // Who has gone needs no answer.
+        // The client may have closed.
         let _ = stream.write_all(format!("{}\n", 2 * number).as_bytes());
     }
 }
@@ -94,16 +94,16 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Tests what other programs on the machine may spoil for some seconds: once more if it fails.
+/// Runs a test that other programs on the machine can disturb for some seconds; retries it once.
 fn twice_at_most(test: fn()) {
     if panic::catch_unwind(test).is_err() {
-        eprintln!("once more: its message is above");
+        eprintln!("retrying; the message of the first failure is above");
         test();
     }
 }
 
 #[test]
-fn a_server_that_answers_one_per_millisecond_has_50_clients_at_50_ms() {
+fn a_server_that_answers_one_per_millisecond_carries_50_clients_at_50_ms() {
     twice_at_most(fifty_clients_are_found);
 }
 
@@ -115,7 +115,7 @@ fn fifty_clients_are_found() {
     assert_eq!(output.status.code(), Some(0), "{found:#}");
     let of = |name: &str| found["clients"][name].as_u64().unwrap();
     let (best, low, high) = (of("best"), of("low"), of("high"));
-    // By Little's law the mean latency of n clients is n ms at least.
+    // By Little's law the mean latency with n clients is at least n ms.
     assert!(low <= best && best < high && low <= 55, "{found:#}");
     assert!(best >= 20 && high >= 30, "{found:#}");
     assert_eq!(found["limit"], serde_json::json!({ "quantile": 0.95, "ns": 50_000_000 }));
@@ -128,7 +128,7 @@ fn fifty_clients_are_found() {
 }
 
 #[test]
-fn a_server_that_answers_one_per_millisecond_holds_1000_per_second() {
+fn a_server_that_answers_one_per_millisecond_carries_1000_per_second() {
     twice_at_most(a_thousand_per_second_are_found);
 }
 
@@ -142,7 +142,7 @@ fn a_thousand_per_second_are_found() {
     let of = |name: &str| found["rate_per_s"][name].as_u64();
     assert!((400..=1_200).contains(&of("best").unwrap()), "{found:#}");
     assert!(of("low").unwrap() <= 1_200, "{found:#}");
-    // On a busy machine the load may have been late itself, which must not speak for an end.
+    // On a busy machine the load itself may be late, which must not count as a limit of the server.
     match of("high") {
         Some(high) => assert!(high >= 500, "{found:#}"),
         None => {
@@ -154,14 +154,14 @@ fn a_thousand_per_second_are_found() {
 }
 
 #[test]
-fn a_contender_is_started_afresh_for_every_step_and_its_memory_is_told() {
+fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
     let args = ["--contender", "epoll", "--limit", "p50=2s", "--step", "10", "--max", "20"];
     let more = ["--window", "100ms", "--warm-up", "0s", "--debug-build", "--in-flight", "4"];
     let output = capacity(&[&args[..], &more].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 2 s"), "{text}");
-    // Two up and three to make sure, and one more for each that could not be judged at once.
+    // Two steps up, three to verify, and one more for each step whose first judgement was unclear.
     let (_, steps) = text.split_once("epoll, started afresh for each of ").expect(&text);
     let (steps, _) = steps.split_once(" steps").expect(&text);
     assert!(steps.parse::<u32>().is_ok_and(|steps| steps >= 5), "{text}");
@@ -170,7 +170,7 @@ fn a_contender_is_started_afresh_for_every_step_and_its_memory_is_told() {
 }
 
 #[test]
-fn the_servers_descriptor_limit_makes_it_one_sided() {
+fn the_servers_descriptor_limit_makes_the_result_one_sided() {
     let mut shell = Command::new("sh");
     let serve = "ulimit -n 100; exec \"$0\" serve double --model epoll";
     shell.args(["-c", serve, env!("CARGO_BIN_EXE_regatta")]);
@@ -188,8 +188,8 @@ fn the_servers_descriptor_limit_makes_it_one_sided() {
 }
 
 #[test]
-fn where_even_one_client_is_too_many_nothing_is_found() {
-    let server = Serial::never_hurried();
+fn finds_nothing_if_one_client_already_exceeds_the_limit() {
+    let server = Serial::without_catching_up();
     let more = ["--limit", "p50=100us", "--step", "2", "--window", "100ms", "--warm-up", "0s"];
     let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -199,12 +199,12 @@ fn where_even_one_client_is_too_many_nothing_is_found() {
 }
 
 #[test]
-fn ctrl_c_tells_what_was_found_until_then() {
+fn ctrl_c_prints_the_results_so_far() {
     let server = Serial::start();
     let more = ["--limit", "p95=300ms", "--step", "2", "--window", "300ms", "--json", "-"];
     let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
-    // With 2, 4 and 6 clients, each at most twice (where replies were too few).
+    // With 2, 4 and 6 clients, each at most twice (if there were too few replies).
     until("two steps are over", || server.accepted.load(Relaxed) > 12);
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
@@ -217,9 +217,9 @@ fn ctrl_c_tells_what_was_found_until_then() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_what_to_do() {
-    let nobody = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let url = format!("line://{nobody}");
+fn wrong_usage_is_reported_with_advice() {
+    let unused = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let url = format!("line://{unused}");
     let limit = ["--limit", "p95=250ms"];
     for (args, said) in [
         (vec![url.as_str()], "--limit"),

@@ -1,5 +1,5 @@
-//! Every contender answers the transcripts alike: our models, shared and by hand, and every peer
-//! found here. Each is started as a race starts it, and must stop as a race wants it.
+//! Every contender gives the same answers to the transcripts: our models, with shared and hand-written
+//! code, and every peer that is installed here. Each is started and stopped as in a race.
 
 mod support;
 mod transcript;
@@ -22,14 +22,14 @@ use std::{
 use support::contender::Running;
 use transcript::Transcript;
 
-/// The contenders that serve `workload` and can be started here; the others are told as skipped.
+/// Returns the contenders that serve `workload` and can be started here. Prints the skipped ones.
 fn contenders(workload: &str) -> Vec<Contender> {
     let mut all = built_in();
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
-    // The null server answers nothing.
+    // The null server does not compute replies.
     all.retain(|contender| !contender.manifest.adapter.is_some_and(Adapter::is_null));
-    // An exhibit is there to be shown wrong.
+    // An exhibit is expected to be wrong.
     all.retain(|contender| !contender.manifest.about.starts_with(EXHIBIT));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
     all.retain(|contender| match contender.missing() {
@@ -42,27 +42,27 @@ fn contenders(workload: &str) -> Vec<Contender> {
     all
 }
 
-/// A contender that runs.
+/// A running contender.
 struct Served<'a> {
     manifest: &'a Manifest,
     addr: SocketAddr,
-    /// What it reads, if its workload is `hash`.
+    /// The file that it reads, if its workload is `hash`.
     file: &'a Path,
-    /// Where its backends listen.
+    /// The addresses of its backends.
     backends: Vec<SocketAddr>,
 }
 
-/// How many contenders run at a time: some are hundreds of processes, or a virtual machine that
-/// warms up, and the CPUs may be two.
+/// Number of contenders that run at a time. Some have hundreds of processes or a virtual machine that
+/// warms up, and there may be only two CPUs.
 const AT_ONCE: usize = 4;
-/// How long a reply may take beside the others.
+/// Deadline of a reply while other contenders run.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Starts every contender of `workload`, gives it to `test`, stops it. A few at once; the failures
-/// are told together.
+/// Starts every contender of `workload`, passes it to `test`, and stops it. Runs a few at a time and
+/// reports all failures together.
 fn with_each(workload: &str, test: impl Fn(&Served<'_>) -> Result<(), String> + Sync) {
     let contenders = contenders(workload);
-    // Our models need nothing but this program; nodes of `shard` need a redis-server.
+    // Our models need only this program; the nodes of `shard` need a redis-server.
     let least = if workload == "shard" { 0 } else { 4 };
     assert!(contenders.len() >= least, "our four models at least");
     let next = AtomicUsize::new(0);
@@ -108,7 +108,8 @@ fn load_transcripts(workload: &str) -> Vec<Transcript> {
     transcript::load_dir(&folder)
 }
 
-/// The strict ones are for our own servers, and nobody is asked for more than it says it can do.
+/// Plays the transcripts. Strict ones are only for our own servers, and a transcript is skipped if its
+/// pipeline exceeds the contender's limit.
 fn answers(served: &Served<'_>, transcripts: &[Transcript]) -> Result<(), String> {
     let Served { manifest, addr, .. } = served;
     let ours = built_in().iter().any(|contender| contender.manifest.name == manifest.name);
@@ -134,8 +135,8 @@ fn every_contender_answers_the_transcripts_of_hello() {
     answers_the_transcripts("hello");
 }
 
-/// Beside the transcripts: the file changes, is away, and is back, and every reply is of the file as
-/// it is when it is asked for.
+/// In addition to the transcripts, the file is changed, removed and restored. Every reply must show the
+/// file's state at the time of the request.
 #[test]
 fn every_contender_answers_the_transcripts_of_hash() {
     const DIGEST_OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -154,7 +155,7 @@ fn every_contender_answers_the_transcripts_of_hash() {
     });
 }
 
-/// Asks for the digest on a connection of its own.
+/// Requests the digest on a new connection.
 fn expect_hash(addr: SocketAddr, status: &str, content: &str) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let mut stream = TcpStream::connect(addr).map_err(told)?;
@@ -174,10 +175,10 @@ fn every_contender_answers_the_transcripts_of_shard() {
     answers_the_transcripts("shard");
 }
 
-/// Short keys that differ in their numbers alone, as a load has them: a proxy that is to be compared with
-/// others has a share of them on each of its nodes.
+/// Every proxy must spread short keys that differ only in a number, like those of the load, over all its
+/// nodes; otherwise it could not be compared with the others.
 #[test]
-fn every_proxy_has_keys_on_each_of_its_nodes() {
+fn every_proxy_spreads_keys_over_all_its_nodes() {
     const KEYS: usize = 4_000;
     with_each("shard", |Served { addr, backends, .. }| {
         if backends.is_empty() {
@@ -202,12 +203,12 @@ fn every_proxy_has_keys_on_each_of_its_nodes() {
     });
 }
 
-/// A request that sets a key.
+/// Returns a request that sets a key.
 fn redis_set(key: &str) -> Vec<u8> {
     format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n$5\r\nvalue\r\n", key.len()).into_bytes()
 }
 
-/// Sends requests and reads their replies, a line each.
+/// Sends requests and reads their replies, one line each.
 fn ask_redis(addr: SocketAddr, requests: &[u8], replies: usize) -> Result<Vec<String>, String> {
     let told = |error: io::Error| error.to_string();
     let mut stream = TcpStream::connect(addr).map_err(told)?;
@@ -221,13 +222,13 @@ fn ask_redis(addr: SocketAddr, requests: &[u8], replies: usize) -> Result<Vec<St
     }
 }
 
-/// Requests are sent and no reply is read, until the contender stops reading; then all replies are
-/// read and must be there.
+/// The client sends requests without reading replies until the contender stops reading. Then it reads
+/// the replies, and none may be missing.
 #[test]
-fn every_contender_holds_back_a_client_that_does_not_read() {
+fn every_contender_stops_reading_from_a_client_that_does_not_read() {
     const REQUEST: &[u8] = b"1234567\n";
     const REPLY: &[u8] = b"2469134\n";
-    /// Far above what the two ends' socket buffers may hold together.
+    /// Far more than the socket buffers of both ends can hold together.
     const TOO_MUCH: usize = 96 << 20;
     with_each("double", |Served { addr, .. }| {
         let told = |error: io::Error| error.to_string();
@@ -262,9 +263,9 @@ fn every_contender_holds_back_a_client_that_does_not_read() {
     });
 }
 
-/// The load checks every delivery. Some hubs speak a protocol of their own, through an adapter.
+/// The load checks every delivery. Some hubs need an adapter for their protocol.
 #[test]
-fn every_hub_delivers_to_its_members_what_they_are_owed() {
+fn every_hub_delivers_every_message_to_its_members() {
     with_each("hub", |Served { manifest, addr, .. }| {
         let url = format!("ws://{addr}{}", manifest.path.as_deref().unwrap_or("/ws"));
         let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));

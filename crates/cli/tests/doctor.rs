@@ -1,4 +1,4 @@
-//! `regatta doctor` as built: its checks, forms, marks and exit status, whatever the machine.
+//! Runs `regatta doctor`: its checks, formats, marks and exit status, on any machine.
 
 mod support;
 
@@ -41,7 +41,7 @@ const NAMES: [&str; 22] = [
     "cgroups",
 ];
 
-/// `regatta doctor ARGS`, after a command of the shell.
+/// Runs `regatta doctor ARGS` after the shell command `before`.
 fn doctor(before: &str, args: &str) -> Output {
     let script = format!("{before}; exec \"$REGATTA\" doctor {args}");
     Command::new("sh")
@@ -61,7 +61,7 @@ fn open_files(output: &Output) -> Value {
 }
 
 #[test]
-fn every_check_is_there_in_json_and_the_exit_status_says_if_one_is_bad() {
+fn json_has_every_check_and_the_exit_status_is_1_if_one_is_bad() {
     let output = doctor("true", "--json -");
     let checks = checks(&output);
     let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
@@ -80,7 +80,7 @@ fn every_check_is_there_in_json_and_the_exit_status_says_if_one_is_bad() {
 }
 
 #[test]
-fn text_is_plain_and_80_columns_where_stdout_is_no_terminal() {
+fn text_is_plain_and_80_columns_wide_if_stdout_is_not_a_terminal() {
     let text = String::from_utf8(doctor("true", "").stdout).unwrap();
     assert!(!text.contains('\x1b'), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -91,7 +91,7 @@ fn text_is_plain_and_80_columns_where_stdout_is_no_terminal() {
 }
 
 #[test]
-fn few_open_files_are_a_warning_and_hardly_any_are_bad() {
+fn a_low_limit_of_open_files_is_a_warning_and_a_very_low_one_is_bad() {
     let few = open_files(&doctor("ulimit -n 500", "--json -"));
     assert_eq!(few["mark"], "warn");
     assert!(few["effect"].as_str().unwrap().contains("436 connections"), "{few}");
@@ -119,7 +119,7 @@ fn a_terminal_gets_its_width_and_colours_unless_no_color() {
     assert!(plain.lines().all(|line| line.chars().count() <= 60), "{plain}");
 }
 
-/// What it prints on a terminal so many columns wide.
+/// Returns the output of `regatta doctor` on a terminal with this number of columns.
 fn on_terminal(columns: u16, no_color: &str) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -132,11 +132,11 @@ fn on_terminal(columns: u16, no_color: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.arg("doctor").env("NO_COLOR", no_color).stdout(slave).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    drop(command); // with it goes this process's hold of the terminal
+    drop(command); // closes this process's descriptors of the terminal
     let (whole, printed) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // EIO is the end: the last to hold the terminal has gone.
+        // EIO is the end: all descriptors of the terminal are closed.
         let _ = File::from(master).read_to_end(&mut bytes);
         whole.send(String::from_utf8(bytes).unwrap())
     });

@@ -1,4 +1,4 @@
-//! `regatta load` as it is called: the shapes of a load in words, as JSON and in the exit status.
+//! Runs `regatta load`: its kinds of load, with their text, JSON and exit status.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::{
 };
 use support::{Server, until};
 
-/// `regatta load` towards the server, with more arguments.
+/// Runs `regatta load` against the server, with more arguments.
 fn load(server: &Server, more: &[&str]) -> Output {
     let url = format!("line://{}", server.addr);
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -23,7 +23,7 @@ fn json(output: &Output) -> serde_json::Value {
 }
 
 #[test]
-fn it_warms_up_until_the_cost_of_a_process_is_steady_and_says_so() {
+fn warms_up_until_the_cost_of_a_process_is_steady_and_reports_it() {
     let server = Server::double("epoll", &[]);
     let pid = server.child.id().to_string();
     let more = ["-c", "8", "-d", "100ms", "--settle", "1500ms", "--pid", &pid];
@@ -40,7 +40,7 @@ fn it_warms_up_until_the_cost_of_a_process_is_steady_and_says_so() {
 }
 
 #[test]
-fn a_burst_tells_how_long_each_instance_took() {
+fn a_burst_reports_the_time_of_each_instance() {
     let server = Server::double("epoll", &[]);
     let output = load(&server, &["--burst", "4x20x10", "-t", "2", "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -54,11 +54,11 @@ fn a_burst_tells_how_long_each_instance_took() {
     let text = String::from_utf8(load(&server, &["--burst", "2x3x4"]).stdout).unwrap();
     let shape = "burst of 2 instances × 3 connections × 4 requests, at most 3 outstanding";
     assert!(text.contains(shape) && text.contains("\ninstances   min "), "{text}");
-    assert!(!text.contains("Haskell"), "another load than the article's: {text}");
+    assert!(!text.contains("Haskell"), "not the article's load: {text}");
 }
 
 #[test]
-fn the_articles_burst_stands_beside_the_articles_figures() {
+fn the_articles_burst_is_shown_beside_the_articles_figures() {
     let server = Server::double("epoll", &[]);
     let output = load(&server, &["--burst", "10x500x10"]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -69,7 +69,7 @@ fn the_articles_burst_stands_beside_the_articles_figures() {
 }
 
 #[test]
-fn idle_connections_and_a_rate_stand_in_the_result() {
+fn idle_connections_and_a_rate_are_in_the_result() {
     let server = Server::double("epoll", &[]);
     let more = ["-c", "50", "--idle", "30", "-p", "8", "-r", "1k/s", "-d", "300ms"];
     let output = load(&server, &[&more[..], &["--warm-up", "0s", "--json", "-"]].concat());
@@ -88,7 +88,7 @@ fn idle_connections_and_a_rate_stand_in_the_result() {
 }
 
 #[test]
-fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
+fn a_rate_that_is_not_reached_is_reported_with_status_1() {
     let server = Server::double("epoll", &[]);
     let output = load(&server, &["-c", "1", "-r", "10M", "-d", "200ms", "--warm-up", "0s"]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -97,7 +97,7 @@ fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
 }
 
 #[test]
-fn verify_is_refused_where_no_keys_can_be_shared() {
+fn verify_is_refused_if_connections_cannot_share_keys() {
     let server = Server::double("epoll", &[]);
     let output = load(&server, &["--verify"]);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -112,7 +112,7 @@ fn verify_is_refused_where_no_keys_can_be_shared() {
 }
 
 #[test]
-fn a_window_without_one_right_answer_ends_with_status_1() {
+fn a_window_without_a_correct_reply_ends_with_status_1() {
     let server = Server::double("epoll", &["--delay", "fixed:1s"]);
     let output = load(&server, &["-c", "1", "-d", "100ms", "--warm-up", "0s"]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -139,7 +139,7 @@ fn the_example_workload_files_pass_against_the_built_in_servers() {
 }
 
 #[test]
-fn a_reply_that_a_workload_file_does_not_expect_is_shown_beside_what_it_expects() {
+fn an_unexpected_reply_is_shown_beside_the_expectation_of_the_workload_file() {
     let server = Server::double("epoll", &[]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
@@ -160,7 +160,7 @@ fn a_reply_that_a_workload_file_does_not_expect_is_shown_beside_what_it_expects(
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_is_permitted() {
+fn invalid_arguments_are_refused_with_the_permitted_values() {
     let server = Server::double("epoll", &[]);
     let burst = |more: &[&'static str]| [&["--burst", "2x3x4"], more].concat();
     let pid = server.child.id().to_string();
@@ -200,10 +200,10 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
     }
 }
 
-/// The load is stopped for longer than its timeout. Replies that arrive meanwhile are not timeouts, although the
-/// load needs several turns to read them.
+/// The load is stopped for longer than its timeout. Replies that arrive meanwhile are not timeouts,
+/// although the load needs several turns to read them.
 #[test]
-fn replies_that_the_load_has_not_read_yet_are_not_missing() {
+fn replies_that_arrived_but_are_not_read_yet_do_not_time_out() {
     let server = Server::double("epoll", &[]);
     let url = format!("line://{}", server.addr);
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -215,10 +215,10 @@ fn replies_that_the_load_has_not_read_yet_are_not_missing() {
     until("all connections are open", || opened() > 4000);
     for _ in 0..2 {
         rustix::process::kill_process(pid, Signal::STOP).unwrap();
-        // Longer than the timeout: this is what is tested.
+        // Longer than the timeout.
         std::thread::sleep(Duration::from_millis(1300));
         rustix::process::kill_process(pid, Signal::CONT).unwrap();
-        // It reads what has arrived, and asks again.
+        // Time to read the replies that arrived, and to send new requests.
         std::thread::sleep(Duration::from_millis(200));
     }
     let result = json(&load.wait_with_output().unwrap());

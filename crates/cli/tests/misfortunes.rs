@@ -1,5 +1,5 @@
-//! What befalls servers, on every I/O model: no descriptors left, clients that vanish or reset in
-//! the middle, cores that get unequal shares.
+//! Failures that servers must survive, on every I/O model: no free descriptors, clients that vanish or
+//! reset at any moment, cores that get unequal shares of the connections.
 
 mod support;
 
@@ -14,7 +14,7 @@ use std::{
 use support::{Server, expect, on_every_model, until};
 
 #[test]
-fn out_of_descriptors_it_pauses_accepting_without_spinning() {
+fn pauses_accepting_without_spinning_when_descriptors_run_out() {
     on_every_model(|model, more| {
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_regatta")]);
@@ -34,16 +34,16 @@ fn out_of_descriptors_it_pauses_accepting_without_spinning() {
         thread::sleep(Duration::from_millis(500)); // the span over which CPU is measured
         let spent = server.cpu() - cpu;
         assert!(spent * 5 < started.elapsed(), "{spent:?} of CPU while there is nothing to do");
-        // Those that are answered go; the others get their turn.
-        let mut left = streams;
+        // Answered connections close, and the others are accepted.
+        let mut pending = streams;
         until("all are answered", || {
-            left.retain(|stream| !is_answered(stream));
-            left.is_empty()
+            pending.retain(|stream| !is_answered(stream));
+            pending.is_empty()
         });
     });
 }
 
-/// Where a connection has a process of its own, descriptors do not run out: all are answered.
+/// With a process per connection, descriptors do not run out: all connections are answered.
 fn each_process_has_its_own_descriptors(server: &Server) {
     let mut streams: Vec<TcpStream> = (0..60).map(|_| server.connect()).collect();
     for stream in &mut streams {
@@ -54,10 +54,10 @@ fn each_process_has_its_own_descriptors(server: &Server) {
     }
 }
 
-/// After a stall there is more to read at once than what a server may have set aside for it
-/// (`uring`'s buffers are 128 KiB).
+/// After a stall, more bytes are waiting than the server's receive buffers can hold (128 KiB on
+/// `uring`).
 #[test]
-fn all_that_comes_at_once_is_answered() {
+fn more_requests_than_fit_the_receive_buffers_are_answered() {
     const LINES: usize = 5000;
     on_every_model(|model, more| {
         let server = Server::double(model, &[more, &["--cores", "1"]].concat());
@@ -78,7 +78,7 @@ fn all_that_comes_at_once_is_answered() {
 }
 
 #[test]
-fn a_reset_in_mid_stream_harms_nobody_else() {
+fn a_reset_with_unread_answers_does_not_affect_other_connections() {
     on_every_model(|model, more| {
         let server = Server::double(model, more);
         let mut other = server.connect();
@@ -95,7 +95,7 @@ fn a_reset_in_mid_stream_harms_nobody_else() {
 }
 
 #[test]
-fn a_reset_in_mid_reply_frees_its_place() {
+fn a_reset_during_a_reply_frees_the_connections_place() {
     on_every_model(|model, more| {
         let server = Server::double(model, &[more, &["--max-connections", "1"]].concat());
         for _ in 0..5 {
@@ -118,18 +118,18 @@ fn a_reset_in_mid_reply_frees_its_place() {
     });
 }
 
-/// The client's machine has gone: it takes nothing in any more, and says nothing.
+/// Drops all packets to the client, as if its machine had disappeared.
 fn vanish(stream: &TcpStream) {
-    let take_nothing = socket2::SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
-    socket2::SockRef::from(stream).attach_filter(&[take_nothing]).unwrap();
+    let drop_all = socket2::SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
+    socket2::SockRef::from(stream).attach_filter(&[drop_all]).unwrap();
 }
 
 #[test]
-fn a_half_open_connection_is_given_up() {
+fn a_half_open_connection_is_closed_after_its_timeout() {
     on_every_model(|model, more| {
         let limits = ["--max-connections", "1", "--idle-timeout", "1s", "--request-timeout", "1s"];
         let server = Server::double(model, &[more, &limits].concat());
-        // Silent; in the middle of a request; owed a reply; owed more than there is room for.
+        // Silent; in the middle of a request; with a pending reply; with more replies than fit.
         let big = b"x\n".repeat(300_000);
         for last_words in [&b""[..], b"12", b"7\n", &big] {
             let mut gone = server.connect();
@@ -137,7 +137,7 @@ fn a_half_open_connection_is_given_up() {
             expect(&mut gone, b"8\n");
             vanish(&gone);
             gone.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-            // Without acknowledgements not all of it may go out.
+            // Without acknowledgements not all bytes may be sent.
             let _ = gone.write_all(last_words);
             let mut next = server.connect();
             next.write_all(b"2\n").unwrap();
@@ -148,7 +148,7 @@ fn a_half_open_connection_is_given_up() {
 }
 
 #[test]
-fn a_half_open_connection_does_not_outlast_the_grace() {
+fn a_stop_does_not_wait_for_a_half_open_connection_beyond_the_grace_period() {
     on_every_model(|model, more| {
         let mut server = Server::double(model, &[more, &["--grace", "300ms"]].concat());
         let mut gone = server.connect();
@@ -161,10 +161,10 @@ fn a_half_open_connection_does_not_outlast_the_grace() {
     });
 }
 
-/// Cores that share a port get connections by a hash of the addresses: of four, one core may get
-/// none or all.
+/// The kernel spreads connections over cores that share a port by a hash of the addresses: of four
+/// connections, one core may get none or all.
 #[test]
-fn unequal_shares_of_the_cores_leave_nobody_waiting() {
+fn every_connection_is_served_if_cores_get_unequal_shares() {
     on_every_model(|model, more| {
         let limits = ["--cores", "2", "--max-connections", "4"];
         let server = Server::double(model, &[more, &limits].concat());
@@ -177,22 +177,22 @@ fn unequal_shares_of_the_cores_leave_nobody_waiting() {
                 expect(stream, b"6\n");
             }
         }
-        // And one more than there are places waits for the first that goes.
+        // One more than there are places waits until one of them closes.
         let mut streams: Vec<TcpStream> = (0..5).map(|_| server.connect()).collect();
         for stream in &mut streams {
             stream.write_all(b"3\n").unwrap();
         }
-        let mut left = streams;
+        let mut open = streams;
         until("all but one are answered", || {
-            left.iter().filter(|stream| is_answered(stream)).count() == 4
+            open.iter().filter(|stream| is_answered(stream)).count() == 4
         });
         let early = Instant::now() + Duration::from_millis(100);
         while Instant::now() < early {
-            assert_eq!(left.iter().filter(|stream| is_answered(stream)).count(), 4);
+            assert_eq!(open.iter().filter(|stream| is_answered(stream)).count(), 4);
         }
-        let waits = left.iter().position(|stream| !is_answered(stream)).unwrap();
-        let mut last = left.swap_remove(waits);
-        drop(left);
+        let waits = open.iter().position(|stream| !is_answered(stream)).unwrap();
+        let mut last = open.swap_remove(waits);
+        drop(open);
         expect(&mut last, b"6\n");
     });
 }

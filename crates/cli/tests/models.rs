@@ -1,4 +1,4 @@
-//! What every I/O model does beside answering: limits, timeouts, pressure, descriptors, stopping.
+//! Behaviour of every I/O model besides answering: limits, timeouts, backpressure, ports, stopping.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::{
 };
 use support::{DEADLINE, Server, expect, expect_end, models, on_every_model, until};
 
-/// A race gives `cannot-hold` by what the manifest states.
+/// A race decides `cannot-hold` by the limit in the manifest.
 #[test]
 fn the_catalogue_and_the_manifests_state_the_same_limits() {
     let manifests = regatta_race::built_in();
@@ -48,12 +48,12 @@ fn a_silent_connection_is_closed_and_an_active_one_is_not() {
             thread::sleep(Duration::from_millis(50)); // the client's own pace
         }
         silent.set_nonblocking(true).unwrap();
-        assert!(matches!(silent.read(&mut [0; 8]), Ok(0)), "closed before the active one ends");
+        assert!(matches!(silent.read(&mut [0; 8]), Ok(0)), "the silent connection is not closed");
     });
 }
 
 #[test]
-fn a_request_that_dawdles_is_cut_off() {
+fn a_request_that_arrives_too_slowly_is_cut_off() {
     on_every_model(|model, more| {
         let server = Server::double(model, &[more, &["--request-timeout", "300ms"]].concat());
         let mut stream = server.connect();
@@ -61,7 +61,7 @@ fn a_request_that_dawdles_is_cut_off() {
         expect(&mut stream, b"10\n");
         let started = Instant::now();
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        // A byte every now and then keeps the connection from being idle, not from being slow.
+        // A byte now and then keeps the connection from being idle, but the request takes too long.
         loop {
             assert!(started.elapsed() < DEADLINE, "never cut off");
             if stream.write_all(b"1").is_err() {
@@ -78,9 +78,9 @@ fn a_request_that_dawdles_is_cut_off() {
     });
 }
 
-/// Every read of the server ends inside a line, but never inside the same one for long.
+/// Every read of the server ends inside a line, but each line is complete in time.
 #[test]
-fn a_client_that_has_always_begun_the_next_line_is_not_cut_off() {
+fn a_client_whose_reads_always_end_inside_a_line_is_not_cut_off() {
     on_every_model(|model, more| {
         let server = Server::double(model, &[more, &["--request-timeout", "2s"]].concat());
         let mut stream = server.connect();
@@ -94,18 +94,18 @@ fn a_client_that_has_always_begun_the_next_line_is_not_cut_off() {
 }
 
 #[test]
-fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
+fn stops_reading_from_a_client_that_does_not_read_and_loses_no_reply() {
     on_every_model(|model, more| {
         let server = Server::double(model, more);
         let before = server.memory();
         let mut stream = server.connect();
         let mut writer = stream.try_clone().unwrap();
         writer.set_nonblocking(true).unwrap();
-        // Every answer is longer than its question, so the way back fills first.
+        // Every reply is longer than its request, so the buffers for replies fill first.
         let chunk = b"x\n".repeat(8 * 1024);
         let (mut sent, mut stuck) = (0usize, Instant::now());
         while stuck.elapsed() < Duration::from_millis(500) {
-            assert!(sent < 1 << 30, "the server reads on and on");
+            assert!(sent < 1 << 30, "the server never stops reading");
             match writer.write(&chunk[sent % 2..]) {
                 Ok(wrote) => {
                     sent += wrote;
@@ -113,17 +113,17 @@ fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
                 }
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    thread::sleep(Duration::from_millis(5)); // nothing more fits: watch it
+                    thread::sleep(Duration::from_millis(5)); // the buffers are full: try again
                 }
             }
         }
         let grown = server.memory().saturating_sub(before);
         assert!(grown < 8 << 20, "grew by {grown} bytes");
-        // Another client is served meanwhile.
+        // Another client is still served.
         let mut other = server.connect();
         other.write_all(b"4\n").unwrap();
         expect(&mut other, b"8\n");
-        // Now it reads, and gets an answer to each line.
+        // Now the client reads, and gets a reply to each line.
         writer.set_nonblocking(false).unwrap();
         if sent % 2 == 1 {
             sent += 1;
@@ -142,7 +142,7 @@ fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
 }
 
 #[test]
-fn more_connections_than_permitted_wait_their_turn() {
+fn connections_beyond_the_limit_wait_until_another_closes() {
     on_every_model(|model, more| {
         let server =
             Server::double(model, &[more, &["--cores", "1", "--max-connections", "2"]].concat());
@@ -162,32 +162,32 @@ fn more_connections_than_permitted_wait_their_turn() {
 }
 
 #[test]
-fn a_stop_signal_drains() {
+fn a_stop_signal_closes_connections_and_exits() {
     on_every_model(|model, more| {
         for signal in ["-TERM", "-INT"] {
             let mut server = Server::double(model, more);
-            let (mut idle, mut half_said) = (server.connect(), server.connect());
-            let mut owed = server.connect();
-            half_said.write_all(b"12").unwrap();
-            owed.write_all(b"7\n").unwrap();
-            expect(&mut owed, b"14\n");
+            let (mut idle, mut half_sent) = (server.connect(), server.connect());
+            let mut answered = server.connect();
+            half_sent.write_all(b"12").unwrap();
+            answered.write_all(b"7\n").unwrap();
+            expect(&mut answered, b"14\n");
             server.signal(signal);
             expect_end(&mut idle);
-            expect_end(&mut half_said);
-            expect_end(&mut owed);
+            expect_end(&mut half_sent);
+            expect_end(&mut answered);
             assert_eq!(server.ended().code(), Some(0));
-            assert!(TcpStream::connect(server.addr).is_err(), "the port is free");
+            assert!(TcpStream::connect(server.addr).is_err(), "the port is still open");
         }
     });
 }
 
 #[test]
-fn what_is_owed_at_a_stop_is_still_delivered() {
+fn replies_that_are_pending_at_a_stop_are_delivered() {
     on_every_model(|model, more| {
-        // All models at once share this machine: no matter how long it takes.
+        // A long grace period, because all models share this machine at the same time.
         let mut server = Server::double(model, &[more, &["--grace", "60s"]].concat());
         let mut stream = server.connect();
-        // More answers than the socket buffers hold, so the server still owes some when stopped.
+        // More replies than the socket buffers hold, so some are pending at the stop.
         let lines = 300_000;
         let mut writer = stream.try_clone().unwrap();
         let writing = thread::spawn(move || {
@@ -196,28 +196,28 @@ fn what_is_owed_at_a_stop_is_still_delivered() {
         until("answers come", || stream.peek(&mut [0; 1]).is_ok());
         server.signal("-TERM");
         let mut got = Vec::new();
-        // The end is a reset where the client sent on after the server had stopped listening.
+        // The end is a reset if the client sent more after the server stopped reading.
         if let Err(error) = stream.read_to_end(&mut got) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         }
         let line = b"error: not an integer: x\n";
         assert!(got.len() > 1 << 20, "{} bytes", got.len());
-        assert_eq!(got.len() % line.len(), 0, "the last answer is whole");
+        assert_eq!(got.len() % line.len(), 0, "the last reply is incomplete");
         assert!(got.chunks(line.len()).all(|answer| answer == line));
-        // What the server had no room for was not read, and the client is told so.
+        // The write fails if the server has not read everything.
         let _ = writing.join().unwrap();
         assert_eq!(server.ended().code(), Some(0));
     });
 }
 
 #[test]
-fn the_grace_ends_and_a_second_signal_ends_at_once() {
+fn the_grace_period_is_bounded_and_a_second_signal_exits_at_once() {
     on_every_model(|model, more| {
         for (grace, second) in [("300ms", false), ("1h", true)] {
             let mut server = Server::double(model, &[more, &["--grace", grace]].concat());
             let stream = server.connect();
             let mut writer = stream.try_clone().unwrap();
-            // It owes more than it can deliver to a client that does not read.
+            // More pending replies than fit, for a client that does not read.
             writer.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
             while writer.write_all(&b"x\n".repeat(8192)).is_ok() {}
             server.signal("-TERM");
@@ -256,7 +256,7 @@ fn the_two_step_dialogue_waits_for_each_name() {
 }
 
 #[test]
-fn a_stall_of_the_server_costs_no_request_that_arrived_in_time() {
+fn requests_that_arrived_in_time_survive_a_stall_of_the_server() {
     on_every_model(|model, more| {
         let server = Server::double(model, &[more, &["--idle-timeout", "2s"]].concat());
         let mut streams: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
@@ -270,7 +270,7 @@ fn a_stall_of_the_server_costs_no_request_that_arrived_in_time() {
         for stream in &mut streams {
             stream.write_all(b"21\n").unwrap();
         }
-        thread::sleep(Duration::from_millis(2500)); // longer than the server's patience
+        thread::sleep(Duration::from_millis(2500)); // longer than the idle timeout
         server.signal_all("-CONT");
         for stream in &mut streams {
             expect(stream, b"42\n");

@@ -1,4 +1,4 @@
-//! The null server: what it sends, when it closes, and that nothing holds up its connections.
+//! The null server: what it sends, when it closes, and that its connections do not block each other.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn echo() -> Server {
     Server::of("null", "epoll", &[])
 }
 
-/// A null server that sends `reply` for each `request_bytes`.
+/// A null server that sends a reply for each `request_bytes` bytes received.
 struct CannedServer {
     server: Server,
     _folder: TempDir,
@@ -43,7 +43,7 @@ fn ping(stream: &mut TcpStream) {
 }
 
 #[test]
-fn out_of_descriptors_its_connections_keep_their_speed_and_those_that_wait_get_their_turn() {
+fn open_connections_stay_fast_when_descriptors_run_out_and_waiting_ones_are_served_later() {
     const PINGS: u32 = 1000;
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_regatta")]);
@@ -64,13 +64,13 @@ fn out_of_descriptors_its_connections_keep_their_speed_and_those_that_wait_get_t
         Err(error) => panic!("{error}"),
     };
     until("descriptors run out", || waiting.iter().filter(|s| is_answered(s)).count() >= 25);
-    // A server that sleeps 20 ms in each turn takes 20 s; one that does not, a tenth of a second.
+    // A server that sleeps 20 ms in each turn takes 20 s; one that does not takes a tenth of a second.
     let started = Instant::now();
     for _ in 0..PINGS {
         ping(&mut first);
     }
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
-    assert!(waiting.iter().filter(|s| !is_answered(s)).count() >= 20, "some still wait");
+    assert!(waiting.iter().filter(|s| !is_answered(s)).count() >= 20, "too few are still waiting");
     until("all are answered", || {
         waiting.retain(|stream| !is_answered(stream));
         waiting.is_empty()
@@ -78,7 +78,7 @@ fn out_of_descriptors_its_connections_keep_their_speed_and_those_that_wait_get_t
 }
 
 #[test]
-fn sends_back_what_it_reads_however_much_comes_at_once() {
+fn echoes_its_input_however_much_arrives_at_once() {
     let server = echo();
     let mut stream = server.connect();
     ping(&mut stream);
@@ -91,9 +91,9 @@ fn sends_back_what_it_reads_however_much_comes_at_once() {
     assert!(came == bytes);
 }
 
-/// The end comes with the last bytes, and no event reports it again.
+/// The end of input arrives with the last bytes, and no later event reports it.
 #[test]
-fn an_end_that_comes_with_the_last_bytes_closes_the_connection() {
+fn an_end_of_input_that_arrives_with_the_last_bytes_closes_the_connection() {
     let server = echo();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
     streams.iter_mut().for_each(ping);
@@ -110,7 +110,7 @@ fn an_end_that_comes_with_the_last_bytes_closes_the_connection() {
 }
 
 #[test]
-fn a_canned_reply_comes_once_for_each_full_length_whatever_the_bytes_are() {
+fn sends_a_canned_reply_for_each_full_length_whatever_the_bytes_are() {
     let null = canned("5", "<reply>", &[]);
     let mut stream = null.server.connect();
     stream.write_all(b"1234").unwrap();
@@ -118,7 +118,7 @@ fn a_canned_reply_comes_once_for_each_full_length_whatever_the_bytes_are() {
     expect(&mut stream, b"<reply>");
     stream.write_all(&b"\0".repeat(5 * 16 + 3)).unwrap();
     expect(&mut stream, &b"<reply>".repeat(16));
-    // More than one read, and in all more than the copies that one write sends.
+    // More than one read, and more replies than one write sends.
     stream.write_all(&b"\n".repeat(100_002)).unwrap();
     expect(&mut stream, &b"<reply>".repeat(20_001));
     stream.shutdown(Shutdown::Write).unwrap();
@@ -126,7 +126,7 @@ fn a_canned_reply_comes_once_for_each_full_length_whatever_the_bytes_are() {
 }
 
 #[test]
-fn it_closes_after_a_reply_where_it_is_told_to() {
+fn closes_after_a_reply_with_close_after_reply() {
     let null = canned("5", "<reply>", &["--close-after-reply"]);
     for _ in 0..100 {
         let mut stream = null.server.connect();
@@ -142,9 +142,9 @@ fn it_closes_after_a_reply_where_it_is_told_to() {
     }
 }
 
-/// The floor of an HTTP race moves as many bytes as the servers above it.
+/// The floor of an HTTP race must transfer as many bytes as the other servers.
 #[test]
-fn the_canned_reply_is_a_reply_of_hello_but_for_the_time() {
+fn the_canned_reply_is_a_reply_of_hello_except_for_the_time() {
     let server = Server::of("hello", "epoll", &[]);
     for closes in [false, true] {
         let connection = if closes { "Connection: close\r\n" } else { "" };
@@ -176,7 +176,7 @@ fn the_canned_reply_is_a_reply_of_hello_but_for_the_time() {
 }
 
 #[test]
-fn what_it_cannot_serve_is_a_clear_error() {
+fn invalid_options_are_refused_with_a_clear_error() {
     let (_folder, empty) = reply_file("");
     let empty = empty.to_str().unwrap();
     for (args, said) in [

@@ -1,4 +1,4 @@
-//! Loads that take several processes, as the built program runs them.
+//! Loads that run in several processes.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Largest number of TCP sockets of this machine that were in use while a program ran.
+/// Runs a program. Returns the largest number of TCP sockets in use on this machine meanwhile.
 fn sockets_while(mut command: Command) -> (u64, Output) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut most, mut ended) = (0, false);
@@ -40,7 +40,7 @@ fn sockets_in_use() -> u64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// What every undisturbed load in `processes` processes reports.
+/// Checks the result of an undisturbed load in `processes` processes.
 fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json::Value {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let result = json(output);
@@ -49,15 +49,15 @@ fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json
     let errors = result["errors"].as_object().unwrap();
     assert!(errors.values().all(|n| n == 0), "{errors:?}");
     let histogram = regatta_record::decode_histogram(result["histogram"].as_str().unwrap());
-    // Replies inside the window, and latencies of what was sent inside it: they differ by what was
-    // outstanding at its edges, a request on each connection.
+    // `requests` counts replies inside the window, and the histogram has the latencies of requests sent
+    // inside it. They differ by the requests in flight at its edges, at most one per connection.
     let differ = result["requests"].as_u64().unwrap().abs_diff(histogram.unwrap().len());
     assert!(differ <= connections, "{differ} of {connections}");
     result
 }
 
 #[test]
-fn several_processes_load_what_one_may_not_open() {
+fn takes_several_processes_for_more_connections_than_one_may_open() {
     let server = Server::double("cluster", &["--cores", "3"]);
     let load = |more: &[&str]| {
         let url = format!("line://{}", server.addr);
@@ -74,13 +74,13 @@ fn several_processes_load_what_one_may_not_open() {
     let more = load(&["-d", "300ms", "--processes", "4", "--warm-up", "100ms"]);
     let result = assert_right(&more, 3_000, 4);
     assert!(result["requests"].as_u64().unwrap() > 0);
-    assert!(more.stderr.is_empty(), "as many as were asked for: {more:?}");
+    assert!(more.stderr.is_empty(), "a note, although --processes is given: {more:?}");
 }
 
 #[test]
-fn forty_five_thousand_connections_from_three_processes() {
+fn opens_forty_five_thousand_connections_from_three_processes() {
     const CONNECTIONS: u64 = 45_000;
-    // Each process of the server gets a third of them, give or take some hundred.
+    // Each process of the server gets a third of them, plus or minus a few hundred.
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     if limit < CONNECTIONS / 3 + 1_500 {
         return eprintln!("skipped: {limit} open files are too few (ulimit -Hn)");
@@ -96,7 +96,7 @@ fn forty_five_thousand_connections_from_three_processes() {
     assert!(most >= 2 * CONNECTIONS, "{most} sockets");
 }
 
-/// A load of half a minute in two processes that is under way.
+/// Starts a load of half a minute in two processes, and waits until both are connected.
 fn long(server: &Server) -> (Child, Vec<u32>) {
     let url = format!("line://{}", server.addr);
     let args = ["load", &url, "-c", "20", "--processes", "2", "-d", "30s"];
@@ -120,7 +120,7 @@ fn children(parent: u32) -> Vec<u32> {
     children
 }
 
-/// A field of /proc/PID/stat, counted from the state on; empty if the process is gone.
+/// Returns a field of /proc/PID/stat, counted from the state; empty if the process is gone.
 fn field(pid: u32, nth: usize) -> String {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();
@@ -145,7 +145,7 @@ fn ended(mut leader: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_killed_process_fails_the_load_by_its_number() {
+fn a_killed_process_fails_the_load_and_its_number_is_reported() {
     let server = Server::double("epoll", &[]);
     let (leader, processes) = long(&server);
     kill_process(Pid::from_raw(processes[0] as i32).unwrap(), Signal::KILL).unwrap();
@@ -157,10 +157,10 @@ fn a_killed_process_fails_the_load_by_its_number() {
 }
 
 #[test]
-fn ctrl_c_ends_all_processes_and_shows_what_there_is() {
+fn ctrl_c_ends_all_processes() {
     let server = Server::double("epoll", &[]);
     let (leader, processes) = long(&server);
-    // As a terminal does: to the whole foreground group.
+    // To the whole process group, as a terminal does.
     let group = Pid::from_raw(leader.id() as i32).unwrap();
     rustix::process::kill_process_group(group, Signal::INT).unwrap();
     let (status, said) = ended(leader);
@@ -169,7 +169,7 @@ fn ctrl_c_ends_all_processes_and_shows_what_there_is() {
 }
 
 #[test]
-fn a_load_that_is_killed_takes_its_processes_along() {
+fn the_processes_of_a_killed_load_exit() {
     let server = Server::double("epoll", &[]);
     let (mut leader, processes) = long(&server);
     leader.kill().unwrap();

@@ -1,4 +1,4 @@
-//! Slow clients and TLS as they are called: in words, as JSON and in the exit status.
+//! Runs `regatta load` with slow clients and with TLS: its text, JSON and exit status.
 
 mod support;
 
@@ -22,10 +22,10 @@ fn json(output: &Output) -> serde_json::Value {
 }
 
 #[test]
-fn a_server_with_a_request_timeout_gets_rid_of_slow_clients_and_serves_new_ones() {
+fn a_server_with_a_request_timeout_closes_slow_clients_and_serves_new_ones() {
     let server = hello(&["--request-timeout", "2s"]);
     for part in ["headers", "body"] {
-        // So generous that a busy machine is not taken for a busy server.
+        // A generous deadline, so that a busy machine does not look like a busy server.
         let more = ["--slow", part, "-c", "200", "-d", "30s", "--within", "5s", "--json", "-"];
         let output = load("http", &server, &more);
         let result = json(&output);
@@ -40,7 +40,7 @@ fn a_server_with_a_request_timeout_gets_rid_of_slow_clients_and_serves_new_ones(
 }
 
 #[test]
-fn a_server_that_slow_clients_hold_up_ends_with_status_1() {
+fn a_server_that_slow_clients_block_ends_with_status_1() {
     let server = hello(&["--request-timeout", "60s", "--max-connections", "1"]);
     let more = ["--slow", "headers", "-c", "20", "-d", "1s", "--timeout", "300ms"];
     let output = load("http", &server, &[&more[..], &["--every", "50ms"]].concat());
@@ -51,9 +51,9 @@ fn a_server_that_slow_clients_hold_up_ends_with_status_1() {
     assert!(text.contains("it closed no slow one"), "{text}");
 }
 
-/// They are opened within a second, and it is over before.
+/// The load opens its connections over one second, and ends before that.
 #[test]
-fn fewer_slow_clients_than_asked_for_end_with_status_1() {
+fn fewer_slow_clients_than_requested_end_with_status_1() {
     let server = hello(&[]);
     let more = ["--slow", "headers", "-c", "1000", "-d", "300ms", "--within", "5s", "--json", "-"];
     let output = load("http", &server, &more);
@@ -66,7 +66,7 @@ fn fewer_slow_clients_than_asked_for_end_with_status_1() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_ends_with_status_2() {
+fn invalid_arguments_end_with_status_2() {
     let server = hello(&[]);
     for (scheme, args, said) in [
         ("line", vec!["--slow", "headers"], "slow clients speak http://"),

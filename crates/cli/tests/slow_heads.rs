@@ -1,7 +1,7 @@
-//! Five thousand connections that send a byte of a head each second keep nobody from being served,
-//! and are closed by the time limit of a request. On every model but those whose connections are
-//! processes, and `select`, which holds a thousand. A test file of its own: what it times is not
-//! disturbed by other tests.
+//! Five thousand connections that send one byte of a head per second do not keep new clients from being
+//! served, and are closed after the request timeout. On every model except those with a process per
+//! connection, and `select`, which holds only a thousand. In a separate test file, so that other tests
+//! do not disturb its timing.
 
 mod support;
 
@@ -18,18 +18,18 @@ use support::{
 };
 
 const SLOW: usize = 5_000;
-/// What each of them sends, byte by byte.
+/// The head that each of them sends, byte by byte.
 const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: a byte each second until it is over";
-/// What a new client may take, from its connect to its reply.
+/// Maximum time of a new client, from its connect to its reply.
 const SERVED: Duration = Duration::from_millis(100);
-/// New clients in a row of which one must be served in time: this machine may be busy otherwise.
+/// Of this many new clients in a row, one must be served in time: other programs may use this machine.
 const IN_A_ROW: usize = 8;
-/// The limit of a request: the second one where this machine is so busy that all of the first
-/// passes while the slow ones connect.
+/// The request timeouts to try. The second is for a machine so busy that the first one passes while the
+/// slow clients connect.
 const LIMITS: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(12)];
 
 #[test]
-fn slow_heads_keep_nobody_from_being_served_and_are_cut_off() {
+fn slow_heads_do_not_block_new_clients_and_are_closed_after_the_timeout() {
     regatta_serve::raise_open_files();
     for model in models() {
         if !["fork", "prefork", "select"].contains(&model) {
@@ -39,7 +39,7 @@ fn slow_heads_keep_nobody_from_being_served_and_are_cut_off() {
     }
 }
 
-/// Whether there was time to see enough.
+/// Returns whether there was time to serve enough new clients before the timeout.
 fn beside_slow_heads(model: &str, limit: Duration) -> bool {
     let given = format!("{}s", limit.as_secs());
     let server = Server::of("hello", model, &["--request-timeout", &given]);
@@ -47,7 +47,7 @@ fn beside_slow_heads(model: &str, limit: Duration) -> bool {
     let mut slow = Slow::connect(&server);
     let opened = slow.last_began.duration_since(slow.first_began);
     let mut times = Vec::new();
-    // While all of them are open: a byte each second.
+    // While all slow connections are open, each sends a byte per second.
     while slow.first_began.elapsed() + Duration::from_millis(500) < limit {
         slow.send_due();
         times.push(served(&server));
@@ -55,7 +55,7 @@ fn beside_slow_heads(model: &str, limit: Duration) -> bool {
     }
     let closed = slow.connections.iter().filter(|c| is_closed(c)).count();
     if slow.first_began.elapsed() < limit {
-        assert_eq!(closed, 0, "{model}: closed before their time");
+        assert_eq!(closed, 0, "{model}: closed before the timeout");
     }
     times.chunks_exact(IN_A_ROW).for_each(|row| {
         let best = row.iter().min().unwrap();
@@ -66,7 +66,7 @@ fn beside_slow_heads(model: &str, limit: Duration) -> bool {
     }
     times.sort();
     let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
-    until("the slow ones are cut off", || {
+    until("the slow ones are closed", || {
         slow.send_due();
         slow.connections.retain(|connection| !is_closed(connection));
         slow.connections.is_empty()
@@ -78,11 +78,11 @@ fn beside_slow_heads(model: &str, limit: Duration) -> bool {
         times.len()
     );
     assert!(over >= limit - Duration::from_millis(100), "{model}: {over:?}");
-    assert!(served(&server) < DEADLINE, "it serves on");
+    assert!(served(&server) < DEADLINE, "the server no longer serves");
     true
 }
 
-/// From the connect of a new client to its reply.
+/// Returns the time from the connect of a new client to its reply.
 fn served(server: &Server) -> Duration {
     let began = Instant::now();
     let mut stream = server.connect();
@@ -100,7 +100,7 @@ struct Slow {
 }
 
 impl Slow {
-    /// Opens all; each sends its first byte.
+    /// Opens all connections. Each sends its first byte.
     fn connect(server: &Server) -> Slow {
         let first_began = Instant::now();
         let connections = (0..SLOW).map(|_| {
@@ -113,13 +113,13 @@ impl Slow {
         Slow { connections, sent: 1, first_began, last_began: Instant::now() }
     }
 
-    /// Sends the next byte on each, where a second has passed since the last.
+    /// Sends the next byte on each connection if a second has passed since the last one.
     fn send_due(&mut self) {
         if self.last_began.elapsed() < Duration::from_secs(self.sent as u64) {
             return;
         }
         for stream in &mut self.connections {
-            // One that is closed is found by who looks for that.
+            // `is_closed` finds the closed ones.
             let _ = stream.write(&HEAD[self.sent..][..1]);
         }
         self.sent += 1;

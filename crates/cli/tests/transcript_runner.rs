@@ -1,5 +1,4 @@
-//! The player of transcripts tells a right server from wrong ones: each server here has one
-//! fault, and the player must name it.
+//! Tests of the transcript player: each server here has one fault, which the player must report.
 
 mod transcript;
 
@@ -26,30 +25,30 @@ expect_alive = true
 "#;
 
 #[test]
-fn a_right_server_passes() {
+fn a_correct_server_passes() {
     assert_eq!(judged(TWO_NUMBERS, by_lines), Ok(()));
 }
 
 #[test]
-fn a_wrong_answer_is_told_with_its_place() {
+fn a_wrong_answer_is_reported_with_its_position() {
     let why = judged(&TWO_NUMBERS.replace("44", "45"), by_lines).unwrap_err();
-    assert!(why.contains(r#"step 2: byte 3 of what came: expected "5\n", got "4\n""#), "{why}");
+    assert!(why.contains(r#"step 2: byte 3 of the reply: expected "5\n", got "4\n""#), "{why}");
 }
 
 #[test]
-fn a_missing_answer_is_told() {
+fn a_missing_answer_is_reported() {
     let why = judged(&TWO_NUMBERS.replace(r"44\n", r"44\n6\n"), by_lines).unwrap_err();
     assert!(why.contains(r#"expected "6\n" next, got the end of the stream"#), "{why}");
 }
 
 #[test]
-fn an_answer_too_many_is_told() {
+fn a_surplus_answer_is_reported() {
     let why = judged(&TWO_NUMBERS.replace(r"44\n", ""), by_lines).unwrap_err();
     assert!(why.contains(r#"step 3: expected the end of the stream, got "44\n""#), "{why}");
 }
 
 #[test]
-fn an_answer_too_many_after_the_last_step_is_told() {
+fn a_surplus_answer_after_the_last_step_is_reported() {
     let text = "about = \"\"\n[[step]]\nsend = \"1\\n2\\n\"\n[[step]]\nexpect = \"2\\n\"\n";
     let why = judged(text, by_lines).unwrap_err();
     assert!(
@@ -59,16 +58,16 @@ fn an_answer_too_many_after_the_last_step_is_told() {
 }
 
 #[test]
-fn silence_is_told_after_a_deadline() {
+fn silence_is_reported_after_the_deadline() {
     let why = judged(&TWO_NUMBERS.replace(r"end\n", ""), by_lines).unwrap_err();
     assert!(why.contains("step 3: expected the end of the stream, got nothing in time"), "{why}");
 }
 
 #[test]
-fn a_reset_is_no_close() {
+fn a_reset_does_not_count_as_a_close() {
     let text = "about = \"\"\n[[step]]\nsend = \"1\\n\"\n[[step]]\nexpect_close = true\n";
     let why = judged(text, |stream| {
-        // Closing with a byte unread resets.
+        // A close with an unread byte is a reset.
         stream.peek(&mut [0]).expect("a byte");
     })
     .unwrap_err();
@@ -76,7 +75,7 @@ fn a_reset_is_no_close() {
 }
 
 #[test]
-fn a_server_that_takes_each_read_for_its_requests_fails_at_the_first_cut() {
+fn a_server_that_treats_each_read_as_whole_requests_fails_at_the_first_cut() {
     let by_reads = |mut stream: TcpStream| {
         let mut input = [0; 1024];
         while let Ok(n @ 1..) = stream.read(&mut input) {
@@ -92,7 +91,7 @@ fn a_server_that_takes_each_read_for_its_requests_fails_at_the_first_cut() {
 }
 
 #[test]
-fn what_the_server_does_not_read_is_told() {
+fn bytes_that_the_server_does_not_read_are_reported() {
     let text = "about = \"\"\n[[step]]\nsend = \"123\"\n[[step]]\nexpect_read = true\n";
     let why = judged(text, |mut stream| {
         stream.read_exact(&mut [0]).expect("a byte");
@@ -135,7 +134,7 @@ reset = true
 }
 
 #[test]
-fn an_http_reply_may_be_framed_in_every_way_and_nothing_behind_it_is_read() {
+fn an_http_reply_may_have_any_framing_and_nothing_after_it_is_read() {
     for reply in [
         "HTTP/1.1 200 OK\r\nX: a b\r\nContent-Length: 3\r\n\r\nabc<end>",
         "HTTP/1.1 200 \r\nx:a b\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n<end>",
@@ -146,12 +145,12 @@ fn an_http_reply_may_be_framed_in_every_way_and_nothing_behind_it_is_read() {
 }
 
 #[test]
-fn a_wrong_http_reply_is_told() {
+fn a_wrong_http_reply_is_reported() {
     for (reply, expected) in [
         ("HTTP/1.1 404 No\r\nX: a b\r\n\r\nabc", "expected the status 200, got 404"),
         ("HTTP/1.1 200 OK\r\nX: ab\r\n\r\nabc", "expected X to match ^(?:a b)$, got ab"),
         ("HTTP/1.1 200 OK\r\n\r\nabc", "expected the field X, got none"),
-        ("HTTP/1.1 200 OK\r\nX: a b\r\n\r\nabcd", "expected a content that matches ^(?:a.c)$, got"),
+        ("HTTP/1.1 200 OK\r\nX: a b\r\n\r\nabcd", "expected content that matches ^(?:a.c)$, got"),
         ("HTTP/1.1 200 OK\r\nX: a b\r\nContent-Length: 4\r\n\r\nabc", "before the whole content"),
         ("abc", "Expected a status line"),
     ] {
@@ -160,7 +159,7 @@ fn a_wrong_http_reply_is_told() {
     }
 }
 
-/// Plays a GET against a server that answers `reply`, behind which `behind` must come.
+/// Plays a GET against a server that answers `reply`, after which `behind` must follow.
 fn judged_http(reply: &'static str, behind: &str) -> Result<(), String> {
     let text = format!(
         r#"
@@ -184,7 +183,7 @@ expect_close = true
 
 #[test]
 #[should_panic(expected = "it.toml: step 1: expected exactly one of send, send_hex")]
-fn a_step_that_says_two_things_is_refused() {
+fn a_step_with_two_actions_is_refused() {
     let _ = judged("about = \"\"\n[[step]]\nsend = \"1\"\nexpect = \"2\"\n", by_lines);
 }
 
@@ -194,7 +193,7 @@ fn half_a_byte_is_refused() {
     let _ = judged("about = \"\"\n[[step]]\nsend_hex = \"0\"\n", by_lines);
 }
 
-/// Plays the transcript `it` against a server that treats every connection so.
+/// Plays the transcript `it` against a server that calls `serve` for every connection.
 fn judged(text: &str, serve: impl Fn(TcpStream) + Copy + Send + 'static) -> Result<(), String> {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("it.toml"), text).expect("a file");
@@ -207,7 +206,7 @@ fn only(dir: &Path) -> transcript::Transcript {
     all.remove(0)
 }
 
-/// A server that lives as long as the tests do, a thread per connection.
+/// Starts a server with a thread per connection, which runs until the tests exit.
 fn listening(serve: impl Fn(TcpStream) + Copy + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let addr = listener.local_addr().expect("an address");

@@ -1,9 +1,9 @@
-# Three places where Action Cable counts on threads that take turns, as on MRI. On JRuby they run at once,
-# and there a load finds members that are confirmed twice, and Close frames without an answer.
+# Fixes three places where Action Cable relies on threads that do not run in parallel, as on MRI. On JRuby
+# they do, and a load finds members that are confirmed twice and Close frames without an answer.
 require 'action_cable'
 
 module InParallel
-  # The worker and the event loop both confirm a subscription if they come to it at the same time.
+  # The worker and the event loop may both confirm a subscription at the same time.
   module ConfirmsOnce
     CONFIRMING = Mutex.new
 
@@ -15,7 +15,7 @@ module InParallel
   end
   ActionCable::Channel::Base.prepend(ConfirmsOnce)
 
-  # A message that comes between the look at the buffer and its being emptied would stay there.
+  # A message that arrives while the buffer is processed would stay there.
   module BuffersAlone
     def initialize(...)
       @alone = Mutex.new
@@ -32,9 +32,9 @@ module InParallel
   end
   ActionCable::Connection::MessageBuffer.prepend(BuffersAlone)
 
-  # What is written while another thread writes is put into a queue, which is lost if it is the answer to a
-  # Close frame: then the socket is closed at once. No writer ever waits for the network, so all wait for
-  # each other instead.
+  # Data that is written while another thread writes goes into a queue. An answer to a Close frame would be
+  # lost there, because the socket is closed at once. No writer ever waits for the network, so the writers
+  # wait for each other instead.
   class Turns < Mutex
     def try_lock
       lock

@@ -1,5 +1,5 @@
-# In place of the gem nio4r: what Puma and Action Cable use of it, on a selector of java.nio, as its own
-# Java extension does it.
+# Replaces the gem nio4r: the parts that Puma and Action Cable use, on a java.nio selector like the gem's own
+# Java extension.
 require 'java'
 
 module NIO
@@ -7,7 +7,7 @@ module NIO
   OPERATIONS = { r: SelectionKey::OP_READ, w: SelectionKey::OP_WRITE,
                  rw: SelectionKey::OP_READ | SelectionKey::OP_WRITE, nil => 0 }.freeze
 
-  # A socket and what is awaited of it.
+  # A socket and the events that it is monitored for.
   class Monitor
     attr_reader :io
     attr_accessor :value
@@ -30,7 +30,7 @@ module NIO
       @ready & SelectionKey::OP_WRITE != 0
     end
 
-    # Called by the selector when it has selected the key. False if the socket was closed meanwhile.
+    # Called by the selector when it has selected the key. Returns false if the socket was closed meanwhile.
     def ready
       @ready = @key.ready_ops
       true
@@ -39,18 +39,18 @@ module NIO
     end
   end
 
-  # All methods but `wakeup` are for one thread.
+  # All methods except `wakeup` are for one thread.
   class Selector
     def initialize
       @selector = java.nio.channels.Selector.open
-      @keys = {}.compare_by_identity # by socket, since one that is closed has no channel any more
+      @keys = {}.compare_by_identity # by socket, because a closed socket no longer has a channel
     end
 
     def register(io, interests)
       io = io.to_io
       channel = io.to_channel
       channel.configure_blocking(false)
-      # What was deregistered since the last `select` is not forgotten before the next.
+      # A key that was cancelled since the last `select` is removed only by the next one.
       @selector.select_now if channel.key_for(@selector)
       key = @keys[io] = channel.register(@selector, OPERATIONS.fetch(interests))
       Monitor.new(io, key).tap { |monitor| key.attach(monitor) }
@@ -62,8 +62,8 @@ module NIO
       @keys.delete(io.to_io)&.cancel
     end
 
-    # Waits for up to `timeout` seconds, without one for ever, until a socket is ready or `wakeup` is called.
-    # Returns the monitors that are ready; with a block, yields them.
+    # Waits until a socket is ready or `wakeup` is called, for up to `timeout` seconds, or forever without a
+    # timeout. Returns the monitors that are ready, or yields them to a block.
     def select(timeout = nil, &block)
       case timeout
       when nil then @selector.select

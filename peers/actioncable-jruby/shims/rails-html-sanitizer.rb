@@ -1,2 +1,2 @@
-# In place of the gem rails-html-sanitizer, which needs nokogiri, and that its C extension. Action View
-# loads it and uses it only where a page is sanitized; here are no pages.
+# Replaces the gem rails-html-sanitizer, which needs nokogiri and its C extension. Action View loads it, but
+# uses it only to sanitize pages, and this peer has none.

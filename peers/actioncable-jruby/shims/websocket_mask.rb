@@ -1,2 +1,2 @@
-# In place of the C extension of the gem websocket-driver, which the gem loads here and then calls
-# com.jcoglan.websocket.WebsocketMaskService: that is on the class path.
+# Replaces the C extension of the gem websocket-driver. The gem loads this file and then calls
+# com.jcoglan.websocket.WebsocketMaskService, which is on the class path.

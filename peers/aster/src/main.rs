@@ -1,4 +1,4 @@
-//! aster's own program, which is these lines too.
+//! The same `main` as in aster itself.
 
 fn main() {
     libaster::run().unwrap();

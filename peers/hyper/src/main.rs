@@ -1,10 +1,9 @@
-//! Greets with the time, over HTTP/1.1.
+//! Replies with the time over HTTP/1.1.
 //!
-//! hyper at its fastest: a single-threaded Tokio runtime per core, each with its own listener on
-//! the port, so that no connection ever wakes another thread. Answers of pipelined requests are
-//! flushed together, which costs a sixth of flushing each; the price is that hyper holds them back
-//! while the buffer ends with a part of a further request. hyper is given no timer, so it has no
-//! header timeout to arm and disarm.
+//! hyper at its fastest: a single-threaded Tokio runtime per core, each with its own listener on the
+//! port, so that no connection ever wakes another thread. Replies to pipelined requests are flushed
+//! together, which costs a sixth of flushing each. The drawback is that hyper delays them while the buffer
+//! ends with part of another request. hyper gets no timer, so it has no header timeout to arm and disarm.
 
 use http_body_util::Full;
 use hyper::{
@@ -48,7 +47,7 @@ async fn serve(address: SocketAddr) -> io::Result<()> {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // out of descriptors, mostly: some will be closed soon
+                // usually out of descriptors: some will be closed soon
                 eprintln!("accept: {error}");
                 sleep(Duration::from_millis(10)).await;
                 continue;
@@ -58,7 +57,7 @@ async fn serve(address: SocketAddr) -> io::Result<()> {
             stream.set_nodelay(true)?;
             let mut http = http1::Builder::new();
             http.pipeline_flush(true);
-            // An error is the client's: it sent no HTTP, or went away.
+            // The client caused the error: it sent invalid HTTP or closed the connection.
             let _ = http.serve_connection(TokioIo::new(stream), service_fn(hello)).await;
             io::Result::Ok(())
         });

@@ -1,8 +1,8 @@
 //! A WebSocket hub with tokio-tungstenite.
 //!
 //! One task per member, and one broadcast channel for all of them. The channel holds each text once, in a
-//! ring: nobody waits for a slow member, which loses its place in the ring instead and is closed. What is
-//! ready for a member leaves in one write. A text is framed anew for each member, as the library does it.
+//! ring: a slow member does not block others, but loses its place in the ring and is closed. All texts that
+//! are ready for a member leave in one write. The library frames a text separately for each member.
 
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
@@ -31,16 +31,16 @@ use tokio_tungstenite::{
 
 const BACKLOG: u32 = 4096;
 const MAX_MESSAGE: usize = 1 << 20;
-/// Broadcasts that a member may lag behind.
+/// Maximum number of broadcasts that a member may lag behind.
 const MAX_LAG: usize = 4096;
-/// How long a write to a member may take.
+/// Maximum time of a write to a member.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
 struct Incoming<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
-    /// Passed on as it came.
+    /// Forwarded unchanged.
     #[serde(borrow)]
     payload: &'a RawValue,
 }
@@ -52,14 +52,14 @@ struct Member {
 }
 
 impl Member {
-    /// Serves until either side closes; `Err` holds the code to close with, if there is one.
+    /// Serves until either side closes. `Err` holds the close code, if there is one.
     async fn serve(&mut self) -> Result<(), Option<CloseCode>> {
         loop {
             let mut reply = None;
             select! {
                 incoming = self.socket.next() => match incoming {
                     Some(Ok(Message::Text(text))) => reply = Some(self.answer(&text)),
-                    // the library has made the answer, behind which nothing may be put
+                    // the library has queued the answer, after which nothing may be sent
                     Some(Ok(Message::Close(_))) => {
                         let _ = timeout(WRITE_TIMEOUT, self.socket.flush()).await;
                         return Ok(());
@@ -74,7 +74,7 @@ impl Member {
                     Err(RecvError::Closed) => return Ok(()),
                 },
             }
-            // Own broadcasts are among these, so that a result follows its copy.
+            // These include the member's own broadcasts, so that a result follows its copy.
             loop {
                 match self.broadcasts.try_recv() {
                     Ok(text) => self.feed(text).await?,
@@ -90,7 +90,7 @@ impl Member {
         }
     }
 
-    /// The reply to a message.
+    /// Returns the reply to a message.
     fn answer(&self, text: &str) -> String {
         let Incoming { r#type, payload } = match serde_json::from_str(text) {
             Ok(incoming) => incoming,
@@ -141,7 +141,7 @@ fn only_ws(request: &Request, response: Response) -> Result<Response, ErrorRespo
 }
 
 async fn join(stream: TcpStream, hub: broadcast::Sender<Utf8Bytes>) {
-    // 4 KiB to read into, not 128: members are many, their messages small.
+    // A read buffer of 4 KiB instead of 128: there are many members with small messages.
     let config = WebSocketConfig::default()
         .read_buffer_size(4096)
         .max_message_size(Some(MAX_MESSAGE))
@@ -170,7 +170,7 @@ async fn run(port: u16) -> io::Result<()> {
                 tokio::spawn(join(stream, hub.clone()));
             }
             Err(error) => {
-                // out of descriptors, mostly: some will be closed soon
+                // usually out of descriptors: some will be closed soon
                 eprintln!("accept: {error}");
                 sleep(Duration::from_millis(10)).await;
             }
@@ -184,7 +184,7 @@ fn main() -> io::Result<()> {
     let mut number = || arguments.next().and_then(|text| text.parse::<u16>().ok());
     let (port, cores) = number().zip(number()).expect("PORT CORES");
     let mut runtime = match cores {
-        1 => runtime::Builder::new_current_thread(), // no locks between workers that are not there
+        1 => runtime::Builder::new_current_thread(), // no locks between workers
         _ => runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.worker_threads(cores.into()).enable_all().build()?;

@@ -13,7 +13,7 @@ use std::{
 
 /// Largest content that is accepted (`proto::http1`).
 const CONTENT: usize = 64 * 1024;
-/// Bytes that are sent one by one, each a read of its own.
+/// Number of bytes that are sent one by one, each in a separate read.
 const BYTES: usize = 2048;
 /// Measurements of each kind, of which the best counts: others use this machine too.
 const TRIES: usize = 4;

@@ -41,7 +41,7 @@ pub fn serve(service: &str, model: &str, more: &[&str]) -> Server {
 }
 
 impl Server {
-    /// A connection whose client's kernel receives as `receives` says.
+    /// Connects with a receive buffer as set by `receives`.
     pub fn connect_with(&self, receives: Receives) -> TcpStream {
         let socket = Socket::new(Domain::for_address(self.addr), Type::STREAM, None).unwrap();
         match receives {
@@ -162,8 +162,8 @@ impl Sender {
         Sender { thread, sent }
     }
 
-    /// Waits until the server has not read on for a while, since nobody reads its replies; or until
-    /// all is sent.
+    /// Waits until the server has stopped reading for a while because its replies are not read, or until
+    /// everything is sent.
     pub fn wait_until_stuck(&self) {
         let (mut sent, mut last) = (0, Instant::now());
         until("the server reads no more", || {

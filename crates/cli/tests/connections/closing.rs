@@ -30,7 +30,7 @@ enum Stray {
 /// Closing a socket with something unread is a reset, which overtakes the replies (RFC 1122,
 /// 4.2.2.13).
 #[test]
-fn asked_to_close_after_a_large_reply_with_a_stray_byte_behind() {
+fn a_stray_byte_after_connection_close_does_not_reset_pending_replies() {
     on_every_shared(|model| {
         let server = serve("hello", model, &[]);
         for count in [0, 50, 500, 2000] {

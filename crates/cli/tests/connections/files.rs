@@ -12,7 +12,7 @@ use std::{
 /// Opening a FIFO without a writer blocks (fifo(7)), except with O_NONBLOCK. A server may refuse the
 /// file at its start. If it starts, it answers with an error and keeps serving.
 #[test]
-fn a_fifo_as_the_file_holds_up_nobody() {
+fn a_fifo_as_the_file_does_not_block_other_requests() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

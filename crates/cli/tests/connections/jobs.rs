@@ -1,4 +1,4 @@
-//! Long jobs of some connections and short ones of others, in one thread.
+//! Long jobs of some connections and short jobs of others, in one thread.
 
 use crate::{
     client::unread,
@@ -17,7 +17,7 @@ fn get(n: u32) -> String {
 /// Judged by the order of replies, not by time: when the short request is answered, most of the long
 /// ones that the server received before it are still pending.
 #[test]
-fn long_jobs_of_others_do_not_make_a_short_one_wait_for_all_of_them() {
+fn a_short_job_does_not_wait_for_all_long_jobs_of_other_connections() {
     const LONG: usize = 8;
     for model in models().into_iter().filter(|&model| model == "uring") {
         let server = Server::of("hash", model, &["--cores", "1"]);
@@ -43,7 +43,7 @@ fn long_jobs_of_others_do_not_make_a_short_one_wait_for_all_of_them() {
     }
 }
 
-/// A reply with a digest.
+/// Reads a reply with a digest.
 fn expect_reply(stream: &mut TcpStream) {
     let mut reply = Vec::new();
     while !reply.ends_with(DIGEST.as_bytes()) {

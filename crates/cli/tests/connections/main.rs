@@ -1,9 +1,9 @@
-//! What every I/O model promises a connection, tested from outside: steady readers get every reply,
-//! silent clients are closed in time, closing loses nothing, a stop ends everybody, and what one
-//! client asks does not hold up the others.
+//! Guarantees of every I/O model for its connections, tested from outside: steady readers get every
+//! reply, silent clients are closed in time, closing loses no replies, a stop closes all connections,
+//! and the requests of one client do not block others.
 //!
 //! `REGATTA_LONG=1` runs the tests of slow and silent readers with the default limits instead of
-//! short ones. They then take some five minutes (`scripts/acceptance slow-readers`).
+//! short ones. They then take about five minutes (`scripts/acceptance slow-readers`).
 
 mod bodies;
 mod client;

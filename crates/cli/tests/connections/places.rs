@@ -9,7 +9,7 @@ use std::{
 };
 
 #[test]
-fn select_makes_connections_beyond_its_set_wait() {
+fn connections_beyond_the_limit_of_select_wait() {
     const CLIENTS: usize = 1200;
     regatta_serve::raise_open_files();
     let holds = Model::Select.traits().limit.expect("a set is limited") as usize;

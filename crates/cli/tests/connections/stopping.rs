@@ -30,12 +30,12 @@ fn a_stop_while_a_connection_waits_for_a_place() {
         });
         senders.into_iter().for_each(Sender::finish);
         let mut waiting: Vec<TcpStream> = (0..8).map(|_| server.connect()).collect();
-        // Half of them have asked for something, half are silent.
+        // Half of them have sent a request, half are silent.
         waiting.iter_mut().step_by(2).for_each(|stream| stream.write_all(b"4\n").unwrap());
         wait_until_idle(&server);
         server.signal("-TERM");
         until("the port is closed", || TcpStream::connect(server.addr).is_err());
-        // The stop is in progress, and the delivery takes another while.
+        // The stop is in progress, and the delivery still takes a while.
         for moment in 0.. {
             let mut bytes = [0; 2048];
             let mut read = |mut stream: &TcpStream| stream.read(&mut bytes).unwrap_or(0) > 0;

@@ -31,13 +31,13 @@ fn a_silent_client_is_closed_after_the_idle_timeout() {
         let start = Instant::now();
         served.write_all(b"4\n").unwrap();
         expect(&mut served, b"8\n");
-        expect_close_in_time(fresh, start, "a client that never said anything");
+        expect_close_in_time(fresh, start, "a client that never sent anything");
         expect_close_in_time(served, start, "a client after a reply");
     });
 }
 
 #[test]
-fn half_a_request_is_closed_after_the_request_timeout() {
+fn a_connection_with_half_a_request_is_closed_after_the_request_timeout() {
     on_every_model(|model, more| {
         let server = serve("double", model, &[more, &["--request-timeout", "2s"]].concat());
         let mut first = server.connect();
@@ -51,13 +51,13 @@ fn half_a_request_is_closed_after_the_request_timeout() {
         later.write_all(b"4\n5\n12").unwrap();
         expect(&mut later, b"8\n10\n");
         expect_close_in_time(first, start, "half a request");
-        expect_close_in_time(later, start, "half a request behind whole ones");
+        expect_close_in_time(later, start, "half a request after whole ones");
     });
 }
 
 /// The client sends a byte at a time. It is never idle, but the request takes too long.
 #[test]
-fn a_request_that_comes_too_slowly_is_closed_after_the_request_timeout() {
+fn a_client_that_sends_a_request_too_slowly_is_closed_after_the_request_timeout() {
     on_every_model(|model, more| {
         let limits = ["--request-timeout", "2s", "--idle-timeout", "1s"];
         let server = serve("double", model, &[more, &limits].concat());

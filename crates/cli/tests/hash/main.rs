@@ -1,4 +1,4 @@
-//! `hash` on every model, and with its long jobs offloaded where a model can do that.
+//! `hash` on every model, and with offloaded long jobs on the models that support it.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -14,7 +14,7 @@ use std::{
 };
 use support::{Server, expect_end, models, until};
 
-/// Models whose connections have a thread or process of their own.
+/// Models with a thread or process per connection.
 const ALONE: [&str; 3] = ["fork", "prefork", "threads"];
 
 fn hash(model: &str, more: &[&str]) -> Server {
@@ -23,7 +23,7 @@ fn hash(model: &str, more: &[&str]) -> Server {
     Server::start(command)
 }
 
-/// Every model inline, and offloaded where that is something else; all at once.
+/// Runs `test` on every model without offloading, and with it where the model supports it, all at once.
 fn on_every_model(test: impl Fn(&str, &[&str]) + Sync) {
     let test = &test;
     thread::scope(|scope| {
@@ -46,7 +46,7 @@ fn send(stream: &mut TcpStream, request: &str) {
     stream.write_all(request.as_bytes()).unwrap();
 }
 
-/// The next reply: its head, and its content.
+/// Reads the next reply: its head and its content.
 fn reply(stream: &mut TcpStream) -> (String, String) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap(); // all models share this machine
     let mut head = Vec::new();
@@ -77,7 +77,7 @@ fn expect_status(stream: &mut TcpStream, status: &str) {
 }
 
 #[test]
-fn short_and_long_ones_in_a_row_are_answered_in_order() {
+fn short_and_long_requests_in_a_row_are_answered_in_order() {
     on_every_model(|model, more| {
         let server = hash(model, more);
         let mut stream = server.connect();
@@ -98,7 +98,7 @@ fn short_and_long_ones_in_a_row_are_answered_in_order() {
 }
 
 #[test]
-fn the_connection_ends_as_the_request_wants() {
+fn closes_the_connection_after_the_reply_if_the_request_asks_for_it() {
     on_every_model(|model, more| {
         let server = hash(model, more);
         for request in [
@@ -107,7 +107,7 @@ fn the_connection_ends_as_the_request_wants() {
             "GET /hash?n=50 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         ] {
             let mut stream = server.connect();
-            // What follows the last request is never answered.
+            // Requests after the last one are never answered.
             send(&mut stream, &(get(30) + request + &get(1)));
             expect_digest(&mut stream);
             let (head, content) = reply(&mut stream);
@@ -115,7 +115,7 @@ fn the_connection_ends_as_the_request_wants() {
             assert_eq!(content, DIGEST);
             expect_end(&mut stream);
         }
-        // One that has ended its sending direction still gets what it is owed.
+        // A client that has half-closed still gets its pending replies.
         let mut stream = server.connect();
         send(&mut stream, &(get(50) + &get(1)));
         stream.shutdown(Shutdown::Write).unwrap();
@@ -126,13 +126,13 @@ fn the_connection_ends_as_the_request_wants() {
 }
 
 #[test]
-fn who_leaves_before_the_reply_disturbs_nobody() {
+fn a_client_that_closes_before_its_reply_does_not_affect_others() {
     on_every_model(|model, more| {
         let server = hash(model, more);
         for _ in 0..20 {
             send(&mut server.connect(), &(get(20) + &get(20)));
         }
-        // Their numbers go to others, who get replies of their own.
+        // New connections reuse their slots and must get their own replies.
         let mut streams: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
         streams.iter_mut().for_each(|stream| send(stream, &get(1)));
         streams.iter_mut().for_each(expect_digest);
@@ -140,12 +140,12 @@ fn who_leaves_before_the_reply_disturbs_nobody() {
 }
 
 #[test]
-fn a_stop_waits_for_the_job_under_way() {
+fn a_stop_waits_for_jobs_in_progress() {
     on_every_model(|model, more| {
         let mut server = hash(model, &[more, &["--grace", "60s"]].concat());
         let mut streams = [server.connect(), server.connect()];
         for stream in &mut streams {
-            send(stream, &get(1)); // it is accepted and served before the stop
+            send(stream, &get(1)); // so that it is accepted before the stop
             expect_digest(stream);
             send(stream, &get(300));
         }
@@ -168,7 +168,7 @@ fn the_file_is_read_for_every_request() {
         send(&mut stream, &(get(1) + &get(20)));
         expect_status(&mut stream, "500 ");
         expect_status(&mut stream, "500 ");
-        // FIPS 180-4, examples; and what another implementation says of a megabyte.
+        // FIPS 180-4, examples; and the digest of a megabyte from another implementation.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let none = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         let zeros = "30e14955ebf1352266dc2ff8067e68104607e750abb9d3b36582b8af909fcb58";
@@ -192,7 +192,7 @@ fn the_file_is_read_for_every_request() {
 }
 
 #[test]
-fn offloading_is_refused_where_there_is_nothing_to_gain() {
+fn options_that_have_no_effect_are_refused() {
     let refused = |args: &[&str], why: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let ended = command.arg("serve").args(args).output().unwrap();
@@ -209,7 +209,7 @@ fn offloading_is_refused_where_there_is_nothing_to_gain() {
 }
 
 #[test]
-fn the_file_that_was_made_goes_with_the_server() {
+fn the_generated_file_is_removed_when_the_server_stops() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hash"]).env("TMPDIR", folder.path()).env_remove("HASH_FILE");

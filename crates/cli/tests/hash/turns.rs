@@ -1,11 +1,11 @@
-//! Who waits for whose jobs.
+//! Which requests wait for the jobs of others.
 
 use crate::{ALONE, expect_digest, get, hash, models, send};
 use std::{io::Read, net::TcpStream, thread};
 
-/// Offloaded, a small one that comes while large ones are under way does not wait for them.
+/// With offloading, a small request does not wait for large ones in progress.
 #[test]
-fn small_ones_overtake_large_ones_of_other_connections() {
+fn small_requests_overtake_large_requests_of_other_connections() {
     thread::scope(|scope| {
         for model in models().into_iter().filter(|model| !ALONE.contains(model)) {
             scope.spawn(move || {
@@ -17,7 +17,7 @@ fn small_ones_overtake_large_ones_of_other_connections() {
                     small.iter_mut().for_each(|stream| send(stream, &get(1)));
                     small.iter_mut().for_each(expect_digest);
                 }
-                // One thread takes ten seconds for three of these, with the CPU's instructions.
+                // One thread takes ten seconds for three of these, with the CPU's SHA instructions.
                 let last = large.last_mut().unwrap();
                 last.set_nonblocking(true).unwrap();
                 assert!(last.read(&mut [0]).is_err(), "{model}: all are done already");
@@ -26,20 +26,20 @@ fn small_ones_overtake_large_ones_of_other_connections() {
     });
 }
 
-/// Jobs of clients that have gone are not done: at this number of them, that would take minutes.
+/// Jobs of disconnected clients are dropped. This many would take minutes.
 #[test]
-fn who_leaves_long_jobs_behind_keeps_nobody_waiting() {
+fn long_jobs_of_disconnected_clients_do_not_delay_others() {
     const LEAVE: usize = 300;
-    const N: u32 = 15_000; // half a second, with the CPU's instructions
+    const N: u32 = 15_000; // half a second, with the CPU's SHA instructions
     thread::scope(|scope| {
         for model in models().into_iter().filter(|model| !ALONE.contains(model)) {
             scope.spawn(move || {
                 let server = hash(model, &["--offload", "1"]);
                 for _ in 0..LEAVE {
                     let mut leaves = server.connect();
-                    // More than a connection may have under way, so that it is not read on.
+                    // More than a connection may have in progress, so the server stops reading from it.
                     send(&mut leaves, &(get(1) + &get(N).repeat(100)));
-                    // With a reply unread, its close is a reset.
+                    // A close with an unread reply is a reset.
                     leaves.peek(&mut [0]).unwrap();
                 }
                 let mut stays = server.connect();
@@ -50,9 +50,9 @@ fn who_leaves_long_jobs_behind_keeps_nobody_waiting() {
     });
 }
 
-/// Done at once, long ones of one connection take turns with what others ask.
+/// Without offloading, the long requests of one connection take turns with the requests of others.
 #[test]
-fn many_long_ones_of_one_connection_are_no_single_turn() {
+fn long_requests_of_one_connection_take_turns_with_other_connections() {
     for model in ["select", "poll", "epoll"] {
         let server = hash(model, &[]);
         let (mut many, mut one) = (server.connect(), server.connect());
@@ -60,7 +60,7 @@ fn many_long_ones_of_one_connection_are_no_single_turn() {
         many.peek(&mut [0]).unwrap(); // the first is done
         send(&mut one, &get(1));
         expect_digest(&mut one);
-        // All of them take ten seconds, with the CPU's instructions.
+        // All of them take ten seconds, with the CPU's SHA instructions.
         many.set_nonblocking(true).unwrap();
         let mut came = vec![0; 64 * 1024];
         let came = many.read(&mut came).unwrap();

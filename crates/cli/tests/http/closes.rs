@@ -1,10 +1,9 @@
-//! A server that ends a connection delivers its last reply, whatever the client still sends, and
-//! does not wait for ever.
+//! A server that closes a connection delivers its last reply, whatever the client still sends, and
+//! does not wait forever.
 
 use crate::{
-    GET, rest,
+    GET, reply_to, rest,
     support::{DEADLINE, Server, on_every_shared},
-    told,
 };
 use std::{
     io::{ErrorKind, Read, Write},
@@ -14,19 +13,19 @@ use std::{
 
 /// Refused at its first byte.
 const REFUSED: &[u8] = b"\x00";
-/// The client's last request, as it says.
+/// The client's last request, with `Connection: close`.
 const LAST: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn a_reply_is_not_overtaken_by_a_reset_though_the_client_sends_on() {
+fn a_client_that_keeps_sending_gets_the_reply_and_not_a_reset() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &[]);
         let mut stream = server.connect();
         stream.write_all(REFUSED).unwrap();
-        // Behind a reply that has come already, in more pieces than one.
+        // After the reply has arrived, in several pieces.
         stream.peek(&mut [0]).unwrap();
         for _ in 0..64 {
-            stream.write_all(&GET.repeat(300)).expect("the server reads on");
+            stream.write_all(&GET.repeat(300)).expect("the server keeps reading");
         }
         let reply = rest(&mut stream);
         assert_eq!(reply.matches("\r\nDate: ").count(), 1, "{reply}");
@@ -34,9 +33,10 @@ fn a_reply_is_not_overtaken_by_a_reset_though_the_client_sends_on() {
     });
 }
 
-/// It must not send on (RFC 9112, 9.6), and is reset if it does. The reply that it has is whole.
+/// A client must not send requests after `Connection: close` (RFC 9112, 9.6), and is reset if it does.
+/// The reply that it has received is complete.
 #[test]
-fn a_client_that_asked_for_the_end_and_sends_on_has_one_reply() {
+fn a_client_that_sends_after_connection_close_gets_one_reply() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &[]);
         let mut stream = server.connect();
@@ -52,20 +52,20 @@ fn a_client_that_asked_for_the_end_and_sends_on_has_one_reply() {
     });
 }
 
-/// What came in the same read as a request that ends the connection is not interpreted either.
+/// Bytes that arrive in the same read as the last request are ignored too.
 #[test]
-fn nothing_behind_the_last_request_is_answered() {
+fn no_request_after_the_last_one_is_answered() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &[]);
         for last in ["GET / HTTP/1.0\r\n\r\n", LAST] {
-            let reply = told(&server, &[GET, last.as_bytes(), GET, GET].concat());
+            let reply = reply_to(&server, &[GET, last.as_bytes(), GET, GET].concat());
             assert_eq!(reply.matches("Hello. The time is").count(), 2, "{reply}");
         }
     });
 }
 
 #[test]
-fn what_a_client_asked_before_it_ended_its_sending_direction_is_answered() {
+fn requests_before_a_half_close_are_answered() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &[]);
         let mut stream = server.connect();
@@ -76,16 +76,16 @@ fn what_a_client_asked_before_it_ended_its_sending_direction_is_answered() {
     });
 }
 
-/// A client that was refused and sends a byte now and then is let go all the same.
+/// The server closes even if a refused client keeps sending a byte now and then.
 #[test]
-fn a_connection_that_was_ended_does_not_linger_for_ever() {
+fn a_closing_connection_does_not_linger_forever() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &[]);
         let mut stream = server.connect();
         stream.write_all(REFUSED).unwrap();
         let started = Instant::now();
         while stream.write_all(b"x").is_ok() {
-            assert!(started.elapsed() < DEADLINE, "it still takes bytes");
+            assert!(started.elapsed() < DEADLINE, "the server still accepts bytes");
             thread::sleep(Duration::from_millis(100)); // the client's own pace
         }
         let mut reply = String::new();

@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// What curl writes, with the heads of the replies.
+/// Returns curl's output, which includes the heads of the replies.
 fn curl(args: &[&str]) -> String {
     let mut command = Command::new("curl");
     let output = command.args(["-sS", "-i", "--max-time", "20", "--noproxy", "*"]).args(args);
@@ -73,7 +73,7 @@ fn uploads(url: &str) {
         let refused = format!("{interim}HTTP/1.1 405 Method Not Allowed\r\n");
         assert!(reply.starts_with(&refused), "{fields:?}: {reply}");
     }
-    // Refused by its length alone: curl need not send it.
+    // Refused because of the announced length, before curl sends the content.
     let content = "c".repeat(70_000);
     let reply = curl(&["-H", "Expect: 100-continue", "--data-binary", &content, url]);
     assert!(reply.starts_with("HTTP/1.1 413 Content Too Large\r\n"), "{reply}");

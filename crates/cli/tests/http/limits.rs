@@ -1,4 +1,4 @@
-//! What a client may make a server hold: requests at the limits, and replies that nobody reads.
+//! Limits on the memory that a client can occupy: requests of maximum size, and unread replies.
 
 use crate::{
     GET, expect_hello,
@@ -11,15 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest head and content that are taken (`proto::http1`).
+/// Maximum size of a head and of a content, in bytes (`proto::http1`).
 const HEAD: usize = 16 * 1024;
 const CONTENT: usize = 64 * 1024;
 
-/// The reply to a [`GET`], but for the times.
+/// The reply to a [`GET`], except for the times.
 const REPLY: &str = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 29\r\n\r\nHello. The time is 1234567890";
 
-/// The longest request, and a [`GET`] behind it.
+/// A request of maximum size, followed by a [`GET`].
 fn longest() -> Vec<u8> {
     let start = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {CONTENT}\r\nX: ");
     let fill = "x".repeat(HEAD - start.len() - 4);
@@ -27,7 +27,7 @@ fn longest() -> Vec<u8> {
 }
 
 #[test]
-fn many_of_the_longest_requests_wait_in_bounded_memory() {
+fn many_requests_of_maximum_size_take_bounded_memory() {
     const CLIENTS: u64 = 100;
     let request = longest();
     on_every_shared(|model| {
@@ -39,8 +39,8 @@ fn many_of_the_longest_requests_wait_in_bounded_memory() {
         for stream in &mut streams {
             stream.write_all(held).unwrap();
         }
-        // All but the last byte waits in the server or in its sockets: at most twice the request,
-        // and as much again to copy it.
+        // Everything except the last byte waits in the server or in its sockets: at most twice the
+        // request, and the same again for a copy.
         let grown = server.memory().saturating_sub(before);
         assert!(grown < CLIENTS * 4 * (HEAD + CONTENT) as u64, "grew by {grown} bytes");
         for stream in &mut streams {
@@ -64,7 +64,7 @@ fn expect_get(stream: &mut TcpStream) {
 }
 
 #[test]
-fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
+fn stops_reading_from_a_client_that_does_not_read_and_loses_no_reply() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &[]);
         expect_get(&mut server.connect());
@@ -75,7 +75,7 @@ fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
         let chunk = GET.repeat(1000);
         let (mut sent, mut stuck) = (0usize, Instant::now());
         while stuck.elapsed() < Duration::from_millis(500) {
-            assert!(sent < 1 << 28, "the server reads on and on");
+            assert!(sent < 1 << 28, "the server never stops reading");
             match writer.write(&chunk[sent % GET.len()..]) {
                 Ok(wrote) => {
                     sent += wrote;
@@ -83,16 +83,16 @@ fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
                 }
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    thread::sleep(Duration::from_millis(5)); // nothing more fits: watch it
+                    thread::sleep(Duration::from_millis(5)); // the buffers are full: try again
                 }
             }
         }
         let grown = server.memory().saturating_sub(before);
         assert!(grown < 8 << 20, "grew by {grown} bytes");
-        expect_get(&mut server.connect()); // another client is served meanwhile
+        expect_get(&mut server.connect()); // another client is still served
         writer.set_nonblocking(false).unwrap();
         writer.shutdown(Shutdown::Write).unwrap();
-        // All replies are as long: seconds have ten digits until the year 2286.
+        // All replies have the same length: seconds have ten digits until the year 2286.
         let asked = (sent / GET.len()) as u64;
         let replies = io::copy(&mut &stream, &mut io::sink()).expect("replies, then the end");
         assert_eq!(replies, asked * REPLY.len() as u64);
@@ -100,7 +100,7 @@ fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
 }
 
 #[test]
-fn a_client_that_owes_the_rest_of_its_content_is_cut_off() {
+fn a_client_that_does_not_finish_its_content_is_closed() {
     on_every_shared(|model| {
         let server = Server::of("hello", model, &["--request-timeout", "300ms"]);
         let mut stream = server.connect();

@@ -1,5 +1,5 @@
-//! HTTP servers over real sockets, on every model: what they refuse, how they close, their limits,
-//! and what clients that others have written make of them.
+//! HTTP servers over real sockets, on every model: refused requests, closing, limits, and
+//! independently written clients.
 
 #[path = "../../../proto/tests/http1/cases.rs"]
 mod cases;
@@ -20,15 +20,15 @@ use support::{
     hello::{GET, expect_hello},
 };
 
-/// Sends `bytes` on a new connection, and gives all that comes until the server closes. A reset is
-/// a failure: it may overtake a reply.
-fn told(server: &Server, bytes: &[u8]) -> String {
+/// Sends `bytes` on a new connection and returns everything that the server sends until it closes. A
+/// reset is a failure, because it may overtake a reply.
+fn reply_to(server: &Server, bytes: &[u8]) -> String {
     let mut stream = server.connect();
-    stream.write_all(bytes).expect("the server takes all");
+    stream.write_all(bytes).expect("the server accepts all bytes");
     rest(&mut stream)
 }
 
-/// All that comes until the server closes.
+/// Returns everything that the server sends until it closes.
 fn rest(stream: &mut TcpStream) -> String {
     let mut came = Vec::new();
     if let Err(error) = stream.read_to_end(&mut came) {

@@ -1,4 +1,4 @@
-//! A client of another crate, on every model.
+//! The `ureq` crate as the client, on every model.
 
 use crate::support::{DEADLINE, Server, on_every_shared};
 use ureq::Agent;

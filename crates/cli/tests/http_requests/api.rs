@@ -1,5 +1,5 @@
-//! A small server that speaks JSON over HTTP/1.1, right but for one planted fault: what
-//! `workloads/api.toml` is written for. Blocking, a thread per connection.
+//! A small JSON server over HTTP/1.1 for `workloads/api.toml`, correct except for one planted fault.
+//! Blocking, a thread per connection.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// What is wrong with the server, from its 20th request on.
+/// The planted fault, which starts after the server's first 20 requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     None,
@@ -28,7 +28,7 @@ pub enum Fault {
     Content,
 }
 
-/// The server; gone with the value.
+/// The server, which stops when this value is dropped.
 pub struct Api {
     pub addr: SocketAddr,
     closing: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ impl Drop for Api {
 
 fn serve(stream: &TcpStream, fault: Fault, requests: &AtomicU64) {
     stream.set_nodelay(true).unwrap();
-    // The client closes; should it not, this ends all the same.
+    // The timeout ends the thread if the client does not close.
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let (mut reader, mut writer) = (BufReader::new(stream), stream);
     let mut items = HashMap::new();
@@ -93,7 +93,7 @@ fn serve(stream: &TcpStream, fault: Fault, requests: &AtomicU64) {
     }
 }
 
-/// `None` at the end of the connection.
+/// Reads a request. Returns `None` at the end of the connection.
 fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
     let mut lines = Vec::new();
     loop {
@@ -117,7 +117,7 @@ fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
     Some(Request { method, path, headers: lines, body })
 }
 
-/// Status, header lines, body.
+/// Returns the status, the header lines and the body.
 fn answer(
     request: &Request,
     items: &mut HashMap<String, String>,
@@ -155,7 +155,7 @@ fn answer(
             let word = if wrong(Fault::Content) { "?".into() } else { items[path].to_uppercase() };
             (200, format!("ETag: \"{tag}\"\r\n"), format!("{id}: {word}"))
         }
-        // What was asked, as JSON.
+        // Any other request is echoed as JSON.
         (method, path) => {
             let asked = serde_json::json!({
                 "method": method, "path": path, "headers": request.headers, "body": request.body,

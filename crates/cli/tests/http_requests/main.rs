@@ -1,5 +1,5 @@
-//! `regatta load http://…` with requests of one's own, by flags and by workload files: what is sent
-//! arrives so, and a reply that is wrong in any way that can be asked for is found and shown.
+//! `regatta load http://…` with custom requests, from flags and from workload files. Requests arrive as
+//! specified, and replies that break any kind of expectation are found and shown.
 
 mod api;
 #[path = "../support/mod.rs"]
@@ -14,7 +14,7 @@ use std::{
 };
 use support::Server;
 
-/// `regatta load http://ADDR PATH`, with more arguments.
+/// Runs `regatta load http://ADDR PATH` with more arguments.
 fn load(addr: SocketAddr, path: &str, more: &[&str]) -> Output {
     let url = format!("http://{addr}{path}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -35,7 +35,7 @@ fn assert_passes(output: &Output, requests: &str) {
     assert!(text.contains(requests) && text.contains("\nerrors      none\n"), "{text}");
 }
 
-/// Status 1, and what was expected and what came stand there.
+/// Checks for exit status 1, and that the expected and the received text are printed.
 fn assert_found(output: &Output, expected: &str, received: &str) {
     let text = text(output);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -48,7 +48,7 @@ fn assert_found(output: &Output, expected: &str, received: &str) {
 }
 
 #[test]
-fn the_example_files_pass_against_right_servers() {
+fn the_example_files_pass_against_correct_servers() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hello", "--model", "epoll"]);
     let hello = Server::start(command);
@@ -86,7 +86,7 @@ fn every_planted_fault_is_found_and_shown() {
 }
 
 #[test]
-fn what_flags_tell_is_what_is_sent() {
+fn requests_are_sent_as_the_flags_specify() {
     let api = Api::start(Fault::None);
     let folder = tempfile::tempdir().unwrap();
     let body = folder.path().join("body.json");
@@ -131,7 +131,7 @@ fn what_flags_tell_is_what_is_sent() {
 }
 
 #[test]
-fn what_flags_expect_in_vain_is_told() {
+fn failed_expectations_are_reported() {
     let api = Api::start(Fault::None);
     for (more, expected, received) in [
         (["--expect-status", "404"], "status 404", "HTTP/1.1 200"),
@@ -153,7 +153,7 @@ fn what_flags_expect_in_vain_is_told() {
 }
 
 #[test]
-fn flags_that_make_no_sense_are_refused_with_what_is_permitted() {
+fn invalid_flags_are_refused_with_the_permitted_values() {
     let api = Api::start(Fault::None);
     let file = example("api.toml");
     let file = file.to_str().unwrap();
@@ -189,7 +189,7 @@ fn flags_that_make_no_sense_are_refused_with_what_is_permitted() {
 }
 
 #[test]
-fn a_host_of_ones_own_goes_with_a_workload_file() {
+fn a_custom_host_can_be_used_with_a_workload_file() {
     let api = Api::start(Fault::None);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");

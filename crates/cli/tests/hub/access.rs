@@ -1,4 +1,4 @@
-//! Who may open a WebSocket.
+//! Access control: which clients may open a WebSocket.
 
 use crate::{
     Patient, member,
@@ -17,7 +17,7 @@ use std::{
 use tempfile::TempDir;
 use tungstenite::client::{IntoClientRequest, client};
 
-/// The status with which a request is answered that has this query and these fields.
+/// Returns the status of the reply to a request with this query and these header fields.
 fn status(server: &Server, query: &str, fields: &[(&'static str, &str)]) -> u16 {
     let url = format!("ws://{}/ws{query}", server.addr);
     let mut request = url.into_client_request().unwrap();
@@ -35,7 +35,7 @@ fn status(server: &Server, query: &str, fields: &[(&'static str, &str)]) -> u16 
 }
 
 #[test]
-fn pages_of_other_origins_are_refused_and_who_is_no_page_is_not() {
+fn pages_of_other_origins_are_refused_but_clients_without_an_origin_are_not() {
     let server = Server::of("hub", "epoll", &["--origin", "https://example.com"]);
     assert_eq!(status(&server, "", &[]), 101);
     assert_eq!(status(&server, "", &[("Origin", "https://example.com")]), 101);
@@ -44,7 +44,7 @@ fn pages_of_other_origins_are_refused_and_who_is_no_page_is_not() {
 }
 
 #[test]
-fn origins_are_equal_whatever_their_case_and_their_default_port() {
+fn origins_are_compared_without_case_and_default_port() {
     let options = ["--origin", "HTTPS://Example.com:443", "--origin", "http://localhost:3000"];
     let server = Server::of("hub", "epoll", &options);
     assert_eq!(status(&server, "", &[("Origin", "https://example.com")]), 101);
@@ -54,7 +54,7 @@ fn origins_are_equal_whatever_their_case_and_their_default_port() {
 }
 
 #[test]
-fn a_token_lets_in_who_has_it_in_a_field_or_in_the_query() {
+fn a_token_is_accepted_in_the_header_field_and_in_the_query() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, "s3cret-word\n").unwrap();
@@ -74,9 +74,9 @@ fn claims(valid_s: i64, from_s: i64) -> Value {
     json!({"sub": "somebody", "aud": "anything", "exp": now + valid_s, "nbf": now + from_s})
 }
 
-/// A token that is signed as the key says lets in; a late or early one, another key, another algorithm
-/// and an altered one do not.
-fn asks_for_tokens(algorithm: Algorithm, key: &Path, private: &EncodingKey, other: &EncodingKey) {
+/// A token with a valid signature is accepted. A token that is expired, not yet valid, altered, or
+/// signed with another key or algorithm is not.
+fn checks_tokens(algorithm: Algorithm, key: &Path, private: &EncodingKey, other: &EncodingKey) {
     let name = format!("{algorithm:?}");
     let options = ["--jwt-key", key.to_str().unwrap(), "--jwt-algorithm", &name];
     let server = Server::of("hub", "epoll", &options);
@@ -86,7 +86,7 @@ fn asks_for_tokens(algorithm: Algorithm, key: &Path, private: &EncodingKey, othe
         |token: &str| status(&server, "", &[("Authorization", &format!("Bearer {token}"))]);
     let good = sign(&claims(600, -600), private);
     assert_eq!(enters(&good), 101, "{name}");
-    assert_eq!(enters(&sign(&json!({}), private)), 101, "{name}: no times, no limits");
+    assert_eq!(enters(&sign(&json!({}), private)), 101, "{name}: no times");
     assert_eq!(enters(&sign(&claims(-600, -900), private)), 401, "{name}: expired");
     assert_eq!(enters(&sign(&claims(900, 600), private)), 401, "{name}: not yet");
     assert_eq!(enters(&sign(&claims(600, -600), other)), 401, "{name}: another key");
@@ -105,17 +105,17 @@ fn asks_for_tokens(algorithm: Algorithm, key: &Path, private: &EncodingKey, othe
 }
 
 #[test]
-fn a_secret_lets_in_tokens_of_hs256() {
+fn tokens_signed_with_the_hs256_secret_are_accepted() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("secret");
     fs::write(&path, [7; 32]).unwrap();
     let [own, other] = [[7; 32], [8; 32]].map(|secret| EncodingKey::from_secret(&secret));
-    asks_for_tokens(Algorithm::HS256, &path, &own, &other);
+    checks_tokens(Algorithm::HS256, &path, &own, &other);
 }
 
 /// `echo secret > key` makes the same key as `printf %s secret > key`.
 #[test]
-fn a_line_end_at_the_end_of_the_file_is_no_part_of_a_secret() {
+fn a_trailing_newline_in_the_file_is_not_part_of_the_secret() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("secret");
     let secret = "a secret of thirty-two bytes or more";
@@ -127,7 +127,7 @@ fn a_line_end_at_the_end_of_the_file_is_no_part_of_a_secret() {
         let token = encode(&Header::default(), &claims(600, -600), &key).unwrap();
         assert_eq!(status(&server, &format!("?access_token={token}"), &[]), 101, "{end:?}");
     }
-    // The line end does not make up for what is missing either.
+    // The newline does not count towards the minimum length either.
     fs::write(&path, format!("{}\n", "x".repeat(31))).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--jwt-algorithm", "HS256", "--jwt-key"]).arg(&path);
@@ -135,7 +135,7 @@ fn a_line_end_at_the_end_of_the_file_is_no_part_of_a_secret() {
     assert!(told.contains("32 bytes"), "{told}");
 }
 
-/// What a server says that does not start. One that starts is ended, and the test fails.
+/// Returns the stderr of a server that refuses to start. Kills a server that starts, and fails the test.
 fn refused(mut command: Command) -> Vec<u8> {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + support::DEADLINE;
@@ -147,13 +147,13 @@ fn refused(mut command: Command) -> Vec<u8> {
     };
     let _ = child.kill();
     let ended = child.wait_with_output().unwrap();
-    assert!(status.is_some_and(|status| !status.success()), "{command:?} serves");
+    assert!(status.is_some_and(|status| !status.success()), "{command:?} started");
     ended.stderr
 }
 
-/// Who brings a token hears that it is not valid, and who brings none that one is needed.
+/// The reply says whether the token is missing or invalid.
 #[test]
-fn a_missing_token_and_a_wrong_one_are_told_apart() {
+fn a_missing_token_and_an_invalid_one_get_different_replies() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, "s3cret-word-of-more-than-thirty-two-bytes\n").unwrap();
@@ -184,7 +184,7 @@ fn a_missing_token_and_a_wrong_one_are_told_apart() {
 }
 
 #[test]
-fn public_keys_let_in_tokens_of_rs256_and_eddsa() {
+fn tokens_that_match_an_rs256_or_eddsa_public_key_are_accepted() {
     let folder = TempDir::new().unwrap();
     for (algorithm, asked) in [
         (Algorithm::RS256, &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"][..]),
@@ -197,7 +197,7 @@ fn public_keys_let_in_tokens_of_rs256_and_eddsa() {
             command.output().is_ok_and(|made| made.status.success()).then_some(path)
         });
         let (Some(own), Some(other)) = (own, other) else {
-            println!("skipped: openssl is not here, or makes no keys");
+            println!("skipped: openssl is not installed or cannot generate keys");
             return;
         };
         let public = folder.path().join("public");
@@ -211,13 +211,13 @@ fn public_keys_let_in_tokens_of_rs256_and_eddsa() {
                 _ => EncodingKey::from_ed_pem(&pem).unwrap(),
             }
         });
-        asks_for_tokens(algorithm, &public, &own, &other);
+        checks_tokens(algorithm, &public, &own, &other);
     }
 }
 
-/// What can never let anybody in is refused when the server starts, and a file is named.
+/// Options that could never admit a client are refused at the start, with the name of the file.
 #[test]
-fn files_that_hold_no_key_and_what_is_no_origin_are_named() {
+fn invalid_key_files_and_origins_are_refused_at_the_start() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("nonsense");
     fs::write(&path, "no key\nat all").unwrap();
@@ -264,7 +264,7 @@ fn options_that_contradict_each_other_or_have_no_effect_are_refused() {
 }
 
 #[test]
-fn an_open_hub_asks_for_nothing() {
+fn a_hub_without_access_options_accepts_every_client() {
     let server = Server::of("hub", "green", &[]);
     drop(member(&server));
     assert_eq!(status(&server, "?access_token=x", &[("Authorization", "Bearer y")]), 101);

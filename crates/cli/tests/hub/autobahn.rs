@@ -1,8 +1,8 @@
-//! Autobahn's fuzzing client for WebSocket against `/echo`: no case fails, and none is non-strict.
+//! Autobahn's WebSocket fuzzing client against `/echo`: no case fails, and none is non-strict.
 //!
-//! Skipped, and said so, where it is not installed (scripts/setup gets it, if there is a Python 2.7). The
-//! short form leaves out the cases that measure speed (9) and most of those of compression (12, 13);
-//! with REGATTA_AUTOBAHN=full all run.
+//! Skipped, with a message, if it is not installed (scripts/setup installs it, given a Python 2.7). The
+//! short form omits the cases that measure speed (9) and most of the compression cases (12, 13);
+//! REGATTA_AUTOBAHN=full runs all.
 
 use crate::support::Server;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn within(limit: Duration, mut command: Command) -> String {
     fs::read_to_string(log).unwrap()
 }
 
-/// What became of each case, by its number.
+/// Returns the result of each case, by its number.
 fn play(
     model: &str,
     options: &[&str],
@@ -62,16 +62,16 @@ fn play(
     fs::write(folder.path().join("spec.json"), specification.to_string()).unwrap();
     let mut command = Command::new(wstest().unwrap());
     command.args(["-m", "fuzzingclient", "-s", "spec.json"]).current_dir(folder.path());
-    // Most cases take milliseconds, some of compression seconds; the suite itself ends a case that hangs.
+    // Most cases take milliseconds, some compression cases seconds. The suite ends a case that hangs.
     let ended = within(Duration::from_secs(if is_full() { 1200 } else { 240 }), command);
     let index = fs::read_to_string(folder.path().join("reports/index.json"));
     let index = index.unwrap_or_else(|_| panic!("{ended}"));
     let index: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(&index).unwrap();
     let all = &index[model];
     all.iter()
-        .map(|(case, told)| {
-            let word = |key: &str| told[key].as_str().unwrap_or("?").to_owned();
-            // How the connection was closed is judged apart.
+        .map(|(case, result)| {
+            let word = |key: &str| result[key].as_str().unwrap_or("?").to_owned();
+            // The suite judges the close of the connection separately.
             let worst = match (word("behavior"), word("behaviorClose")) {
                 (behavior, close) if behavior == "OK" => close,
                 (behavior, _) => behavior,
@@ -84,7 +84,7 @@ fn play(
 fn conforms(options: &[&str], cases: &[&str], without: &[&str], least: usize) {
     if wstest().is_none() {
         println!(
-            "skipped: Autobahn's suite is not installed; scripts/setup gets it, given a Python 2.7"
+            "skipped: Autobahn's suite is not installed (scripts/setup installs it, given Python 2.7)"
         );
         return;
     }
@@ -101,7 +101,7 @@ fn conforms(options: &[&str], cases: &[&str], without: &[&str], least: usize) {
         let skipped = counts.get("UNIMPLEMENTED").copied().unwrap_or(0);
         assert!(
             options.is_empty() || skipped == 0,
-            "{model}: {skipped} cases of compression were not run"
+            "{model}: {skipped} compression cases were not run"
         );
         assert!(all.len() >= least, "{model}: {} cases", all.len());
     }
@@ -118,7 +118,7 @@ fn no_case_fails_and_none_is_non_strict() {
 }
 
 #[test]
-fn no_case_of_compression_fails() {
+fn no_compression_case_fails() {
     let cases = if is_full() {
         vec!["12.*", "13.*"]
     } else {

@@ -1,4 +1,4 @@
-//! Requests and messages that are begun and not finished.
+//! Requests and messages that a client starts and does not finish.
 
 use crate::{hear, member, models, send, support::Server};
 use serde_json::json;
@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest time from the first byte to the last.
+/// The request timeout: the maximum time from the first byte to the last.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A client that sends one byte after the other, and never all of them.
+/// A client that sends one byte at a time and never finishes.
 struct Dripping {
     what: &'static str,
     stream: TcpStream,
@@ -29,8 +29,8 @@ impl Dripping {
     }
 
     /// Sends its next byte. Returns whether the server has closed it.
-    fn goes_on(&mut self) -> bool {
-        // A write to a connection that is closed fails, and so does the next read.
+    fn send_next(&mut self) -> bool {
+        // A write to a closed connection fails, and so does the next read.
         let _ = self.bytes.next().map(|byte| self.stream.write(&[byte]));
         loop {
             match self.stream.read(&mut [0; 64]) {
@@ -43,13 +43,13 @@ impl Dripping {
     }
 }
 
-/// A client that is inside a WebSocket, without the library around it.
+/// The TCP stream of an open WebSocket, without the library around it.
 fn opened(server: &Server) -> TcpStream {
     member(server).get_ref().0.try_clone().unwrap()
 }
 
 #[test]
-fn a_handshake_and_a_message_must_be_whole_within_the_request_timeout() {
+fn a_handshake_and_a_message_must_be_complete_within_the_request_timeout() {
     for model in models() {
         let server = Server::of("hub", model, &["--request-timeout", "1s"]);
         let mut patient = member(&server);
@@ -62,35 +62,35 @@ fn a_handshake_and_a_message_must_be_whole_within_the_request_timeout() {
             Dripping::new("a frame, and nothing more", opened(&server), begun, b""),
             Dripping::new("a frame, byte by byte", opened(&server), begun, b"x"),
             Dripping::new("half a frame header", opened(&server), &begun[..1], b""),
-            // A ping is no part of the message.
+            // A ping between fragments does not extend the time of the message.
             Dripping::new("fragments", opened(&server), first, &[0x89, 0x80, 0, 0, 0, 0]),
         ];
         while !all.is_empty() {
             all.retain_mut(|client| {
-                let (is_closed, after) = (client.goes_on(), client.begun.elapsed());
+                let (is_closed, after) = (client.send_next(), client.begun.elapsed());
                 let what = client.what;
                 assert!(!is_closed || after > LIMIT / 2, "{model}: {what}: closed after {after:?}");
                 assert!(is_closed || after < 3 * LIMIT, "{model}: {what}: open after {after:?}");
                 !is_closed
             });
-            // Between two bytes: what is tested is a slow sender.
+            // The pace of a slow sender.
             thread::sleep(Duration::from_millis(50));
         }
-        // It was silent for longer than that, and is inside nothing.
+        // This member was silent for longer, but has no unfinished message.
         send(&mut patient, &json!({"type": "echo", "payload": 1}));
         assert_eq!(hear(&mut patient)["payload"], 1, "{model}");
     }
 }
 
-/// Frames that are cut anywhere, and whole in time, are no such thing.
+/// A connection stays open if each message is complete in time, although every read ends inside a frame.
 #[test]
-fn messages_that_arrive_in_parts_are_measured_one_by_one() {
+fn the_request_timeout_is_measured_for_each_message() {
     const PING: [u8; 6] = [0x89, 0x80, 0, 0, 0, 0];
     for model in models() {
         let server = Server::of("hub", model, &["--request-timeout", "1s"]);
         let mut client = member(&server);
         let begun = Instant::now();
-        // Every read ends inside of a frame.
+        // Every read ends inside a frame.
         client.get_mut().write_all(&PING[..3]).unwrap();
         while begun.elapsed() < 2 * LIMIT {
             // The parts of a message are this far apart.

@@ -1,5 +1,6 @@
-//! The exhibit that replies before it delivers: a tool that times only the replies finds it the fastest, and
-//! the load disqualifies it. Skipped, and said so, where it is not installed (`regatta peers install`).
+//! The exhibit that replies before it delivers. A tool that times only the replies finds it the
+//! fastest; the load disqualifies it. Skipped, with a message, if it is not installed (`regatta peers
+//! install`).
 
 use crate::{
     hear, member, send,
@@ -14,14 +15,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A peer on Node.js.
+/// Starts a peer on Node.js.
 fn peer(name: &str) -> Option<Server> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../peers").join(name);
     if !folder.join("build/node").exists() {
         println!("skipped: {name} is not installed; regatta peers install {name}");
         return None;
     }
-    // It cannot choose a port by itself; the listener is gone before the peer starts.
+    // The peer cannot choose a port by itself. This listener closes before the peer starts.
     let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = Command::new(folder.join("build/node"));
     command.current_dir(&folder).args(["hub.js", "--port", &addr.port().to_string()]);
@@ -31,7 +32,7 @@ fn peer(name: &str) -> Option<Server> {
     Some(server)
 }
 
-/// The median time of a result, as the sender sees it, with so many members.
+/// Returns the median time until the sender receives a result, with this number of members.
 fn result_time(server: &Server, members: usize) -> Duration {
     let mut all: Vec<_> = (0..members).map(|_| member(server)).collect();
     for socket in &mut all {
@@ -52,9 +53,9 @@ fn result_time(server: &Server, members: usize) -> Duration {
 }
 
 #[test]
-fn a_cheat_wins_by_its_results_and_is_disqualified_by_its_deliveries() {
+fn a_cheat_has_the_fastest_results_and_is_disqualified_for_its_deliveries() {
     let (Some(cheat), Some(honest)) = (peer("node-ws-cheat"), peer("node-ws")) else { return };
-    // What the article's tool saw.
+    // The times that the article's tool measured.
     let [crowned, second] = [&cheat, &honest].map(|server| result_time(server, 300));
     println!(
         "results alone: {crowned:?} for the cheat, {second:?} for the same library used honestly"

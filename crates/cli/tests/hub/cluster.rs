@@ -1,5 +1,5 @@
-//! The hub on `cluster`, whose processes pass broadcasts on through sockets: what happens when one of them
-//! is killed or stalls, and what is refused there.
+//! The hub on `cluster`, whose processes forward broadcasts through sockets: a process that is killed
+//! or stalls, and the options that are refused.
 
 use crate::{
     Socket, closed, hear,
@@ -20,12 +20,12 @@ use std::{
 };
 use tungstenite::protocol::frame::coding::CloseCode;
 
-/// So much waits for a member that no policy acts.
+/// Limits so high that the policy for slow members never acts.
 const PATIENT: [&str; 4] = ["--backlog", "1000000000", "--backlog-messages", "1000000"];
 /// Bytes of a payload.
 const LONG: usize = 8 * 1024;
 
-/// The process that has the other end of a connection.
+/// Returns the server process that holds a connection.
 fn process_of(server: &Server, socket: &Socket) -> u32 {
     let port = |end: &str| {
         let (_, port) = end.split_once(':')?;
@@ -46,7 +46,7 @@ fn process_of(server: &Server, socket: &Socket) -> u32 {
     all.filter(|pid| *pid != server.child.id()).find(has).expect("one of its processes has it")
 }
 
-/// A member, and the process that has its connection.
+/// Connects a member. Returns it with the server process that holds its connection.
 fn member_somewhere(server: &Server) -> (Socket, u32) {
     let mut socket = member(server);
     send(&mut socket, &json!({"type": "echo", "payload": 0}));
@@ -55,7 +55,7 @@ fn member_somewhere(server: &Server) -> (Socket, u32) {
     (socket, process)
 }
 
-/// Members until each of two processes has one at least, by their processes.
+/// Connects members until each of two processes has at least one. Returns them by process.
 fn members_of_both(server: &Server) -> BTreeMap<u32, Vec<Socket>> {
     let mut members = BTreeMap::<u32, Vec<Socket>>::new();
     for _ in 0..64 {
@@ -91,7 +91,7 @@ fn a_broadcast_reaches_the_members_of_all_processes_and_counts_them() {
 
 /// Members that wait for a result from a dead process are closed with 1001 (going away).
 #[test]
-fn a_killed_process_ends_the_cluster_and_nobody_waits_for_it() {
+fn a_killed_process_stops_the_cluster_and_closes_members_that_wait_for_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--model", "cluster", "--cores", "2"]).stderr(Stdio::piped());
     let mut server = Server::start(command);
@@ -115,14 +115,14 @@ fn a_killed_process_ends_the_cluster_and_nobody_waits_for_it() {
     assert!(told.contains(&expected), "{told}");
 }
 
-/// A frame of a client, masked with zeros.
+/// A client's frame, masked with zeros.
 fn framed(n: usize) -> Vec<u8> {
     let payload = json!({"type": "broadcast", "payload": [n, "x".repeat(LONG)]}).to_string();
     let length = u16::try_from(payload.len()).unwrap().to_be_bytes();
     [&[0x81, 0xFE][..], &length, &[0; 4], payload.as_bytes()].concat()
 }
 
-/// Hears so many broadcasts of a sender, in their order, and as many results if it is the sender's own.
+/// Receives this many broadcasts and results of one sender, each kind in order.
 fn hears(socket: &mut Socket, broadcasts: usize, results: usize, so_far: &AtomicUsize) {
     let mut next = [0, 0];
     while next != [broadcasts, results] {
@@ -135,7 +135,7 @@ fn hears(socket: &mut Socket, broadcasts: usize, results: usize, so_far: &Atomic
     }
 }
 
-/// Writes until nothing was taken for so long. Returns what was.
+/// Writes until a write blocks for `longest`. Returns the number of bytes written.
 fn write_until_blocked(mut stream: &TcpStream, bytes: &[u8], longest: Duration) -> usize {
     stream.set_write_timeout(Some(longest)).unwrap();
     let mut taken = 0;
@@ -150,16 +150,16 @@ fn write_until_blocked(mut stream: &TcpStream, bytes: &[u8], longest: Duration) 
     taken
 }
 
-/// While one process stands still, the clients of the other are not read once so much waits for it;
-/// its memory does not grow. Later everything arrives.
+/// While one process is stopped, the other stops reading from its clients when too much is queued for
+/// the stopped one, so its memory stays bounded. After the process continues, everything arrives.
 #[test]
-fn a_stalled_process_holds_up_who_posts_and_nothing_is_lost() {
+fn a_stalled_process_causes_backpressure_and_no_message_is_lost() {
     const MANY: usize = 8_000;
     let server = Server::of("hub", "cluster", &[&["--cores", "2"], &PATIENT[..]].concat());
     let mut both = members_of_both(&server);
     let (stalled, mut listeners) = both.pop_first().unwrap();
     let (_, mut senders) = both.pop_first().unwrap();
-    // Two members.
+    // Keep one member of each process.
     let (mut listener, mut sender) = (listeners.remove(0), senders.remove(0));
     for mut socket in listeners.into_iter().chain(senders) {
         socket.close(None).unwrap();
@@ -190,16 +190,16 @@ fn a_stalled_process_holds_up_who_posts_and_nothing_is_lost() {
     });
 }
 
-/// Members of both processes send as much as they can, at once.
+/// Members of both processes send as much as they can at the same time.
 #[test]
-fn processes_that_flood_each_other_go_on() {
+fn processes_that_flood_each_other_do_not_deadlock() {
     const MANY: usize = 3_000;
     let server = Server::of("hub", "cluster", &[&["--cores", "2"], &PATIENT[..]].concat());
     let both = members_of_both(&server);
     let bytes: Vec<u8> = (0..MANY).flat_map(framed).collect();
     thread::scope(|scope| {
         let all: usize = both.values().map(Vec::len).sum();
-        // One of each process sends, all hear.
+        // One member of each process sends, all receive.
         for mut sockets in both.into_values() {
             let mut writes = sockets[0].get_ref().0.try_clone().unwrap();
             let bytes = &bytes;
@@ -221,7 +221,7 @@ fn processes_that_flood_each_other_go_on() {
 }
 
 #[test]
-fn limits_of_rooms_are_refused() {
+fn room_limits_are_refused() {
     for option in [["--max-room-members", "9"], ["--max-rooms", "9"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let ended = command.args(["serve", "hub", "--model", "cluster"]).args(option).output();
@@ -234,7 +234,7 @@ fn limits_of_rooms_are_refused() {
 }
 
 #[test]
-fn the_number_of_members_and_the_metrics_are_those_of_all_processes() {
+fn the_member_limit_and_the_metrics_count_all_processes() {
     let (server, page) = hub("cluster", &["--cores", "2", "--max-members", "40"]);
     let mut both = members_of_both(&server);
     let count = both.values().map(Vec::len).sum::<usize>() as u64;
@@ -250,7 +250,7 @@ fn the_number_of_members_and_the_metrics_are_those_of_all_processes() {
         stream.read_exact(&mut head).unwrap();
         head == *b"HTTP/1.1 503"
     };
-    // Whichever process has the connection.
+    // Whichever process accepts the connection.
     assert!((0..8).all(|_| refused()));
     assert_eq!(metric(page, "regatta_hub_refused_total"), 8);
     assert_eq!(metric(page, "regatta_hub_members_total"), 40);

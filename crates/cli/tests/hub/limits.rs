@@ -1,4 +1,4 @@
-//! Limits of members and rooms, and the metrics for Prometheus.
+//! Limits on members and rooms, and the Prometheus metrics.
 
 use crate::{
     Patient, Socket, hear, member, member_of, models, send,
@@ -13,7 +13,7 @@ use std::{
 };
 use tungstenite::client::client;
 
-/// A figure of the metrics page, by its name with labels.
+/// Returns a value of the metrics page, by its name with labels.
 pub fn metric(page: SocketAddr, name: &str) -> u64 {
     let mut stream = TcpStream::connect(page).unwrap();
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -25,7 +25,7 @@ pub fn metric(page: SocketAddr, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
 }
 
-/// A hub with metrics.
+/// Starts a hub with metrics.
 pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
@@ -34,7 +34,7 @@ pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
-    // Left open: the server may write more.
+    // Keep the pipe open: the server may write more.
     server.child.stderr = Some(stderr.into_inner());
     let page = line.trim().strip_prefix("metrics at http://").expect(&line);
     let page = page.strip_suffix("/metrics").expect(&line).parse().unwrap();
@@ -52,7 +52,7 @@ fn refused(server: &Server, path: &str) -> bool {
     }
 }
 
-/// Until somebody has left, there is no place.
+/// Retries until a member has left and there is a free place.
 fn enters_at_last(server: &Server, path: &str) -> Socket {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -65,7 +65,7 @@ fn enters_at_last(server: &Server, path: &str) -> Socket {
 }
 
 #[test]
-fn limits_of_members_and_rooms_hold_until_somebody_leaves() {
+fn limits_of_members_and_rooms_apply_until_a_member_leaves() {
     let limits = ["--max-members", "4", "--max-room-members", "2", "--max-rooms", "2"];
     for model in models().into_iter().filter(|model| *model != "cluster") {
         let (server, page) = hub(model, &[&["--cores", "2"][..], &limits].concat());
@@ -109,7 +109,7 @@ fn messages_and_deliveries_are_counted() {
 }
 
 #[test]
-fn a_load_of_a_hub_that_is_stopped_names_the_code_it_closed_with() {
+fn a_load_shows_the_close_code_of_a_hub_that_is_stopped() {
     let (server, page) = hub("epoll", &[]);
     let url = format!("ws://{}/ws", server.addr);
     let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));

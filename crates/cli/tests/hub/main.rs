@@ -1,4 +1,4 @@
-//! The hub as it is run, on every model that carries it, spoken to by another crate's client.
+//! The hub as a running server, on every model that supports it, with a client from another crate.
 
 mod access;
 mod autobahn;
@@ -27,7 +27,7 @@ use std::{
 use support::Server;
 use tungstenite::{Error, Message, WebSocket, client::client, protocol::frame::coding::CloseCode};
 
-/// Models whose connections can hear each other.
+/// Models whose connections can communicate with each other.
 fn models() -> Vec<&'static str> {
     let mut models = support::models();
     models.retain(|model| !ALONE.contains(model));
@@ -37,7 +37,7 @@ fn models() -> Vec<&'static str> {
 /// Models whose processes share nothing.
 const ALONE: [&str; 2] = ["fork", "prefork"];
 
-/// A stream whose reads go on when a signal interrupts them, as when a child of another test ends.
+/// A stream that retries reads after a signal, e.g. when a child process of another test exits.
 struct Patient(TcpStream);
 
 impl Read for Patient {
@@ -83,7 +83,7 @@ fn hear(socket: &mut Socket) -> Value {
     }
 }
 
-/// Both have joined once the first hears the second's broadcast, whatever the model.
+/// Connects `n` members. On every model, a member has joined when the others receive its broadcast.
 fn members(server: &Server, n: usize) -> Vec<Socket> {
     let mut members = Vec::new();
     for all in 1..=n {
@@ -100,7 +100,7 @@ fn members(server: &Server, n: usize) -> Vec<Socket> {
 }
 
 #[test]
-fn an_echo_is_for_its_sender_and_a_broadcast_for_all() {
+fn an_echo_goes_to_its_sender_and_a_broadcast_to_all() {
     for model in models() {
         let server = Server::of("hub", model, &["--cores", "2"]);
         let mut members = members(&server, 5);
@@ -116,9 +116,9 @@ fn an_echo_is_for_its_sender_and_a_broadcast_for_all() {
     }
 }
 
-/// Members of all cores send at once; each hears everything once, and each sender's in order.
+/// Members on all cores send at the same time.
 #[test]
-fn everybody_hears_everything_once_and_in_the_order_of_each_sender() {
+fn every_member_receives_every_message_once_and_in_each_senders_order() {
     const MEMBERS: usize = 6;
     const EACH: u64 = 200;
     for model in models() {
@@ -157,13 +157,13 @@ fn everybody_hears_everything_once_and_in_the_order_of_each_sender() {
 }
 
 #[test]
-fn a_room_hears_its_own_members_alone() {
+fn a_broadcast_reaches_only_the_members_of_its_room() {
     for model in models() {
         let server = Server::of("hub", model, &["--cores", "2"]);
         let mut lobby = member(&server);
         let mut red: Vec<Socket> = (0..3).map(|_| member_of(&server, "/ws/red")).collect();
         let mut blue = member_of(&server, "/ws/blue");
-        // Each is answered, and so has joined.
+        // A member whose echo is answered has joined.
         for socket in red.iter_mut().chain([&mut lobby, &mut blue]) {
             send(socket, &json!({"type": "echo", "payload": 0}));
             assert_eq!(hear(socket)["type"], "echo", "{model}");
@@ -180,7 +180,7 @@ fn a_room_hears_its_own_members_alone() {
 }
 
 #[test]
-fn a_bad_message_is_answered_and_a_broken_frame_closes() {
+fn an_invalid_message_gets_an_error_and_an_invalid_frame_closes() {
     for model in models() {
         let server = Server::of("hub", model, &[]);
         let mut socket = member(&server);
@@ -202,7 +202,7 @@ fn a_bad_message_is_answered_and_a_broken_frame_closes() {
     }
 }
 
-/// The code with which the hub closes. What it says before is not looked at.
+/// Returns the hub's close code. Ignores all messages before it.
 fn closed(socket: &mut Socket) -> Option<CloseCode> {
     loop {
         match socket.read() {
@@ -215,7 +215,7 @@ fn closed(socket: &mut Socket) -> Option<CloseCode> {
 }
 
 #[test]
-fn a_close_is_answered_and_who_leaves_is_not_counted() {
+fn a_close_is_answered_and_the_member_is_no_longer_counted() {
     for model in models() {
         let server = Server::of("hub", model, &["--cores", "2"]);
         let mut members = members(&server, 4);
@@ -247,7 +247,7 @@ fn other_requests_are_answered_over_http() {
 }
 
 #[test]
-fn models_of_processes_refuse_and_say_why() {
+fn models_with_separate_processes_refuse_the_hub_with_a_reason() {
     for model in ALONE {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let ended = command.args(["serve", "hub", "--model", model]).output().unwrap();
@@ -258,9 +258,9 @@ fn models_of_processes_refuse_and_say_why() {
     }
 }
 
-/// Its pongs keep a member that says nothing; who sends none times out.
+/// Pongs keep a silent member connected. A member that sends none times out.
 #[test]
-fn a_silent_member_is_pinged_and_who_does_not_answer_is_closed() {
+fn a_silent_member_is_pinged_and_closed_if_it_does_not_answer() {
     let patient = ["--ping-after", "200ms", "--idle-timeout", "1s"];
     for model in models() {
         let server = Server::of("hub", model, &patient);
@@ -279,18 +279,18 @@ fn a_silent_member_is_pinged_and_who_does_not_answer_is_closed() {
             _ => None,
         });
         assert!(echoed.is_some(), "{model}");
-        // Pings, until it is told that it is closed. Its kernel has acknowledged them, which is no answer.
+        // Pings, and then a Close frame: an acknowledgement by the client's kernel is not an answer.
         let mut rest = Vec::new();
         let _ = dead.get_mut().read_to_end(&mut rest);
         assert!(rest.starts_with(&[0x89, 0]), "{model}: {rest:?}");
-        let told = rest.windows(4).position(|four| four[0] == 0x88 && four[2..] == [0x03, 0xE9]);
-        assert!(told.is_some(), "{model}: {rest:?}");
+        let close = rest.windows(4).position(|four| four[0] == 0x88 && four[2..] == [0x03, 0xE9]);
+        assert!(close.is_some(), "{model}: {rest:?}");
     }
 }
 
-/// Everybody is told that the server goes away, and has heard what was said before.
+/// Every member receives its pending messages, and then a Close frame with 1001 (going away).
 #[test]
-fn a_stop_closes_all_members_with_1001_after_what_they_are_owed() {
+fn a_stop_delivers_pending_messages_and_closes_all_members_with_1001() {
     for model in models() {
         let mut server = Server::of("hub", model, &["--cores", "2"]);
         let mut members = members(&server, 3);

@@ -1,5 +1,5 @@
-//! Every class of malformed frame closes with the right code (RFC 6455, 7.4.1), and random bytes do no harm:
-//! on every model.
+//! Every class of malformed frame closes with the right code (RFC 6455, 7.4.1), and random bytes do not
+//! harm the server, on every model.
 //!
 //! Random bytes are sent for a second on each model; with REGATTA_HUB=full for a minute.
 
@@ -21,7 +21,7 @@ use tungstenite::{
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 const LONGEST: usize = 4096;
 
-/// A frame of a client.
+/// A client's frame.
 fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![head];
     match payload.len() {
@@ -36,7 +36,7 @@ fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What is sent, the code that must come, and the class.
+/// The sent bytes, the expected close code, and the class.
 type Case = (Vec<u8>, u16, &'static str);
 
 fn two(first: Vec<u8>, second: Vec<u8>) -> Vec<u8> {
@@ -63,7 +63,7 @@ fn cases() -> Vec<Case> {
         (vec![0x81, 0xff, 0, 0, 0, 0, 0, 0, 255, 255], 1002, "64 bits for a length of 16"),
         (vec![0x81, 0xff, 128, 0, 0, 0, 0, 0, 0, 0], 1002, "a length of 64 bits"),
         (frame(0x88, b"\x03"), 1002, "a close with half a code"),
-        (frame(0x81, b"\"\xff\""), 1007, "a byte that UTF-8 has not"),
+        (frame(0x81, b"\"\xff\""), 1007, "a byte that is never in UTF-8"),
         (frame(0x81, b"\"\xc0\xaf\""), 1007, "an overlong form"),
         (frame(0x81, b"\"\xed\xa0\x80\""), 1007, "a surrogate"),
         (frame(0x81, b"\"\xf4\x90\x80\x80\""), 1007, "a character beyond the last"),
@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
             "a character cut between fragments",
         ),
         (frame(0x01, b"\"\xff"), 1007, "a bad byte before the last fragment"),
-        (close(1000, b"\xff"), 1007, "a reason that is no text"),
+        (close(1000, b"\xff"), 1007, "a reason that is not UTF-8"),
         (frame(0x82, b"a"), 1003, "a binary message"),
         (two(vec![0x81, 0xfe, 0x10, 0x01], MASK.to_vec()), 1009, "a message beyond the limit"),
         (
@@ -100,14 +100,14 @@ fn cases() -> Vec<Case> {
 /// With permessage-deflate (RFC 7692).
 fn compressed() -> Vec<Case> {
     vec![
-        (frame(0xc1, &[0xff; 9]), 1002, "what no compressor writes"),
+        (frame(0xc1, &[0xff; 9]), 1002, "invalid compressed data"),
         (frame(0xc9, b""), 1002, "a compressed ping"),
-        (two(frame(0x41, b"\x00"), frame(0xc0, b"")), 1002, "a continuation that says compressed"),
+        (two(frame(0x41, b"\x00"), frame(0xc0, b"")), 1002, "a continuation marked as compressed"),
         (frame(0xc1, &bomb()), 1009, "a message that grows beyond the limit"),
     ]
 }
 
-/// Some thousand zeros, compressed: a fixed block with a zero, and copies of 258 bytes from one byte before.
+/// Several thousand zeros, compressed: a fixed block with a zero, and copies of 258 bytes at distance 1.
 fn bomb() -> Vec<u8> {
     let mut bits = Bits::default();
     bits.push(0b010, 3); // a last block would be 011; type 01, fixed codes
@@ -121,7 +121,7 @@ fn bomb() -> Vec<u8> {
     bits.bytes
 }
 
-/// DEFLATE's order of bits (RFC 1951, 3.1.1).
+/// A writer of bits in DEFLATE's order (RFC 1951, 3.1.1).
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -158,7 +158,7 @@ fn closes(model: &str, options: &[&str], cases: &[Case]) {
         };
         socket.get_mut().write_all(bytes).unwrap();
         assert_eq!(closed(&mut socket), Some(CloseCode::from(*code)), "{model}: {class}");
-        // Nothing follows the Close frame but the end.
+        // Only the end follows the Close frame.
         let mut rest = Vec::new();
         let stream = &mut socket.get_mut().0;
         stream.shutdown(Shutdown::Write).unwrap();
@@ -170,7 +170,7 @@ fn closes(model: &str, options: &[&str], cases: &[Case]) {
     assert!(is_served(&mut witness), "{model}");
 }
 
-/// Whether a member gets an echo. It may have been pinged before.
+/// Returns whether a member gets an echo. Pings may come before it.
 fn is_served(member: &mut Socket) -> bool {
     send(member, &json!({"type": "echo", "payload": "still there"}));
     loop {
@@ -182,7 +182,7 @@ fn is_served(member: &mut Socket) -> bool {
     }
 }
 
-/// Its client (another crate's) knows no extension, so the handshake is done by hand.
+/// Connects a member with compression. The client crate has no extensions, so this does the handshake.
 fn member_that_compresses(server: &Server) -> Socket {
     let mut stream = server.connect();
     let request = "GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -206,11 +206,11 @@ fn every_class_of_malformed_frame_closes_with_its_code() {
 }
 
 #[test]
-fn what_is_malformed_by_its_compression_closes_with_its_code() {
+fn every_class_of_malformed_compressed_frame_closes_with_its_code() {
     on_each(|model| closes(model, &["--deflate"], &compressed()));
 }
 
-/// All models at once: most of the time is spent in waiting.
+/// Runs `test` on all models at once: it mostly waits.
 fn on_each(test: impl Fn(&'static str) + Sync) {
     let test = &test;
     thread::scope(|scope| {
@@ -220,14 +220,14 @@ fn on_each(test: impl Fn(&'static str) + Sync) {
     });
 }
 
-/// Bytes for one connection.
+/// Random bytes for one connection.
 fn nonsense(random: &mut SmallRng) -> Vec<u8> {
     let mut bytes = vec![0; random.random_range(1..4000)];
     random.fill_bytes(&mut bytes);
     if random.random_bool(0.3) {
         return bytes;
     }
-    // Frames whose heads are often right, so that some get far.
+    // Frames whose heads are often valid, so that some are decoded further.
     let mut frames = Vec::new();
     for part in bytes.chunks(random.random_range(1..200)) {
         let opcode = [0, 1, 1, 2, 8, 9, 9, 10][random.random_range(0..8)];
@@ -242,7 +242,7 @@ fn nonsense(random: &mut SmallRng) -> Vec<u8> {
     frames
 }
 
-/// Sends nonsense, ends its own direction, and reads until the server ends.
+/// Sends random bytes, half-closes, and reads until the server closes.
 fn harass(server: &Server, random: &mut SmallRng) {
     let mut stream = server.connect();
     if random.random_bool(0.9) {
@@ -258,7 +258,7 @@ fn harass(server: &Server, random: &mut SmallRng) {
     let ended = sent.and_then(|()| read_to_the_end(&mut stream));
     if let Err(error) = ended {
         let kinds = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe, ErrorKind::NotConnected];
-        assert!(kinds.contains(&error.kind()), "the hub does not end a connection: {error}");
+        assert!(kinds.contains(&error.kind()), "the hub does not close a connection: {error}");
     }
 }
 
@@ -269,7 +269,7 @@ fn read_to_the_end(stream: &mut TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn random_bytes_do_no_harm() {
+fn random_bytes_do_not_harm_the_server() {
     let time = Duration::from_secs(if is_full() { 60 } else { 1 });
     on_each(|model| {
         let server = Server::of("hub", model, &["--cores", "2", "--echo", "--deflate"]);
@@ -283,7 +283,7 @@ fn random_bytes_do_no_harm() {
             if connections == 100 {
                 before = server.memory();
             }
-            // One that is silent for too long is asked by a ping.
+            // Before the witness is silent for too long and gets a ping.
             if connections % 100 == 0 {
                 assert!(is_served(&mut witness), "{model}, after {connections} connections");
             }

@@ -1,7 +1,6 @@
-//! The page for trying a hub, in a real browser, driven over its debugging protocol
-//! (Chrome DevTools Protocol).
+//! The hub's demo page in a real browser, which is controlled over the Chrome DevTools Protocol.
 //!
-//! Skipped, and said so, where no Chromium is installed (scripts/setup gets it).
+//! Skipped, with a message, if no Chromium is installed (scripts/setup installs it).
 
 use crate::{
     Patient, hear, member_of, send,
@@ -21,7 +20,7 @@ use tungstenite::{Message, WebSocket, client::client};
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A page that is open in a browser of its own.
+/// A page that is open in a separate browser.
 struct Page {
     _browser: Browser,
     socket: WebSocket<Patient>,
@@ -30,24 +29,24 @@ struct Page {
     _profile: TempDir,
 }
 
-/// Killed when dropped.
+/// A browser process, killed when dropped.
 struct Browser(Child);
 
-/// What the browser's file says, when it is complete.
+/// Waits until the browser's file is complete, and returns the port and the path in it.
 fn ready(file: &Path) -> (u16, String) {
-    let mut said = None;
+    let mut found = None;
     until("the browser listens", || {
         let text = fs::read_to_string(file).unwrap_or_default();
-        said = text.split_once('\n').and_then(|(port, path)| {
+        found = text.split_once('\n').and_then(|(port, path)| {
             Some((port.parse().ok()?, path.trim().to_owned())).filter(|(_, path)| !path.is_empty())
         });
-        said.is_some()
+        found.is_some()
     });
-    said.unwrap()
+    found.unwrap()
 }
 
 impl Page {
-    /// `None` where there is no browser.
+    /// Opens a page in a new browser. Returns `None` if no browser is installed.
     fn open(url: &str) -> Option<Page> {
         let path = env::var_os("PATH")?;
         let is_here = |name: &&str| env::split_paths(&path).any(|dir| dir.join(name).is_file());
@@ -87,15 +86,15 @@ impl Page {
         self.socket.send(Message::text(call.to_string())).unwrap();
         loop {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
-            let mut told: Value = serde_json::from_str(&text).unwrap();
-            if told["id"] == json!(self.calls) {
-                assert!(told["error"].is_null(), "{method}: {told}");
-                return told["result"].take();
+            let mut reply: Value = serde_json::from_str(&text).unwrap();
+            if reply["id"] == json!(self.calls) {
+                assert!(reply["error"].is_null(), "{method}: {reply}");
+                return reply["result"].take();
             }
         }
     }
 
-    /// The value of an expression in the page.
+    /// Evaluates an expression in the page.
     fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true});
         let mut result = self.call("Runtime.evaluate", params);
@@ -109,7 +108,7 @@ impl Page {
         while self.value(expression) != json!(true) {
             assert!(
                 Instant::now() < deadline,
-                "{expression} is not so, in {}",
+                "{expression} is still false, in {}",
                 self.value("document.body?.innerText")
             );
         }
@@ -128,7 +127,7 @@ fn the_page_joins_a_room_sends_and_shows_who_is_there() {
     let server = Server::of("hub", "epoll", &["--page", "--presence"]);
     let Some(mut page) = Page::open(&format!("http://{}/?room=tea%20room&name=Zoë", server.addr))
     else {
-        println!("skipped: no browser is installed; scripts/setup gets chromium");
+        println!("skipped: no browser is installed; scripts/setup installs chromium");
         return;
     };
     let mut other = member_of(&server, "/ws/tea%20room?name=Adam");

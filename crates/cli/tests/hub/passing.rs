@@ -1,4 +1,4 @@
-//! Members that come and go while others broadcast: the load's own, on every model.
+//! Members of the load that come and go while others broadcast, on every model.
 
 use crate::{models, support::Server};
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn load(url: &str, options: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The count of the whole run of one kind of operation.
+/// Returns the number of operations of one kind in the whole run.
 fn count(result: &Value, name: &str) -> u64 {
     let all = result["operations"].as_array().unwrap();
     let one = all.iter().find(|one| one["operation"]["name"] == name).unwrap();
@@ -41,7 +41,7 @@ fn no_delivery_is_lost_while_members_come_and_go() {
 }
 
 #[test]
-fn several_processes_have_members_that_come_and_go() {
+fn members_come_and_go_with_several_load_processes() {
     let server = Server::of("hub", "percore", &["--cores", "2"]);
     let url = format!("ws://{}/ws", server.addr);
     let ended = load(&url, &["--rate", "300/s", "--passing", "30", "--processes", "3", "-d", "2s"]);
@@ -52,7 +52,7 @@ fn several_processes_have_members_that_come_and_go() {
 }
 
 #[test]
-fn other_workloads_refuse_and_say_what_churn_is_there() {
+fn other_workloads_refuse_passing_and_suggest_churn() {
     for (url, workload) in [("line://127.0.0.1:1", "double"), ("http://127.0.0.1:1/", "hello")] {
         let ended = load(url, &["--workload", workload, "--passing", "5"]);
         let said = String::from_utf8(ended.stderr).unwrap();

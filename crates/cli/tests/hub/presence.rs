@@ -1,4 +1,4 @@
-//! Who is notified when somebody joins or leaves.
+//! Presence: which members are notified when a member joins or leaves.
 
 use crate::{Socket, closed, hear, member_of, models, send, support::Server};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn notice(socket: &mut Socket) -> (String, Value, u64) {
 }
 
 #[test]
-fn the_members_of_a_room_hear_who_comes_and_who_goes_in_whatever_way() {
+fn the_members_of_a_room_are_notified_of_every_join_and_leave() {
     for model in models() {
         let server = Server::of("hub", model, &["--presence", "--cores", "2"]);
         let mut first = member_of(&server, "/ws/red?name=first");
@@ -35,12 +35,12 @@ fn the_members_of_a_room_hear_who_comes_and_who_goes_in_whatever_way() {
         drop(rude);
         assert_eq!(notice(&mut first), ("leave".into(), Value::Null, 1), "{model}");
         send(&mut elsewhere, &json!({"type": "echo", "payload": 0}));
-        assert_eq!(hear(&mut elsewhere)["type"], "echo", "{model}: another room hears none of it");
+        assert_eq!(hear(&mut elsewhere)["type"], "echo", "{model}: another room gets no notices");
     }
 }
 
 #[test]
-fn names_may_repeat_and_one_that_is_too_long_is_none() {
+fn names_may_repeat_and_a_name_that_is_too_long_is_ignored() {
     let server = Server::of("hub", "epoll", &["--presence"]);
     let named = |name: &str| member_of(&server, &format!("/ws?name={name}"));
     let mut first = named("same");
@@ -51,7 +51,7 @@ fn names_may_repeat_and_one_that_is_too_long_is_none() {
     let long = "x".repeat(128);
     let _third = named(&long);
     assert_eq!(notice(&mut first), ("join".into(), json!(long), 3));
-    // Of two bytes each.
+    // 65 characters of two bytes each.
     let _fourth = named(&"%C3%BC".repeat(65));
     assert_eq!(notice(&mut first), ("join".into(), Value::Null, 4));
 }

@@ -1,4 +1,4 @@
-//! The hub through TLS, on every model, spoken to by another crate's client.
+//! The hub over TLS, on every model, with a client from another crate.
 
 use crate::{
     Patient, models,
@@ -22,7 +22,8 @@ use tungstenite::{
 
 type Sealed = WebSocket<StreamOwned<ClientConnection, Patient>>;
 
-/// A certificate of localhost and its key, in files; and who trusts it.
+/// Writes a certificate of localhost and its key to files. Returns the options for them, and a client
+/// configuration that trusts the certificate.
 fn made() -> (TempDir, [String; 4], Arc<ClientConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = TempDir::new().unwrap();
@@ -58,7 +59,7 @@ fn hear(socket: &mut Sealed) -> Value {
 }
 
 #[test]
-fn members_hear_each_other_through_tls_and_a_stop_is_told() {
+fn members_hear_each_other_over_tls_and_a_stop_sends_a_close_frame() {
     let (_folder, options, trusts) = made();
     let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
     options.extend(["--cores", "2"]);
@@ -69,7 +70,7 @@ fn members_hear_each_other_through_tls_and_a_stop_is_told() {
             socket.send(Message::text(r#"{"type":"echo","payload":0}"#)).unwrap();
             assert_eq!(hear(socket)["type"], "echo", "{model}");
         }
-        // Larger than a record of TLS, than a read, and than what a socket takes at once.
+        // Larger than a TLS record, than a read, and than a socket's send buffer.
         let payload = "x".repeat(900_000);
         let broadcast = json!({"type": "broadcast", "payload": payload});
         members[0].send(Message::text(broadcast.to_string())).unwrap();
@@ -93,9 +94,9 @@ fn members_hear_each_other_through_tls_and_a_stop_is_told() {
     }
 }
 
-/// A stop ends the input once, and a client that closes its side does it twice: in TLS, and below it.
+/// A client that closes its side ends the server's input twice: in TLS and in TCP. A stop ends it once.
 #[test]
-fn a_member_that_is_behind_gets_all_that_is_queued_for_it_through_tls() {
+fn a_member_that_is_behind_gets_all_queued_messages_over_tls() {
     let (_folder, options, trusts) = made();
     let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
     options.extend(["--cores", "2", "--backlog", "10000000"]);
@@ -129,9 +130,9 @@ fn a_member_that_is_behind_gets_all_that_is_queued_for_it_through_tls() {
     }
 }
 
-/// Members of a load come and go through TLS.
+/// Members of a load come and go over TLS.
 #[test]
-fn members_come_and_go_through_tls() {
+fn members_come_and_go_over_tls() {
     let (_folder, options, _) = made();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     for model in ["epoll", "async"] {
@@ -146,10 +147,10 @@ fn members_come_and_go_through_tls() {
     }
 }
 
-/// Who speaks something else is told by an alert; who says nothing is closed as one that sends its
-/// request too slowly.
+/// A client that sends something other than TLS gets an alert. A client that stays silent is closed
+/// after the request timeout.
 #[test]
-fn who_does_not_speak_tls_is_closed_and_the_others_go_on() {
+fn a_client_that_does_not_speak_tls_is_closed_and_others_are_served() {
     let (_folder, options, trusts) = made();
     let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
     options.extend(["--request-timeout", "1s"]);
@@ -157,16 +158,16 @@ fn who_does_not_speak_tls_is_closed_and_the_others_go_on() {
         let server = Server::of("hub", model, &options);
         let mut plain = server.connect();
         plain.write_all(b"GET /ws HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let mut told = Vec::new();
-        let _ = plain.read_to_end(&mut told);
+        let mut received = Vec::new();
+        let _ = plain.read_to_end(&mut received);
         // A record of the type alert (RFC 8446, 5.1).
-        assert_eq!(told.first(), Some(&21), "{model}: {told:?}");
+        assert_eq!(received.first(), Some(&21), "{model}: {received:?}");
         let mut silent = server.connect();
         silent.write_all(&[22]).unwrap();
         let began = Instant::now();
-        let _ = silent.read_to_end(&mut told);
+        let _ = silent.read_to_end(&mut received);
         assert!(began.elapsed() < Duration::from_secs(10), "{model}");
-        // Half a record is half a request, though a byte of it comes now and then.
+        // Half a record counts as half a request, even if another byte arrives now and then.
         let mut slow = member(&server, &trusts).get_mut().sock.0.try_clone().unwrap();
         slow.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         let (began, record) = (Instant::now(), [23, 3, 3, 0, 200]);

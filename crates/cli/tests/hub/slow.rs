@@ -1,4 +1,4 @@
-//! Members that do not read: what each policy does to them, and that the others do not suffer.
+//! Slow consumers: what each policy does to members that do not read, without affecting the others.
 
 use crate::{
     Socket, closed, hear,
@@ -12,12 +12,12 @@ use tungstenite::protocol::frame::coding::CloseCode;
 
 /// Bytes of a payload.
 const LONG: usize = 8 * 1024;
-/// Broadcasts that wait for a slow member at most.
+/// Maximum number of broadcasts that wait for a slow member.
 const WAITING: u64 = 20;
-/// Broadcasts that neither the kernel nor the hub can hold for somebody who does not read.
+/// Number of broadcasts: more than the kernel and the hub can hold for a member that does not read.
 const MANY: u64 = 2_000;
 
-/// Members that have joined.
+/// Connects two members and waits until they have joined.
 fn two(server: &Server) -> (Socket, Socket) {
     let mut both = [member(server), member(server)];
     for socket in &mut both {
@@ -28,8 +28,8 @@ fn two(server: &Server) -> (Socket, Socket) {
     (slow, quick)
 }
 
-/// One member broadcasts `MANY` messages, the other reads none of them. Returns how many listeners each
-/// was queued for.
+/// One member broadcasts `MANY` messages, and the other reads none of them. Returns, for each message,
+/// the number of members that it was queued for.
 fn broadcasts(quick: &mut Socket) -> Vec<u64> {
     let padding = "x".repeat(LONG);
     let broadcast = |n| {
@@ -43,13 +43,13 @@ fn broadcasts(quick: &mut Socket) -> Vec<u64> {
 const BOUNDS: [&str; 2] = ["--backlog-messages", "20"];
 
 #[test]
-fn a_slow_member_is_closed_with_1013_after_what_it_was_sent_before() {
+fn a_slow_member_is_closed_with_1013_after_its_queued_messages() {
     for model in models() {
         let (server, page) = hub(model, &BOUNDS);
         let (mut slow, mut quick) = two(&server);
         let queued = broadcasts(&mut quick);
         assert_eq!((queued[0], queued[MANY as usize - 1]), (2, 1), "{model}");
-        assert!(queued.is_sorted_by(|a, b| a >= b), "{model}: it does not come back");
+        assert!(queued.is_sorted_by(|a, b| a >= b), "{model}: it is counted again");
         assert_eq!(metric(page, "regatta_hub_slow_total{policy=\"close\"}"), 1, "{model}");
         let mut next = 0;
         let code = loop {
@@ -69,7 +69,7 @@ fn a_slow_member_is_closed_with_1013_after_what_it_was_sent_before() {
     }
 }
 
-/// What a slow member hears once it reads again, up to the echo that it then asks for.
+/// Lets a slow member read again. Returns the broadcasts that it receives before its echo.
 fn heard_late(slow: &mut Socket) -> Vec<u64> {
     let mut all = Vec::new();
     send(slow, &json!({"type": "echo", "payload": "over"}));
@@ -85,7 +85,7 @@ fn heard_late(slow: &mut Socket) -> Vec<u64> {
 }
 
 #[test]
-fn a_slow_member_skips_what_has_no_room_and_hears_the_rest_in_order() {
+fn a_slow_member_skips_messages_without_room_and_gets_the_others_in_order() {
     for model in models() {
         let (server, page) = hub(model, &[&BOUNDS[..], &["--slow", "skip"]].concat());
         let (mut slow, mut quick) = two(&server);
@@ -95,14 +95,14 @@ fn a_slow_member_skips_what_has_no_room_and_hears_the_rest_in_order() {
         assert_eq!((queued[0], for_both + skipped), (2, MANY), "{model}");
         assert!(skipped > MANY / 4, "{model}: {skipped}");
         let mut heard = heard_late(&mut slow);
-        // It may have been given room while it was read; what it hears later is newer.
+        // More messages may have been queued while it read; they are newer.
         while (heard.len() as u64) < for_both {
             let late = hear(&mut slow);
             heard.push(late["payload"][0].as_u64().unwrap());
         }
         assert!(heard.is_sorted_by(|a, b| a < b), "{model}: {heard:?}");
         let expected: Vec<u64> = (0..MANY).filter(|n| queued[*n as usize] == 2).collect();
-        assert_eq!(heard, expected, "{model}: what was counted as queued was delivered");
+        assert_eq!(heard, expected, "{model}: not every queued message was delivered");
         // It has caught up.
         send(&mut quick, &json!({"type": "broadcast", "payload": ["again"]}));
         assert_eq!(hear(&mut slow)["payload"][0], "again", "{model}");
@@ -110,7 +110,7 @@ fn a_slow_member_skips_what_has_no_room_and_hears_the_rest_in_order() {
 }
 
 #[test]
-fn a_conflated_member_hears_the_newest() {
+fn a_conflated_member_gets_the_newest_message() {
     for model in models() {
         let (server, page) = hub(model, &[&BOUNDS[..], &["--slow", "conflate"]].concat());
         let (mut slow, mut quick) = two(&server);
@@ -134,12 +134,12 @@ fn closed_by(mut socket: Socket) -> Option<CloseCode> {
     closed(&mut socket)
 }
 
-/// The load's own slow member: the policy acts on it, and every other delivery is right all the same.
+/// The policy acts on the load's own slow member, and every other delivery is correct.
 #[test]
-fn a_load_with_a_member_that_never_reads_is_undisturbed() {
+fn a_load_with_a_member_that_never_reads_succeeds() {
     let policies = ["close", "skip", "conflate"].into_iter().cycle();
     for (model, policy) in models().into_iter().zip(policies) {
-        // Where other tests take the CPU, members that read may be behind by a quarter of that.
+        // On a busy machine, members that read may be behind by a quarter of this backlog.
         let (server, page) = hub(model, &["--slow", policy, "--backlog", "1048576"]);
         let url = format!("ws://{}/ws", server.addr);
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));

@@ -1,4 +1,4 @@
-//! What a stop owes to members that are behind.
+//! A stop delivers pending messages to members that are behind.
 
 use crate::{Patient, Socket, hear, member, models, send, support::Server};
 use serde_json::{Value, json};
@@ -10,11 +10,12 @@ use tungstenite::{
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 
-/// Broadcasts, of so many bytes each: more than the kernel holds for somebody who does not read.
+/// Number of broadcasts: together more than the kernel holds for a member that does not read.
 pub const MANY: u64 = 250;
+/// Bytes of padding in each broadcast.
 pub const LONG: usize = 20_000;
 
-/// A connection for which the kernel holds little.
+/// Opens a connection with a small receive buffer.
 pub fn slow_connection(server: &Server) -> TcpStream {
     let socket = Raw::new(Domain::for_address(server.addr), Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -34,7 +35,7 @@ fn slow_member(server: &Server) -> Socket {
     slow
 }
 
-/// What it hears, up to the Close frame.
+/// Returns the messages that a member receives, and the Close frame.
 fn heard_to_the_end(socket: &mut Socket, model: &str) -> (Vec<u64>, Option<CloseFrame>) {
     let mut heard = Vec::new();
     loop {
@@ -49,7 +50,7 @@ fn heard_to_the_end(socket: &mut Socket, model: &str) -> (Vec<u64>, Option<Close
     }
 }
 
-/// A hub, and a member for which all of the broadcasts are queued.
+/// Starts a hub with a member for which all broadcasts are queued.
 fn behind(model: &str) -> (Server, Socket) {
     let server = Server::of("hub", model, &["--cores", "2", "--backlog", "10000000"]);
     let (slow, mut quick) = (slow_member(&server), member(&server));
@@ -63,7 +64,7 @@ fn behind(model: &str) -> (Server, Socket) {
 }
 
 #[test]
-fn a_member_that_is_behind_gets_all_that_is_queued_for_it_before_1001() {
+fn a_member_that_is_behind_gets_all_queued_messages_before_1001() {
     for model in models() {
         let (mut server, mut slow) = behind(model);
         server.signal("-TERM");
@@ -75,9 +76,9 @@ fn a_member_that_is_behind_gets_all_that_is_queued_for_it_before_1001() {
     }
 }
 
-/// It sends nothing more, and reads on.
+/// The member half-closes and keeps reading.
 #[test]
-fn a_member_that_closes_its_side_gets_all_that_is_queued_for_it_too() {
+fn a_member_that_closes_its_side_gets_all_queued_messages() {
     for model in models() {
         let (_server, mut slow) = behind(model);
         SockRef::from(&slow.get_ref().0).shutdown(std::net::Shutdown::Write).unwrap();

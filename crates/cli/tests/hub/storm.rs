@@ -1,7 +1,7 @@
-//! Many members that vanish and come back at once: nobody else's deliveries wait for them.
+//! Many members that disconnect and reconnect at the same time do not delay deliveries to the others.
 //!
-//! The short form takes 1,000 members, on models of one kind each; with REGATTA_HUB=full 5,000, on all; `select`
-//! gets as many as it can hold.
+//! The short form takes 1,000 members on one model of each kind; REGATTA_HUB=full takes 5,000 on all
+//! models. `select` gets as many as it can hold.
 
 use crate::{Patient, Socket, hear, member, models, send, support::Server};
 use serde_json::json;
@@ -16,24 +16,24 @@ use std::{
 };
 use tungstenite::client::client;
 
-/// How long a delivery to the others may wait.
+/// Maximum time of a delivery to the others.
 const DELIVERY: Duration = Duration::from_millis(250);
-/// How long a new client may wait.
+/// Maximum time until a new client is connected.
 const CONNECT: Duration = Duration::from_secs(1);
-/// Between two messages of the others.
+/// Interval between two messages of the others.
 const EVERY: Duration = Duration::from_millis(5);
 
 pub fn is_full() -> bool {
     env::var("REGATTA_HUB").is_ok_and(|size| size == "full")
 }
 
-/// So many members, or as many as the model holds: of `select`, those that vanish and those that come in
-/// their place are together within its 1,024 descriptors.
+/// Limits the number of members to what the model can hold. With `select`, the members that vanish and
+/// their replacements must fit into its 1,024 descriptors together.
 fn held(model: &str, members: usize) -> usize {
     if model == "select" { members.min(450) } else { members }
 }
 
-/// Opens a WebSocket in another room, without waiting for the answer.
+/// Requests a WebSocket in another room, without waiting for the reply.
 fn knock(server: &Server) -> TcpStream {
     let mut stream = server.connect();
     let request = "GET /ws/storm HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -48,13 +48,13 @@ fn answered(stream: &mut TcpStream) {
     assert_eq!(&head, b"HTTP/1.1 101");
 }
 
-/// Closes by a reset.
+/// Closes with a reset.
 fn vanish(stream: TcpStream) {
     SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
 }
 
-/// One of the others broadcasts until it is told to stop; returns the longest time until the other has
-/// heard it.
+/// One of the others broadcasts until `over` is set. Returns the longest time until the listener
+/// received a message, and the number of messages.
 fn talk(mut speaker: Socket, mut listener: Socket, over: &AtomicBool) -> (Duration, u64) {
     let (mut longest, mut messages) = (Duration::ZERO, 0);
     while !over.load(Relaxed) {
@@ -71,14 +71,14 @@ fn talk(mut speaker: Socket, mut listener: Socket, over: &AtomicBool) -> (Durati
 }
 
 #[test]
-fn a_storm_of_members_delays_nobody_else() {
+fn a_storm_of_reconnecting_members_does_not_delay_others() {
     let (count, models) = match is_full() {
         true => (5_000, models()),
         false => (1_000, vec!["epoll", "uring", "green", "async", "cluster"]),
     };
     for model in models {
         let count = held(model, count);
-        // The processes of a cluster have something to say to each other.
+        // With two cores the processes of a cluster exchange messages.
         let cores = if model == "cluster" { "2" } else { "1" };
         let server = Server::of("hub", model, &["--cores", cores]);
         let (speaker, listener) = (member(&server), member(&server));
@@ -101,8 +101,8 @@ fn a_storm_of_members_delays_nobody_else() {
             over.store(true, Relaxed);
             let (longest, messages) = others.join().unwrap();
             println!(
-                "{model}: {messages} messages, the slowest delivery {longest:?}, the slowest of three new \
-                 clients {longest_connect:?}"
+                "{model}: {messages} messages, the slowest delivery {longest:?}, the slowest of three \
+                 new clients {longest_connect:?}"
             );
             assert!(messages > 10, "{model}: {messages}");
             assert!(longest < DELIVERY, "{model}: a delivery took {longest:?}");
@@ -111,9 +111,9 @@ fn a_storm_of_members_delays_nobody_else() {
     }
 }
 
-/// Half of the members are reset in the middle of broadcasts: the others miss nothing.
+/// Half of the members close with a reset during the broadcasts.
 #[test]
-fn when_half_of_the_members_vanish_the_others_get_all_that_they_are_owed() {
+fn when_half_of_the_members_vanish_the_others_get_every_message() {
     const MESSAGES: u64 = 60;
     for model in models() {
         let count = held(model, if is_full() { 1_000 } else { 200 });
@@ -132,7 +132,7 @@ fn when_half_of_the_members_vanish_the_others_get_all_that_they_are_owed() {
                 asked += 1;
             }
         };
-        // Some are on their way when the members go, who have read none of them.
+        // Some broadcasts are in flight when members vanish that have read none of them.
         ask(&mut sender, MESSAGES / 3);
         for socket in vanishing {
             SockRef::from(&socket.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();

@@ -1,5 +1,4 @@
-//! Servers that save themselves the work of `hash`: their replies look right, and are verified once the
-//! load has ended.
+//! Servers that skip the work of `hash`. Their replies look right; the load verifies them after its end.
 
 use crate::{
     load,
@@ -15,10 +14,10 @@ use std::{
 
 static FILE: LazyLock<HashedFile> = LazyLock::new(HashedFile::new);
 
-/// How many requests one load makes.
+/// Number of requests of one load.
 const REQUESTS: &str = "200";
 
-/// Answers `hash` as `answer` says, which is handed `n` and the salt.
+/// Starts a server of `hash` that gets its digests from `answer`, a function of `n` and the salt.
 fn serve(answer: impl Fn(u32, &str) -> [u8; 32] + Send + Sync + 'static) -> Server {
     Server::start(move |_, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -46,7 +45,7 @@ fn asked(server: &Server, more: &[&str]) -> crate::Ended {
     load(&(url + "hash"), &all)
 }
 
-/// It is disqualified, with the exchange.
+/// Checks that the server is disqualified and that the exchange is shown.
 fn assert_found(server: &Server, more: &[&str]) {
     let ended = asked(server, more).with_status(1);
     let text = ended.text();
@@ -56,7 +55,7 @@ fn assert_found(server: &Server, more: &[&str]) {
 }
 
 #[test]
-fn a_server_that_hashes_is_right() {
+fn an_honest_server_passes() {
     let server = serve(|n, salt| FILE.digest(salt.as_bytes(), n));
     asked(&server, &[]).with_status(0);
     asked(&server, &["--churn"]).with_status(0);
@@ -78,7 +77,7 @@ fn a_server_that_ignores_n_is_disqualified() {
 
 #[test]
 fn a_server_that_answers_from_a_cache_is_disqualified() {
-    // It has worked once for each n, and for each salt that begins alike.
+    // It computes once for each n and first digit of the salt.
     let known: Mutex<HashMap<(u32, char), [u8; 32]>> = Mutex::default();
     let server = serve(move |n, salt| {
         let key = (n, salt.chars().next().unwrap());
@@ -89,7 +88,7 @@ fn a_server_that_answers_from_a_cache_is_disqualified() {
 }
 
 #[test]
-fn a_cache_of_whole_requests_never_has_what_is_asked() {
+fn a_cache_of_whole_requests_never_hits() {
     let asked_for: Mutex<HashMap<String, u32>> = Mutex::default();
     let server = serve(move |n, salt| {
         let times = asked_for
@@ -99,10 +98,10 @@ fn a_cache_of_whole_requests_never_has_what_is_asked() {
             .and_modify(|k| *k += 1)
             .or_insert(1)
             .to_owned();
-        // Wrong, where the same is asked again.
+        // The digest is wrong if the same salt is requested again.
         FILE.digest(salt.as_bytes(), n + times - 1)
     });
     asked(&server, &[]).with_status(0);
-    // The seed decides the salts.
+    // The seed determines the salts.
     asked(&server, &["--churn", "--seed", "2"]).with_status(0);
 }

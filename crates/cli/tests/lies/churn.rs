@@ -1,4 +1,4 @@
-//! Conversations of several steps with a connection for each.
+//! Conversations of several steps, each on a new connection.
 
 use crate::{
     load,
@@ -32,12 +32,12 @@ fn churn_sends_all_steps_of_a_conversation_of_lines() {
         assert!((96..=104).contains(&times), "{step} {times} times of {}", seen.len());
     }
     assert_eq!(seen.len(), 300);
-    // What is left of a share of 75 is the beginning of a conversation.
+    // A connection's share of the requests may end inside a conversation.
     assert!((100..=104).contains(&server.accepted.load(SeqCst)), "{:?}", server.accepted);
 }
 
 #[test]
-fn churn_says_that_the_connection_closes_only_with_the_last_step() {
+fn churn_sends_connection_close_only_with_the_last_step() {
     let heads: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
     let seen = heads.clone();
     let server = Server::start(move |_, stream| {
@@ -64,7 +64,7 @@ fn churn_says_that_the_connection_closes_only_with_the_last_step() {
     let heads = heads.lock().unwrap();
     let whole = |own: &&Vec<String>| own[..] == ["/a", "/b last"] || own[..] == ["/c last"];
     let others: Vec<_> = heads.iter().filter(|own| !whole(own)).collect();
-    // The last one may have no request left for its second step.
+    // The last conversation may have no request left for its second step.
     assert!(others.len() <= 1 && others.iter().all(|own| own[..] == ["/a"]), "{others:?}");
     assert_eq!(heads.iter().map(Vec::len).sum::<usize>(), 300);
     assert!(heads.iter().any(|own| own.len() == 2));

@@ -1,4 +1,4 @@
-//! Servers that close where they should not.
+//! Servers that close when they must not.
 
 use crate::{
     load,
@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn a_server_that_closes_after_each_reply_without_saying_so_is_named() {
+fn a_server_that_closes_after_each_reply_without_announcing_it_is_reported() {
     let server = Server::http(|_, _| (reply(200, "ok"), false));
     let ended = load(&server.http_url(), &["-c", "8", "-d", "1s"]).with_status(2);
     let said = "the server closed the connection after its first reply, without announcing it";

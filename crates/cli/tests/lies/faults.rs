@@ -1,4 +1,4 @@
-//! What counts as a fault of the server, and what does not.
+//! Which events count as faults of the server, and which do not.
 
 use crate::{
     load,
@@ -31,9 +31,9 @@ fn a_reset_instead_of_the_first_reply_is_a_fault() {
     }
 }
 
-/// The first connection is the one that works; the others send one request.
+/// The first connection keeps sending; the others send one request.
 #[test]
-fn a_server_that_closes_idle_connections_owes_nothing() {
+fn closing_idle_connections_is_not_a_fault() {
     let server = Server::start(|number, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! How much the heads of requests differ.
+//! The variety of request heads.
 
 use crate::{
     load,
@@ -11,7 +11,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// The different heads that 3,000 requests of `hello` have.
+/// Returns the distinct heads of 3,000 requests of `hello`.
 fn seen(more: &[&str]) -> BTreeSet<String> {
     let heads: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let seen = heads.clone();
@@ -34,7 +34,7 @@ fn seen(more: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn requests_of_hello_have_more_than_a_thousand_heads() {
+fn requests_of_hello_have_more_than_a_thousand_distinct_heads() {
     let heads = seen(&[]);
     assert!(heads.len() > 1000, "{}", heads.len());
     let lengths: BTreeSet<_> = heads.iter().map(String::len).collect();
@@ -44,12 +44,12 @@ fn requests_of_hello_have_more_than_a_thousand_heads() {
 }
 
 #[test]
-fn identical_heads_are_had_where_they_are_asked_for() {
+fn heads_identical_sends_one_head() {
     assert_eq!(seen(&["--heads", "identical"]).len(), 1);
 }
 
 #[test]
-fn heads_are_for_workloads_that_have_them() {
+fn heads_is_refused_for_workloads_without_heads() {
     let server = Server::lines(|_, _, line| Some(crate::server::double(line)));
     let more = ["--workload", "double", "--heads", "identical", "-n", "10"];
     let ended = load(&server.line_url(), &more).with_status(2);

@@ -1,4 +1,4 @@
-//! Numbers in JSON, compared to the last digit.
+//! JSON numbers are compared exactly, to the last digit.
 
 use crate::{
     load,
@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn numbers_are_equal_only_to_the_last_digit() {
+fn numbers_are_equal_only_if_every_digit_is() {
     for (expected, came, is_equal) in [
         ("9007199254740993", "9007199254740992.0", false),
         ("18446744073709551617", "18446744073709551616", false),

@@ -1,9 +1,9 @@
-//! `regatta load` against small servers that lie or fail in one way each: what it finds, and whether
-//! a reader can tell from its words what the server did. A server of a test does one thing wrong, so
-//! that nothing else can explain the exit status.
+//! `regatta load` against small servers that lie or fail: whether it finds the fault, and whether its
+//! message describes it. Each server does exactly one thing wrong, so nothing else can explain the exit
+//! status.
 //!
-//! With `REGATTA_BINARY` the tests run another build of the program: an older one shows that a test
-//! fails without the change that it belongs to.
+//! With `REGATTA_BINARY` the tests run another build of the program, e.g. an older one, to show that a
+//! test fails without its change.
 
 mod cheats;
 mod churn;
@@ -30,16 +30,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No load of these tests takes longer, on a busy machine either.
+/// No load of these tests takes longer, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The program.
+/// Returns a command for the program under test.
 fn regatta() -> Command {
     let built = || OsString::from(env!("CARGO_BIN_EXE_regatta"));
     Command::new(env::var_os("REGATTA_BINARY").unwrap_or_else(built))
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Debug)]
 struct Ended {
     status: Option<i32>,
@@ -47,7 +47,7 @@ struct Ended {
     stderr: String,
 }
 
-/// `regatta load URL`, with more arguments; killed, and a failure, if it takes too long.
+/// Runs `regatta load URL` with more arguments. Kills it after the deadline; then it has no status.
 fn load(url: &str, more: &[&str]) -> Ended {
     let mut command = regatta();
     command.args(["load", url]).args(more);
@@ -74,7 +74,7 @@ fn read(from: &mut impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The exit status; `None` if it had to be killed.
+/// Returns the exit status, or `None` if the process had to be killed.
 fn wait(child: &mut Child, until: Instant) -> Option<i32> {
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -95,18 +95,18 @@ impl Ended {
         self
     }
 
-    /// Everything that was printed.
+    /// Returns everything that was printed.
     fn text(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// The value of a line such as `errors      none`.
+    /// Returns the value of a line such as `errors      none`.
     fn line(&self, name: &str) -> &str {
         let line = self.stdout.lines().find_map(|line| line.trim_start().strip_prefix(name));
         line.unwrap_or_else(|| panic!("no line {name:?} in {}", self.text())).trim()
     }
 
-    /// What `--json -` printed.
+    /// Parses the output of `--json -`.
     fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

@@ -1,4 +1,4 @@
-//! What a server can make the load keep.
+//! Limits on the memory that a server can make the load use.
 
 use crate::{
     regatta, run,
@@ -13,16 +13,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Most memory that the process has had, in bytes; `None` when it has ended.
+/// Returns the peak memory of a process, in bytes, or `None` when it has exited.
 fn peak(child: &Child) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// It streams chunks that never end, to all connections at once.
+/// The server streams endless chunks to all connections at once.
 #[test]
-fn a_reply_without_an_end_takes_no_memory() {
+fn an_endless_reply_takes_bounded_memory() {
     let server = Server::start(|_, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         if read_head(&mut reader).is_none() {
@@ -55,7 +55,7 @@ fn a_reply_without_an_end_takes_no_memory() {
 }
 
 #[test]
-fn a_file_without_an_end_is_refused_at_once() {
+fn an_endless_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let workload = folder.path().join("mine.toml");
     fs::write(&workload, "protocol = 'http'\n[[request]]\npath = '/'\nbody_file = '/dev/zero'\n")
@@ -74,8 +74,8 @@ fn a_file_without_an_end_is_refused_at_once() {
     }
 }
 
-/// Runs it with at most 512 MiB of address space, so that a failure of this test does not take the
-/// machine's memory.
+/// Runs a command with at most 512 MiB of address space, so that a failure of this test does not exhaust
+/// the machine's memory.
 fn limited(command: std::process::Command) -> crate::Ended {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "ulimit -v 524288; exec \"$@\"", "sh"]);

@@ -1,4 +1,4 @@
-//! What an open loop says of itself.
+//! The figures that an open loop reports.
 
 use crate::{
     load,
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// The replies to the requests of the warm-up come inside the window.
+/// The replies to the warm-up's requests arrive inside the window.
 #[test]
 fn at_a_rate_no_reply_of_the_warm_up_is_counted_as_a_request() {
     const CONNECTIONS: u64 = 100;
@@ -34,7 +34,7 @@ fn at_a_rate_no_reply_of_the_warm_up_is_counted_as_a_request() {
 }
 
 #[test]
-fn a_wait_of_nothing_is_zero() {
+fn no_wait_is_reported_as_zero() {
     let server = Server::lines(|_, _, line| Some(double(line)));
     let more = ["-c", "32", "-r", "50/s", "-d", "1s", "--warm-up", "0s"];
     let ended = load(&server.line_url(), &more).with_status(0);

@@ -1,4 +1,4 @@
-//! How progress is drawn while the window is open.
+//! The progress display during the measured window.
 
 use crate::{
     regatta,
@@ -15,7 +15,7 @@ use std::{
 };
 
 #[test]
-fn inside_the_window_progress_is_drawn_once_a_second_and_on_the_loads_own_cpus() {
+fn during_the_window_progress_is_drawn_once_a_second_and_on_the_loads_cpus() {
     let server = Server::lines(|_, _, line| {
         thread::sleep(Duration::from_millis(5));
         Some(double(line))
@@ -34,19 +34,19 @@ fn inside_the_window_progress_is_drawn_once_a_second_and_on_the_loads_own_cpus()
     let drawn = thread::spawn(move || {
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         let mut master = File::from(master);
-        // The other end is closed: an error (EIO) on a terminal.
+        // When the other end is closed, a read from a terminal fails with EIO.
         while let Ok(n @ 1..) = master.read(&mut piece) {
             bytes.extend_from_slice(&piece[..n]);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     });
     let path = format!("/proc/{}/status", child.id());
-    let is_kept = || {
+    let is_pinned = || {
         let status = fs::read_to_string(&path).unwrap_or_default();
         status.lines().any(|line| line == "Cpus_allowed_list:\t0")
     };
-    while !is_kept() {
-        assert!(child.try_wait().unwrap().is_none(), "the thread that draws was never kept to 0");
+    while !is_pinned() {
+        assert!(child.try_wait().unwrap().is_none(), "the drawing thread never moved to CPU 0");
         thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(wait(&mut child, Instant::now() + Duration::from_secs(20)), Some(0));

@@ -1,4 +1,4 @@
-//! Servers on threads, a thread per connection.
+//! Test servers with a thread per connection.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// A server on a port of its own; gone with the value.
+/// A server on a free port, which stops when this value is dropped.
 pub struct Server {
     pub addr: SocketAddr,
     /// Connections that were accepted.
@@ -22,7 +22,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Hands each connection to `serve`, with its number, counted from 0.
+    /// Passes each connection to `serve`, with its number, counted from 0.
     pub fn start(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -55,8 +55,8 @@ impl Server {
         Server { addr, accepted, closing, streams, acceptor: Some(acceptor) }
     }
 
-    /// Answers each line by `answer(connection, line of the connection, line)`, which may also write
-    /// on its own account; on `None` it closes.
+    /// Answers each line with `answer(connection, number of the line, line)`, which may also write to
+    /// the connection itself. Closes the connection on `None`.
     pub fn lines(
         answer: impl Fn(&TcpStream, u64, &str) -> Option<String> + Send + Sync + 'static,
     ) -> Server {
@@ -76,8 +76,8 @@ impl Server {
         })
     }
 
-    /// Answers the i-th request over HTTP of each connection by `answer(i, head)`; on `false` it
-    /// closes after the reply.
+    /// Answers the i-th HTTP request of each connection with `answer(i, head)`. Closes the connection
+    /// after the reply on `false`.
     pub fn http(answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static) -> Server {
         Server::start(move |_, stream| {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -118,7 +118,7 @@ impl Drop for Server {
     }
 }
 
-/// A request's head, without a content; `None` at the end of the connection.
+/// Reads the head of a request that has no content. Returns `None` at the end of the connection.
 pub fn read_head(reader: &mut impl BufRead) -> Option<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -129,7 +129,7 @@ pub fn read_head(reader: &mut impl BufRead) -> Option<String> {
     Some(head)
 }
 
-/// The right reply to a line of the workload `double`.
+/// The correct reply to a line of the workload `double`.
 pub fn double(line: &str) -> String {
     format!("{}\n", line.parse::<i128>().unwrap() * 2)
 }
@@ -139,8 +139,8 @@ pub fn reply(status: u16, content: &str) -> String {
     format!("HTTP/1.1 {status} -\r\nContent-Length: {}\r\n\r\n{content}", content.len())
 }
 
-/// Resets the connection, whatever is still to be sent.
+/// Resets the connection, even if bytes are still unsent.
 pub fn reset(stream: &TcpStream) {
-    // Dissolving a connection resets it, however many handles there are.
+    // connect(2) with AF_UNSPEC resets a connection, however many descriptors refer to it.
     rustix::net::connect_unspec(stream).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What is shown of a wrong or unfinished reply.
+//! The parts of a wrong or unfinished reply that the load shows.
 
 use crate::{
     load,
@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn a_reply_that_nobody_asked_for_stands_beside_what_was_asked_before() {
+fn an_unexpected_reply_is_shown_with_the_previous_request() {
     let server = Server::lines(|_, i, line| Some(double(line).repeat(if i == 5 { 2 } else { 1 })));
     let ended = load(&server.line_url(), &["-n", "100", "-c", "1"]).with_status(1);
     let sent: i128 = ended.line("sent").strip_suffix("\\n").unwrap().parse().unwrap();
@@ -20,7 +20,7 @@ fn a_reply_that_nobody_asked_for_stands_beside_what_was_asked_before() {
     assert!(ended.line("received").starts_with("HTTP/1.1 200 -"), "{}", ended.stdout);
 }
 
-/// A byte more comes than the length says: with the reply, or after it.
+/// The server sends one byte more than the length says, with the reply or after it.
 #[test]
 fn a_content_length_that_is_too_short_is_shown_with_its_reply() {
     for pipeline in ["1", "4"] {
@@ -35,7 +35,7 @@ fn a_content_length_that_is_too_short_is_shown_with_its_reply() {
 }
 
 #[test]
-fn a_reply_that_does_not_end_is_shown_as_far_as_it_came() {
+fn the_received_part_of_an_unfinished_reply_is_shown() {
     for (came, shown) in [
         ("Content-Length: 10\r\n\r\nhello", "Content-Length: 10\\r\\n\\r\\nhello"),
         ("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "chunked\\r\\n\\r\\n5\\r\\nhello"),

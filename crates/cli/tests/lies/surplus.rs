@@ -1,4 +1,4 @@
-//! Bytes that come after the last reply of a connection.
+//! Surplus bytes after the last reply of a connection.
 
 use crate::{
     load,
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// Answers so many lines of each connection, and the last of them twice, 3 ms apart.
+/// Answers the lines of each connection, and the one with number `last` twice, 3 ms apart.
 fn twice(last: u64) -> Server {
     Server::lines(move |mut stream, i, line| {
         let reply = double(line);
@@ -24,7 +24,7 @@ fn twice(last: u64) -> Server {
 }
 
 #[test]
-fn churn_sees_that_every_reply_is_sent_twice() {
+fn a_counted_churn_finds_replies_that_are_sent_twice() {
     let server = twice(1);
     for processes in ["1", "2"] {
         let more = ["-n", "200", "-c", "8", "--churn", "--processes", processes];
@@ -34,21 +34,21 @@ fn churn_sees_that_every_reply_is_sent_twice() {
 }
 
 #[test]
-fn churn_by_time_sees_it_too() {
+fn a_timed_churn_finds_replies_that_are_sent_twice() {
     let server = twice(1);
     let more = ["-d", "300ms", "--warm-up", "0s", "-c", "8", "--churn"];
     load(&server.line_url(), &more).with_status(1);
 }
 
 #[test]
-fn a_burst_sees_that_the_last_reply_is_sent_twice() {
+fn a_burst_finds_a_last_reply_that_is_sent_twice() {
     let server = twice(5);
     load(&server.line_url(), &["--burst", "1x8x5"]).with_status(1);
     load(&server.line_url(), &["--burst", "2x4x5", "--processes", "2"]).with_status(1);
 }
 
 #[test]
-fn junk_after_the_last_reply_of_a_counted_run_is_seen() {
+fn junk_after_the_last_reply_of_a_counted_run_is_found() {
     let asked = AtomicU64::new(0);
     let server = Server::lines(move |mut stream, _, line| {
         if asked.fetch_add(1, SeqCst) < 99 {
@@ -74,13 +74,13 @@ fn a_server_that_ignores_connection_close_is_found() {
 }
 
 #[test]
-fn a_server_that_closes_when_it_is_asked_to_passes() {
+fn a_server_that_closes_after_connection_close_passes() {
     let server = Server::http(|_, head| {
         let reply = reply(200, "ok").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
         (reply, !head.contains("Connection: close"))
     });
     load(&server.http_url(), &["-n", "40", "-c", "4", "--churn"]).with_status(0);
-    // It need not say so.
+    // The server need not announce the close.
     let server = Server::http(|_, head| (reply(200, "ok"), !head.contains("Connection: close")));
     load(&server.http_url(), &["-n", "40", "-c", "4", "--churn"]).with_status(0);
 }

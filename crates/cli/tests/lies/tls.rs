@@ -1,4 +1,4 @@
-//! How TLS ends, and whose certificates are taken.
+//! The ways in which a TLS connection ends, and the certificates that are trusted.
 
 use crate::{
     load,
@@ -13,11 +13,11 @@ use std::{
 };
 
 type Sealed = StreamOwned<ServerConnection, TcpStream>;
-/// What becomes of a request that is not answered.
+/// Ends the connection instead of answering a request.
 type End = fn(&mut Sealed);
 
-/// A certificate as `openssl req -x509` makes it: it signs itself, is an authority, and names its
-/// host in its subject alone.
+/// A certificate like one of `openssl req -x509`: self-signed, a certificate authority, with its host
+/// name only in the subject.
 struct Own {
     config: Arc<ServerConfig>,
     file: tempfile::NamedTempFile,
@@ -48,7 +48,7 @@ impl Own {
     }
 }
 
-/// Answers GETs, `most` on each connection; what becomes of the next one is for `end` to do.
+/// Answers `most` GETs on each connection, and calls `end` for the next one.
 fn server(config: Arc<ServerConfig>, most: u32, end: End) -> Server {
     Server::start(move |_, stream| {
         let connection = ServerConnection::new(config.clone()).unwrap();
@@ -79,7 +79,7 @@ fn url(server: &Server) -> String {
 }
 
 #[test]
-fn the_ends_of_tls_are_told_apart() {
+fn each_way_to_end_tls_has_its_own_message() {
     let ends: [(End, &str); 4] = [
         (
             |sealed| {
@@ -121,7 +121,7 @@ fn the_ends_of_tls_are_told_apart() {
 }
 
 #[test]
-fn a_handshake_that_is_cut_is_named_in_a_counted_run() {
+fn an_unfinished_handshake_is_reported_in_a_counted_run() {
     let server = Server::start(|_, mut stream| {
         let _ = stream.read(&mut [0; 64]);
         let _ = stream.shutdown(Shutdown::Write);
@@ -143,7 +143,7 @@ fn a_self_signed_certificate_given_to_cacert_is_pinned() {
 }
 
 #[test]
-fn a_plain_close_is_named_too() {
+fn a_close_without_tls_is_reported() {
     let server = Server::start(|_, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut line = String::new();

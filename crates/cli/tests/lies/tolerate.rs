@@ -1,4 +1,4 @@
-//! Replies counted by status, and a share of errors that is tolerated.
+//! Replies counted by status, and a tolerated share of errors.
 
 use crate::{
     load,
@@ -6,10 +6,10 @@ use crate::{
 };
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// A reply that is not as it should be.
+/// Makes a wrong reply.
 type Odd = fn() -> String;
 
-/// Every 100th reply is another than the others.
+/// Starts a server that sends `odd()` as every 100th reply.
 fn one_in_a_hundred(odd: impl Fn() -> String + Send + Sync + 'static) -> Server {
     let asked = AtomicU64::new(0);
     Server::http(move |_, _| {
@@ -34,7 +34,7 @@ fn statuses_are_counted() {
 }
 
 #[test]
-fn a_load_goes_on_after_a_tolerated_share_of_unexpected_statuses() {
+fn a_load_continues_after_a_tolerated_share_of_unexpected_statuses() {
     let server = one_in_a_hundred(|| reply(503, "busy"));
     for shape in [&["-c", "4"][..], &["-c", "2", "-p", "8"], &["-c", "4", "--churn"]] {
         let more = [&["-n", "1000", "--tolerate", "2%"], shape].concat();
@@ -54,7 +54,7 @@ fn a_load_goes_on_after_a_tolerated_share_of_unexpected_statuses() {
 }
 
 #[test]
-fn a_burst_goes_on_too() {
+fn a_burst_continues_after_tolerated_errors() {
     let server = one_in_a_hundred(|| reply(503, "busy"));
     let ended = load(&server.http_url(), &["--burst", "2x5x100", "--tolerate", "2%"]);
     let ended = ended.with_status(0);
@@ -62,7 +62,7 @@ fn a_burst_goes_on_too() {
     assert_eq!(ended.line("errors"), "10 wrong reply (1.0%, 2% tolerated)");
 }
 
-/// As [`one_in_a_hundred`], but closing after each reply.
+/// Like [`one_in_a_hundred`], but closes after each reply.
 fn closing() -> Server {
     let asked = AtomicU64::new(0);
     Server::http(move |_, _| {
@@ -72,7 +72,7 @@ fn closing() -> Server {
 }
 
 #[test]
-fn more_errors_than_are_tolerated_are_told_at_the_end() {
+fn more_errors_than_tolerated_fail_the_load_at_its_end() {
     let server = one_in_a_hundred(|| reply(503, "busy"));
     let more = ["-n", "1000", "-c", "4", "--tolerate", "0.5%"];
     let ended = load(&server.http_url(), &more).with_status(1);
@@ -81,14 +81,14 @@ fn more_errors_than_are_tolerated_are_told_at_the_end() {
 }
 
 #[test]
-fn without_a_share_the_first_unexpected_reply_ends_the_run() {
+fn without_tolerate_the_first_unexpected_reply_ends_the_run() {
     let server = one_in_a_hundred(|| reply(503, "busy"));
     let ended = load(&server.http_url(), &["-n", "1000", "-c", "1"]).with_status(1);
     assert!(ended.line("received").starts_with("HTTP/1.1 503"), "{}", ended.stdout);
     assert!(ended.line("requests").starts_with("50 in "), "{}", ended.stdout);
 }
 
-/// Also where the connection is of no more use after it.
+/// Including errors after which the connection cannot be used again.
 #[test]
 fn every_kind_of_error_is_tolerated() {
     let long = || "HTTP/1.1 200 -\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n".into();
@@ -116,7 +116,7 @@ fn every_kind_of_error_is_tolerated() {
 }
 
 #[test]
-fn at_a_rate_an_unexpected_reply_is_no_answer() {
+fn at_a_rate_an_unexpected_reply_counts_as_lost() {
     let server = one_in_a_hundred(|| reply(503, "busy"));
     let more = ["-c", "8", "-r", "500/s", "--arrivals", "constant", "-d", "1s", "--warm-up", "0s"];
     let json = [&more[..], &["--tolerate", "2%", "--json", "-"]].concat();
@@ -127,7 +127,7 @@ fn at_a_rate_an_unexpected_reply_is_no_answer() {
 }
 
 #[test]
-fn what_is_no_share_is_refused() {
+fn an_invalid_share_is_refused() {
     let server = one_in_a_hundred(String::new);
     for share in ["1", "0%", "101%", "x%"] {
         let ended = load(&server.http_url(), &["--tolerate", share]).with_status(2);

@@ -1,16 +1,16 @@
-//! Servers that are not there, and those that are and say nothing.
+//! Servers that cannot be reached, and servers that never answer.
 
 use crate::{load, server::Server};
 use std::net::TcpListener;
 
-/// A port where nobody listens.
-fn nobody() -> u16 {
+/// Returns a port on which no program listens.
+fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_status_2_in_every_shape_of_load() {
-    let port = nobody();
+fn every_kind_of_load_exits_with_status_2_if_the_server_cannot_be_reached() {
+    let port = unused_port();
     for scheme in ["line", "http"] {
         for more in [
             &[][..],
@@ -25,9 +25,9 @@ fn a_server_that_cannot_be_reached_is_status_2_in_every_shape_of_load() {
     }
 }
 
-/// It accepts every connection and reads it.
+/// The server accepts every connection and reads from it.
 #[test]
-fn a_counted_run_gives_up_a_server_that_never_answers() {
+fn a_counted_run_gives_up_on_a_server_that_never_answers() {
     let server = Server::lines(|_, _, _| Some(String::new()));
     let more = ["-n", "10000", "-c", "8", "--timeout", "200ms"];
     let ended = load(&server.line_url(), &more).with_status(1);

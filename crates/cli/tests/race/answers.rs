@@ -1,4 +1,4 @@
-//! Contenders that answer wrongly, or no longer.
+//! Contenders that answer wrongly or stop answering.
 
 use crate::course::Course;
 use regatta_record::{Kind, Outcome, Round};
@@ -8,7 +8,7 @@ fn one_wrong_answer_in_a_million_is_found_and_shown() {
     let course = Course::new();
     course.write_race("'null'", "50s", "connections = 8\npipeline = 16");
     let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000000'";
-    // The window of null would last as long; that of the wrong one ends at once.
+    // The null server is skipped because its window would last 50 s. The wrong reply ends this window.
     let args = ["race.toml", "--skip", "null", "--contender", bad, "--out", "out", "--json", "-"];
     let ended = course.race(&args).with_status(1);
     course.assert_nothing_left();
@@ -20,7 +20,7 @@ fn one_wrong_answer_in_a_million_is_found_and_shown() {
     let number = |text: &str| text.trim_end_matches("\\n").parse::<i128>().unwrap();
     assert_eq!(number(&exchange.expected), 2 * number(&exchange.sent), "{exchange:?}");
     assert_eq!(number(&exchange.received), 2 * number(&exchange.sent) + 1, "{exchange:?}");
-    // All the others were right: at most those on their way were not yet counted.
+    // All other replies were correct. Only requests in flight are not counted.
     assert!(round.requests > 900_000, "{}", round.requests);
     let exchange = [
         format!("sent {}", exchange.sent),
@@ -35,7 +35,7 @@ fn one_wrong_answer_in_a_million_is_found_and_shown() {
 }
 
 #[test]
-fn an_exhibit_is_there_to_be_disqualified() {
+fn a_race_does_not_fail_if_an_exhibit_is_disqualified() {
     let course = Course::new();
     let race = |name: &str, about: &str, start: &str| {
         let load = format!(
@@ -57,7 +57,7 @@ fn an_exhibit_is_there_to_be_disqualified() {
 }
 
 #[test]
-fn one_that_dies_under_load_has_failed_with_its_last_words() {
+fn a_contender_that_dies_under_load_fails_with_its_last_output() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} dies-at 2000 3'").with_status(1);
     course.assert_nothing_left();

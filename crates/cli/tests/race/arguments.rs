@@ -1,9 +1,9 @@
-//! Arguments that make no sense: told before anything is begun.
+//! Invalid arguments are refused before anything is started.
 
 use crate::course::{Course, SHORT};
 
 #[test]
-fn each_is_told_with_what_is_permitted() {
+fn invalid_arguments_are_refused_with_the_permitted_values() {
     let course = Course::new();
     course.write("wrong.toml", "name = 'wrong'\nrounds = 'many'\n");
     course.write("key.toml", "workload = 'double'\n\nroundz = 3\n");
@@ -61,13 +61,13 @@ fn each_is_told_with_what_is_permitted() {
         assert_eq!(ended.status.code(), Some(2), "{args:?}: {}", ended.stderr);
         ended.assert_told(said);
         assert!(ended.stdout.is_empty(), "{args:?}: {}", ended.stdout);
-        assert!(!course.out().exists(), "{args:?} began something");
+        assert!(!course.out().exists(), "{args:?} created a result directory");
     }
     assert!(course.processes().is_empty());
 }
 
 #[test]
-fn one_that_is_given_races_whatever_only_says_but_can_be_skipped() {
+fn a_contender_argument_overrides_only_but_not_skip() {
     let course = Course::new();
     let good = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
     let (one, two) = (good("one"), good("two"));

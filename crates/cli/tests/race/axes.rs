@@ -1,10 +1,10 @@
-//! Loads beside connections and pipelining: cores, silent connections, a burst.
+//! Parameters of a load besides connections and pipelining: cores, silent connections, bursts.
 
 use crate::course::Course;
 use regatta_record::Kind;
 use std::{num::NonZeroUsize, thread::available_parallelism};
 
-/// Logs how many CPUs it may use, and how many it was told of.
+/// Logs the number of CPUs that it may use, and the value of `{cores}`.
 const COUNTS: &str =
     "good=sh -c 'echo \"$$ cpus $(nproc) {cores}\" >> \"$ILL_BEHAVED_LOG\"; exec \"$ILL\" {port}'";
 const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
@@ -22,17 +22,17 @@ fn a_contender_gets_as_many_cpus_as_the_load_says() {
         "connections = 8\ncores = [1, 'all', 9999]\nrate_when_shared = 200",
     );
     let args = ["race.toml", "--only", "null", "--out", "out", "--json", "-"];
-    // Whether a busy machine holds the rate is not the question here, nor so the status.
+    // A busy machine may not reach the rate, so the exit status is not checked.
     let ended = course.race(&[&args[..], &["--contender", COUNTS]].concat());
     course.assert_nothing_left();
     let all = available();
     ended.assert_told(&[&format!("left out: 8 conn on 9999 CPUs: only {all} available")]);
-    let mut told: Vec<String> =
+    let mut logged: Vec<String> =
         course.log().into_iter().map(|(_, what)| what).filter(|w| w.starts_with("cpus")).collect();
-    told.sort();
+    logged.sort();
     let mut expected = vec!["cpus 1 1".to_owned(), format!("cpus {all} {all}")];
     expected.dedup();
-    assert_eq!(told, expected);
+    assert_eq!(logged, expected);
     let summary = ended.summary();
     let shared = summary.cells.iter().filter(|cell| cell.load.cores == Some(all));
     for cell in shared {
@@ -44,7 +44,7 @@ fn a_contender_gets_as_many_cpus_as_the_load_says() {
 }
 
 #[test]
-fn silent_connections_are_counted_and_their_memory_is_told() {
+fn silent_connections_are_counted_and_their_memory_is_reported() {
     let course = Course::new();
     course.write_race("'null', 'epoll'", "200ms", "connections = 4\nidle = 200");
     let args = ["race.toml", "--only", "epoll", "--out", "out", "--json", "-"];

@@ -1,4 +1,4 @@
-//! Contenders of several roles: a server, and what stands behind it.
+//! Contenders with several roles: a server and its backends.
 
 use crate::course::{Course, until};
 use regatta_host::find_on_path;
@@ -7,7 +7,7 @@ use std::{fs, process::Command};
 
 const RACE: [&str; 5] = ["race.toml", "--out", "out", "--json", "-"];
 
-/// A server and two backends of one kind, which it does not talk to.
+/// Writes the manifest of a server with two backends of one kind, which it does not use.
 fn with_backends(course: &Course, backend: &str) {
     let manifest = format!(
         "name = 'front'\nabout = 'a server and two behind it'\nworkloads = ['double']\n\
@@ -17,7 +17,7 @@ fn with_backends(course: &Course, backend: &str) {
     course.write("peers/front/manifest.toml", &manifest);
 }
 
-/// Connections of clients to a server on `port`.
+/// Returns the number of client connections to a server on `port`.
 fn clients(port: u16) -> usize {
     const ESTABLISHED: &str = "01";
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
@@ -29,7 +29,7 @@ fn clients(port: u16) -> usize {
 }
 
 #[test]
-fn nginx_before_two_servers_is_raced_with_a_cost_for_each_role() {
+fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
     if find_on_path("nginx").is_none() {
         eprintln!("skipped: nginx is not installed");
         return;
@@ -41,7 +41,7 @@ fn nginx_before_two_servers_is_raced_with_a_cost_for_each_role() {
          twin_of = 'nobody'\nrounds = 4\nwindow = '300ms'\nwarm_up = '100ms'\n\
          [[load]]\nconnections = 8\n",
     );
-    // Whether its cost may be believed depends on the machine, and with that the exit status.
+    // The exit status is not checked: whether the cost is trusted depends on the machine.
     let ended = course.race(&RACE);
     course.assert_nothing_left();
     let summary = ended.summary();
@@ -84,7 +84,7 @@ fn nginx_before_two_servers_is_raced_with_a_cost_for_each_role() {
 }
 
 #[test]
-fn a_backend_that_is_killed_under_load_fails_the_cell_by_the_name_of_its_role() {
+fn a_backend_that_is_killed_under_load_fails_the_cell_and_its_role_is_named() {
     let course = Course::new();
     with_backends(&course, "exec \"$ILL\" {port}");
     course.write_race("'front', 'null'", "3s", "connections = 8");
@@ -94,7 +94,7 @@ fn a_backend_that_is_killed_under_load_fails_the_cell_by_the_name_of_its_role() 
         log.filter_map(|(pid, what)| Some((pid, what.strip_prefix("listens ")?.parse().ok()?)))
             .collect()
     };
-    // The null server may come first: it logs nothing.
+    // The null server may run first; it logs nothing.
     until("the backends and the server listen", || listens().len() == 3);
     let [(backend, _), _, (_, port)] = listens()[..] else { unreachable!("three listen") };
     until("the load is connected", || clients(port) >= 8);
@@ -108,7 +108,7 @@ fn a_backend_that_is_killed_under_load_fails_the_cell_by_the_name_of_its_role() 
 }
 
 #[test]
-fn a_backend_that_does_not_come_up_fails_the_cell_before_its_server_is_started() {
+fn a_backend_that_does_not_start_fails_the_cell_before_its_server_starts() {
     let course = Course::new();
     with_backends(&course, "exec \"$ILL\" {port} refuses");
     course.write_race("'front', 'null'", "200ms", "connections = 8");
@@ -117,5 +117,5 @@ fn a_backend_that_does_not_come_up_fails_the_cell_before_its_server_is_started()
     let said =
         ["front's backend app 1 exited with status 4 before it was ready", "no licence for this"];
     ended.assert_verdict("front", Kind::Failed, &said);
-    assert_eq!(course.log(), [], "the server was not started");
+    assert_eq!(course.log(), [], "the server was started");
 }

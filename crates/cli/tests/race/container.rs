@@ -1,4 +1,4 @@
-//! A contender in a container, beside the same program started directly.
+//! A contender in a container beside the same program started directly.
 
 use crate::course::{Course, example};
 use regatta_host::{container_engine, engine_trouble};
@@ -11,13 +11,13 @@ use std::{
 
 const IMAGE: &str = "localhost/regatta-test:ill-behaved";
 
-/// An image of one program and the libraries that it loads, imported without a registry. Why there is
-/// none, if the engine cannot run it.
+/// Imports an image of one program and its libraries, without a registry. Returns the reason if the
+/// engine cannot run it.
 fn image(course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
     image_called(IMAGE, course, engine, program)
 }
 
-/// The same under another name.
+/// Like [`image`], with another name.
 fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
     let root = course.path("root");
     let ldd = Command::new("ldd").arg(program).output().map_err(|error| format!("ldd: {error}"))?;
@@ -40,7 +40,7 @@ fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> R
         }
     };
     run(Command::new(engine).arg("import").arg(&tar).arg(name))?;
-    // Whether containers start at all: this one says why it does not, and ends.
+    // Checks that containers start: this one prints its usage and exits.
     let limits = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"];
     let try_it =
         ["run", "--rm", "--network=host", limits[0], limits[1], name, "/program", "1", "x"];
@@ -51,7 +51,7 @@ fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> R
 }
 
 #[test]
-fn a_container_is_raced_measured_by_its_control_group_and_stopped() {
+fn a_container_is_measured_by_its_control_group_and_stopped() {
     if let Some(why) = engine_trouble() {
         return eprintln!("skipped: {why}");
     }
@@ -98,13 +98,13 @@ fn a_container_is_raced_measured_by_its_control_group_and_stopped() {
 }
 
 #[test]
-fn resuming_after_an_image_was_built_anew_is_refused_with_the_reason() {
+fn resuming_is_refused_after_an_image_was_rebuilt() {
     if let Some(why) = engine_trouble() {
         return eprintln!("skipped: {why}");
     }
     let course = Course::new();
     let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
-    // A name of its own: the other test's image stays as it is.
+    // A unique name, so that the other test's image does not change.
     let name = format!("localhost/regatta-test:anew-{}", std::process::id());
     if let Err(why) = image_called(&name, &course, &engine, &program) {
         return eprintln!("skipped: {why}");
@@ -129,7 +129,7 @@ fn resuming_after_an_image_was_built_anew_is_refused_with_the_reason() {
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
 
     due(&rounds);
-    // The same name, with a file more in it.
+    // The same name, with one more file in the image.
     course.write("root/new", "new");
     image_called(&name, &course, &engine, &program).unwrap();
     let refused = course.race(&["--resume", "out"]).with_status(2);

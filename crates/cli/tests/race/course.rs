@@ -1,5 +1,5 @@
-//! A folder in which a test races: starts `regatta race` in it, with ill-behaved contenders, and
-//! finds what is left of them afterwards.
+//! A folder in which a test races: starts `regatta race` in it with ill-behaved contenders, and finds
+//! leftover processes and control groups afterwards.
 
 pub use crate::example::example;
 use crate::started::{Ended, Started};
@@ -18,16 +18,16 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Longest wait for anything; a race that hangs is killed after it.
+/// Deadline of every wait. A race that hangs is killed after it.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A race of one short window, to which tests add contenders and more.
 pub const SHORT: [&str; 7] = ["quick", "--only", "null", "--rounds", "1", "--window", "200ms"];
 
-/// Held by every test that races: alone where figures are compared, together with others elsewhere.
+/// Held by every test that races: exclusively if the test compares figures, otherwise shared.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// The machine while a test has it.
+/// A test's hold of the machine.
 enum Turn {
     Shared { _guard: RwLockReadGuard<'static, ()> },
     Alone { _guard: RwLockWriteGuard<'static, ()> },
@@ -43,12 +43,12 @@ pub struct Course {
 
 impl Course {
     pub fn new() -> Course {
-        // A test that failed leaves nothing wrong behind.
+        // The lock guards no data, so a poisoned one can be used.
         let _guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
         Course::in_turn(Turn::Shared { _guard })
     }
 
-    /// For a test that depends on what its contenders cost: no other test of this program races meanwhile.
+    /// A course for a test that compares costs: no other test of this program races meanwhile.
     pub fn alone() -> Course {
         let _guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
         Course::in_turn(Turn::Alone { _guard })
@@ -69,7 +69,7 @@ impl Course {
         self.folder.path().join(name)
     }
 
-    /// The result directory of races that name no other.
+    /// The result directory of races with `--out out`.
     pub fn out(&self) -> PathBuf {
         self.path("out")
     }
@@ -80,8 +80,8 @@ impl Course {
         fs::write(path, text).unwrap();
     }
 
-    /// A race file without a twin. One round, since the verdict on several may be that they drift,
-    /// which these tests are not about.
+    /// Writes a race file without a twin. It has one round, because several may get the verdict that
+    /// they drift, which is not tested here.
     pub fn write_race(&self, contenders: &str, window: &str, load: &str) {
         self.write(
             "race.toml",
@@ -93,48 +93,47 @@ impl Course {
         );
     }
 
-    /// `regatta race ARGS` in this folder, to its end.
+    /// Runs `regatta race ARGS` in this folder until it exits.
     pub fn race(&self, args: &[&str]) -> Ended {
         self.start(args).ended()
     }
 
-    /// A short race of `null` and `contender`, judged.
+    /// Runs a short race of `null` and `contender`, with JSON output.
     pub fn race_short(&self, contender: &str) -> Ended {
         self.race(
             &[&SHORT[..], &["--json", "-", "--out", "out", "--contender", contender]].concat(),
         )
     }
 
-    /// `regatta race ARGS` in this folder.
+    /// Starts `regatta race ARGS` in this folder.
     pub fn start(&self, args: &[&str]) -> Started {
         self.started(self.command(args))
     }
 
-    /// `regatta report --replay DIR` in this folder, to its end.
+    /// Runs `regatta report --replay DIR` in this folder until it exits.
     pub fn replay(&self, dir: &str) -> Ended {
         self.started(self.regatta(&["report", "--replay", dir])).ended()
     }
 
-    /// The command, started with its output going to files.
+    /// Starts a command with its output redirected to files.
     pub fn started(&self, mut command: Command) -> Started {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let file = |what: &str| self.path(&format!("{what}-{count}"));
         let (stdout, stderr) = (file("stdout"), file("stderr"));
-        // Files, not pipes: nobody need read them for the race to go on.
+        // Files, not pipes, so that the race does not block if nothing reads its output.
         command.stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
         Started { child: command.spawn().unwrap(), stdout, stderr }
     }
 
-    /// The command of a race, its output not yet directed. Nobody is observed before the first round,
-    /// unless `args` say for how long.
+    /// Returns the command of a race, without redirections. Adds `--settle 0s` unless `args` set it.
     pub fn command(&self, args: &[&str]) -> Command {
-        let says = args.iter().any(|arg| ["--settle", "--resume"].contains(arg));
-        let settle: &[&str] = if says { &[] } else { &["--settle", "0s"] };
+        let is_set = args.iter().any(|arg| ["--settle", "--resume"].contains(arg));
+        let settle: &[&str] = if is_set { &[] } else { &["--settle", "0s"] };
         self.regatta(&[&["race", "--debug-build"], args, settle].concat())
     }
 
-    /// `regatta ARGS` in this folder, its output not yet directed.
+    /// Returns the command `regatta ARGS` in this folder, without redirections.
     pub fn regatta(&self, args: &[&str]) -> Command {
         let (name, value) = self.mark.split_once('=').unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -151,7 +150,7 @@ impl Course {
         command
     }
 
-    /// What the contenders logged: `(pid, what)`.
+    /// The log entries of the contenders: `(pid, what)`.
     pub fn log(&self) -> Vec<(u32, String)> {
         let text = fs::read_to_string(self.path("log")).unwrap_or_default();
         let parse = |line: &str| {
@@ -161,7 +160,7 @@ impl Course {
         text.lines().map(parse).collect()
     }
 
-    /// Living processes of this course's races: `race`, supervisors and contenders.
+    /// Running processes of this course's races: `race`, supervisors and contenders.
     pub fn processes(&self) -> Vec<u32> {
         let is_ours = |pid: &u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -191,22 +190,24 @@ impl Course {
         lines.filter_map(listens).collect()
     }
 
-    /// For after a race that ended by itself: processes and groups are gone at once.
+    /// For use after a race that ended by itself: its processes are already gone, and its ports and
+    /// control groups are released.
     pub fn assert_nothing_left(&self) {
         let left = self.processes();
-        assert!(left.is_empty(), "processes {left:?} are left");
+        assert!(left.is_empty(), "processes {left:?} still run");
         for (pid, _) in self.log() {
-            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "contender {pid} is left");
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "contender {pid} still runs");
         }
-        // Another test's contender may hold the port for a moment, or its supervisor be ending.
+        // Waits, because another test's contender may hold the port for a moment.
         for (_, what) in self.log() {
             let Some(port) = what.strip_prefix("listens ") else { continue };
             self.assert_free(port.parse().unwrap());
         }
+        // Waits, because another test's supervisor may be exiting.
         until("no control group is left", || stray_groups().is_subset(&self.strays_before));
     }
 
-    /// For after a race that was killed: its supervisors need a moment.
+    /// For use after a race that was killed: its supervisors need a moment.
     pub fn assert_nothing_left_soon(&self) {
         let began = Instant::now();
         until("all processes are gone", || self.processes().is_empty());
@@ -218,18 +219,18 @@ impl Course {
         until("the port is free", || !is_taken(port).unwrap());
     }
 
-    /// `rounds.jsonl` as it is.
+    /// The content of `rounds.jsonl`.
     pub fn rounds(&self) -> Vec<u8> {
         fs::read(self.out().join("rounds.jsonl")).unwrap_or_default()
     }
 }
 
-/// Control groups of supervisors that are no more.
+/// Returns the control groups of supervisors that have exited.
 fn stray_groups() -> BTreeSet<PathBuf> {
     let mut strays = BTreeSet::new();
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {
-        // It may be gone meanwhile.
+        // It may have been removed meanwhile.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
@@ -246,12 +247,12 @@ fn stray_groups() -> BTreeSet<PathBuf> {
     strays
 }
 
-/// Waits for a condition, polling, up to [`LIMIT`].
+/// Polls a condition until it is true. Panics after [`LIMIT`].
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < end, "waited {LIMIT:?} in vain until {what}");
+        assert!(Instant::now() < end, "waited {LIMIT:?} until {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

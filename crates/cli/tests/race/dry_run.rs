@@ -1,4 +1,4 @@
-//! `race --dry-run`: the plan, and nothing started.
+//! `race --dry-run` prints the plan and starts nothing.
 
 use crate::course::Course;
 use regatta_record::{LoadShape, RacePlan};
@@ -16,7 +16,7 @@ start = ['sh', '-c', 'echo > started; exec \"$ILL\" {port}']
 ";
 
 #[test]
-fn it_prints_the_plan_and_starts_nothing() {
+fn prints_the_plan_and_starts_nothing() {
     let course = Course::new();
     course.write("race.toml", &format!("contenders = ['null', 'mine']\n{RACE}"));
     let ended = course.race(&["race.toml", "--dry-run", "--out", "out"]).with_status(0);
@@ -31,13 +31,13 @@ fn it_prints_the_plan_and_starts_nothing() {
         assert!(ended.stdout.contains(part), "no {part:?} in {}", ended.stdout);
     }
     for absent in ["asked", "started", "out"] {
-        assert!(!course.path(absent).exists(), "{absent} is there");
+        assert!(!course.path(absent).exists(), "{absent} exists");
     }
     assert!(course.processes().is_empty());
 }
 
 #[test]
-fn its_json_holds_what_is_asked_and_the_duration() {
+fn the_json_has_the_contenders_the_loads_and_the_duration() {
     let course = Course::new();
     course.write("race.toml", &format!("contenders = ['null', 'mine']\n{RACE}"));
     let args = ["race.toml", "--dry-run", "--json", "-", "--only", "mine,null", "--rounds", "2"];
@@ -51,7 +51,7 @@ fn its_json_holds_what_is_asked_and_the_duration() {
 }
 
 #[test]
-fn a_mistake_is_found_by_it() {
+fn reports_a_mistake_in_the_race_file() {
     let course = Course::new();
     course.write("race.toml", &format!("contenders = ['null', 'mne']\n{RACE}"));
     let ended = course.race(&["race.toml", "--dry-run"]).with_status(2);

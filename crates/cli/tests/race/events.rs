@@ -1,4 +1,4 @@
-//! `events.jsonl`: what is in it, and what happens where it, or the terminal, cannot be written.
+//! `events.jsonl`: its content, and races that cannot write to it or to their output.
 
 use crate::course::{Course, SHORT, until};
 use regatta_race::StoredEvents;
@@ -16,14 +16,14 @@ fn events(course: &Course) -> Vec<Event> {
 }
 
 #[test]
-fn they_tell_a_whole_race() {
+fn the_events_describe_a_whole_race() {
     let course = Course::new();
     course.write_race("'null'", "300ms", "connections = [4, 8]");
     let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
     let race = course.race(&args);
     course.assert_nothing_left();
     let events = events(&course);
-    assert!(events.windows(2).all(|two| two[0].ns <= two[1].ns), "times fall: {events:?}");
+    assert!(events.windows(2).all(|two| two[0].ns <= two[1].ns), "times decrease: {events:?}");
     let happened: Vec<&Happened> = events.iter().map(|event| &event.happened).collect();
 
     let Happened::RaceStarted(header) = happened[0] else { panic!("{:?}", happened[0]) };
@@ -44,7 +44,7 @@ fn they_tell_a_whole_race() {
         assert_eq!((end.pass, end.requests), (Some(round.round), round.requests));
         assert_eq!(end.outcome, round.outcome);
         lines.push(line);
-        // From the last start on, this round's phases.
+        // The phases of this round, since its start.
         let start = happened[..i].iter().rposition(|e| matches!(e, Happened::RoundStarted(_)));
         let phases: Vec<Phase> = happened[start.unwrap()..i]
             .iter()
@@ -55,7 +55,7 @@ fn they_tell_a_whole_race() {
             .collect();
         use Phase::{Connecting, Starting, Stopping, WarmUp, Window};
         let expected = [Starting, Connecting, WarmUp, Window, Stopping];
-        // A warm-up of 0 s may be over before anybody looks.
+        // A warm-up of 0 s may end before it is observed.
         let is_warm_up = |phase: &&Phase| **phase == WarmUp && !phases.contains(&WarmUp);
         let expected: Vec<&Phase> = expected.iter().filter(|p| !is_warm_up(p)).collect();
         assert_eq!(phases.iter().collect::<Vec<_>>(), expected);
@@ -78,7 +78,7 @@ fn they_tell_a_whole_race() {
 }
 
 #[test]
-fn their_time_goes_on_when_a_race_is_resumed() {
+fn times_continue_when_a_race_is_resumed() {
     let course = Course::new();
     course.write_race("'null'", "200ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
@@ -89,7 +89,7 @@ fn their_time_goes_on_when_a_race_is_resumed() {
     course.race(&["--resume", "out"]);
     course.assert_nothing_left();
     let after = events(&course);
-    assert_eq!(after[..before.len()], before, "what was stored has changed");
+    assert_eq!(after[..before.len()], before, "stored events have changed");
     let resumed = &after[before.len()];
     let Happened::RaceResumed(header) = &resumed.happened else { panic!("{resumed:?}") };
     let stored = |event: &&Event| matches!(event.happened, Happened::RoundEnded(_));
@@ -99,7 +99,7 @@ fn their_time_goes_on_when_a_race_is_resumed() {
     let by_clock = before[0].ns + (header.unix_ms - first.unix_ms) * 1_000_000;
     let apart = resumed.ns.abs_diff(by_clock);
     assert!(apart < 1_000_000_000, "{} ns is not {by_clock} ns after the start", resumed.ns);
-    assert!(after.windows(2).all(|two| two[0].ns <= two[1].ns), "times fall: {after:?}");
+    assert!(after.windows(2).all(|two| two[0].ns <= two[1].ns), "times decrease: {after:?}");
 }
 
 #[test]
@@ -111,29 +111,29 @@ fn a_full_disk_stops_the_race_before_its_first_round() {
     let args = ["race.toml", "--out", "out", "--contender", GOOD];
     let ended = course.race(&args).with_status(2);
     ended.assert_told(&["regatta: cannot append to out/events.jsonl: No space left on device"]);
-    assert!(course.log().is_empty(), "nothing was started");
-    // Room is all that it takes to go on.
+    assert!(course.log().is_empty(), "a contender was started");
+    // With free space the race continues.
     fs::remove_file(course.out().join("events.jsonl")).unwrap();
     course.race(&["--resume", "out"]).assert_told(&["round 1: 0 of 2 starts are done"]);
     course.assert_nothing_left();
 }
 
 #[test]
-fn a_disk_that_becomes_full_stops_the_race_and_it_can_be_resumed() {
+fn a_race_can_be_resumed_after_the_disk_became_full() {
     let course = Course::new();
     course.write_race("'null'", "100ms", "connections = [4, 8]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored", || !course.rounds().is_empty());
     race.signal("INT");
     race.ended().with_status(130);
-    // There is room for what the resumed race says at its start, and for little more.
+    // There is room for the first event of the resumed race, and for little more.
     let path = course.out().join("events.jsonl");
     let events = fs::read_to_string(&path).unwrap();
     let room = events.len() + events.lines().next().unwrap().len() + 1_000;
     let resumed = course.command(&["--resume", "out"]);
     let mut limited = Command::new("sh");
     limited
-        // Of 512 bytes each (POSIX, ulimit).
+        // The unit is 512 bytes (POSIX, ulimit).
         .args(["-c", "trap '' XFSZ; ulimit -f $0; exec \"$@\"", &(room / 512).to_string()])
         .arg(resumed.get_program())
         .args(resumed.get_args())
@@ -145,7 +145,7 @@ fn a_disk_that_becomes_full_stops_the_race_and_it_can_be_resumed() {
         "starts are saved; go on with: regatta race --resume out",
     ]);
     let torn = fs::read(&path).unwrap();
-    assert!(!torn.ends_with(b"\n"), "a line is there in part");
+    assert!(!torn.ends_with(b"\n"), "the last line is complete");
     course.race(&["--resume", "out"]).assert_told(&["round 1: "]);
     let replay = course.replay("out").with_status(0);
     replay.assert_told(&["interrupted; "]);
@@ -154,7 +154,7 @@ fn a_disk_that_becomes_full_stops_the_race_and_it_can_be_resumed() {
 }
 
 #[test]
-fn a_race_goes_on_when_nobody_reads_what_it_prints() {
+fn a_race_continues_if_its_output_is_closed() {
     let course = Course::new();
     let mut command =
         course.command(&[&SHORT[..], &["--out", "out", "--contender", GOOD]].concat());
@@ -166,14 +166,14 @@ fn a_race_goes_on_when_nobody_reads_what_it_prints() {
     let summary = fs::read_to_string(course.out().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&summary).unwrap();
     assert!(summary.complete, "{status:?}");
-    // Nobody heard it, and yet it can be heard.
+    // The messages were lost, but can be replayed.
     let replay = course.replay("out").with_status(0);
     replay.assert_told(&["round 1: 0 of 2 starts are done"]);
     assert!(replay.stdout.contains("report: out/report.html"), "{}", replay.stdout);
 }
 
 #[test]
-fn a_stdout_that_is_full_is_said_and_the_result_is_saved() {
+fn a_full_stdout_is_reported_and_the_result_is_saved() {
     let course = Course::new();
     let mut command =
         course.command(&[&SHORT[..], &["--out", "out", "--contender", GOOD]].concat());

@@ -1,5 +1,5 @@
-//! Gates and precision from the command line. What is judged was written by hand, as rounds whose
-//! costs are known: exit statuses and words do not depend on how busy this machine is.
+//! Gates and precision from the command line. The judged rounds are simulated with known costs, so exit
+//! statuses and messages do not depend on how busy this machine is.
 
 use crate::course::Course;
 use regatta_race::Store;
@@ -14,8 +14,8 @@ mod simulated;
 const PASSES: u32 = 10;
 const STEADY: Machine = Machine { noise: 0.01, drift: 0.05, load_ns: 3_600.0, samples: 20 };
 
-/// Writes a finished race of `old`, `null` and a `new` that is `by` times as dear; everything is
-/// slower by `slower`.
+/// Writes a finished race of `old`, `null` and a `new` that costs `by` times as much as `old`. All costs
+/// are multiplied by `slower`.
 fn result(course: &Course, dir: &str, by: f64, slower: f64, change: impl Fn(&mut Asked)) {
     let mut asked = asked(&["old", "null", "new"], PASSES, &[LOAD]);
     for entry in &mut asked.entries {
@@ -35,7 +35,7 @@ fn result(course: &Course, dir: &str, by: f64, slower: f64, change: impl Fn(&mut
     }
 }
 
-/// `regatta diff ARGS`: exit status, stdout, stderr.
+/// Runs `regatta diff ARGS`. Returns exit status, stdout and stderr.
 fn diff(course: &Course, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let ended = command.arg("diff").args(args).current_dir(course.path("")).output().unwrap();
@@ -44,7 +44,7 @@ fn diff(course: &Course, args: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_race_with_a_gate_ends_by_what_it_found() {
+fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
     let course = Course::new();
     let gated = |asked: &mut Asked| asked.fail_over = Some(0.05);
     result(&course, "same", 1.0, 1.0, gated);
@@ -52,7 +52,7 @@ fn a_race_with_a_gate_ends_by_what_it_found() {
     let passed = course.race(&["--resume", "same"]).with_status(0).stdout;
     assert!(passed.contains("passed: every cost is surely within 5%"), "{passed}");
     assert!(passed.contains("✔ no difference"), "{passed}");
-    // By simulated rounds whose mean lies at the limit.
+    // Simulated rounds whose mean is at the limit.
     result(&course, "near", 1.05, 1.0, gated);
     let open = course.race(&["--resume", "near"]).with_status(3).stdout;
     assert!(
@@ -71,7 +71,7 @@ fn a_race_with_a_gate_ends_by_what_it_found() {
 }
 
 #[test]
-fn a_race_whose_precision_was_not_reached_ends_so() {
+fn a_race_that_does_not_reach_its_precision_fails() {
     let course = Course::new();
     let precise = |width: f64| move |asked: &mut Asked| asked.precision = Some(width);
     result(&course, "easy", 1.1, 1.0, precise(0.05));
@@ -81,18 +81,18 @@ fn a_race_whose_precision_was_not_reached_ends_so() {
     let hard = course.race(&["--resume", "hard"]).with_status(1).stdout;
     assert!(hard.contains("precision ±0.40%: NOT REACHED after 10 rounds"), "{hard}");
     assert!(hard.contains("±0.4% takes about "), "{hard}");
-    assert!(course.log().is_empty(), "nothing was left to start");
+    assert!(course.log().is_empty(), "a contender was started");
 }
 
 #[test]
-fn a_race_for_precision_runs_no_more_than_that_takes() {
+fn a_race_for_precision_stops_when_it_is_reached() {
     let course = Course::new();
     course.write_race("'null'", "50ms", "connections = 8");
     let contender = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
     let (old, new) = (contender("old"), contender("new"));
     let args = ["race.toml", "--contender", &old, "--contender", &new, "--baseline", "old"];
     let more = ["--precision", "100%", "--out", "out", "--json", "-"];
-    // What a busy machine makes of the costs is not the question here, nor so the status.
+    // The costs depend on how busy the machine is, so the exit status is not checked.
     let summary = course.race(&[&args[..], &more].concat()).summary();
     course.assert_nothing_left();
     assert_eq!(summary.asked.rounds, 50);
@@ -149,7 +149,7 @@ fn a_contender_that_vanished_fails_a_gate() {
 }
 
 #[test]
-fn wrong_usage_is_told() {
+fn wrong_usage_is_reported() {
     let course = Course::new();
     result(&course, "one", 1.0, 1.0, |_| {});
     result(&course, "other", 1.0, 1.0, |asked| asked.workload = "dialogue".to_owned());

@@ -1,5 +1,5 @@
-//! Contenders whose work is done by a process that is not their own, or on CPUs that they were not
-//! given; and what its connections are not to blame for.
+//! Contenders whose work is done by a process outside their own, or on CPUs that were not assigned to
+//! them; and memory that is not attributed to connections.
 
 use crate::course::{Course, example, until};
 use regatta_host::allowed_cpus;
@@ -25,7 +25,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Races one that hands its work over in this way, and says who was found.
+/// Races a contender that hands its work over in this way. Checks that the verdict names the daemon.
 fn assert_found(how: &str) {
     let course = Course::new();
     let daemon = Daemon::start(&course);
@@ -40,11 +40,11 @@ fn assert_found(how: &str) {
     let bad = summary.cells.iter().find(|cell| cell.contender == "bad").unwrap();
     assert!(bad.verdict.voids(Figure::Cost) && bad.verdict.voids(Figure::Memory), "{bad:?}");
     assert!(bad.requests > 0, "the daemon answered");
-    assert_eq!((bad.band, bad.relation), (None, None), "never ranked");
+    assert_eq!((bad.band, bad.relation), (None, None), "it is ranked");
 }
 
 #[test]
-fn work_handed_to_a_daemon_that_listens_is_void() {
+fn a_daemon_that_listens_instead_of_the_contender_is_found() {
     assert_found("all");
 }
 
@@ -54,14 +54,14 @@ fn a_daemon_that_shares_the_port_is_found() {
 }
 
 #[test]
-fn connections_passed_on_to_a_daemon_are_found() {
+fn connections_passed_to_a_daemon_are_found() {
     assert_found("connections");
 }
 
 #[test]
-fn one_that_gives_itself_other_cpus_is_found() {
+fn a_contender_that_moves_to_other_cpus_is_found() {
     if allowed_cpus().unwrap().len() < 2 {
-        return eprintln!("skipped: there is no other CPU to go to");
+        return eprintln!("skipped: there is only one CPU");
     }
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} widens'").with_status(1);
@@ -74,14 +74,14 @@ fn one_that_gives_itself_other_cpus_is_found() {
 }
 
 #[test]
-fn what_a_load_leaves_in_a_heap_is_no_memory_of_connections() {
+fn heap_that_a_load_leaves_behind_is_not_counted_as_memory_of_connections() {
     let course = Course::new();
     let ended = course.race_short("hoarder=sh -c 'exec \"$ILL\" {port} hoards'");
     course.assert_nothing_left();
     let summary = ended.summary();
     let hoarder = summary.cells.iter().find(|cell| cell.contender == "hoarder").unwrap();
     let memory = hoarder.memory_bytes.unwrap();
-    assert!(memory > 20 << 20, "{memory} bytes: it kept 16 KiB for each answer");
+    assert!(memory > 20 << 20, "{memory} bytes, with 16 KiB kept for each answer");
     let each = hoarder.user_bytes_per_connection.unwrap();
     assert!(each < 150_000.0, "{each} bytes for each of 64 connections");
 }

@@ -15,7 +15,7 @@ fn race_of(course: &Course, workload: &str, contenders: &str, load: &str) {
 
 const RACE: [&str; 5] = ["race.toml", "--out", "out", "--json", "-"];
 
-/// A race of those alone that the command line adds.
+/// A race of only the contenders that the command line adds.
 const OF_OTHERS: [&str; 7] = ["race.toml", "--out", "out", "--json", "-", "--skip", "nobody"];
 
 fn cell<'a>(summary: &'a Summary, contender: &str) -> &'a Cell {
@@ -23,7 +23,7 @@ fn cell<'a>(summary: &'a Summary, contender: &str) -> &'a Cell {
 }
 
 #[test]
-fn a_counted_churn_of_hello_is_told_by_its_requests() {
+fn a_counted_churn_of_hello_reports_the_time_per_request() {
     let course = Course::new();
     let load = "connections = 5\nchurn = true\nrequests = 40";
     race_of(&course, "hello", "'epoll', 'threads'", load);
@@ -33,14 +33,14 @@ fn a_counted_churn_of_hello_is_told_by_its_requests() {
     assert_eq!(summary.cells.len(), 3, "and the twin");
     for cell in &summary.cells {
         assert_eq!((cell.rounds, cell.requests), (2, 2 * 40), "{cell:?}");
-        // An interval that says nothing is not known.
+        // Intervals that are too wide are omitted.
         let (Some(ms), Some(rate)) = (cell.ms_per_request, cell.rate_per_s) else { continue };
         assert!((ms.mean * rate.mean / 1e3 - 1.0).abs() < 1e-9, "{cell:?}");
     }
 }
 
 #[test]
-fn the_file_is_there_and_is_hashed_as_often_as_the_load_says() {
+fn the_file_is_hashed_as_often_as_the_load_says() {
     let course = Course::new();
     race_of(&course, "hash", "'nobody'", "connections = 4\nrequests = 12\nn = [1, 3]");
     let serve = |model: &str| {
@@ -68,12 +68,12 @@ const FAIR: &str = "connections = 50\nrate = 50\nn = 1\nbeside = { connections =
 const GOOD: &str = "good=sh -c 'exec \"$SLOW_HASH\" {port}'";
 
 #[test]
-fn small_requests_wait_for_large_ones_where_one_blocks_all() {
+fn small_requests_wait_for_large_ones_if_one_request_blocks_all() {
     let course = Course::new();
     race_of(&course, "hash", "'nobody'", FAIR);
     let blocks = GOOD.replace("good=", "blocks=").replace("{port}", "{port} blocks");
     let more = ["--contender", GOOD, "--contender", &blocks, "--baseline", "good"];
-    // Whether a busy machine holds the rate is not the question here, nor so the status.
+    // A busy machine may not reach the rate, so the exit status is not checked.
     let ended = course.race(&[&OF_OTHERS[..], &more].concat());
     course.assert_nothing_left();
     let summary = ended.summary();
@@ -83,7 +83,7 @@ fn small_requests_wait_for_large_ones_where_one_blocks_all() {
         assert!(cell.beside_per_s.is_some(), "{cell:?}");
     }
     assert!(good.latency_ns.p50 < blocks.latency_ns.p50, "{good:?} {blocks:?}");
-    assert!(blocks.latency_ns.p50 > Some(20_000_000), "it stands behind large ones: {blocks:?}");
+    assert!(blocks.latency_ns.p50 > Some(20_000_000), "small requests did not wait: {blocks:?}");
     let rounds = String::from_utf8(course.rounds()).unwrap();
     assert!(rounds.lines().all(|line| line.contains("\"background\":{\"requests\":")), "{rounds}");
 }
@@ -104,7 +104,7 @@ fn a_wrong_reply_of_either_load_disqualifies_and_a_dead_server_fails() {
     let large = "among the large requests beside";
     ended.assert_verdict("wrong-when-large", Kind::Disqualified, &[large]);
     ended.assert_verdict("dies-when-large", Kind::Failed, &["exited with status 3"]);
-    // With the exchange: the small one.
+    // The exchange is shown for the small request.
     ended.assert_verdict(
         "wrong-when-small",
         Kind::Disqualified,

@@ -1,4 +1,4 @@
-//! A race says where its requests all have the same head.
+//! A race reports whether its requests have identical heads.
 
 use crate::course::Course;
 
@@ -9,7 +9,7 @@ fn raced(more: &str, args: &[&str]) -> (String, regatta_record::Summary) {
     let course = Course::new();
     course.write("race.toml", &format!("{more}\n{RACE}"));
     let all = [&["race.toml", "--out", "out", "--json", "-"], args].concat();
-    // Whether so short a race has figures to be believed is not the question here.
+    // The figures of so short a race may be doubtful, so the exit status is not checked.
     let ended = course.race(&all);
     let table = course.started(course.regatta(&["report", "out"])).ended().with_status(0);
     course.assert_nothing_left();
@@ -21,7 +21,7 @@ fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
     let (table, summary) = raced("", &[]);
     assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("varied".into()));
     assert!(!table.contains("identical heads"), "{table}");
-    // What a reply is like was seen beside the load: 131 bytes with a Date, as long as the time has ten
+    // A sample outside the load shows the reply: 131 bytes with a Date, until the time has more than ten
     // digits.
     for cell in &summary.cells {
         let reply = cell.reply.expect("a reply was seen");
@@ -36,7 +36,7 @@ fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
 }
 
 #[test]
-fn heads_of_a_race_without_any_are_refused() {
+fn heads_is_refused_for_a_workload_without_heads() {
     let course = Course::new();
     course.write("race.toml", &format!("heads = 'varied'\n{RACE}").replace("hello", "double"));
     let ended = course.race(&["race.toml", "--out", "out"]).with_status(2);

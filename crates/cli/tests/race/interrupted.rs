@@ -4,7 +4,7 @@ use crate::course::{Course, until};
 use regatta_record::{Kind, Summary};
 
 #[test]
-fn the_first_ends_in_order_and_the_race_can_be_resumed() {
+fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
     let course = Course::new();
     course.write_race("'null'", "200ms", "connections = [8, 16]");
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
@@ -33,7 +33,7 @@ fn the_first_ends_in_order_and_the_race_can_be_resumed() {
 }
 
 #[test]
-fn it_is_heard_while_a_contender_starts() {
+fn ctrl_c_is_handled_while_a_contender_starts() {
     let course = Course::new();
     let bad = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
     let race = course.start(&["quick", "--only", "null", "--skip", "null", "--contender", bad]);
@@ -46,7 +46,7 @@ fn it_is_heard_while_a_contender_starts() {
 }
 
 #[test]
-fn the_second_ends_at_once() {
+fn the_second_ctrl_c_ends_the_race_at_once() {
     let course = Course::new();
     course.write_race("'null'", "30s", "connections = 8");
     let deaf = "bad=sh -c 'exec \"$ILL\" {port} deaf'";

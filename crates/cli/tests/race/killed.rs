@@ -1,15 +1,15 @@
-//! `race` is killed by SIGKILL in the middle of a round: nothing is left of the contender, and
-//! `--resume` loses no more than that round.
+//! `race` is killed by SIGKILL in the middle of a round: no process of the contender remains, and
+//! `--resume` loses at most that round.
 
 use crate::course::{Course, until};
 use std::{env, fs::OpenOptions, io::Write};
 
-/// So many loads for one contender: so many rounds.
+/// The loads for one contender; each is one round.
 const LOADS: &str = "connections = [8, 16, 24]";
 const ROUNDS: usize = 3;
 
 #[test]
-fn node_cluster() {
+fn a_killed_race_of_node_cluster_leaves_no_process() {
     let path = env::var_os("PATH").unwrap_or_default();
     if !env::split_paths(&path).any(|folder| folder.join("node").exists()) {
         eprintln!("skipped: node is not on PATH (scripts/setup)");
@@ -21,23 +21,22 @@ fn node_cluster() {
 }
 
 #[test]
-fn one_with_daemons_below_it() {
+fn a_killed_race_leaves_no_daemon_of_a_contender() {
     let course = Course::new();
     course.write_race("'null'", "500ms", LOADS);
-    // A child in a session of its own, and another that forgot where it came from. Both would end
-    // if they were asked to.
+    // Two children in new sessions, one of them with an empty environment. Both would exit on a signal.
     let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
         (setsid \"$ILL\" 0 &)
         exec \"$ILL\" {port}'";
     kill_in_mid_round_and_resume(&course, &["--skip", "null", "--contender", bad], 2);
-    // The rounds that are stored, and at most one that was lost: none, where the kill came between
-    // the end of one round and the start of the next.
+    // The stored rounds, and at most one that was lost. None was lost if the kill came between the end
+    // of one round and the start of the next.
     let starts = course.log().len();
     assert!((3 * ROUNDS..=3 * (ROUNDS + 1)).contains(&starts), "{starts} processes were started");
 }
 
-/// `listeners` are the ports that show that a contender is up, all but those of processes that
-/// wiped their environment.
+/// `listeners` is the number of listening ports of a contender that has started, without those of
+/// processes with an empty environment.
 fn kill_in_mid_round_and_resume(course: &Course, more: &[&str], listeners: usize) {
     let mut race = course.start(&[&["race.toml", "--out", "out"][..], more].concat());
     until("a round is stored and the next contender is up", || {
@@ -61,7 +60,7 @@ fn kill_in_mid_round_and_resume(course: &Course, more: &[&str], listeners: usize
     let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
     course.assert_nothing_left();
     let after = course.rounds();
-    assert!(after.starts_with(&before), "what was stored has changed");
+    assert!(after.starts_with(&before), "stored rounds have changed");
     assert_eq!(lines(&after), ROUNDS);
     let summary = ended.summary();
     assert!(summary.complete);

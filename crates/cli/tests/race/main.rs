@@ -1,5 +1,5 @@
-//! `regatta race`, as it is built, against contenders that behave badly, and against those who
-//! kill it, interrupt it or ask for what cannot be.
+//! `regatta race` with contenders that behave badly, and when it is killed, interrupted or called with
+//! invalid arguments.
 
 mod answers;
 mod arguments;

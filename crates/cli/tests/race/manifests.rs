@@ -1,4 +1,4 @@
-//! What contenders say of themselves: limits, and what they need.
+//! Limits and requirements that manifests state.
 
 use crate::course::Course;
 use regatta_record::Kind;
@@ -6,7 +6,7 @@ use regatta_record::Kind;
 const START: &str = "workloads = ['double']\nstart = ['sh', '-c', 'exec \"$ILL\" {port}']\n";
 
 #[test]
-fn a_load_beyond_a_stated_limit_is_told_at_once_and_is_no_failure() {
+fn a_load_beyond_a_stated_limit_is_skipped_and_is_not_a_failure() {
     let course = Course::new();
     let manifest =
         format!("name = 'small'\nabout = 'ten clients'\n{START}limits = {{ connections = 10 }}\n");
@@ -15,7 +15,7 @@ fn a_load_beyond_a_stated_limit_is_told_at_once_and_is_no_failure() {
     let args = ["race.toml", "--out", "out", "--json", "-"];
     let ended = course.race(&args).with_status(0);
     course.assert_nothing_left();
-    assert_eq!(course.log().len(), 1, "it was started under the load that it holds, only");
+    assert_eq!(course.log().len(), 1, "it was started under another load too");
     for cell in ended.summary().cells.into_iter().filter(|cell| cell.contender == "small") {
         let beyond = cell.load.connections > 10;
         assert_eq!(cell.verdict.kind == Kind::CannotHold, beyond, "{cell:?}");
@@ -29,7 +29,7 @@ fn a_load_beyond_a_stated_limit_is_told_at_once_and_is_no_failure() {
 }
 
 #[test]
-fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
+fn a_peer_that_is_not_installed_is_skipped_with_the_command_to_install_it() {
     let course = Course::new();
     for (name, more) in [
         ("unbuilt", "setup = ['make']\n"),
@@ -56,7 +56,7 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
         ended.assert_verdict(name, Kind::Skipped, &[why]);
         ended.assert_told(&[&format!("skipped: {name}: {why}")]);
     }
-    assert_eq!(ended.summary().asked.baseline, "good", "ratios are taken to one that is here");
+    assert_eq!(ended.summary().asked.baseline, "good", "the baseline is not installed");
 
     let ended = course.race(&["race.toml", "--contender", good, "--baseline", "absent"]);
     let ended = ended.with_status(2);
@@ -64,7 +64,7 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
 }
 
 #[test]
-fn one_that_no_race_file_names_takes_part_as_a_peer_and_by_its_name() {
+fn a_manifest_outside_the_race_file_takes_part_as_a_peer_or_by_its_name() {
     let course = Course::new();
     let manifest = format!("name = 'mine'\nabout = 'my own'\n{START}");
     course.write("peers/mine/manifest.toml", &manifest);

@@ -5,11 +5,11 @@ use regatta_record::{Outcome, Round};
 use std::process::Command;
 
 #[test]
-fn a_load_takes_several_processes_where_one_may_not_open_enough() {
+fn a_load_takes_several_processes_if_one_may_not_open_enough_connections() {
     let course = Course::new();
     course.write_race("'null'", "300ms", "connections = [900, 8]");
     let regatta = env!("CARGO_BIN_EXE_regatta");
-    // Each of its three processes may hold a third of the connections, give or take some.
+    // Each of the server's three processes gets about a third of the connections.
     let many = format!(
         "many={regatta} serve double --model cluster --cores 3 --listen 127.0.0.1:{{port}}"
     );

@@ -1,10 +1,10 @@
-//! The null server in a race over HTTP: it is given the length of a request and one reply.
+//! The null server in a race over HTTP: it gets the length of a request and one reply.
 
 use crate::course::Course;
 use regatta_record::Kind;
 
 #[test]
-fn it_takes_part_in_hello_kept_alive_pipelined_and_with_a_connection_per_request() {
+fn null_races_hello_kept_alive_pipelined_and_with_a_connection_per_request() {
     let course = Course::new();
     course.write(
         "race.toml",
@@ -29,7 +29,7 @@ fn it_takes_part_in_hello_kept_alive_pipelined_and_with_a_connection_per_request
 }
 
 #[test]
-fn a_canned_reply_is_for_hello_alone() {
+fn the_canned_adapter_is_refused_for_workloads_other_than_hello() {
     let course = Course::new();
     let own = "connections = 8\n[[contender]]\nname = 'own'\nabout = 'x'\nadapter = 'canned'\n\
                workloads = ['double']\nstart = ['sh', '{port}']";

@@ -1,4 +1,4 @@
-//! What goes to stdout: colours on a terminal only, and machine forms that machines can read.
+//! Output on stdout: colours only on a terminal, and valid JSON and Markdown.
 
 use crate::{
     course::{Course, SHORT},
@@ -15,7 +15,7 @@ fn json_on_stdout_has_the_documented_keys() {
     let ended = course.race(&[&args[..], &["--out", "out", "--contender", GOOD]].concat());
     course.assert_nothing_left();
     let race: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert!(race["noise_floor"].is_number(), "the twin shows one");
+    assert!(race["noise_floor"].is_number(), "there is a twin, but no noise floor");
     let cells = race["cells"].as_array().unwrap();
     let names: Vec<_> = cells.iter().map(|cell| cell["contender"].as_str().unwrap()).collect();
     assert!(["good", "good-twin", "null"].iter().all(|name| names.contains(name)), "{names:?}");
@@ -59,7 +59,7 @@ fn markdown_on_stdout_is_a_table_and_nothing_else() {
 }
 
 #[test]
-fn where_stdout_is_no_terminal_there_are_no_colours() {
+fn without_a_terminal_there_are_no_colours() {
     let course = Course::new();
     let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000'";
     let args = [&SHORT[..], &["--out", "out", "--contender", bad]].concat();
@@ -82,7 +82,7 @@ fn on_a_terminal_there_are_colours_unless_no_color() {
     assert!(coloured.contains("\x1b["), "{coloured:?}");
 }
 
-/// What a short race prints on a terminal, stdout alone being one.
+/// Returns the output of a short race whose stdout, but not stderr, is a terminal.
 fn on_terminal(env: &[(&str, &str)]) -> String {
     let course = Course::new();
     let args = [&SHORT[..], &["--contender", GOOD]].concat();

@@ -1,14 +1,14 @@
-//! Contenders that serve well and do not end, or not all of them.
+//! Contenders that serve correctly and do not exit, or leave processes behind.
 
 use crate::course::{Course, SHORT};
 use regatta_record::Kind;
 
 #[test]
-fn one_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remark() {
+fn a_contender_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remark() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} deaf'").with_status(0);
     course.assert_nothing_left();
-    assert!(course.log().iter().any(|(_, what)| what == "asked"), "it was asked first");
+    assert!(course.log().iter().any(|(_, what)| what == "asked"), "it never got SIGTERM");
     let summary = ended.summary();
     let cell = summary.cells.iter().find(|cell| cell.contender == "bad").unwrap();
     assert_ne!(cell.verdict.kind, Kind::Failed, "{:?}", cell.verdict);
@@ -21,9 +21,9 @@ fn one_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remark() {
 }
 
 #[test]
-fn one_that_becomes_a_daemon_before_it_listens_has_failed() {
+fn a_contender_that_becomes_a_daemon_before_it_listens_fails() {
     let course = Course::new();
-    // Twice forked, in a session of its own, and without the environment it was given.
+    // Forked twice, in a new session, and with an empty environment.
     let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" {port} &)'";
     let ended = course.race_short(bad).with_status(1);
     course.assert_nothing_left();
@@ -31,7 +31,7 @@ fn one_that_becomes_a_daemon_before_it_listens_has_failed() {
 }
 
 #[test]
-fn one_that_becomes_a_daemon_once_it_listens_has_failed() {
+fn a_contender_that_becomes_a_daemon_after_it_listens_fails() {
     let course = Course::new();
     let bad = "bad=sh -c '(setsid \"$ILL\" {port} &)
         until grep -q listens \"$ILL_BEHAVED_LOG\"; do sleep 0.01; done'";
@@ -39,13 +39,13 @@ fn one_that_becomes_a_daemon_once_it_listens_has_failed() {
     course.assert_nothing_left();
     let said = ["bad put itself into the background", "Start it in the foreground"];
     ended.assert_verdict("bad", Kind::Failed, &said);
-    assert_eq!(course.log().len(), 1, "it did listen");
+    assert_eq!(course.log().len(), 1, "it never listened");
 }
 
 #[test]
-fn one_that_leaves_grandchildren_has_failed_and_they_are_gone() {
+fn a_contender_that_leaves_grandchildren_fails_and_they_are_killed() {
     let course = Course::new();
-    // One in the contender's session, deaf to SIGTERM; one in another, whose parent is gone.
+    // One in the contender's session that ignores SIGTERM, and an orphan in another session.
     let bad = "bad=sh -c '(trap \"\" TERM; sleep 1000 & setsid sleep 1001 &)
         exec \"$ILL\" {port}'";
     let ended = course.race_short(bad).with_status(1);
@@ -55,10 +55,10 @@ fn one_that_leaves_grandchildren_has_failed_and_they_are_gone() {
 }
 
 #[test]
-fn one_that_kills_its_supervisor_has_failed_and_is_gone() {
+fn a_contender_that_kills_its_supervisor_fails_and_is_killed() {
     let course = Course::new();
-    // At once, so that the supervisor may not have told of the control group that it made, by which
-    // alone the child is known. Several, since it is quick.
+    // The contender kills it at once, perhaps before the supervisor has reported its control group,
+    // which is the only way to find the child. Several contenders make that more likely.
     let bad = |name: &&str| {
         format!(
             "{name}=sh -c 'kill -s KILL $PPID

@@ -1,4 +1,4 @@
-//! `regatta report --replay`: what a race printed, printed again from its stored events.
+//! `regatta report --replay` prints the output of a race again from its stored events.
 
 use crate::{
     course::{Course, until},
@@ -11,14 +11,14 @@ use std::{
     process::Stdio,
 };
 
-/// A contender that is known and not installed.
+/// A contender with a manifest that is not installed.
 const NOBODY: &str = "name = 'nobody'\nabout = 'x'\nworkloads = ['double']\n\
                       needs = ['no-such-program']\nstart = ['no-such-program', '{port}']\n";
 const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 const WRONG: &str = "wrong=sh -c 'exec \"$ILL\" {port} wrong-at 50'";
 const DIES: &str = "dies=sh -c 'exec \"$ILL\" {port} dies-at 50 3'";
 
-/// Asserts that the replay of `out` prints what these runs of one race printed, one after the other.
+/// Asserts that the replay of `out` prints the output of these runs of one race, one after another.
 #[track_caller]
 fn assert_replayed(course: &Course, runs: &[&Ended]) {
     let replay = course.replay("out").with_status(0);
@@ -30,7 +30,7 @@ fn assert_replayed(course: &Course, runs: &[&Ended]) {
 #[test]
 fn a_race_is_replayed_byte_for_byte() {
     let course = Course::new();
-    // One who is not installed, a load that cannot be had, two who go wrong, and two passes.
+    // A contender that is not installed, an impossible load, two contenders that fail, and two passes.
     course.write("peers/nobody/manifest.toml", NOBODY);
     course.write_race("'null', 'nobody'", "100ms", "connections = [4, 8]\ncores = [1, 9999]");
     let args = ["race.toml", "--rounds", "2", "--out", "out"];
@@ -40,14 +40,14 @@ fn a_race_is_replayed_byte_for_byte() {
     ended.assert_told(&["failed: dies", "\n  received  "]);
     assert!(ended.stdout.ends_with("\nreport: out/report.html\n"), "{}", ended.stdout);
     assert_replayed(&course, &[&ended]);
-    // The events alone say it.
+    // The replay needs only the events.
     fs::remove_file(course.out().join("rounds.jsonl")).unwrap();
     fs::remove_file(course.out().join("summary.json")).unwrap();
     assert_replayed(&course, &[&ended]);
 }
 
 #[test]
-fn what_went_to_stdout_instead_of_the_table_is_replayed() {
+fn json_and_markdown_on_stdout_are_replayed() {
     for form in ["--json", "--md"] {
         let course = Course::new();
         course.write_race("'null'", "100ms", "connections = 4");
@@ -59,7 +59,7 @@ fn what_went_to_stdout_instead_of_the_table_is_replayed() {
 }
 
 #[test]
-fn a_race_that_was_interrupted_and_resumed_is_replayed_whole() {
+fn an_interrupted_and_resumed_race_is_replayed_whole() {
     let course = Course::new();
     course.write_race("'null'", "200ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
@@ -76,7 +76,7 @@ fn a_race_that_was_interrupted_and_resumed_is_replayed_whole() {
 }
 
 #[test]
-fn a_race_that_was_killed_is_replayed_without_its_torn_last_line() {
+fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
     let course = Course::new();
     course.write_race("'null'", "500ms", "connections = [8, 16]");
     let mut race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
@@ -141,14 +141,14 @@ fn on_a_terminal_the_last_screen_is_the_same() {
     for seen in ["skipped: nobody", "failed: dies", "report: out/report.html"] {
         assert!(screen.contains(seen), "no {seen:?} in {screen}");
     }
-    // There was a line of progress, and it is gone.
+    // The progress line was drawn and then removed.
     assert!(race.text().contains("stopping") && !screen.contains("stopping"), "{screen}");
     assert!(!screen.contains("starts are done"), "{screen}");
     assert_eq!(replay.screen(), screen);
 }
 
 #[test]
-fn a_result_of_an_earlier_regatta_cannot_be_replayed_but_resumed() {
+fn a_result_of_an_earlier_regatta_can_be_resumed_but_not_replayed() {
     let course = Course::new();
     course.write_race("'null'", "100ms", "connections = 4");
     let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
@@ -161,7 +161,7 @@ fn a_result_of_an_earlier_regatta_cannot_be_replayed_but_resumed() {
 
     let said = ["out holds no events to replay", "an earlier regatta", "`regatta report out`"];
     course.replay("out").with_status(2).assert_told(&said);
-    assert!(!events.exists(), "to look is not to write");
+    assert!(!events.exists(), "the replay created a file");
     let resumed = course.race(&["--resume", "out"]);
     resumed.assert_told(&["note: no events of this race were stored until now; a replay begins"]);
     assert_replayed(&course, &[&resumed]);
@@ -169,7 +169,7 @@ fn a_result_of_an_earlier_regatta_cannot_be_replayed_but_resumed() {
 }
 
 #[test]
-fn events_that_are_damaged_are_replayed_up_to_there() {
+fn damaged_events_are_replayed_up_to_the_damage() {
     let course = Course::new();
     course.write_race("'null'", "100ms", "connections = 4");
     course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
@@ -186,7 +186,7 @@ fn events_that_are_damaged_are_replayed_up_to_there() {
 }
 
 #[test]
-fn a_reader_of_the_replay_may_go_away() {
+fn a_replay_succeeds_if_its_output_is_closed() {
     let course = Course::new();
     course.write_race("'null'", "100ms", "connections = 4");
     course.race(&["race.toml", "--out", "out", "--contender", GOOD]);

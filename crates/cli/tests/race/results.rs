@@ -1,4 +1,4 @@
-//! Result directories that cannot be used, or are in use.
+//! Result directories that cannot be used or are in use.
 
 use crate::course::{Course, until};
 use std::{path::PathBuf, process::Command};
@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::Command};
 const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 
 #[test]
-fn a_directory_that_is_raced_into_is_refused() {
+fn a_directory_of_a_running_race_is_refused() {
     let course = Course::new();
     course.write_race("'null'", "30s", "connections = 8");
     let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
@@ -16,14 +16,14 @@ fn a_directory_that_is_raced_into_is_refused() {
         let second = course.race(args).with_status(2);
         second.assert_told(&["another race is writing to out"]);
     }
-    assert_eq!(course.log().len(), 1, "the second ones started nothing");
+    assert_eq!(course.log().len(), 1, "a refused race started a contender");
     first.signal("INT");
     first.ended().with_status(130);
     course.assert_nothing_left();
 }
 
 #[test]
-fn of_two_at_once_one_races() {
+fn only_one_of_two_simultaneous_races_runs() {
     let course = Course::new();
     course.write_race("'null'", "200ms", "connections = 8");
     let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
@@ -32,7 +32,7 @@ fn of_two_at_once_one_races() {
     let mut codes = both.each_ref().map(|ended| ended.status.code().unwrap());
     codes.sort_unstable();
     assert_eq!(codes, [0, 2], "{both:?}");
-    assert_eq!(course.log().len(), 1, "one of them started something");
+    assert_eq!(course.log().len(), 1, "not exactly one race started a contender");
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn a_directory_that_holds_a_race_is_refused_and_kept() {
     let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
     assert!(ended.summary().complete);
     assert_eq!(course.rounds(), before);
-    assert_eq!(course.log().len(), 1, "nothing more was started");
+    assert_eq!(course.log().len(), 1, "another contender was started");
     course.assert_nothing_left();
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_or_is_none_is_told() {
+fn a_directory_that_cannot_be_created_or_read_is_reported() {
     let course = Course::new();
     course.write("file", "");
     for out in ["file", "file/below"] {
@@ -58,11 +58,11 @@ fn a_directory_that_cannot_be_made_or_is_none_is_told() {
     }
     let ended = course.race(&["--resume", "nowhere"]).with_status(2);
     ended.assert_told(&["cannot read nowhere/race.toml"]);
-    assert!(course.log().is_empty(), "nothing was started");
+    assert!(course.log().is_empty(), "a contender was started");
 }
 
 #[test]
-fn a_disk_that_is_full_stops_the_race() {
+fn a_full_disk_stops_the_race() {
     let course = Course::new();
     let Some(small) = SmallDisk::new(&course) else {
         eprintln!("skipped: a small tmpfs cannot be mounted here (not root?)");
@@ -72,19 +72,19 @@ fn a_disk_that_is_full_stops_the_race() {
     let args = ["race.toml", "--rounds", "100", "--contender", GOOD, "--out", "disk/out"];
     let ended = course.race(&args).with_status(2);
     course.assert_nothing_left();
-    // Either file may be the one that finds no room.
+    // Either file may be the first without space.
     ended.assert_told(&["cannot append to disk/out/", ".jsonl: No space left", "--resume"]);
-    // What was stored before is whole, and more room is all that it takes to go on.
+    // The stored rounds are intact, and with more space the race continues.
     small.grow();
     let race = course.start(&["--resume", "disk/out"]);
     let started = course.log().len();
-    until("it goes on", || course.log().len() > started);
+    until("it continues", || course.log().len() > started);
     race.signal("INT");
     race.ended().with_status(130).assert_told(&["interrupted; "]);
     course.assert_nothing_left();
 }
 
-/// A disk of few pages at `disk`, unmounted when dropped.
+/// A disk of a few pages at `disk`, unmounted when dropped.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -104,7 +104,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily, should a failed test have left somebody in it.
+        // Lazily, in case a failed test left a process in it.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

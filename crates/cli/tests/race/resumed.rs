@@ -1,13 +1,13 @@
-//! Races that are to go on with something else than they were begun with.
+//! Races that are resumed after regatta, a contender or the kernel has changed.
 
 use crate::course::{Course, SHORT, example};
 use std::{fs, path::Path, process::Command};
 
-/// Adds a byte behind the end of a program, which starts as before.
-fn build_anew(program: &Path) {
+/// Appends a byte to a program, which still starts as before.
+fn rebuild(program: &Path) {
     let mut bytes = fs::read(program).unwrap();
     bytes.push(0);
-    // A file of its own, as a compiler writes it: one that is run cannot be written to.
+    // A new file, as a compiler writes it: a running program's file cannot be written to.
     fs::remove_file(program).unwrap();
     fs::write(program, bytes).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -15,12 +15,12 @@ fn build_anew(program: &Path) {
 }
 
 #[test]
-fn resuming_after_regatta_or_a_contender_was_built_anew_is_refused_with_the_reason() {
+fn resuming_is_refused_after_regatta_or_a_contender_was_rebuilt() {
     let course = Course::new();
     let (own, good) = (course.path("regatta"), course.path("good"));
     fs::copy(env!("CARGO_BIN_EXE_regatta"), &own).unwrap();
     fs::copy(example("ill_behaved"), &good).unwrap();
-    // The same program in another place, with everything else as the course has it.
+    // A copy of the program, with the environment of the course.
     let race = |args: &[&str]| {
         let given = course.command(args);
         let mut command = Command::new(&own);
@@ -28,8 +28,8 @@ fn resuming_after_regatta_or_a_contender_was_built_anew_is_refused_with_the_reas
         command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
         course.started(command).ended()
     };
-    let begun = [&SHORT[..], &["--out", "out", "--contender", "good=./good {port}"]].concat();
-    race(&begun);
+    let first = [&SHORT[..], &["--out", "out", "--contender", "good=./good {port}"]].concat();
+    race(&first);
     let file = course.out().join("rounds.jsonl");
     let rounds = fs::read_to_string(&file).unwrap();
     assert_eq!(rounds.lines().count(), 2);
@@ -42,11 +42,11 @@ fn resuming_after_regatta_or_a_contender_was_built_anew_is_refused_with_the_reas
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
     fs::write(&file, rounds).unwrap();
 
-    build_anew(&good);
+    rebuild(&good);
     let refused = race(&resume).with_status(2);
     let said = ["the race cannot continue: since its rounds were run, ", "good was changed; "];
     refused.assert_told(&said);
-    build_anew(&own);
+    rebuild(&own);
     let refused = race(&resume).with_status(2);
     refused.assert_told(&["regatta was rebuilt; ", "good was changed; ", "start a new race"]);
 

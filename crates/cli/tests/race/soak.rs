@@ -1,12 +1,12 @@
-//! Many starts and stops of every model under changing loads: nothing piles up.
+//! Many starts and stops of every model under changing loads leave no process, port or descriptor.
 //!
-//! `REGATTA_SOAK` is the number of passes; each has a round for every model and load. 28 are more
-//! than a thousand rounds.
+//! `REGATTA_SOAK` is the number of passes (default 1). Each has a round for every model and load; 28
+//! passes are more than a thousand rounds.
 
 use crate::course::{Course, until};
 use std::{env, fs};
 
-/// One load each of few, of many at once, and of a connection per request.
+/// Loads with few connections, with many pipelined ones, and with a connection per request.
 const LOADS: &str = "connections = 4\n\
     [[load]]\nconnections = 200\npipeline = 8\n\
     [[load]]\nconnections = 16\nchurn = true";
@@ -19,9 +19,9 @@ fn a_soak_leaves_no_process_no_port_and_no_descriptor() {
     let course = Course::new();
     course.write_race(&names.join(", "), "50ms", LOADS);
     let mut race = course.start(&["race.toml", "--rounds", &passes.to_string(), "--out", "out"]);
-    // Descriptors of `race`, whenever a round has been stored.
+    // The number of descriptors of `race` after each stored round.
     let mut open = Vec::new();
-    // One model is entered twice, unless there is only one pass.
+    // One model has a twin, unless there is only one pass.
     let rounds = (models.len() + usize::from(passes > 1)) * 3 * passes;
     for stored in 1..=rounds {
         until("another round is stored, or the race has ended", || {
@@ -39,7 +39,7 @@ fn a_soak_leaves_no_process_no_port_and_no_descriptor() {
         stored.lines().filter(|line| !line.contains(r#""outcome":{"kind":"finished"}"#)).collect();
     assert!(unfinished.is_empty(), "{unfinished:#?}");
     course.assert_nothing_left();
-    // With a round in flight more are open; between two rounds as few as ever.
+    // More are open during a round. Between rounds their number must not grow.
     let (first, last) = open.split_at(open.len() / 2);
     let least = |part: &[usize]| part.iter().copied().min().unwrap_or_default();
     assert!(least(last) <= least(first) + 2, "descriptors of the race: {open:?}");

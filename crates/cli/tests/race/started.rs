@@ -1,4 +1,4 @@
-//! A race that was started, and what it said in the end.
+//! A race that was started, and its result.
 
 use crate::course::until;
 use regatta_record::{Kind, Summary, Verdict};
@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, ExitStatus},
 };
 
-/// A race that runs; killed when dropped.
+/// A running race, killed when dropped.
 pub struct Started {
     pub child: Child,
     /// Files that its output goes to.
@@ -36,7 +36,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended already, which is fine.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -57,22 +57,22 @@ impl Ended {
         self
     }
 
-    /// Asserts that the race came to its end; few rounds in a restless minute may leave no cost known,
-    /// which is status 1.
+    /// Asserts that the race was judged. A few rounds on a busy machine may not yield a cost, which is
+    /// status 1.
     #[track_caller]
     pub fn judged(self) -> Ended {
         assert!(matches!(self.status.code(), Some(0 | 1)), "{}", self.stderr);
         self
     }
 
-    /// What `--json -` printed.
+    /// Parses the output of `--json -`.
     #[track_caller]
     pub fn summary(&self) -> Summary {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {:?}; stderr: {}", self.stdout, self.stderr))
     }
 
-    /// The verdict on the only cell of `contender`.
+    /// Returns the verdict on the only cell of `contender`.
     #[track_caller]
     pub fn verdict(&self, contender: &str) -> Verdict {
         let cells = self.summary().cells;
@@ -82,7 +82,7 @@ impl Ended {
         verdict
     }
 
-    /// Asserts on a verdict: its kind, and that its reason holds each of `said`.
+    /// Asserts on a verdict: its kind, and that its reason contains each of `said`.
     #[track_caller]
     pub fn assert_verdict(&self, contender: &str, kind: Kind, said: &[&str]) {
         let verdict = self.verdict(contender);
@@ -92,7 +92,7 @@ impl Ended {
         }
     }
 
-    /// Asserts that stderr holds each of `said`.
+    /// Asserts that stderr contains each of `said`.
     #[track_caller]
     pub fn assert_told(&self, said: &[&str]) {
         for part in said {

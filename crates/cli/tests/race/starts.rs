@@ -1,11 +1,11 @@
-//! Contenders that do not come up.
+//! Contenders that do not start.
 
 use crate::course::Course;
 use regatta_record::Kind;
 use std::{fs, net::TcpListener};
 
 #[test]
-fn one_that_never_listens_is_given_up_after_half_a_minute() {
+fn a_contender_that_never_listens_fails_after_half_a_minute() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec sleep 1000' {port}").with_status(1);
     course.assert_nothing_left();
@@ -14,7 +14,7 @@ fn one_that_never_listens_is_given_up_after_half_a_minute() {
 }
 
 #[test]
-fn one_that_exits_at_once_is_told_with_its_message() {
+fn a_contender_that_exits_at_once_fails_with_its_message() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} refuses'").with_status(1);
     course.assert_nothing_left();
@@ -24,7 +24,7 @@ fn one_that_exits_at_once_is_told_with_its_message() {
 }
 
 #[test]
-fn one_whose_port_is_taken_is_told_with_its_message() {
+fn a_contender_whose_port_is_taken_fails_with_its_message() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let course = Course::new();
@@ -36,7 +36,7 @@ fn one_whose_port_is_taken_is_told_with_its_message() {
 }
 
 #[test]
-fn one_that_does_not_exist_is_wrong_usage() {
+fn a_contender_that_does_not_exist_is_wrong_usage() {
     let course = Course::new();
     for (command, said) in [
         ("bad=./no-such-program {port}", "./no-such-program is not found"),
@@ -44,12 +44,12 @@ fn one_that_does_not_exist_is_wrong_usage() {
     ] {
         let ended = course.race_short(command).with_status(2);
         ended.assert_told(&["the contender bad cannot race", said]);
-        assert!(!course.out().exists(), "nothing was begun");
+        assert!(!course.out().exists(), "a result directory was created");
     }
 }
 
 #[test]
-fn one_that_cannot_be_executed_has_failed() {
+fn a_contender_that_cannot_be_executed_fails() {
     let course = Course::new();
     course.write("program", "#!/no/such/interpreter\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -60,7 +60,7 @@ fn one_that_cannot_be_executed_has_failed() {
 }
 
 #[test]
-fn one_with_an_unknown_placeholder_has_failed() {
+fn a_contender_with_an_unknown_placeholder_fails() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port}' {threads}").with_status(1);
     course.assert_nothing_left();
@@ -70,9 +70,9 @@ fn one_with_an_unknown_placeholder_has_failed() {
 }
 
 #[test]
-fn one_that_is_not_told_its_port_is_wrong_usage() {
+fn a_contender_without_the_port_in_its_command_is_wrong_usage() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" 4000'").with_status(2);
     ended.assert_told(&["bad is not given its port", "{port}"]);
-    assert!(!course.out().exists(), "nothing was begun");
+    assert!(!course.out().exists(), "a result directory was created");
 }

@@ -1,5 +1,4 @@
-//! A terminal to race on: a pseudo terminal, what arrives at it and when, and what is to be seen on
-//! it in the end.
+//! A pseudo terminal to race on: the output that arrives at it, with its times, and the final screen.
 
 use crate::course::{LIMIT, until};
 use rustix::{
@@ -17,31 +16,31 @@ use std::{
 };
 
 const COLUMNS: u16 = 120;
-/// So many that nothing scrolls out of sight.
+/// Enough rows that nothing scrolls off the screen.
 const ROWS: u16 = 300;
 
-/// Which of a program's outputs are the terminal; the other goes nowhere.
+/// The outputs of a program that go to the terminal. The other one is discarded.
 #[derive(Clone, Copy, PartialEq)]
 pub enum On {
     Stdout,
     Both,
 }
 
-/// What was printed on a terminal.
+/// The output of a program on a terminal.
 pub struct Printed {
     pub status: ExitStatus,
-    /// What arrived, and when.
+    /// The output, with the times at which it arrived.
     pub chunks: Vec<(Instant, Vec<u8>)>,
 }
 
 impl Printed {
-    /// All that was printed, escape sequences included.
+    /// Returns all output, including escape sequences.
     pub fn text(&self) -> String {
         let bytes: Vec<u8> = self.chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
         String::from_utf8(bytes).unwrap()
     }
 
-    /// What is to be seen in the end.
+    /// Returns the text of the final screen.
     pub fn screen(&self) -> String {
         let size = [ROWS, COLUMNS].map(|n| NonZeroU16::new(n).unwrap());
         let mut terminal = vt100::Parser::new(size[0], size[1], 0);
@@ -66,12 +65,12 @@ pub fn run_on_terminal(mut command: Command, on: On) -> Printed {
     };
     command.stdout(slave).stderr(stderr).env("TERM", "xterm");
     let mut child = command.spawn().unwrap();
-    drop(command); // with it goes this process's hold of the terminal
+    drop(command); // closes this process's descriptors of the terminal
     let (whole, printed) = mpsc::channel();
     thread::spawn(move || {
         let (mut master, mut chunks) = (File::from(master), Vec::new());
         let mut buffer = vec![0; 65_536];
-        // EIO is the end: the last to hold the terminal has gone.
+        // EIO is the end: all descriptors of the terminal are closed.
         while let Ok(n @ 1..) = master.read(&mut buffer) {
             chunks.push((Instant::now(), buffer[..n].to_vec()));
         }

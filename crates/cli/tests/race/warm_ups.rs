@@ -19,7 +19,7 @@ fn liar(name: &str, lie: &str) -> String {
     format!("{name}=sh -c 'exec \"$LIAR\" {{port}} {lie}'")
 }
 
-/// A race of an honest contender with one that lies, both observed for at most 4 s.
+/// Races an honest contender and one that lies, each with a warm-up of at most 4 s.
 fn race_with(course: &Course, name: &str, lie: &str) -> Summary {
     course.write_race("'null'", "300ms", "connections = 2");
     let (honest, liar) = (liar("honest", "honest"), liar(name, lie));
@@ -30,15 +30,15 @@ fn race_with(course: &Course, name: &str, lie: &str) -> Summary {
 }
 
 #[test]
-fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
+fn a_contender_that_warms_up_is_measured_warm_and_its_cold_cost_is_reported() {
     let course = Course::alone();
     let summary = race_with(&course, "warms", "warms 1.5");
     let [honest, warms] = ["honest", "warms"].map(|name| cell(&summary, name).settling.unwrap());
     assert_eq!(warms.class, WarmUpClass::WarmsUp, "{warms:?}");
     assert!((0.7..3.0).contains(&(warms.after_ns as f64 / 1e9)), "{warms:?}");
     assert!(warms.cold_ns_per_request > 3.0 * warms.warm_ns_per_request, "{warms:?}");
-    // In every round it was loaded for as long as that takes, and more; one that is flat was not. Others
-    // on the machine may make the honest one look restless: the planted lies are tried twice for that.
+    // In every round the contender is loaded for at least the time that it needs; a flat one needs
+    // none. Other programs may make the honest one look unsteady, so no time is required of it then.
     for round in rounds(&course) {
         let done = round.warm_up.unwrap();
         assert!(done.ns >= done.needed_ns, "{done:?}");
@@ -47,11 +47,11 @@ fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
         let is_right = (done.needed_ns > 400_000_000) == needs;
         assert!(is_right || !needs && !is_flat, "{}: {done:?}", round.contender);
     }
-    // Two rounds may not tell the ratio; one that they tell is that of warm contenders.
+    // Two rounds may not yield a ratio. If they do, it is the ratio of warm contenders.
     let ratio = cell(&summary, "warms").ratio_to_baseline;
     let is_warm = ratio.is_none_or(|ratio| (0.8..1.25).contains(&ratio.mean));
-    assert!(is_warm, "cold it costs five times as much: {ratio:?}");
-    // Seen twice, since it was not steady from the start; of the twin nothing is seen.
+    assert!(is_warm, "a cold contender costs five times as much: {ratio:?}");
+    // Observed twice, because it was not steady from the start. The twin is not observed.
     let seen: Vec<Settled> = fs::read_to_string(course.path("out/settling.jsonl"))
         .unwrap()
         .lines()
@@ -60,7 +60,7 @@ fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
     let mut seen: Vec<(&str, usize)> =
         seen.iter().map(|one| (one.contender.as_str(), one.slices.len())).collect();
     seen.sort_unstable();
-    // Others on the machine may make an honest one look restless, once.
+    // Other programs on the machine may make the honest one look unsteady once.
     assert!(matches!(seen[..], [("honest", 1 | 2), ("warms", 2)]), "{seen:?}");
     let text = course.regatta(&["report", "out"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
@@ -69,7 +69,7 @@ fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
 }
 
 #[test]
-fn what_was_seen_is_not_seen_again_after_an_interruption() {
+fn a_resumed_race_does_not_repeat_the_observation_of_warm_ups() {
     let course = Course::new();
     course.write_race("'null'", "300ms", "connections = 2");
     let honest = liar("honest", "honest");

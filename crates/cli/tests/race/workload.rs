@@ -1,4 +1,4 @@
-//! Races with a workload file: the user's own requests, against the user's own servers.
+//! Races with a workload file: custom requests to custom servers.
 
 use crate::course::Course;
 use regatta_record::Kind;
@@ -10,7 +10,7 @@ const WORKLOAD: &str = "protocol = 'line'\n\
 const RACE: &str = "name = 'test'\nworkload = '../mine.toml'\nrounds = 1\nwindow = '200ms'\n\
     warm_up = '0s'\ntwin_of = 'nobody'\n[[load]]\nconnections = 8\npipeline = 4\n";
 
-/// Two peers of which one serves the workload, and the race in a folder of its own.
+/// A course with two peers, one of which serves the workload, and with the race file in a subfolder.
 fn course(workload: &str) -> Course {
     let course = Course::new();
     for (name, serves) in [("willing", "mine"), ("other", "double")] {
@@ -27,7 +27,7 @@ fn course(workload: &str) -> Course {
 }
 
 #[test]
-fn those_race_who_list_it_or_are_given_and_the_result_needs_no_other_file() {
+fn contenders_that_list_the_workload_or_are_given_race_and_the_result_needs_no_other_file() {
     let course = course(WORKLOAD);
     let given = "given=sh -c 'exec \"$ILL\" {port}'";
     let args = ["races/race.toml", "--out", "out", "--contender", given, "--json", "-"];
@@ -39,7 +39,7 @@ fn those_race_who_list_it_or_are_given_and_the_result_needs_no_other_file() {
         assert!(cell.requests > 0 && !matches!(cell.verdict.kind, Kind::Failed), "{cell:?}");
     }
 
-    // All but one of the rounds are lost, and so are the files.
+    // Remove all rounds except one, and the files.
     let rounds = course.rounds();
     let rounds: Vec<&[u8]> = rounds.split_inclusive(|byte| *byte == b'\n').collect();
     fs::write(course.out().join("rounds.jsonl"), rounds[0]).unwrap();
@@ -53,7 +53,7 @@ fn those_race_who_list_it_or_are_given_and_the_result_needs_no_other_file() {
 }
 
 #[test]
-fn one_that_answers_otherwise_is_disqualified_and_told_what_was_due() {
+fn a_contender_that_answers_otherwise_is_disqualified_with_the_expected_reply() {
     let course = course(&WORKLOAD.replace("-?[0-9]+", "[a-z]+"));
     let args = ["races/race.toml", "--out", "out", "--json", "-"];
     let ended = course.race(&args).with_status(1);
@@ -64,7 +64,7 @@ fn one_that_answers_otherwise_is_disqualified_and_told_what_was_due() {
 }
 
 #[test]
-fn requests_over_http_race_too() {
+fn a_workload_file_over_http_can_be_raced() {
     let http = |exact: &str| {
         format!(
             "name = 'mine'\nprotocol = 'http'\n[[request]]\npath = '/?q={{line:numbers.txt}}'\n\
@@ -91,7 +91,7 @@ fn requests_over_http_race_too() {
 }
 
 #[test]
-fn what_is_wrong_with_it_is_told_before_anything_starts() {
+fn errors_in_a_workload_file_are_reported_before_anything_starts() {
     let wrong = course(&WORKLOAD.replace("{n*2}", "{m*2}"));
     let cannot_run = "the race races/race.toml cannot be run: the workload races/../mine.toml: ";
     let ended = wrong.race(&["races/race.toml", "--out", "out"]).with_status(2);
@@ -102,6 +102,6 @@ fn what_is_wrong_with_it_is_told_before_anything_starts() {
     let ended = missing.race(&["races/race.toml", "--out", "out"]).with_status(2);
     ended.assert_told(&[cannot_run, "cannot read races/../mine.toml: No such file"]);
     for course in [wrong, missing] {
-        assert!(course.log().is_empty() && !course.out().exists(), "something was begun");
+        assert!(course.log().is_empty() && !course.out().exists(), "something was started");
     }
 }

@@ -1,4 +1,4 @@
-//! A client that shows the bytes of replies.
+//! A Redis client that returns the exact bytes of replies.
 
 use regatta_proto::resp::{Replies, write_command};
 use std::{
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-/// Longest wait for a reply.
+/// Maximum time to wait for a reply.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A connection to a server or to the proxy.
@@ -35,10 +35,10 @@ impl Client {
 
     /// Sends bytes.
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).expect("it is read");
+        self.stream.write_all(bytes).expect("the server reads");
     }
 
-    /// The next reply, as it came. `None` if the connection has ended.
+    /// Returns the bytes of the next reply, or `None` if the connection is closed.
     pub fn next(&mut self) -> Option<Vec<u8>> {
         let mut taken = 0;
         let mut buffer = [0; 65536];
@@ -58,13 +58,13 @@ impl Client {
         }
     }
 
-    /// The reply to a command, as it came.
+    /// Sends a command and returns the bytes of its reply.
     pub fn ask<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Vec<u8> {
         self.send(args);
         self.next().expect("a reply")
     }
 
-    /// The reply to a line of words, as text.
+    /// Sends a line of words as a command and returns its reply as text.
     pub fn say(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split(' ').collect();
         String::from_utf8_lossy(&self.ask(&words)).into_owned()

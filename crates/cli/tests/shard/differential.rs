@@ -1,5 +1,5 @@
-//! Every command of Redis, with arguments of every kind, to one server and to the proxy over four: the
-//! same reply, or an error that says why.
+//! Sends every Redis command, with arguments of every kind, to one server and to the proxy in front of
+//! four. The proxy must give the same reply, or an error with the reason.
 
 use super::{
     Client, Node, client,
@@ -11,16 +11,16 @@ use rand::{SeedableRng, rngs::SmallRng};
 use regatta_keyspace::command::{Command, flag};
 use std::collections::BTreeMap;
 
-/// A library of functions that is there from the beginning.
+/// A library of functions that is loaded at the start.
 const LIBRARY: &str = "#!lua name=lib1
 redis.register_function('f1', function(keys, args) return #keys end)
 redis.register_function{function_name='f2', flags={'no-writes'},
     callback=function(keys, args) return redis.call('type', keys[1]) end}";
 
-/// Requests for each command.
+/// Number of requests for each command.
 const EACH: usize = 60;
 
-/// How often one command was answered the same, answered well, and refused.
+/// Counts for one command: same replies, same replies without an error, and refusals.
 #[derive(Default)]
 struct Count {
     same: usize,
@@ -47,7 +47,7 @@ impl Pair {
     }
 }
 
-/// How many replies a request gets.
+/// Returns the number of replies to a request.
 fn replies(name: &str, request: &[Vec<u8>]) -> usize {
     match name {
         "subscribe" | "psubscribe" | "ssubscribe" | "unsubscribe" | "punsubscribe"
@@ -56,7 +56,7 @@ fn replies(name: &str, request: &[Vec<u8>]) -> usize {
     }
 }
 
-/// Commands after which both connections are opened anew: they change what the connection is in.
+/// Commands that change the state of the connection. Both connections are reopened after them.
 const OF_THE_CONNECTION: [&str; 16] = [
     "multi",
     "exec",
@@ -91,18 +91,18 @@ fn all(client: &mut Client, count: usize) -> Vec<Tree> {
 }
 
 #[test]
-fn every_command_answers_as_one_server_would_or_says_why_not() {
+fn every_command_is_answered_like_one_server_or_refused_with_a_reason() {
     compare_all("epoll");
 }
 
 #[test]
-fn so_it_does_where_each_client_has_connections_of_its_own() {
+fn every_command_is_answered_like_one_server_or_refused_on_a_sequential_model() {
     compare_all("threads");
 }
 
 fn compare_all(model: &str) {
     let Some((_nodes, proxy)) = sharded(model, 4, &[]) else { return };
-    let one = Node::start(&[]).expect("there are others");
+    let one = Node::start(&[]).expect("redis-server is installed");
     let mut pair = Pair { one: one.client(), sharded: client(&proxy) };
     let commands = documented(&mut pair.one);
     pair.one.say("SET a hello");
@@ -122,7 +122,7 @@ fn compare_all(model: &str) {
             if OF_THE_CONNECTION.contains(&&command.name[..]) {
                 pair = Pair { one: one.client(), sharded: client(&proxy) };
             }
-            // What was taken at random is not the same on both.
+            // SPOP removes different random elements on both sides.
             if command.name == "spop" {
                 pair.fill();
             }
@@ -184,7 +184,7 @@ fn show(reply: &Tree) -> String {
 }
 
 impl Count {
-    /// Whether the proxy never did what the command is for.
+    /// Returns whether the proxy refused the command and never answered it without an error.
     fn is_refused(&self) -> bool {
         self.good == 0 && self.refused > 0
     }
@@ -203,7 +203,7 @@ fn report(counts: &BTreeMap<&str, Count>, asked: usize) {
     println!("refused: {}", refused.join(" "));
 }
 
-/// Commands of `shard.md`, "Split and merge".
+/// Commands that the proxy splits among its nodes and whose replies it merges.
 const SPLIT: [&str; 12] = [
     "mget",
     "mset",
@@ -238,20 +238,20 @@ fn judge(commands: &[Documented], counts: &BTreeMap<&str, Count>) {
         checked += 1;
         let count = &counts[known.name];
         assert!(count.refused == 0, "{} has one key and is refused", known.name);
-        assert!(count.good > 0, "{} was never answered well", known.name);
+        assert!(count.good > 0, "{} was never answered without an error", known.name);
     }
     println!("{checked} commands with one key, none refused");
 }
 
-/// Commands with one key that are not judged, and why. A refusal has its reason in the reply.
+/// Commands with one key that are not judged, with the reason. A refusal has its reason in the reply.
 const EXCEPTIONS: [&str; 5] = [
     // Refused with BY or GET: their patterns read other keys.
     "sort",
     "sort_ro",
-    // Refused: they belong to the migration of nodes.
+    // Refused: they are part of the migration between nodes.
     "migrate",
     "restore-asking",
-    // For tests of the server: what it takes is not documented.
+    // For tests of the server: its arguments are not documented.
     "pfdebug",
 ];
 
@@ -280,9 +280,9 @@ fn scan(model: &str) {
     let (mut cursor, mut found) = ("0".to_string(), Vec::new());
     loop {
         let Tree::List(reply) = Tree::read(&client.ask(&["SCAN", &cursor, "COUNT", "100"])) else {
-            panic!("SCAN gives a list");
+            panic!("the reply to SCAN is not a list");
         };
-        let Tree::List(keys) = &reply[1] else { panic!("and a list of keys") };
+        let Tree::List(keys) = &reply[1] else { panic!("no list of keys in the reply to SCAN") };
         found.extend(keys.iter().map(Tree::text));
         cursor = reply[0].text();
         if cursor == "0" {

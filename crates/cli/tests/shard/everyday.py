@@ -1,7 +1,7 @@
-"""What programs do with Redis every day, through redis-py with its default settings.
+"""Common uses of Redis, through redis-py with its default settings.
 
-Prints a line for each step: what was asked, and what came, or the error. Run against a server and
-against the proxy, the lines must be the same.
+Prints a line for each step, with its result or error. The lines must be the same for a server and for
+the proxy.
 """
 
 import sys
@@ -33,7 +33,7 @@ def strings(r):
     step("set", lambda: r.set("a", "1"))
     step("set with expiry", lambda: r.set("b", "x", ex=1000, nx=True))
     step("get", lambda: r.get("a"))
-    step("get of nothing", lambda: r.get("nothing"))
+    step("get of a missing key", lambda: r.get("nothing"))
     step("incr", lambda: [r.incr("n"), r.incrby("n", 5), r.decr("n"), r.incrbyfloat("f", 1.5)])
     step("mset", lambda: r.mset({f"m{i}": i for i in range(20)}))
     step("mget", lambda: r.mget([f"m{i}" for i in range(20)] + ["nothing"]))
@@ -109,7 +109,7 @@ def pipelines(r):
             except redis.WatchError:
                 return ["beaten", r.get("{t}a")]
 
-    step("watch beaten", beaten)
+    step("watched key changed", beaten)
     step("lock", lambda: lock(r))
 
 
@@ -119,15 +119,15 @@ def lock(r):
 
 
 def blocking(r):
-    step("blpop of what is there", lambda: [r.rpush("q", 1), r.blpop("q", 1)])
-    step("blpop of nothing", lambda: r.blpop("nothing", 0.1))
+    step("blpop of an existing list", lambda: [r.rpush("q", 1), r.blpop("q", 1)])
+    step("blpop of a missing list", lambda: r.blpop("nothing", 0.1))
 
     def pushed():
         other = redis.Redis(port=r.connection_pool.connection_kwargs["port"])
         threading.Timer(0.1, lambda: other.rpush("later", "x")).start()
         return r.blpop("later", 5)
 
-    step("blpop of what comes", pushed)
+    step("blpop of a later push", pushed)
     step("bzpopmin", lambda: [r.zadd("bz", {"a": 1}), r.bzpopmin("bz", 1)])
     step("xread that blocks", lambda: r.xread({"x": "$"}, block=50))
 

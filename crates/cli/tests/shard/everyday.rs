@@ -1,4 +1,4 @@
-//! redis-py with its default settings: the same through the proxy as with one server.
+//! redis-py with its default settings gets the same results from the proxy as from one server.
 
 use super::{Node, sharded};
 use std::{path::Path, process::Command};
@@ -17,13 +17,13 @@ fn lines(library: &Path, port: u16, protocol: &str) -> Vec<String> {
 }
 
 #[test]
-fn redis_py_does_what_it_does_with_one_server() {
+fn redis_py_gets_the_same_results_as_from_one_server() {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/redis-py");
     if !library.join("redis").is_dir() {
-        return eprintln!("skipped: there is no redis-py; scripts/setup installs it");
+        return eprintln!("skipped: redis-py is not installed; scripts/setup installs it");
     }
     let Some((_nodes, proxy)) = sharded("epoll", 4, &[]) else { return };
-    let one = Node::start(&[]).expect("there are others");
+    let one = Node::start(&[]).expect("redis-server is installed");
     for protocol in ["2", "3"] {
         let expected = lines(&library, one.addr().port(), protocol);
         let found = lines(&library, proxy.addr.port(), protocol);

@@ -1,4 +1,5 @@
-//! Requests for every command of Redis, from what a server says of its arguments (COMMAND DOCS).
+//! Generates requests for every Redis command, from the server's description of its arguments (COMMAND
+//! DOCS).
 
 use super::{client::Client, same::Tree};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
@@ -23,7 +24,7 @@ struct Argument {
     arguments: Vec<Argument>,
 }
 
-/// All commands and subcommands.
+/// Returns all commands and subcommands.
 pub fn documented(client: &mut Client) -> Vec<Documented> {
     let mut all = Vec::new();
     let reply = Tree::read(&client.ask(&["COMMAND", "DOCS"]));
@@ -73,7 +74,7 @@ fn arguments(document: &Tree) -> Vec<Argument> {
         .collect()
 }
 
-/// Names of keys that hold something, by their type. Each also exists with the tags.
+/// Names of keys that have a value, by their type. Each also exists with the tags.
 const KEYS: [(&str, &str); 10] = [
     ("string", "str"),
     ("string", "num"),
@@ -88,7 +89,7 @@ const KEYS: [(&str, &str); 10] = [
 ];
 const TAGS: [&str; 3] = ["", "{a}", "{b}"];
 
-/// Requests that fill a server.
+/// Returns the requests that fill a server.
 pub fn filling() -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for tag in TAGS {
@@ -114,18 +115,18 @@ pub fn filling() -> Vec<Vec<String>> {
     all
 }
 
-/// Makes requests.
+/// A generator of requests.
 pub struct Generator {
     pub random: SmallRng,
     serial: u64,
-    /// What DUMP says of a string.
+    /// The reply of DUMP for a string.
     dumped: Vec<u8>,
 }
 
-/// What the arguments of one request have in common.
+/// The choices that all arguments of one request share.
 struct Choice<'a> {
     group: &'a str,
-    /// The tag of all keys; `None`: any.
+    /// The tag of all keys; `None` for a random tag for each.
     tag: Option<&'static str>,
 }
 
@@ -134,7 +135,7 @@ impl Generator {
         Generator { random, serial: 100, dumped }
     }
 
-    /// A request for this command; most are well-formed.
+    /// Makes a request for this command. Most are well-formed.
     pub fn request(&mut self, command: &Documented) -> Vec<Vec<u8>> {
         let mut request: Vec<Vec<u8>> = command
             .name
@@ -172,8 +173,8 @@ impl Generator {
                 |next: Option<&Argument>| next.is_some_and(|n| n.kind == "key" && n.is_multiple);
             if argument.name == "numkeys" && is_keys(next) {
                 let count = self.random.random_range(1..=3);
-                let said = if self.random.random_bool(0.95) { count } else { 7 };
-                out.push(said.to_string().into_bytes());
+                let stated = if self.random.random_bool(0.95) { count } else { 7 };
+                out.push(stated.to_string().into_bytes());
                 (0..count).for_each(|_| out.push(self.key(choice)));
                 at += 1;
             } else if argument.kind == "key"
@@ -205,7 +206,7 @@ impl Generator {
                 "pure-token" => {}
                 "block" => self.list(&argument.arguments, choice, out),
                 "oneof" => {
-                    // An identifier that the server makes of its clock is never the same on two servers.
+                    // An identifier that a server generates from its clock differs between servers.
                     let fit: Vec<&Argument> =
                         argument.arguments.iter().filter(|one| one.name != "auto_id").collect();
                     if let Some(one) = fit.choose(&mut self.random) {
@@ -282,7 +283,7 @@ impl Generator {
             ("milliseconds", _) if argument.token.as_deref() == Some("BLOCK") => {
                 pick(random, &["5", "10"])
             }
-            // Times that do not run out during the test, or that have run out already.
+            // Times that do not expire during the test, or that have expired already.
             ("seconds" | "milliseconds" | "ttl", _) => {
                 pick(random, &["500000", "600000000", "0", "-1"])
             }

@@ -1,4 +1,4 @@
-//! Nodes that are killed and come back, under load.
+//! Nodes that are killed and restarted under load.
 
 use super::{Client, Node, SEQUENTIAL, all_models, client, is_full, proxy};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -16,21 +16,21 @@ use std::{
 const NODES: usize = 4;
 const CLIENTS: usize = 8;
 
-/// When each node was down, from the kill to its return.
+/// The times at which each node was down, from the kill to its restart.
 #[derive(Default)]
 struct Downtimes(Mutex<Vec<(usize, Instant, Option<Instant>)>>);
 
 impl Downtimes {
-    /// Whether a request to this node that began and ended so may have failed.
+    /// Returns whether a request to this node at this time may fail.
     fn explain(&self, node: usize, began: Instant, ended: Instant) -> bool {
-        // After its return the proxy needs some time to find out, and to connect again.
+        // After a restart the proxy needs some time to notice it and to reconnect.
         let until = |end: Option<Instant>| end.map_or(ended, |end| end + Duration::from_secs(2));
         let all = self.0.lock().expect("no panic");
         all.iter().any(|(of, from, end)| *of == node && ended >= *from && began <= until(*end))
     }
 }
 
-/// What a client knows of its keys: what they hold, or may hold.
+/// The possible values of a client's keys. A write that failed may or may not have been applied.
 #[derive(Default)]
 struct Known(BTreeMap<String, BTreeSet<String>>);
 
@@ -59,8 +59,8 @@ fn value_of(reply: &str) -> Option<&str> {
     reply.strip_prefix('$')?.split_once("\r\n")?.1.strip_suffix("\r\n")
 }
 
-/// Asks until it is stopped. Returns how many requests were answered, and how many failed.
-fn ask(
+/// Sends requests until it is stopped. Returns the numbers of answered and of failed requests.
+fn request_until_stopped(
     mut client: Client,
     number: u64,
     downtimes: &Downtimes,
@@ -105,7 +105,7 @@ fn ask(
 }
 
 #[test]
-fn nodes_are_killed_and_come_back() {
+fn every_reply_is_correct_while_nodes_are_killed_and_restarted() {
     let is_full = is_full();
     let models = if is_full { all_models() } else { vec!["epoll", "uring", "threads"] };
     for model in models {
@@ -119,13 +119,11 @@ fn nodes_are_killed_and_come_back() {
 }
 
 fn kill_and_revive(model: &str, long: Duration) {
-    // What a node has answered is on its disk.
+    // Nodes answer a write after it is on their disk.
     let more = ["--appendonly", "yes", "--appendfsync", "always"];
     let nodes: Option<Vec<Node>> = (0..NODES).map(|_| Node::start(&more)).collect();
     let Some(mut nodes) = nodes else {
-        return eprintln!(
-            "skipped: there is no redis-server on the PATH; scripts/setup installs it"
-        );
+        return eprintln!("skipped: redis-server is not on PATH; scripts/setup installs it");
     };
     let proxy = proxy(model, &nodes, &[]);
     let (downtimes, stop) = (Downtimes::default(), AtomicBool::new(false));
@@ -139,7 +137,7 @@ fn kill_and_revive(model: &str, long: Duration) {
                 let (client, downtimes, stop, served) =
                     (client(&proxy), &downtimes, &stop, &served);
                 scope.spawn(move || {
-                    let done = ask(client, number, downtimes, stop, served);
+                    let done = request_until_stopped(client, number, downtimes, stop, served);
                     stop.store(done.is_err() || stop.load(SeqCst), SeqCst);
                     done
                 })

@@ -1,5 +1,5 @@
-//! The proxy as it is run, in front of real redis-servers. Without redis-server on the PATH its tests are
-//! skipped, and say so.
+//! The proxy in front of real redis-servers. The tests are skipped, with a message, if redis-server is
+//! not on PATH.
 
 mod client;
 mod differential;
@@ -21,32 +21,32 @@ use support::Server;
 /// The models on which clients share connections to nodes.
 const SHARING: [&str; 5] = ["select", "poll", "epoll", "percore", "uring"];
 
-/// Those on which each client has connections of its own.
+/// The models on which each client has its own connections to nodes.
 const SEQUENTIAL: [&str; 4] = ["threads", "green", "fork", "prefork"];
 
-/// The models of `SHARING` that run here.
+/// Returns the models of `SHARING` that run on this machine.
 fn models() -> Vec<&'static str> {
     let mut models = support::models();
     models.retain(|model| SHARING.contains(model));
     models
 }
 
-/// All models that carry the proxy and run here.
+/// Returns all models that support the proxy and run on this machine.
 fn all_models() -> Vec<&'static str> {
     [models(), SEQUENTIAL.to_vec()].concat()
 }
 
-/// Whether the full form was asked for, which takes minutes.
+/// Returns whether the full form is requested (`REGATTA_SHARD=full`), which takes minutes.
 fn is_full() -> bool {
     env::var("REGATTA_SHARD").is_ok_and(|how| how == "full")
 }
 
-/// So many nodes, and the proxy in front of them on this model. `None`, and a line that says so, if
-/// there is no redis-server.
+/// Starts `count` nodes, and the proxy in front of them on this model. Prints a message and returns
+/// `None` if redis-server is not installed.
 fn sharded(model: &str, count: usize, more: &[&str]) -> Option<(Vec<Node>, Server)> {
     let nodes: Option<Vec<Node>> = (0..count).map(|_| Node::start(&[])).collect();
     let Some(nodes) = nodes else {
-        eprintln!("skipped: there is no redis-server on the PATH; scripts/setup installs it");
+        eprintln!("skipped: redis-server is not on PATH; scripts/setup installs it");
         return None;
     };
     let proxy = proxy(model, &nodes, more);

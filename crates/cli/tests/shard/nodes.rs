@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Longest time until a server listens.
+/// Maximum time until a server listens.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A redis-server, killed and reaped when dropped.
@@ -22,12 +22,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a server on a free port, with more options. `None` if none is installed.
+    /// Starts a server on a free port, with more options. Returns `None` if none is installed.
     pub fn start(more: &[&str]) -> Option<Node> {
         let more = more.iter().map(ToString::to_string).collect();
         let folder = tempfile::tempdir().expect("a folder");
         let mut node = Node { child: None, folder, port: 0, more };
-        // Somebody else may take the port between the look and the start.
+        // Another program may take the port before the server starts.
         for _ in 0..20 {
             let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
             node.port = free.local_addr().expect("its address").port();
@@ -42,7 +42,7 @@ impl Node {
         panic!("redis-server finds no free port");
     }
 
-    /// Starts the process. Returns whether it listens; not if the port is taken.
+    /// Starts the process. Returns whether it listens: `false` if the port is taken.
     fn launch(&mut self) -> std::io::Result<bool> {
         let child = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
@@ -67,25 +67,25 @@ impl Node {
         }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// A client of its own.
+    /// Connects a new client.
     pub fn client(&self) -> Client {
         Client::connect(self.addr())
     }
 
-    /// Kills it as a crash would.
+    /// Kills the server, like a crash.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            child.kill().expect("it is ours");
-            child.wait().expect("it ends");
+            child.kill().expect("a child process can be killed");
+            child.wait().expect("a killed process exits");
         }
     }
 
-    /// Starts it again on the same port.
+    /// Restarts the server on the same port.
     pub fn revive(&mut self) {
         assert!(self.launch().expect("redis-server starts"), "its port was taken meanwhile");
     }

@@ -1,10 +1,10 @@
-//! What other proxies got wrong: one test for each case at the end of the proxy's design.
+//! Known bugs of other proxies: one test for each.
 
 use super::{SEQUENTIAL, all_models, client, models, proxy, sharded};
 use crate::{Node, support::until};
 use regatta_proto::resp::write_command;
 
-/// A key of each of four nodes, in their order. Keys are in ranges of slots.
+/// Returns a key of each node, in the order of the nodes.
 fn keys(nodes: &[Node], proxy: &super::Server) -> Vec<String> {
     let mut found = vec![None; nodes.len()];
     for number in 0.. {
@@ -23,7 +23,7 @@ fn keys(nodes: &[Node], proxy: &super::Server) -> Vec<String> {
 }
 
 #[test]
-fn a_node_without_memory_inside_mset_is_an_error() {
+fn mset_returns_an_error_if_one_node_is_out_of_memory() {
     let Some((nodes, proxy)) = sharded("epoll", 4, &[]) else { return };
     let keys = keys(&nodes, &proxy);
     nodes[2].client().say("CONFIG SET maxmemory 1");
@@ -62,7 +62,7 @@ fn an_empty_array_is_skipped() {
 }
 
 #[test]
-fn a_failed_node_inside_mget_is_an_error_and_the_client_goes_on() {
+fn mget_returns_an_error_if_one_node_is_down_and_the_client_stays_connected() {
     for model in all_models() {
         let Some((mut nodes, proxy)) = sharded(model, 4, &[]) else { return };
         let keys = keys(&nodes, &proxy);
@@ -77,7 +77,7 @@ fn a_failed_node_inside_mget_is_an_error_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_dead_node_fails_only_its_own_keys_and_comes_back() {
+fn a_dead_node_fails_only_its_own_keys_and_is_used_again_after_a_restart() {
     for model in all_models() {
         let Some((mut nodes, proxy)) = sharded(model, 4, &[]) else { return };
         let keys = keys(&nodes, &proxy);
@@ -127,7 +127,7 @@ fn multi_does_not_leak_to_other_clients() {
 }
 
 #[test]
-fn the_buffers_of_a_large_pipeline_are_given_back() {
+fn the_buffers_of_a_large_pipeline_are_freed() {
     for model in models() {
         let Some((_nodes, proxy)) = sharded(model, 2, &["--cores", "1"]) else { return };
         let mut client = client(&proxy);
@@ -142,7 +142,7 @@ fn the_buffers_of_a_large_pipeline_are_given_back() {
         let mut writer = client.stream.try_clone().expect("a second handle");
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                std::io::Write::write_all(&mut writer, &pipeline).expect("it is read")
+                std::io::Write::write_all(&mut writer, &pipeline).expect("the proxy reads")
             });
             for _ in 0..20_000 {
                 assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
@@ -154,7 +154,7 @@ fn the_buffers_of_a_large_pipeline_are_given_back() {
 }
 
 #[test]
-fn a_node_that_was_never_there_is_named() {
+fn an_unreachable_node_is_named_in_the_error() {
     let Some(mut node) = Node::start(&[]) else { return };
     node.kill();
     let proxy = proxy("epoll", &[node], &[]);
@@ -163,7 +163,7 @@ fn a_node_that_was_never_there_is_named() {
 }
 
 #[test]
-fn a_client_that_leaves_while_it_blocks_leaves_nothing_behind() {
+fn a_client_that_closes_during_a_blocking_command_is_removed_from_the_node() {
     for model in SEQUENTIAL {
         let Some((nodes, proxy)) = sharded(model, 2, &[]) else { return };
         let blocked = |count: &str| {
@@ -172,16 +172,16 @@ fn a_client_that_leaves_while_it_blocks_leaves_nothing_behind() {
         };
         let mut client = client(&proxy);
         client.raw(b"SET a 1\r\nBLPOP list 0\r\n");
-        // What was asked before does not wait for the list.
+        // The command before it does not wait for the list.
         assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
         until("a node waits for the list", || blocked("1"));
         drop(client);
-        until("no node waits any more", || !blocked("1"));
+        until("no node waits for the list", || !blocked("1"));
     }
 }
 
 #[test]
-fn a_blocked_client_gets_what_another_one_pushes() {
+fn a_blocked_client_gets_an_element_that_another_client_pushes() {
     for model in all_models() {
         let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
         let (mut one, mut other) = (client(&proxy), client(&proxy));
@@ -193,13 +193,13 @@ fn a_blocked_client_gets_what_another_one_pushes() {
 }
 
 #[test]
-fn nothing_behind_a_command_that_blocks_is_done_before_it() {
+fn commands_after_a_blocking_command_run_after_it() {
     for model in all_models() {
         let Some((nodes, proxy)) = sharded(model, 4, &[]) else { return };
         let keys = keys(&nodes, &proxy);
         let (mut one, mut other) = (client(&proxy), client(&proxy));
         one.raw(format!("BLPOP list 0\r\nGET {}\r\n", keys[0]).as_bytes());
-        until("the list is waited for", || {
+        until("a node waits for the list", || {
             nodes.iter().any(|node| node.client().say("INFO clients").contains("blocked_clients:1"))
         });
         assert_eq!(other.say(&format!("SET {} later", keys[0])), "+OK\r\n");
@@ -211,7 +211,7 @@ fn nothing_behind_a_command_that_blocks_is_done_before_it() {
 }
 
 #[test]
-fn clients_have_numbers_of_their_own() {
+fn every_client_has_a_different_id() {
     for model in all_models() {
         let Some((_nodes, proxy)) = sharded(model, 1, &[]) else { return };
         let (mut one, mut other) = (client(&proxy), client(&proxy));
@@ -220,7 +220,7 @@ fn clients_have_numbers_of_their_own() {
 }
 
 #[test]
-fn a_sequential_proxy_notices_that_a_node_was_started_again() {
+fn a_sequential_proxy_reconnects_to_a_restarted_node() {
     for model in SEQUENTIAL {
         let Some((mut nodes, proxy)) = sharded(model, 1, &[]) else { return };
         let mut client = client(&proxy);
@@ -232,7 +232,7 @@ fn a_sequential_proxy_notices_that_a_node_was_started_again() {
 }
 
 #[test]
-fn what_the_sequential_models_do_not_support_is_refused() {
+fn sequential_models_refuse_unsupported_commands() {
     for model in SEQUENTIAL {
         let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
         let mut client = client(&proxy);

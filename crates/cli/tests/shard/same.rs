@@ -1,4 +1,4 @@
-//! When two replies are the same: the list of commands whose replies are in no order, or random.
+//! Comparison of replies, with a list of the commands whose replies are unordered or random.
 
 use regatta_proto::resp::Value;
 
@@ -47,18 +47,18 @@ impl Tree {
         }
     }
 
-    /// Names and values in turn.
+    /// Returns the pairs of a list of alternating names and values.
     pub fn pairs(&self) -> impl Iterator<Item = (&Tree, &Tree)> {
         let elements: &[Tree] = if let Tree::List(elements) = self { elements } else { &[] };
         elements.chunks_exact(2).map(|pair| (&pair[0], &pair[1]))
     }
 
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn value(&self, name: &str) -> Option<&Tree> {
         self.pairs().find(|(one, _)| one.text() == name).map(|(_, value)| value)
     }
 
-    /// Without the order of its elements.
+    /// Sorts the elements of a list.
     fn sorted(mut self) -> Tree {
         if let Tree::List(elements) = &mut self {
             elements.sort();
@@ -66,7 +66,7 @@ impl Tree {
         self
     }
 
-    /// All lists within it, without their order.
+    /// Sorts the elements of all nested lists.
     fn sorted_within(self) -> Tree {
         match self {
             Tree::List(elements) => {
@@ -76,7 +76,7 @@ impl Tree {
         }
     }
 
-    /// Only what kind of reply it is.
+    /// Keeps only the types of the values.
     fn shape(self) -> Tree {
         match self {
             Tree::Integer(_) => Tree::Integer(0),
@@ -86,7 +86,7 @@ impl Tree {
         }
     }
 
-    /// Without its numbers.
+    /// Keeps only the signs of numbers.
     fn without_numbers(self) -> Tree {
         match self {
             Tree::Integer(number) => Tree::Integer(number.signum()),
@@ -98,7 +98,7 @@ impl Tree {
     }
 }
 
-/// What of a reply must be the same. Reviewed: each line says why.
+/// Returns the part of a reply that must be the same. Each exception has its reason.
 pub fn comparable(command: &str, reply: Tree) -> Tree {
     if matches!(reply, Tree::Error(_)) {
         return reply;
@@ -118,7 +118,7 @@ pub fn comparable(command: &str, reply: Tree) -> Tree {
         | "sort"
         | "sort_ro" => reply.sorted(),
         "hscan" | "zscan" => reply.sorted_within(),
-        // The table of a set has an order of its own, and streams hold times.
+        // The hash table of a set has any order, and streams have times.
         "dump" => reply.shape(),
         // The server's table of commands has no order.
         "command" | "command|list" | "command|docs" | "command|info" => reply.sorted_within(),
@@ -126,12 +126,12 @@ pub fn comparable(command: &str, reply: Tree) -> Tree {
         "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "spop" | "lolwut" => {
             reply.shape()
         }
-        // The cursor says how far the scan of a hash table is; a test of its own scans everything.
+        // The cursor is a position in a hash table. Another test scans everything.
         "scan" | "sscan" => match reply {
             Tree::List(_) => Tree::List(Vec::new()),
             other => other,
         },
-        // Times, and what depends on them.
+        // Times, and values that depend on them.
         "time" => reply.shape(),
         "object|idletime" | "xpending" | "xinfo|consumers" | "xinfo|groups" | "xinfo|stream" => {
             reply.shape()
@@ -145,12 +145,12 @@ pub fn comparable(command: &str, reply: Tree) -> Tree {
     }
 }
 
-/// The refusals of the proxy, by how their text begins. Each says why in the text itself.
+/// The proxy's refusals, by the prefix of their text. The text has the reason.
 const REFUSALS: [&str; 3] =
     ["CROSSSLOT ", "ERR the proxy does not support '", "ERR the nodes give different answers"];
 
-/// Whether the proxy refused a request, and said why.
+/// Returns whether a reply is a refusal of the proxy with a reason.
 pub fn is_refusal(reply: &Tree) -> bool {
     let Tree::Error(text) = reply else { return false };
-    REFUSALS.iter().any(|begin| text.starts_with(begin.as_bytes()))
+    REFUSALS.iter().any(|prefix| text.starts_with(prefix.as_bytes()))
 }

@@ -18,11 +18,11 @@ use std::{
     time::Duration,
 };
 
-/// Bytes of the value that is asked for again and again.
+/// Size of the value that is requested repeatedly, in bytes.
 const VALUE: usize = 100_000;
 
 #[test]
-fn three_hundred_megabytes_unread_cost_at_most_the_bound() {
+fn a_client_that_leaves_300_mb_unread_takes_bounded_memory() {
     for model in models() {
         let Some((_nodes, proxy)) = sharded(model, 4, &["--cores", "1"]) else { return };
         let mut good = client(&proxy);
@@ -34,7 +34,7 @@ fn three_hundred_megabytes_unread_cost_at_most_the_bound() {
         let mut bad = client(&proxy);
         let mut requests = Vec::new();
         (0..3000).for_each(|_| write_command([&b"GET"[..], b"large"], &mut requests));
-        bad.stream.set_nonblocking(true).expect("it can be");
+        bad.stream.set_nonblocking(true).unwrap();
         let (mut sent, mut most) = (0, 0);
         let mut is_cut = false;
         for round in 0..2000 {
@@ -49,21 +49,21 @@ fn three_hundred_megabytes_unread_cost_at_most_the_bound() {
         println!("{model}: {most} bytes more, disconnected: {is_cut}");
         assert!(most < 64 << 20, "{model}: {most} bytes");
         drop(bad);
-        until("the memory is given back", || proxy.memory().saturating_sub(before) < 8 << 20);
+        until("the memory is freed", || proxy.memory().saturating_sub(before) < 8 << 20);
     }
 }
 
-/// Pairs of loads.
+/// Number of pairs of loads.
 const PAIRS: usize = 40;
 
 #[test]
-fn others_do_not_wait_for_a_client_that_does_not_read() {
+fn other_clients_do_not_wait_for_a_client_that_does_not_read() {
     if !is_full() {
         eprintln!("skipped: it takes minutes; REGATTA_SHARD=full runs it");
         return;
     }
     let Some((server_cpu, load_cpu)) = two_cpus() else {
-        eprintln!("skipped: server and load need a CPU each, and there is one");
+        eprintln!("skipped: server and load need one CPU each, and there is only one");
         return;
     };
     let mut wrong = Vec::new();
@@ -80,15 +80,15 @@ fn others_do_not_wait_for_a_client_that_does_not_read() {
             result["latency_ns"]["p99"].as_f64().expect("a p99").ln()
         };
         let of_pair = |pair: usize| {
-            // Which is first changes from pair to pair.
+            // The order alternates from pair to pair.
             let (first, second) = (p99(pair.is_multiple_of(2)), p99(!pair.is_multiple_of(2)));
             if pair.is_multiple_of(2) { first - second } else { second - first }
         };
         let ratios: Vec<f64> = (0..PAIRS).map(of_pair).collect();
         let ratio = Difference::paired(&ratios).unwrap().ratio();
         println!(
-            "{model}: at {rate}/s, p99 beside a client that leaves 300 MB unread is {:.2} [{:.2} to {:.2}] of \
-             what it is alone, {PAIRS} pairs",
+            "{model}: at {rate}/s, p99 beside a client that leaves 300 MB unread is {:.2} \
+             [{:.2} to {:.2}] times the p99 without it, {PAIRS} pairs",
             ratio.mean, ratio.low, ratio.high
         );
         if ratio.high >= 1.25 {
@@ -98,8 +98,8 @@ fn others_do_not_wait_for_a_client_that_does_not_read() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// What `regatta load` measures in two seconds of 50 connections. `is_beside`: in the middle of them a
-/// client asks for 300 MB and reads nothing of it.
+/// Runs `regatta load` for two seconds with 50 connections and returns its result. With `is_beside`,
+/// another client requests 300 MB in the middle of the load and reads none of it.
 fn load(proxy: &Server, cpu: u32, more: &[&str], is_beside: bool) -> serde_json::Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["load", &format!("redis://{}", proxy.addr), "-c", "50", "--duration", "2s"]);
@@ -115,13 +115,13 @@ fn load(proxy: &Server, cpu: u32, more: &[&str], is_beside: bool) -> serde_json:
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// A client that has asked for 300 MB and reads nothing of it.
+/// Connects a client that requests 300 MB and reads none of it.
 fn unread(proxy: &Server) -> TcpStream {
     let mut stream = proxy.connect();
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut requests = Vec::new();
     (0..3000).for_each(|_| write_command([&b"GET"[..], b"large"], &mut requests));
-    // The proxy may stop to read it, or disconnect it.
+    // The proxy may stop reading from it or close its connection.
     let _ = stream.write_all(&requests);
     stream
 }

@@ -1,15 +1,14 @@
-//! The shape of the source: no file over 500 lines, no crate over 8,000, and no two files of a
-//! crate that need each other.
+//! The structure of the source: no file over 500 lines, no crate over 8,000 lines, and no cycle of
+//! files of a crate that need each other.
 //!
-//! *Needing* is read off the source text. File A needs file B of the same crate if a path in A (in a
-//! `use`, a type, an expression, a pattern, or among the tokens of a macro) leads to an item that is
-//! defined in B; re-exports are followed to the definition. So a parent that declares its children
-//! and re-exports their items needs none of them, and a child that names an item through its parent
-//! needs the file that defines it. A cycle is a set of files that all need each other, directly or
-//! not.
+//! File A *needs* file B of the same crate if a path in A (in a `use`, a type, an expression, a
+//! pattern, or among the tokens of a macro) leads to an item that B defines. Re-exports are followed to
+//! the definition. So a parent that only declares its children and re-exports their items needs none of
+//! them, and a child that names an item through its parent needs the file that defines the item. A
+//! cycle is a set of files that all need each other, directly or indirectly.
 //!
-//! What this does not see: which type a method or a field belongs to, and names that macros make.
-//! Code for tests (`#[cfg(test)]`) is left out of it, and of the lines of a crate.
+//! The analysis does not resolve methods and fields to types, and does not see names that macros
+//! generate. It ignores test code (`#[cfg(test)]`), which does not count as lines of a crate either.
 
 mod modules;
 mod names;
@@ -26,7 +25,7 @@ use std::{
 const LONGEST_FILE: usize = 500;
 const LARGEST_CRATE: usize = 8_000;
 
-/// Files that are still too long. Each goes with the change that shortens it.
+/// Files that are still too long. The change that shortens a file removes it from this list.
 const LONG_FILES: &[&str] = &[];
 
 /// Crates that are still too large.
@@ -36,7 +35,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
-/// The folders of the workspace's crates.
+/// Returns the folders of the workspace's crates.
 fn crates() -> Vec<PathBuf> {
     let folder = workspace().join("crates");
     let entries = fs::read_dir(folder).expect("crates/");
@@ -51,7 +50,7 @@ fn name(folder: &Path) -> String {
     folder.file_name().expect("a folder has a name").to_string_lossy().into_owned()
 }
 
-/// Every file of Rust below a folder.
+/// Returns every Rust file below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of sources") {
@@ -70,7 +69,7 @@ fn lines(file: &Path) -> usize {
     fs::read_to_string(file).expect("a source file").lines().count()
 }
 
-/// Sets of files that need each other, as paths below the crate.
+/// Returns the sets of files that need each other, as paths below the crate.
 fn cycles(of: &Crate) -> Vec<Vec<String>> {
     let mut graph = DiGraphMap::<usize, ()>::new();
     for (from, to) in names::needs(of).into_keys() {
@@ -88,7 +87,7 @@ fn cycles(of: &Crate) -> Vec<Vec<String>> {
     cycles
 }
 
-/// What the files of a cycle need of each other, a line for each two.
+/// Lists what the files of a cycle need of each other, one line for each pair.
 fn within(of: &Crate, cycle: &[String]) -> String {
     let mut text = String::new();
     for ((from, to), items) in names::needs(of) {
@@ -101,7 +100,8 @@ fn within(of: &Crate, cycle: &[String]) -> String {
     text
 }
 
-/// What is over, without what is known to be; and what is known to be and no longer is.
+/// Compares what exceeds a limit with the known exceptions. Returns an error with the new ones, or with
+/// the exceptions that are no longer needed.
 fn compare(over: &BTreeSet<String>, known: &[&str]) -> Result<(), String> {
     let known: BTreeSet<String> = known.iter().map(ToString::to_string).collect();
     let new: Vec<&String> = over.difference(&known).collect();
@@ -159,8 +159,8 @@ fn no_files_of_a_crate_need_each_other() {
     assert!(all.is_empty(), "cycles:\n{all}");
 }
 
-/// A crate made of these files.
-fn made_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Crate) {
+/// Writes a crate with these files, and reads it.
+fn crate_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Crate) {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, text) in files {
         let path = folder.path().join("src").join(path);
@@ -173,7 +173,7 @@ fn made_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Crate) {
 
 #[test]
 fn two_files_that_need_each_other_are_found_through_a_re_export() {
-    let (_folder, tangled) = made_of(&[
+    let (_folder, tangled) = crate_of(&[
         ("lib.rs", "mod a; mod b; pub use a::A;"),
         ("a.rs", "pub struct A; fn f() { crate::b::g() }"),
         ("b.rs", "pub fn g() { let _: Option<super::A> = None; }"),
@@ -185,13 +185,13 @@ fn two_files_that_need_each_other_are_found_through_a_re_export() {
 
 #[test]
 fn a_parent_that_declares_and_re_exports_needs_nothing() {
-    let (_folder, clean) = made_of(&[
+    let (_folder, clean) = crate_of(&[
         ("lib.rs", "mod a; pub use a::{A, b::*};"),
         ("a/mod.rs", "pub mod b; pub(crate) use b::B; pub struct A;"),
         ("a/b.rs", "use super::A; use crate::A as Same; pub struct B(A, Same);"),
     ]);
     assert_eq!(cycles(&clean), Vec::<Vec<String>>::new());
-    let (_folder, tangled) = made_of(&[
+    let (_folder, tangled) = crate_of(&[
         ("lib.rs", "mod a;"),
         ("a/mod.rs", "mod b; use b::B; pub struct A(B);"),
         ("a/b.rs", "use super::A; pub struct B(Box<A>);"),
@@ -200,26 +200,26 @@ fn a_parent_that_declares_and_re_exports_needs_nothing() {
 }
 
 #[test]
-fn a_path_among_the_tokens_of_a_macro_counts_and_tests_do_not() {
-    let (_folder, tangled) = made_of(&[
+fn paths_in_macro_tokens_count_and_tests_do_not() {
+    let (_folder, tangled) = crate_of(&[
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "pub const A: u8 = 1; fn f() -> String { format!(\"{}\", crate::b::B) }"),
         ("b.rs", "pub const B: u8 = super::a::A;"),
     ]);
     assert_eq!(cycles(&tangled), [["a.rs", "b.rs"]]);
-    let (_folder, clean) = made_of(&[
+    let (_folder, clean) = crate_of(&[
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "pub const A: u8 = 1; #[cfg(test)] mod tests { use crate::b::B; }"),
         ("b.rs", "pub const B: u8 = super::a::A; #[cfg(test)] mod tests;"),
         ("b/tests.rs", "use super::B; fn f() { crate::a::A; }"),
     ]);
     assert_eq!(cycles(&clean), Vec::<Vec<String>>::new());
-    assert_eq!(clean.files().len(), 3, "a file of tests is none of the source");
+    assert_eq!(clean.files().len(), 3, "a file of tests was counted");
 }
 
 #[test]
-fn a_longer_way_round_is_a_cycle_too() {
-    let (_folder, tangled) = made_of(&[
+fn an_indirect_cycle_is_found() {
+    let (_folder, tangled) = crate_of(&[
         ("lib.rs", "mod a; mod b; mod c; mod d { pub(crate) use crate::c::C; }"),
         ("a.rs", "use crate::b; fn f() { b::g(); } pub trait A { fn a(&self) {} }"),
         ("b.rs", "use crate::d; pub fn g() { d::C; }"),
@@ -229,7 +229,7 @@ fn a_longer_way_round_is_a_cycle_too() {
 }
 
 #[test]
-fn exceptions_that_are_none_any_more_are_to_be_taken_off() {
+fn exceptions_that_are_no_longer_needed_are_an_error() {
     let over: BTreeSet<String> = ["a".to_owned()].into();
     assert!(compare(&over, &["a"]).is_ok());
     assert!(compare(&over, &[]).unwrap_err().starts_with("new"));

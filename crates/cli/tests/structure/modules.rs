@@ -1,4 +1,4 @@
-//! The modules of a crate, with what each defines and imports.
+//! The modules of a crate, with the items that each defines and imports.
 
 use std::{
     collections::BTreeMap,
@@ -7,11 +7,11 @@ use std::{
 };
 use syn::{Attribute, Expr, Item, Lit, Meta, UseTree, Visibility};
 
-/// A crate as its source files have it, without what is compiled for tests alone.
+/// A crate's source, without code that is compiled only for tests.
 pub struct Crate {
     src: PathBuf,
     files: Vec<PathBuf>,
-    /// A library's and a program's roots are the first modules.
+    /// All modules. A root (`lib.rs`, `main.rs`) comes before the modules below it.
     pub modules: Vec<Module>,
 }
 
@@ -19,23 +19,23 @@ pub struct Crate {
 pub struct Module {
     /// Index of its file.
     pub file: usize,
-    /// The root of its tree; itself for a root.
+    /// Index of the root of its tree; its own index for a root.
     pub root: usize,
     pub parent: Option<usize>,
     pub children: BTreeMap<String, usize>,
     /// Names that are defined here.
     pub items: Vec<String>,
     pub imports: Vec<Import>,
-    /// What it holds, child modules left out.
+    /// Its items, without child modules.
     pub content: Vec<Item>,
 }
 
-/// One name that a `use` brings.
+/// One name that a `use` imports.
 pub struct Import {
     /// The name here; `None` for all names (`*`).
     pub name: Option<String>,
     pub path: Vec<String>,
-    /// Whether it is for others: a re-export.
+    /// Whether it is a re-export.
     pub is_public: bool,
 }
 
@@ -53,7 +53,7 @@ impl Crate {
         read
     }
 
-    /// All files that are not for tests alone.
+    /// All files that are not only for tests.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -190,7 +190,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// `#[cfg(test)]`, and nothing but that.
+/// Returns whether one of the attributes is exactly `#[cfg(test)]`.
 pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -198,7 +198,7 @@ pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The file of `#[path = "…"]`.
+/// Returns the file of `#[path = "…"]`.
 fn path_of(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {

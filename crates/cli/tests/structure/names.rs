@@ -1,16 +1,17 @@
-//! Which file needs which: every path in the source, followed to the file that defines its item.
+//! The files that each file needs: every path in the source is followed to the file that defines its
+//! item.
 
 use crate::modules::{Crate, Import, is_for_tests};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
-/// All pairs of files of which the first names items that the second defines, with these items.
+/// Returns all pairs of files where the first names items that the second defines, with these items.
 pub fn needs(of: &Crate) -> BTreeMap<(usize, usize), BTreeSet<String>> {
     let mut needs: BTreeMap<(usize, usize), BTreeSet<String>> = BTreeMap::new();
     for (index, module) in of.modules.iter().enumerate() {
         let mut paths = Paths { module: index, of, found: BTreeSet::new() };
-        // A re-export alone needs nothing; whoever uses it is followed to the definition.
+        // A re-export alone needs nothing. Its users are followed to the definition.
         for import in module.imports.iter().filter(|import| !import.is_public) {
             paths.add(&import.path);
         }
@@ -110,14 +111,14 @@ impl<'ast> Visit<'ast> for Paths<'_> {
 /// One path, followed through imports and re-exports.
 struct Search<'a> {
     of: &'a Crate,
-    /// Imports that are being followed, by module and place: the path of one must not lead through
-    /// itself (`use a::b::*` could bring another `a`).
+    /// Imports that are being followed, by module and position. The path of an import must not lead
+    /// through itself (`use a::b::*` could import another `a`).
     followed: BTreeSet<(usize, usize)>,
     found: &'a mut BTreeSet<(usize, String)>,
 }
 
 impl Search<'_> {
-    /// Follows a path as it stands in a module.
+    /// Follows a path that occurs in a module.
     fn follow(&mut self, module: usize, path: &[String]) {
         let Some((first, rest)) = path.split_first() else { return };
         match first.as_str() {
@@ -141,7 +142,7 @@ impl Search<'_> {
         }
     }
 
-    /// Follows a path from inside a module. That a module alone is named needs nothing of it.
+    /// Follows a path from inside a module. Naming only a module does not need its file.
     fn walk(&mut self, index: usize, path: &[String]) {
         let Some((name, rest)) = path.split_first() else { return };
         let module = &self.of.modules[index];

@@ -1,5 +1,5 @@
-//! Protocols are known to their folders alone: no other file of the load, of what it is compiled from,
-//! or of the race names one.
+//! Each protocol is named only in its own folder: no other file of the load, of its dependencies, or of
+//! the race names one.
 
 use super::{sources, workspace};
 use regatta_script::dialects::ROWS;
@@ -8,15 +8,15 @@ use std::{fs, path::Path};
 /// The crates that must not know a protocol.
 const CRATES: [&str; 6] = ["script", "load", "record", "judge", "host", "race"];
 
-/// Where they may be named: the folders, and the table that lists them. What flags say of a protocol is
-/// in `cli`.
+/// The folders of the protocols, and the table that lists them: only they may name a protocol. The text
+/// of flags is in `cli`.
 const FOLDERS: &str = "crates/script/src/dialects";
 const TABLE: &str = "crates/script/src/dialects/mod.rs";
 
 /// A name that is also an ordinary word.
 const WORD: &str = "line";
 
-/// The first line of a file that names a protocol, links left out.
+/// Returns the first line of a file that names a protocol outside a link.
 fn naming_line(file: &Path, names: &[&str]) -> Option<String> {
     let text = fs::read_to_string(file).expect("a source file").to_ascii_lowercase();
     let mut lines = text.lines().enumerate();
@@ -56,7 +56,7 @@ fn no_folder_names_the_protocol_of_another_and_each_has_one_line_in_the_table() 
             .iter()
             .map(|row| row.name)
             .filter(|name| *name != row.name && *name != WORD)
-            // A WebSocket is opened by a request of HTTP.
+            // A WebSocket starts with an HTTP request.
             .filter(|name| (row.name, *name) != ("websocket", "http"))
             .collect();
         let folder = root.join(FOLDERS).join(row.name);
@@ -66,14 +66,14 @@ fn no_folder_names_the_protocol_of_another_and_each_has_one_line_in_the_table() 
         let in_table = format!(": {}::", row.name);
         let lines: Vec<&str> = table.lines().filter(|line| line.contains(row.name)).collect();
         if row.name != WORD {
-            assert_eq!(lines.len(), 2, "its `mod` and its line: {lines:?}");
+            assert_eq!(lines.len(), 2, "expected its `mod` and its line: {lines:?}");
         }
         assert!(table.lines().any(|line| line.contains(&in_table)), "{}", row.name);
     }
 }
 
 #[test]
-fn a_name_is_found_in_any_case_and_a_link_is_none() {
+fn names_are_found_in_any_case_and_links_are_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.rs");
     let names = |text: &str| {

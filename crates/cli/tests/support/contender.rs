@@ -1,4 +1,4 @@
-//! Starting a contender as a race starts it, without a race.
+//! Starts a contender in the same way as a race.
 
 use regatta_host::{Containment, Roles, StopReport, SupervisorError, free_port};
 use regatta_race::{Contender, RoleCpus, Values};
@@ -13,22 +13,22 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long it may take until it is ready.
+/// Maximum time until a contender is ready.
 const READY: Duration = Duration::from_secs(60);
-/// How long it may take to stop.
+/// Maximum time to stop a contender.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A contender that runs; its processes end when it is dropped.
+/// A running contender. Its processes are stopped when it is dropped.
 pub struct Running {
     pub roles: Roles,
     pub addr: SocketAddr,
-    /// What it reads, if its workload is `hash`.
+    /// The file that it reads, if its workload is `hash`.
     pub file: PathBuf,
     _run: TempDir,
 }
 
 impl Running {
-    /// Starts a contender with a workload, for so many CPUs. Errors are sentences.
+    /// Starts a contender with a workload, for `cores` CPUs. Errors are messages for a reader.
     pub fn start(
         contender: &Contender,
         workload: &str,
@@ -37,7 +37,7 @@ impl Running {
     ) -> Result<Running, String> {
         let binary = Path::new(env!("CARGO_BIN_EXE_regatta"));
         let run = tempfile::tempdir().map_err(said)?;
-        // As in a race: some servers become another user, who must be able to read what lies there.
+        // As in a race: some servers switch to another user, who must be able to read the folder.
         fs::set_permissions(run.path(), Permissions::from_mode(0o755)).map_err(said)?;
         let backends = contender.backend_ports().map_err(said)?;
         let values = Values {
@@ -62,13 +62,13 @@ impl Running {
         Ok(Running { roles, addr, file, _run: run })
     }
 
-    /// The number of its server's first process.
+    /// The process ID of its server's first process.
     pub fn server_pid(&self) -> u32 {
         let server = self.roles.all().last().expect("the server comes last");
         server.pids().next().expect("it has a process")
     }
 
-    /// Stops it as a race does. An error says what is wrong with how it stopped.
+    /// Stops it in the same way as a race. The error describes a fault during the stop.
     pub fn stop(self) -> Result<(), String> {
         let stopped = self.roles.stop(GRACE).into_iter().collect::<Result<Vec<StopReport>, _>>();
         let stopped = stopped.map_err(|error: SupervisorError| said(error))?;

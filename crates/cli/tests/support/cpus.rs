@@ -2,14 +2,15 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The first two CPUs that this process may use, if there are two: one for servers, one for their load.
+/// Returns the first two CPUs that this process may use, one for servers and one for their load.
+/// Returns `None` if there is only one.
 pub fn two_cpus() -> Option<(u32, u32)> {
     let allowed = sched_getaffinity(None).unwrap();
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32);
     Some((cpus.next()?, cpus.next()?))
 }
 
-/// Starts processes on one CPU: they inherit it.
+/// Runs `start` on one CPU. The processes that it starts inherit the CPU.
 pub fn on_cpu<T>(cpu: u32, start: impl FnOnce() -> T) -> T {
     let before = sched_getaffinity(None).unwrap();
     let mut only = CpuSet::new();

@@ -1,8 +1,8 @@
-//! The contenders that are built with the tests.
+//! Contenders that are built with the tests.
 
 use std::path::{Path, PathBuf};
 
-/// The program of `examples/NAME.rs`.
+/// Returns the path of the program built from `examples/NAME.rs`.
 pub fn example(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples").join(name);
     assert!(

@@ -1,4 +1,4 @@
-//! Asking `hello` for the time.
+//! Requests to `hello` and their replies.
 
 use std::{
     io::{ErrorKind, Read},
@@ -12,12 +12,12 @@ pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 pub fn expect_hello(stream: &mut TcpStream) {
     let mut came = Vec::new();
     let mut bytes = [0; 512];
-    // A reply is as long as its Content-Length says, and that is 29 or so: it ends with the digits.
+    // The content is about 29 bytes, as announced in Content-Length.
     while !is_whole(&came) {
         match stream.read(&mut bytes) {
             Ok(0) => panic!("expected a reply, but the end came after {}", came.escape_ascii()),
             Ok(read) => came.extend_from_slice(&bytes[..read]),
-            // A read with a time limit is not taken up again by itself after a signal (signal(7)).
+            // A read with a timeout is not restarted after a signal (signal(7)).
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => panic!("expected a reply, but {error}"),
         }

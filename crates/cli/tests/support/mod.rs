@@ -1,4 +1,4 @@
-//! Starting the built binary as a server, and waiting for conditions.
+//! Starts the built binary as a server, and waits for conditions.
 #![allow(dead_code)] // each test file uses its own part
 
 pub mod contender;
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Every model that runs here.
+/// Returns every model that runs on this machine. Prints the skipped ones.
 pub fn models() -> Vec<&'static str> {
     let mut all = Model::ALL.to_vec();
     all.retain(|model| match model.refused() {
@@ -30,22 +30,22 @@ pub fn models() -> Vec<&'static str> {
     all.into_iter().map(Model::name).collect()
 }
 
-/// Longest wait for anything in these tests.
+/// Deadline of every wait in these tests.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A server of ours, killed and reaped when dropped.
+/// A running regatta server, killed and reaped when dropped.
 pub struct Server {
     pub child: Child,
     pub addr: SocketAddr,
 }
 
 impl Server {
-    /// `regatta serve double --model MODEL`, with more arguments.
+    /// Starts `regatta serve double --model MODEL` with more arguments.
     pub fn double(model: &str, more: &[&str]) -> Server {
         Server::of("double", model, more)
     }
 
-    /// `regatta serve SERVICE --model MODEL`, with more arguments.
+    /// Starts `regatta serve SERVICE --model MODEL` with more arguments.
     pub fn of(service: &str, model: &str, more: &[&str]) -> Server {
         let args = [&["serve", service, "--model", model][..], more].concat();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -53,12 +53,12 @@ impl Server {
         Server::start(command)
     }
 
-    /// Starts `command` and waits for its `listening on ADDR`.
+    /// Starts `command` and waits for its line `listening on ADDR`.
     pub fn start(mut command: Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let addr = line.trim().strip_prefix("listening on ").expect("tells where it listens");
+        let addr = line.trim().strip_prefix("listening on ").expect("`listening on ADDR`");
         Server { addr: addr.parse().unwrap(), child }
     }
 
@@ -70,7 +70,7 @@ impl Server {
         stream
     }
 
-    /// Sends a signal to the server, not to the processes that it has made.
+    /// Sends a signal to the server's main process, not to its children.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
@@ -82,7 +82,7 @@ impl Server {
         assert!(Command::new("kill").args([name, "--", &group]).status().unwrap().success());
     }
 
-    /// Waits for its end.
+    /// Waits until the server exits.
     pub fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         until("the server ends", || {
@@ -92,8 +92,8 @@ impl Server {
         status.unwrap()
     }
 
-    /// Memory of all its processes in bytes, shared pages counted once. Pages of the program are left out: how
-    /// many share them changes with the servers of other tests.
+    /// Memory of all its processes in bytes, shared pages counted once. Excludes the pages of the
+    /// program, because other tests' servers share them.
     pub fn memory(&self) -> u64 {
         let of_one = |(pid, _): (u32, Vec<String>)| {
             let rollup =
@@ -106,7 +106,7 @@ impl Server {
         self.processes().into_iter().map(of_one).sum::<u64>() * 1024
     }
 
-    /// CPU time used so far by those of its processes that are alive.
+    /// CPU time used so far by its running processes.
     pub fn cpu(&self) -> Duration {
         let ticks = |(_, stat): &(u32, Vec<String>)| -> u64 {
             stat[11].parse::<u64>().unwrap() + stat[12].parse::<u64>().unwrap()
@@ -114,8 +114,8 @@ impl Server {
         Duration::from_millis(self.processes().iter().map(ticks).sum::<u64>() * 10)
     }
 
-    /// All its processes (those of its process group): their numbers, and the fields of
-    /// /proc/PID/stat from the third on (proc_pid_stat(5)).
+    /// All processes of its process group: their IDs, and the fields of /proc/PID/stat from the third
+    /// (proc_pid_stat(5)).
     pub fn processes(&self) -> Vec<(u32, Vec<String>)> {
         let of_one = |entry: fs::DirEntry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
@@ -130,29 +130,29 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already, which is fine.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if !thread::panicking() {
-            // A zombie has ended. Its parent may reap it later.
-            until("its processes have ended with it", || {
+            // A zombie has exited. Its parent may reap it later.
+            until("the server's processes have exited", || {
                 self.processes().iter().all(|(_, stat)| stat[0] == "Z")
             });
         }
     }
 }
 
-/// Runs `test` for every model at once, shared and by hand, naming the one that fails.
+/// Runs `test` for every model at once, with shared and with hand-written code. Names those that fail.
 pub fn on_every_model(test: impl Fn(&str, &[&str]) + Sync) {
     at_once(&[&[], &["--by-hand"]], test);
 }
 
-/// Runs `test` for every model at once, for services that are not written by hand.
+/// Runs `test` for every model at once, for services without hand-written code.
 pub fn on_every_shared(test: impl Fn(&str) + Sync) {
     at_once(&[&[]], |model, _| test(model));
 }
 
-/// Each of these runs in a thread that is named after it, so that a message names its model.
+/// Runs `test` for each model and form in a thread named after them, so that messages name the model.
 fn at_once(forms: &[&[&str]], test: impl Fn(&str, &[&str]) + Sync) {
     let test = &test;
     let failed: Vec<String> = thread::scope(|scope| {
@@ -170,16 +170,16 @@ fn at_once(forms: &[&[&str]], test: impl Fn(&str, &[&str]) + Sync) {
     assert!(failed.is_empty(), "failed on {}; the messages are above", failed.join(", "));
 }
 
-/// Waits for a condition, polling, up to the deadline.
+/// Polls a condition until it is true. Panics after the deadline.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !condition() {
-        assert!(Instant::now() < end, "waited {DEADLINE:?} in vain until {what}");
+        assert!(Instant::now() < end, "waited {DEADLINE:?} until {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Reads exactly as many bytes as are expected, and compares.
+/// Reads as many bytes as expected, and compares them.
 pub fn expect(stream: &mut TcpStream, expected: &[u8]) {
     let mut got = vec![0; expected.len()];
     if let Err(error) = stream.read_exact(&mut got) {
@@ -188,7 +188,7 @@ pub fn expect(stream: &mut TcpStream, expected: &[u8]) {
     assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }
 
-/// The server has closed: nothing more comes.
+/// Checks that the server closes or resets the connection without sending another byte.
 pub fn expect_end(stream: &mut TcpStream) {
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {

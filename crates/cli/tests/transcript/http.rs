@@ -1,5 +1,5 @@
-//! What an HTTP reply must be. Servers differ in fields and their order, and in how they frame a
-//! content, so a transcript says what matters. Framing is read by the client end of `proto`.
+//! Expected HTTP replies. Servers differ in header fields, in their order and in how they frame the
+//! content, so a transcript specifies only the relevant parts. `proto`'s client decodes the framing.
 
 use regatta_proto::http1::{
     Method,
@@ -9,11 +9,11 @@ use regex::bytes::Regex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// An HTTP reply as a transcript has it.
+/// An expected HTTP reply in a transcript file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Entry {
-    /// It answers a HEAD: it has no content.
+    /// Whether it answers a HEAD request, so that it has no content.
     head: bool,
     status: u16,
     /// By name, a regular expression that the value of the first such field must match.
@@ -22,7 +22,7 @@ pub struct Entry {
     body: Option<String>,
 }
 
-/// An HTTP reply that must come.
+/// An expected HTTP reply.
 #[derive(Debug)]
 pub struct Reply {
     asked: Method,
@@ -43,8 +43,8 @@ impl Reply {
         })
     }
 
-    /// Reads a whole reply and compares. `next` gives the next byte, `None` at the end of the
-    /// stream; not one byte too many is read.
+    /// Reads a whole reply and compares it. `next` returns the next byte, or `None` at the end of the
+    /// stream. Reads no byte after the reply.
     pub(super) fn read(
         &self,
         mut next: impl FnMut() -> Result<Option<u8>, String>,
@@ -105,7 +105,7 @@ impl Reply {
         match &self.body {
             Some(expected) if !expected.is_match(body) => {
                 let body = body.escape_ascii();
-                Err(format!("expected a content that matches {expected}, got \"{body}\""))
+                Err(format!("expected content that matches {expected}, got \"{body}\""))
             }
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Conformance transcripts: bytes in, bytes out, read from TOML and played against a server.
 //!
-//! This file is the format (described in `conformance/README.md`); `play` is the player. Neither
-//! knows who the server is or how it was started.
+//! This file defines the format (described in `conformance/README.md`), and `play` is the player. Both
+//! are independent of the server and of how it is started.
 
 mod http;
 mod play;
@@ -13,27 +13,27 @@ use std::{fs, path::Path};
 pub use http::Reply;
 pub use play::play;
 
-/// One conversation with a server, and how it must go.
+/// One conversation with a server, with the expected replies.
 #[derive(Debug)]
 pub struct Transcript {
     /// The file's name without `.toml`.
     pub name: String,
-    /// What the conversation shows, in a sentence.
-    #[allow(dead_code)] // for who reads a failure with {:?}
+    /// What the conversation shows, in one sentence.
+    #[allow(dead_code)] // shown by {:?}
     pub about: String,
-    /// Whether it is played again with what is sent cut in two at every place, and byte by byte.
+    /// Whether it is repeated with the sent bytes cut in two at every position, and byte by byte.
     pub cut: bool,
-    /// Whether it asks for more than the workload does: only our own servers must follow it.
-    #[allow(dead_code)] // the player's own tests do not ask
+    /// Whether it requires more than the workload does. Only our own servers must follow it.
+    #[allow(dead_code)] // not used by the player's own tests
     pub strict: bool,
-    /// How many requests it sends before it waits for a reply, at most.
-    #[allow(dead_code)] // the player's own tests do not ask
+    /// Maximum number of requests that it sends before it waits for a reply.
+    #[allow(dead_code)] // not used by the player's own tests
     pub pipeline: u32,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// One thing that the client does or waits for.
+/// One action or expectation of the client.
 #[derive(Debug)]
 pub enum Step {
     /// Send these bytes.
@@ -50,7 +50,7 @@ pub enum Step {
     HalfClose,
     /// Close both sides with a reset.
     Reset,
-    /// Close whatever is open and connect again.
+    /// Close the connection if it is open, and connect again.
     Reconnect,
     /// Another connection must be served: `21` is answered with `42`.
     ExpectAlive,
@@ -94,10 +94,10 @@ struct Entry {
     expect_alive: bool,
 }
 
-/// Reads every `.toml` of a directory, by name.
+/// Reads every `.toml` file of a directory, in the order of their names.
 ///
 /// # Panics
-/// If the directory holds none, or one is not a transcript: a test must not pass for want of them.
+/// If the directory has none, or one is not a transcript: a test must not pass without transcripts.
 pub fn load_dir(dir: &Path) -> Vec<Transcript> {
     let entries = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
     let mut paths: Vec<_> = entries.map(|e| e.expect("a directory entry").path()).collect();
@@ -152,12 +152,12 @@ impl Entry {
         };
         match (&step, self.repeat) {
             (Step::Send(_) | Step::Expect(_), _) | (_, None) => Ok(step),
-            _ => Err("repeat stands only beside something sent or expected".into()),
+            _ => Err("repeat is allowed only in a step that sends or expects bytes".into()),
         }
     }
 }
 
-/// Pairs of hex digits, with spaces wherever they help.
+/// Parses pairs of hex digits. Ignores whitespace.
 fn bytes_of_hex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<_> = text.chars().filter(|c| !c.is_whitespace()).collect();
     let pair = |pair: &[char]| match *pair {

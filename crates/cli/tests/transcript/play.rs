@@ -1,7 +1,7 @@
-//! Plays a transcript against a server, whole and cut up, and says where it went wrong.
+//! Plays a transcript against a server, with and without cuts, and reports the first difference.
 //!
-//! After the last step nothing more may come: a connection that is still open is closed on our
-//! side, and the server must close too without another byte.
+//! After the last step the server must not send anything else: the player half-closes a connection that
+//! is still open, and the server must close it without another byte.
 
 use super::{Step, Transcript, server_side::wait_until_read};
 use rustix::net::sockopt::set_socket_linger;
@@ -12,12 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Plays the transcript; then, if it says so, again for every place to cut, and byte by byte. A step
-/// that takes longer than `within` has failed.
+/// Plays the transcript. If its `cut` is set, repeats it for every position of a cut, and byte by byte.
+/// A step that takes longer than `within` fails.
 ///
 /// # Errors
-/// The first difference: which transcript, which cut, which step, what was expected, what
-/// came, and what the transcript shows.
+/// The first difference: the transcript, the cut, the step, the expected and the received bytes, and
+/// what the transcript shows.
 pub fn play(transcript: &Transcript, addr: SocketAddr, within: Duration) -> Result<(), String> {
     let run = |cuts: Range<usize>, how: &str| {
         Player { addr, within, cuts, sent: 0, stream: None }
@@ -44,8 +44,8 @@ impl Step {
 struct Player {
     addr: SocketAddr,
     within: Duration,
-    /// Places, in bytes sent since the start, at which the server must have read all before more
-    /// is sent.
+    /// Positions of cuts, in bytes sent since the start. At a cut the server must have read everything
+    /// before more is sent.
     cuts: Range<usize>,
     sent: usize,
     stream: Option<TcpStream>,
@@ -60,7 +60,7 @@ impl Player {
         self.finish().map_err(|e| format!("after the last step: {e}"))
     }
 
-    /// When a step that begins now has failed.
+    /// The deadline of a step that starts now.
     fn deadline(&self) -> Instant {
         Instant::now() + self.within
     }
@@ -87,7 +87,9 @@ impl Player {
                 self.stream = None;
                 Ok(())
             }
-            Step::HalfClose => self.open()?.shutdown(Shutdown::Write).map_err(told("half-close")),
+            Step::HalfClose => {
+                self.open()?.shutdown(Shutdown::Write).map_err(failed_to("half-close"))
+            }
             Step::Reset => {
                 let stream = self.stream.take().ok_or(NOT_OPEN)?;
                 set_socket_linger(&stream, Some(Duration::ZERO)).map_err(|e| e.to_string())
@@ -95,7 +97,7 @@ impl Player {
             Step::Reconnect => self.reconnect(),
             Step::ExpectAlive => {
                 let mut stream = connect(self.addr, self.within)?;
-                stream.write_all(b"21\n").map_err(told("send on another connection"))?;
+                stream.write_all(b"21\n").map_err(failed_to("send on another connection"))?;
                 expect(&mut stream, b"42\n", self.deadline())
                     .map_err(|e| format!("another connection: {e}"))
             }
@@ -105,7 +107,7 @@ impl Player {
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         while !bytes.is_empty() {
             let (part, cut) = self.until_next_cut(bytes);
-            self.open()?.write_all(part).map_err(told("send"))?;
+            self.open()?.write_all(part).map_err(failed_to("send"))?;
             self.sent += part.len();
             if cut {
                 self.expect_read()?;
@@ -123,7 +125,7 @@ impl Player {
         wait_until_read(client, server, self.deadline())
     }
 
-    /// What is sent in one go, and whether a cut comes after it.
+    /// Returns the bytes up to the next cut, and whether there is a cut after them.
     fn until_next_cut<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let next = self.cuts.start.max(self.sent + 1);
         let length = next - self.sent;
@@ -145,7 +147,7 @@ impl Player {
 
     fn finish(&mut self) -> Result<(), String> {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
-        // Fails only where the server has closed already, which is what comes next.
+        // Fails only if the server has closed already, which is expected next.
         let _ = stream.shutdown(Shutdown::Write);
         expect_close(&mut stream, self.deadline())
     }
@@ -154,9 +156,9 @@ impl Player {
 const NOT_OPEN: &str = "the transcript has no open connection here: it lacks a reconnect";
 
 fn connect(addr: SocketAddr, within: Duration) -> Result<TcpStream, String> {
-    let stream = TcpStream::connect_timeout(&addr, within).map_err(told("connect"))?;
-    stream.set_nodelay(true).map_err(told("set TCP_NODELAY"))?;
-    stream.set_write_timeout(Some(within)).map_err(told("set a timeout"))?;
+    let stream = TcpStream::connect_timeout(&addr, within).map_err(failed_to("connect"))?;
+    stream.set_nodelay(true).map_err(failed_to("set TCP_NODELAY"))?;
+    stream.set_write_timeout(Some(within)).map_err(failed_to("set a timeout"))?;
     Ok(stream)
 }
 
@@ -173,7 +175,7 @@ fn expect(stream: &mut TcpStream, expected: &[u8], deadline: Instant) -> Result<
         n += read;
         if let Some(at) = (n - read..n).find(|&i| got[i] != expected[i]) {
             let (wanted, came) = (shown(&expected[at..]), shown(&got[at..n]));
-            return Err(format!("byte {at} of what came: expected \"{wanted}\", got \"{came}\""));
+            return Err(format!("byte {at} of the reply: expected \"{wanted}\", got \"{came}\""));
         }
     }
     Ok(())
@@ -188,9 +190,9 @@ fn expect_close(stream: &mut TcpStream, deadline: Instant) -> Result<(), String>
     }
 }
 
-/// Reads once; the error completes "expected ..., got".
+/// Reads once. The error completes a message such as "expected ..., got".
 fn read(stream: &mut TcpStream, into: &mut [u8], deadline: Instant) -> Result<usize, String> {
-    // A timeout of zero would mean none.
+    // A timeout of zero is not allowed.
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
     stream.read(into).map_err(|e| match e.kind() {
@@ -206,6 +208,6 @@ fn shown(bytes: &[u8]) -> String {
     format!("{}{dots}", bytes[..bytes.len().min(MOST)].escape_ascii())
 }
 
-fn told(doing: &str) -> impl Fn(std::io::Error) -> String {
+fn failed_to(doing: &str) -> impl Fn(std::io::Error) -> String {
     move |e| format!("expected to {doing}, got {e}")
 }

@@ -1,9 +1,9 @@
-//! What the server's end of a connection has read, as the kernel tells it: sock_diag(7).
+//! The kernel's information about what the server's end of a connection has read: sock_diag(7).
 //!
-//! A cut shows something only if the server has read the first part before the second is sent.
-//! That is a condition of the server's socket, not a matter of waiting long enough. The kernel is
-//! asked about the one socket; `/proc/net/tcp` tells the same, but lists every connection that
-//! was closed in the last minute, and a cut transcript leaves thousands of those.
+//! A cut is effective only if the server has read the first part before the second is sent. The state
+//! of the server's socket shows that; waiting for some time does not. sock_diag returns one socket.
+//! `/proc/net/tcp` has the same information, but lists every connection that was closed in the last
+//! minute, and a transcript with cuts leaves thousands of those.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketType, netlink::SOCK_DIAG, recv, send, socket,
@@ -25,17 +25,17 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_INET: u8 = 2;
 const IPPROTO_TCP: u8 = 6;
 const TCP_LISTEN: u8 = 10;
-/// Where the state (u8) and the two queues (u32) stand in an `inet_diag_msg`.
+/// Offsets of the state (u8) and of the two queues (u32) in an `inet_diag_msg`.
 const STATE_AT: usize = 1;
 const RECEIVE_QUEUE_AT: usize = 56;
 const SEND_QUEUE_AT: usize = 60;
 /// `-ENOENT`: no such socket.
 const NOT_FOUND: u32 = (-2i32).cast_unsigned();
 
-/// Waits until the server has read all that `client` sent to `server`, or has closed.
+/// Waits until the server has read everything that `client` sent to `server`, or has closed.
 ///
 /// # Errors
-/// How much was unread at the deadline, or why the kernel could not be asked.
+/// The number of unread bytes at the deadline, or the reason why sock_diag failed.
 pub fn wait_until_read(
     client: SocketAddrV4,
     server: SocketAddrV4,
@@ -56,17 +56,17 @@ pub fn wait_until_read(
 /// The queues of the server's socket, in bytes. Both are 0 when that socket is gone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Queues {
-    /// Arrived, and not read.
+    /// Bytes received and not read.
     pub unread: u32,
-    /// Written, and not acknowledged.
+    /// Bytes written and not acknowledged.
     #[allow(dead_code)] // each test that includes this file uses its own part
     pub unacknowledged: u32,
 }
 
-/// The queues of the server's socket.
+/// Returns the queues of the server's socket.
 ///
 /// # Errors
-/// Why the kernel could not be asked.
+/// The reason why sock_diag failed.
 #[allow(dead_code)] // as above
 pub fn queues_now(client: SocketAddrV4, server: SocketAddrV4) -> Result<Queues, String> {
     queues(&diag()?, client, server)
@@ -89,7 +89,7 @@ fn queues(diag: &OwnedFd, client: SocketAddrV4, server: SocketAddrV4) -> Result<
     let kind = u32_at(4)? as u16;
     match kind {
         NLMSG_ERROR if u32_at(HEADER_BYTES)? == NOT_FOUND => Ok(Queues::default()),
-        // Where the connection is gone, the kernel answers with the listener.
+        // If the connection is gone, the kernel returns the listener.
         SOCK_DIAG_BY_FAMILY if reply[HEADER_BYTES + STATE_AT] == TCP_LISTEN => {
             Ok(Queues::default())
         }
@@ -101,7 +101,7 @@ fn queues(diag: &OwnedFd, client: SocketAddrV4, server: SocketAddrV4) -> Result<
     }
 }
 
-/// An `nlmsghdr` and an `inet_diag_req_v2` that ask for the socket at `server` whose peer is
+/// Returns an `nlmsghdr` and an `inet_diag_req_v2` that request the socket at `server` with the peer
 /// `client`.
 fn request(client: SocketAddrV4, server: SocketAddrV4) -> Vec<u8> {
     const REQUEST_BYTES: usize = 56;
@@ -111,7 +111,7 @@ fn request(client: SocketAddrV4, server: SocketAddrV4) -> Vec<u8> {
     message.extend(((HEADER_BYTES + REQUEST_BYTES) as u32).to_ne_bytes());
     message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     message.extend(NLM_F_REQUEST.to_ne_bytes());
-    message.extend([0; 8]); // sequence number and sender: one question at a time
+    message.extend([0; 8]); // sequence number and sender: one request at a time
     message.extend([AF_INET, IPPROTO_TCP, 0, 0]);
     message.extend(ANY_STATE.to_ne_bytes());
     message.extend(server.port().to_be_bytes());

@@ -1,12 +1,12 @@
-//! A server against its copy: nothing may be found that is not there.
+//! A server against its copy: the referee must not find a difference.
 //!
-//! Twenty real races of two copies of one server, which run once and are shared by all tests of
-//! copies: their claims, the claims of races simulated from their twin rounds, their gates, and
+//! Twenty real races of two copies of one server, which run once and are shared by all tests here. The
+//! tests check their claims, the claims of races simulated from their twin rounds, their gates, and
 //! comparisons of two of them.
 
 use crate::{
     gate::diff,
-    raced::{Race, Raced, cell, half_width, median, told},
+    raced::{Race, Raced, cell, half_width, median, shown},
     stage::{Turn, is_full, turn},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -25,8 +25,8 @@ fn race(rounds: u32, window_ms: u32, seed: u64) -> Race<'static> {
     Race { contenders, null: true, load, rounds, window_ms, seed, more }
 }
 
-/// The races of the full form, run by whoever asks first. Their results stay, until they are run
-/// again, where cargo keeps what tests leave.
+/// Returns the races of the full form, which the first call runs. Their results stay in cargo's
+/// directory for files of tests until the races run again.
 fn races(turn: &Turn) -> &'static [Raced] {
     static RUN: OnceLock<Vec<Raced>> = OnceLock::new();
     let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("copies");
@@ -49,14 +49,14 @@ fn claims(relation: Option<Relation>) -> bool {
 }
 
 #[test]
-fn copies_are_not_told_apart() {
+fn no_difference_is_claimed_between_copies() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let mut claimed = 0;
     let mut widths = Vec::new();
-    println!("\nratio of a server to its copy, and what is said of it");
+    println!("\nratio of a server to its copy, and the claimed relation");
     for raced in races(&turn) {
         let cell = raced.cell(NEW);
-        println!("{}  {:?}", told(cell), cell.relation);
+        println!("{}  {:?}", shown(cell), cell.relation);
         claimed += u32::from(claims(cell.relation));
         widths.extend(cell.ratio_to_baseline.as_ref().map(half_width));
     }
@@ -64,12 +64,12 @@ fn copies_are_not_told_apart() {
         "{claimed} of {RACES} claim a difference (3 at most); median width ±{:.2}%",
         median(widths)
     );
-    // 20 tries at 5%: 4 or more are as rare as 1 in 60.
+    // 20 races at 5%: the probability of 4 or more claims is about 1 in 60.
     assert!(claimed <= 3, "{claimed} of {RACES}");
 }
 
 #[test]
-fn simulated_copies_are_not_told_apart() {
+fn no_difference_is_claimed_between_simulated_copies() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let mut random = StdRng::seed_from_u64(200);
     let mut claimed = 0;
@@ -87,7 +87,7 @@ fn simulated_copies_are_not_told_apart() {
          median width ±{:.2}%",
         median(widths)
     );
-    // 200 tries at 5%: 17 or more are as rare as 1 in 36.
+    // 200 races at 5%: the probability of 17 or more claims is about 1 in 36.
     assert!(claimed <= 16, "{claimed} of {SIMULATED}");
 }
 
@@ -103,7 +103,7 @@ fn the_gate_passes_copies() {
 fn diff_passes_two_runs_of_one_build() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let races = races(&turn);
-    // Five races lie a minute and a half apart.
+    // Races five apart ran a minute and a half apart.
     let passes = |n: &usize| diff(&races[*n].dir, &races[(n + 5) % RACES].dir) == 0;
     let passed = (0..RACES).filter(passes).count();
     println!("\ndiff passes {passed} of {RACES} pairs of runs of one build (17 at least)");
@@ -111,11 +111,11 @@ fn diff_passes_two_runs_of_one_build() {
 }
 
 #[test]
-fn who_is_called_the_twin_is_no_matter() {
+fn swapping_the_names_of_twins_inverts_their_ratio() {
     let Some(turn) = turn() else { return };
     let raced = race(3, 100, 7).run_steady(&turn);
     let (asked, rounds) = twins(&raced);
-    assert_eq!(rounds.len(), 6, "three of each, and nobody else's");
+    assert_eq!(rounds.len(), 6, "expected three rounds of each twin");
     let ratio =
         |rounds: &[Round]| cell(&judge(&asked, rounds), &twin_name(OLD)).ratio_to_baseline.unwrap();
     let there = ratio(&rounds);
@@ -124,11 +124,11 @@ fn who_is_called_the_twin_is_no_matter() {
         assert!((there * back - 1.0).abs() < 1e-9, "{there} there, {back} back");
     }
     let first = swap_some(rounds.clone(), |pass| pass == 0);
-    assert_ne!(ratio(&first), there, "one pass of three is swapped");
+    assert_ne!(ratio(&first), there, "swapping one pass of three has no effect");
     assert_eq!(swap_some(first, |pass| pass == 0), rounds);
 }
 
-/// The race as if its twins had been alone in it.
+/// Returns the race as if only its twins had taken part.
 fn twins(raced: &Raced) -> (Asked, Vec<Round>) {
     let (mut asked, mut rounds) = raced.stored();
     let is_twin = |name: &str| name == OLD || name == twin_name(OLD);
@@ -139,8 +139,8 @@ fn twins(raced: &Raced) -> (Asked, Vec<Round>) {
     (asked, rounds)
 }
 
-/// Calls each twin by the other's name in the passes that `swaps` names: the sign of the pass's
-/// log-ratio flips.
+/// Swaps the names of the twins in the passes for which `swaps` is true, which flips the sign of the
+/// pass's log-ratio.
 fn swap_some(mut rounds: Vec<Round>, mut swaps: impl FnMut(u32) -> bool) -> Vec<Round> {
     let mut passes: Vec<u32> = rounds.iter().map(|round| round.round).collect();
     passes.dedup();

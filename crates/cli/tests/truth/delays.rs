@@ -1,8 +1,8 @@
-//! Servers whose delays are known by construction: what open loop says of them is the truth, and
-//! what closed loop says of a stall is not.
+//! Servers whose delays are known by construction: an open loop measures the true latencies, and a
+//! closed loop misses a stall.
 //!
-//! The truth is the law of the delay plus what the same server takes without one, at the same rate
-//! in the same minute: the distribution of the sum of the two, one independent of the other.
+//! The truth is the distribution of the sum of two independent values: the delay, and the latency of the
+//! same server without a delay, at the same rate in the same minute.
 
 use crate::stage::{Loaded, Turn, is_full, turn};
 use hdrhistogram::Histogram;
@@ -11,14 +11,14 @@ use regatta_record::{Figure, Kind, Latency, decode_histogram};
 const MS: f64 = 1e6;
 const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// A delay, as the server is told and as a distribution.
+/// A delay, as an option of the server and as a distribution.
 #[derive(Clone, Copy)]
 enum Law {
     /// Milliseconds.
     Fixed(f64),
-    /// Most so many milliseconds, a share so many.
+    /// The usual and the rare delay in milliseconds, and the share of the rare one.
     Bimodal(f64, f64, f64),
-    /// Milliseconds of a stall, and of its period.
+    /// Length of a stall and of its period, in milliseconds.
     Stall(f64, f64),
 }
 
@@ -33,8 +33,8 @@ impl Law {
         }
     }
 
-    /// The delay in nanoseconds that a share `q` of all requests does not exceed. Who comes while
-    /// the server rests waits for its rest, which is anything up to its length alike.
+    /// Returns the delay in nanoseconds that a share `q` of all requests does not exceed. A request that
+    /// arrives during a stall waits until its end, a uniformly distributed time up to its length.
     fn quantile(self, q: f64) -> f64 {
         let ms = match self {
             Law::Fixed(delay) => delay,
@@ -53,8 +53,8 @@ impl Law {
         ms * MS
     }
 
-    /// The law on top of what the server takes without a delay, of which so many quantiles are
-    /// looked at, and all where the law has but one delay: quantiles in nanoseconds.
+    /// Returns the distribution of the delay plus the latency without a delay, in nanoseconds. Uses
+    /// `floors` quantiles of the latter, or all if the law has only one delay.
     fn on_top_of(self, floor: &Histogram<u64>, floors: u32) -> Truth {
         const MANY: u32 = 20_000;
         let (delays, floors) = match self {
@@ -73,7 +73,7 @@ impl Law {
     }
 }
 
-/// Equally likely latencies in nanoseconds, in rising order.
+/// Equally likely latencies in nanoseconds, in ascending order.
 struct Truth(Vec<f64>);
 
 impl Truth {
@@ -102,19 +102,19 @@ fn at(latency: &Latency) -> [Option<u64>; 4] {
     [latency.p50, latency.p90, latency.p99, latency.p99_9]
 }
 
-fn told(ns: Option<u64>) -> String {
+fn in_ms(ns: Option<u64>) -> String {
     ns.map_or("–".into(), |ns| format!("{:.3}", ns as f64 / MS))
 }
 
 #[test]
-fn percentiles_are_the_truth() {
+fn measured_percentiles_are_the_true_ones() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let (poisson, constant) = ("poisson", "constant");
     let cases = [
         Case { law: Law::Fixed(2.0), rate: 2_000, arrivals: poisson, seconds: 10 },
         Case { law: Law::Bimodal(1.0, 20.0, 0.05), rate: 2_000, arrivals: poisson, seconds: 10 },
         Case { law: Law::Stall(100.0, 1_000.0), rate: 2_000, arrivals: poisson, seconds: 10 },
-        // Of a tenth of the requests p90 is the very edge; of a twentieth it is not.
+        // If a tenth of the requests stalls, p90 is exactly at the edge; with a twentieth it is not.
         Case { law: Law::Stall(100.0, 2_000.0), rate: 2_000, arrivals: constant, seconds: 10 },
     ];
     let mut wrong = Vec::new();
@@ -124,7 +124,7 @@ fn percentiles_are_the_truth() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Loads, prints, and tells the percentiles that are not within 3% or 100 µs of the truth.
+/// Loads, prints, and returns the percentiles that are not within 3% or 100 µs of the truth.
 fn compare(turn: &Turn, case: &Case) -> Vec<String> {
     let floor = load(turn, Law::Fixed(0.0), case).result;
     let floor = decode_histogram(&floor.histogram).unwrap();
@@ -134,12 +134,12 @@ fn compare(turn: &Turn, case: &Case) -> Vec<String> {
     println!("\n{name}, {}/s {}, 64 connections, {} s; ms", case.rate, case.arrivals, case.seconds);
     println!("         truth  measured   error        wait      lag  service");
     let parts = [&result.wait_ns, &result.send_lag_ns, &result.service_ns]
-        .map(|part| at(part.as_ref().expect("an open loop tells the parts")));
+        .map(|part| at(part.as_ref().expect("an open loop reports the parts")));
     let mut wrong = Vec::new();
     for (i, (q, measured)) in PERCENTILES.into_iter().zip(at(&result.latency_ns)).enumerate() {
-        let measured = measured.expect("there are samples enough") as f64;
-        // Which share of independent arrivals meets a stall of exactly a tenth is chance; so is on
-        // which side of that edge p90 lies.
+        let measured = measured.expect("there are enough samples") as f64;
+        // With a stall of exactly a tenth, the share of independent arrivals that it delays is random,
+        // and so is the side of that edge on which p90 lies.
         let chance = match (case.law, case.arrivals) {
             (Law::Stall(length, every), "poisson") if (length / every - (1.0 - q)).abs() < 1e-9 => {
                 3.0 * (q * (1.0 - q) / result.requests as f64).sqrt()
@@ -156,9 +156,9 @@ fn compare(turn: &Turn, case: &Case) -> Vec<String> {
             true_ns / MS,
             measured / MS,
             (measured - true_ns) / MS,
-            told(parts[0][i]),
-            told(parts[1][i]),
-            told(parts[2][i])
+            in_ms(parts[0][i]),
+            in_ms(parts[1][i]),
+            in_ms(parts[2][i])
         );
         if !(low..=high).contains(&measured) {
             wrong.push(format!(
@@ -177,13 +177,13 @@ fn compare(turn: &Turn, case: &Case) -> Vec<String> {
     wrong
 }
 
-/// What says that the generator did it, where a stall of the server did. The short form runs on
-/// machines that others use, where the sends may be late beside the stall.
+/// Returns the figures that blame the generator for a stall of the server. The short form runs on shared
+/// machines, where sends may be late too.
 fn blamed(loaded: &Loaded) -> Vec<String> {
     let result = &loaded.result;
     let mut wrong = Vec::new();
     let p99 = |part: &Option<Latency>| {
-        part.as_ref().and_then(|part| part.p99).expect("there are samples enough") as f64 / MS
+        part.as_ref().and_then(|part| part.p99).expect("there are enough samples") as f64 / MS
     };
     let (wait, lag, service) =
         (p99(&result.wait_ns), p99(&result.send_lag_ns), p99(&result.service_ns));
@@ -193,8 +193,8 @@ fn blamed(loaded: &Loaded) -> Vec<String> {
     };
     if !is_the_servers {
         wrong.push(format!(
-            "the stall stands not in wait ({wait:.3} ms at p99) and service ({service:.3} ms), but \
-             in lag ({lag:.3} ms)"
+            "the stall is in lag ({lag:.3} ms at p99) instead of wait ({wait:.3} ms) and service \
+             ({service:.3} ms)"
         ));
     }
     let verdict = &result.verdict;
@@ -205,33 +205,33 @@ fn blamed(loaded: &Loaded) -> Vec<String> {
 }
 
 #[test]
-fn a_stall_shows_in_open_loop_and_hides_in_closed_loop() {
+fn an_open_loop_shows_a_stall_and_a_closed_loop_hides_it() {
     let Some(turn) = turn() else { return };
     let mut wrong = stalled(&turn);
     if !wrong.is_empty() && !is_full() {
-        println!("once more, since a machine that others use may disturb it: {wrong:#?}");
+        println!("retrying, because other programs on the machine may disturb it: {wrong:#?}");
         wrong = stalled(&turn);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is not as it should be with a stall in each of the loops.
+/// Returns the wrong figures of a stall in an open and in a closed loop.
 fn stalled(turn: &Turn) -> Vec<String> {
     let (rate, seconds) = if is_full() { (2_000, 10) } else { (1_000, 2) };
     let law = Law::Stall(100.0, 1_000.0);
     let open = load(turn, law, &Case { law, rate, arrivals: "poisson", seconds });
     let server = turn.server(&law.option());
-    // A slow build answers 64 connections late without any stall.
+    // A debug build answers 64 connections late even without a stall.
     let connections = if is_full() { 64 } else { 8 };
     let closed = turn.load(&server, &format!("-c {connections} -d {seconds}s --warm-up 300ms"));
     println!("\na stall of 100 ms in every second; ms");
     println!("             p50       p90       p99     p99.9");
     for (name, loaded) in [("closed", &closed), ("open", &open)] {
-        let [p50, p90, p99, p99_9] = at(&loaded.result.latency_ns).map(told);
+        let [p50, p90, p99, p99_9] = at(&loaded.result.latency_ns).map(in_ms);
         println!("{name:6}  {p50:>8}  {p90:>8}  {p99:>8}  {p99_9:>8}");
     }
     let p99 = |loaded: &Loaded| loaded.result.latency_ns.p99.unwrap() as f64 / MS;
-    // The short form runs on machines that others use, where a stall may seem longer.
+    // The short form runs on shared machines, where a stall may seem longer.
     let most = if is_full() { 110.0 } else { 1_000.0 };
     let mut wrong = blamed(&open);
     if !(70.0..most).contains(&p99(&open)) {
@@ -261,7 +261,7 @@ fn no_reply_comes_before_its_delay() {
 }
 
 #[test]
-fn the_truth_of_a_law_is_its_distribution() {
+fn the_true_percentiles_of_a_law_are_those_of_its_distribution() {
     let mut floor = Histogram::<u64>::new(3).unwrap();
     floor.record(50_000).unwrap();
     for (law, expected) in [
@@ -272,8 +272,8 @@ fn the_truth_of_a_law_is_its_distribution() {
     ] {
         let truth = law.on_top_of(&floor, 1);
         for (q, ms) in PERCENTILES.into_iter().zip(expected) {
-            let told = truth.quantile(q) / MS;
-            assert!((told - ms).abs() < 0.1, "{}: {told} instead of {ms} ms", law.option());
+            let found = truth.quantile(q) / MS;
+            assert!((found - ms).abs() < 0.1, "{}: {found} instead of {ms} ms", law.option());
         }
     }
 }

@@ -1,16 +1,16 @@
-//! The gates of a build: `race --fail-over` of both builds, and `diff` of two results. That they
-//! pass what is the same stands in `copies`.
+//! The gates for a build: `race --fail-over` with both builds, and `diff` of two results. The tests in
+//! `copies` check that they pass equal builds.
 
 use crate::{
     handicap::{BASE_NS, LOAD},
-    raced::{Race, Raced, told},
+    raced::{Race, Raced, shown},
     stage::{Turn, is_full, run, turn},
 };
 use std::{path::Path, process::Command, time::Duration};
 
 const RACES: u64 = 10;
 
-/// `regatta diff OLD NEW --fail-over 5%`: its exit status.
+/// Runs `regatta diff OLD NEW --fail-over 5%`. Returns its exit status.
 pub fn diff(old: &Path, new: &Path) -> i32 {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.arg("diff").args([old, new]).args(["--fail-over", "5%"]);
@@ -19,7 +19,7 @@ pub fn diff(old: &Path, new: &Path) -> i32 {
     ended.code()
 }
 
-/// A race of two builds behind a gate, the new one dearer by `extra_ns`.
+/// Races two builds with a gate. The new one costs `extra_ns` more per request.
 fn gate(turn: &Turn, load: &str, extra_ns: f64, rounds: u32, seed: u64) -> Raced {
     let [old, new] = [BASE_NS, BASE_NS + extra_ns].map(|ns| format!("--burn {ns:.0}ns"));
     let contenders = &[("old", old.as_str()), ("new", new.as_str())];
@@ -28,33 +28,33 @@ fn gate(turn: &Turn, load: &str, extra_ns: f64, rounds: u32, seed: u64) -> Raced
 }
 
 #[test]
-fn what_is_much_dearer_fails() {
+fn a_build_that_costs_much_more_fails() {
     let Some(turn) = turn() else { return };
-    let dearer = gate(&turn, "connections = 8", 100_000.0, 4, 1);
-    assert_eq!(dearer.code, 1, "{}", dearer.stderr);
-    let failed = dearer.summary.gate.as_ref().expect("a gate was asked for");
+    let costly = gate(&turn, "connections = 8", 100_000.0, 4, 1);
+    assert_eq!(costly.code, 1, "{}", costly.stderr);
+    let failed = costly.summary.gate.as_ref().expect("a gate was requested");
     assert!(failed.fails(), "{failed:?}");
     let cheaper = gate(&turn, "connections = 8", -50.0, 4, 2);
-    assert_eq!(diff(&cheaper.dir, &dearer.dir), 1, "the new one of the second is much dearer");
-    // Few rounds on a busy machine may leave a cell undecided, but nothing failed.
-    assert!([0, 3].contains(&diff(&dearer.dir, &cheaper.dir)), "a cheaper build must not fail");
+    assert_eq!(diff(&cheaper.dir, &costly.dir), 1, "a much more expensive build must fail");
+    // Few rounds on a busy machine may leave a cell undecided, but none may fail.
+    assert!([0, 3].contains(&diff(&costly.dir, &cheaper.dir)), "a cheaper build must not fail");
     assert!(
-        [0, 3].contains(&diff(&dearer.dir, &dearer.dir)),
+        [0, 3].contains(&diff(&costly.dir, &costly.dir)),
         "a result must not fail against itself"
     );
 }
 
 #[test]
-fn a_tenth_more_fails() {
+fn a_build_that_costs_a_tenth_more_fails() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let base = gate(&turn, LOAD, 0.0, 3, 1).cell("old").cost_ns_per_request.unwrap().mean;
     let extra = (base * 0.1).round();
     let fails = |n: &u64| {
         let raced = gate(&turn, LOAD, extra, 10, 10_000 + n);
-        println!("{}: status {}", told(raced.cell("new")), raced.code);
+        println!("{}: status {}", shown(raced.cell("new")), raced.code);
         raced.code == 1
     };
-    println!("\na gate of 5%, and a new build that is dearer by {extra} of {base:.0} ns");
+    println!("\na gate of 5%, and a new build that costs {extra} ns more than {base:.0} ns");
     let failed = (0..RACES).filter(fails).count();
     println!("it fails {failed} of {RACES} times (8 at least)");
     assert!(failed >= 8, "{failed} of {RACES}");

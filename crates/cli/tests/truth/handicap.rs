@@ -1,28 +1,29 @@
-//! A known number of extra nanoseconds of CPU per request: the intervals cover it, and it is found.
+//! A handicap of a known number of nanoseconds of CPU per request: the intervals cover it, and the
+//! referee finds it.
 //!
-//! The truth of a race is 1 + extra / the baseline's cost. For that nothing else may differ:
+//! The true ratio of a race is 1 + extra / the baseline's cost. Nothing else may differ:
 //!
-//! - The baseline burns too, so that both run the very same instructions. What a reading of the
-//!   clock costs beside what it can see, right after a system call, then cancels out.
-//! - Both are always busy, and the load is not: the baseline burns enough for that. Then each wait
-//!   of the server finds nearly all connections ready, whoever of the two it is. Where the load is
-//!   the slower one, a slower server finds more requests at each wait and answers them for less; at
-//!   an equal rate ρ of the time of a CPU, a burn of x saves about the share ρ·x/cost of the waits;
-//!   and with one connection each request pays for waking a CPU, which takes now 10 µs, now 20.
+//! - The baseline burns too, so that both run the same instructions. The cost of reading the clock right
+//!   after a system call, which the clock itself cannot see, then cancels out.
+//! - Both servers are always busy and the load is not, because the baseline burns enough. Then each wait
+//!   of either server finds nearly all connections ready. If the load were slower, a slower server would
+//!   find more requests at each wait and answer each at a lower cost. At an equal rate that uses a share
+//!   ρ of a CPU, a burn of x saves about the share ρ·x/cost of the waits. With one connection, each
+//!   request pays for waking a CPU, which takes 10 to 20 µs.
 
 use crate::{
-    raced::{Race, Raced, half_width, median, told},
+    raced::{Race, Raced, half_width, median, shown},
     stage::{Turn, is_full, turn},
 };
 use regatta_record::Relation;
 
-/// What the baseline burns, nanoseconds.
+/// The baseline's burn, in nanoseconds.
 pub const BASE_NS: f64 = 2_000.0;
-/// What both are loaded with.
+/// The load of both.
 pub const LOAD: &str = "connections = 64";
 const RACES: u64 = 10;
 
-/// A race of the baseline with one that burns `extra_ns` more.
+/// Races the baseline and a server that burns `extra_ns` more.
 fn race(turn: &Turn, extra_ns: f64, rounds: u32, seed: u64) -> Raced {
     let burn = |ns: f64| format!("--burn {ns:.0}ns");
     let (base, burdened) = (burn(BASE_NS), burn(BASE_NS + extra_ns));
@@ -32,7 +33,7 @@ fn race(turn: &Turn, extra_ns: f64, rounds: u32, seed: u64) -> Raced {
         .run_steady(turn)
 }
 
-/// Cost of the baseline in nanoseconds: the handicaps are shares of it.
+/// Returns the cost of the baseline in nanoseconds. The handicaps are shares of it.
 fn cost_of_baseline(turn: &Turn) -> f64 {
     race(turn, 0.0, 3, 1).cell("base").cost_ns_per_request.unwrap().mean
 }
@@ -40,7 +41,7 @@ fn cost_of_baseline(turn: &Turn) -> f64 {
 #[test]
 fn a_coarse_handicap_is_found() {
     let Some(turn) = turn() else { return };
-    // As much again as the whole request, several times: no machine can hide it.
+    // Several times the cost of the whole request: no machine can hide it.
     let raced = race(&turn, 100_000.0, 5, 5);
     let cell = raced.cell("burdened");
     assert_eq!(cell.relation, Some(Relation::Dearer), "{:?}", cell.ratio_to_baseline);
@@ -66,7 +67,7 @@ fn handicaps_are_covered_and_found() {
             let ratio = cell.ratio_to_baseline;
             let covers = ratio.is_some_and(|ratio| (ratio.low..=ratio.high).contains(&truth));
             let found = cell.relation == Some(Relation::Dearer);
-            println!("{percent:+4.0}%  {truth:.4}   {}  {covers:7}  {found}", told(cell));
+            println!("{percent:+4.0}%  {truth:.4}   {}  {covers:7}  {found}", shown(cell));
             covered += u32::from(covers);
             found_10 += u32::from(found && percent == 10.0);
             widths.extend(ratio.as_ref().map(half_width));
@@ -77,7 +78,7 @@ fn handicaps_are_covered_and_found() {
         "the interval covers the truth in {covered} of 30 (24 at least), +10% is found in \
          {found_10} of 10 (8 at least); median width ±{width:.2}%"
     );
-    // 30 tries at 95%: 23 or fewer are as rare as 1 in 3,000.
+    // 30 races at 95%: the probability of 23 or fewer is about 1 in 3,000.
     assert!(covered >= 24, "{covered} of 30");
     assert!(found_10 >= 8, "{found_10} of 10");
 }

@@ -1,4 +1,4 @@
-//! Who was the limit: a load that is starved on purpose, a server that sleeps, and both at work.
+//! The verdict on what was the limit: a load without enough CPU, a server that sleeps, and both busy.
 
 use crate::{
     raced::Race,
@@ -7,27 +7,27 @@ use crate::{
 };
 use regatta_record::{Figure, Kind, Verdict};
 
-/// Whether a verdict is of this kind, or tells it beside what else was found.
-fn tells(verdict: &Verdict, kind: Kind) -> bool {
+/// Returns whether a verdict is of this kind or has it as an additional finding.
+fn includes(verdict: &Verdict, kind: Kind) -> bool {
     verdict.kind == kind || verdict.because.contains(&format!("Also {}", kind.name()))
 }
 
-/// Asserts who was the limit. The short form runs on machines that others use: there it may be told
-/// after what they did, or they took the server's CPU, and then anybody may have been the limit.
+/// Asserts what was the limit. The short form runs on shared machines. There the limit may be an
+/// additional finding, or another program took the server's CPU, and then anything may be the limit.
 #[track_caller]
 fn assert_limit(verdict: &Verdict, kind: Kind) {
     let taken = verdict.because.contains("another program took the server's CPU");
-    let spoiled = tells(verdict, Kind::Noisy) && taken;
-    let right = verdict.kind == kind || !is_full() && (tells(verdict, kind) || spoiled);
+    let disturbed = includes(verdict, Kind::Noisy) && taken;
+    let right = verdict.kind == kind || !is_full() && (includes(verdict, kind) || disturbed);
     assert!(right, "{verdict:?}");
 }
 
-/// Asserts that the load was the limit, and that what it limits is void.
+/// Asserts that the load was the limit, and that the figures that it limits are void.
 #[track_caller]
 fn assert_generator_bound(verdict: &Verdict) {
     assert_limit(verdict, Kind::GeneratorBound);
     let void = verdict.voids(Figure::Rate) && verdict.voids(Figure::Latency);
-    assert!(void || !tells(verdict, Kind::GeneratorBound), "{verdict:?}");
+    assert!(void || !includes(verdict, Kind::GeneratorBound), "{verdict:?}");
     assert!(!is_full() || !verdict.voids(Figure::Cost), "{verdict:?}");
 }
 
@@ -37,8 +37,8 @@ fn a_starved_load_is_the_limit() {
     let seconds = if is_full() { 3 } else { 1 };
     let server = turn.server("");
     let _spinners = [turn.spinner(), turn.spinner()];
-    // More than a load can make that has a third of a CPU; and that is less than a server can hold. It
-    // polls: one that sleeps is given the CPU soon after each time that it wakes.
+    // A higher rate than a load with a third of a CPU can generate, and that is less than the server can
+    // serve. The load busy-polls, because one that sleeps gets the CPU soon after each wakeup.
     let how = format!("-c 64 -r 1M -d {seconds}s --warm-up 300ms --busy-poll");
     let result = turn.load(&server, &how).result;
     let cost = result.server_cpu_ns_per_request;
@@ -91,21 +91,21 @@ fn a_server_that_sleeps_is_idle() {
 #[test]
 fn one_busy_thread_among_idle_ones_is_the_limit_on_two_cpus() {
     let Some(turn) = turn() else { return };
-    // A thread for each connection: one of them has something to compute all the time.
+    // A thread per connection, one of which always computes.
     let server = Server::of("hash", "threads", &[]);
     let load = "--workload hash -c 1 -p 16 --idle 5 -d 1s --warm-up 300ms";
     let said = |verdict: &Verdict| verdict.because.contains("of 2 CPUs, its busiest thread ");
     let found = (0..10).find_map(|_| {
         let verdict = turn.load_by("http", &server, load).result.verdict;
         println!("\none busy thread: {}: {}", verdict.kind.name(), verdict.because);
-        // Where another program took that thread's CPU, it was not busy: then once more.
+        // If another program took that thread's CPU, it was not busy: retry.
         said(&verdict).then_some(verdict)
     });
-    assert_limit(&found.expect("a window in which the thread had a CPU"), Kind::ServerBound);
+    assert_limit(&found.expect("a window in which the thread is busy"), Kind::ServerBound);
 }
 
 #[test]
-fn both_at_work_are_both_the_limit() {
+fn a_busy_server_and_a_busy_load_are_both_the_limit() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let server = turn.server("");
     let result = turn.load(&server, "-c 64 -d 3s --warm-up 1s").result;

@@ -1,7 +1,7 @@
-//! Contenders that warm up: the ratio that a race reports is that of long runs of warm servers.
+//! Contenders that warm up: a race reports the same ratio as long runs of warm servers.
 
 use crate::{
-    raced::{cell, told},
+    raced::{cell, shown},
     stage::{Turn, is_full, run, turn},
     support::contender::Running,
 };
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 const BASELINE: &str = "epoll";
 const HELLO: &[&str] = &["netty", "helidon", "grizzly", "node"];
 const HASH: &[&str] = &["tomcat", "jetty", "node"];
-/// Long runs of each contender, one after one of the baseline each.
+/// Number of long runs of each contender, each after one of the baseline.
 const PAIRS: usize = 2;
-/// How far a ratio may be from that of the long runs.
+/// Maximum relative difference between a ratio and that of the long runs.
 const WITHIN: f64 = 0.08;
-/// By how much longer per round a contender with a flat cost may be warmed up than without observation.
+/// Maximum extra warm-up per round of a contender with a flat cost, due to the observation.
 const FLAT_NEEDS: Duration = Duration::from_millis(200);
-/// Shortest warm-up without observation: the rate is steady after three slices of 100 ms at the earliest.
+/// Shortest warm-up without observation: the rate is steady after at least three slices of 100 ms.
 const SHORTEST: Duration = Duration::from_millis(300);
 
 #[test]
@@ -75,7 +75,7 @@ fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
         let off_percent = off.map_or("?".to_owned(), |off| format!("{:+.1}%", off * 100.0));
         println!(
             "{name:10} {}  {long:.3}  {off_percent}  {}",
-            told(raced),
+            shown(raced),
             settling.unwrap_or_default()
         );
         if off.is_none_or(|off| off.abs() > WITHIN) {
@@ -87,7 +87,7 @@ fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
 
 fn race(turn: &Turn, folder: &Path, workload: &str, load: &str, peers: &[&Contender]) -> Summary {
     let mut names: Vec<&str> = vec![BASELINE];
-    // The null server has no digest.
+    // The null server cannot serve `hash`.
     names.extend((workload != "hash").then_some("null"));
     names.extend(peers.iter().map(|peer| peer.manifest.name.as_str()));
     let file = format!(
@@ -104,7 +104,7 @@ fn race(turn: &Turn, folder: &Path, workload: &str, load: &str, peers: &[&Conten
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }
 
-/// No round of a contender whose cost is flat was made longer by more than [`FLAT_NEEDS`].
+/// Checks that no round of a contender with a flat cost is longer by more than [`FLAT_NEEDS`].
 fn check_flat(summary: &Summary, folder: &Path) {
     let (_, rounds) = Store::read(&folder.join("out")).unwrap();
     let mut longest = BTreeMap::new();
@@ -123,7 +123,7 @@ fn check_flat(summary: &Summary, folder: &Path) {
     }
 }
 
-/// CPU per request in nanoseconds, of a fresh start in its seconds 20 to 40.
+/// Returns the CPU time per request in nanoseconds, in seconds 20 to 40 after a fresh start.
 fn long_run(turn: &Turn, contender: &Contender, workload: &str, load: &str) -> f64 {
     let cpus = [turn.server_cpu];
     let cpus = RoleCpus { server: &cpus, backends: &[] };

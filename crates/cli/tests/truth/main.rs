@@ -1,19 +1,19 @@
-//! Is the referee right? Races and loads of servers of which it is known what must come out, run by
-//! the program as it is built, one after the other.
+//! Is the referee right? Races and loads of servers with known results, run by the built program, one at
+//! a time.
 //!
-//! In its short form, which every run of the tests includes, each test shows that the thing works:
-//! with few rounds, and with differences so coarse that no machine can hide them. The full form is
-//! the statistical acceptance: it takes more than an hour of a quiet machine, prints what it found with
-//! the widths of all intervals, and asserts bounds at which correct software passes.
+//! The short form, part of every test run, shows that each feature works: with few rounds, and with
+//! differences so coarse that no machine can hide them. The full form is the statistical acceptance. It
+//! takes more than an hour on a quiet machine, prints its results with the widths of all intervals, and
+//! asserts bounds that correct software meets.
 //!
 //! ```sh
 //! cargo build --release -p regatta-cli --examples
 //! REGATTA_TRUTH=full cargo test --release -p regatta-cli --test truth -- --nocapture
 //! ```
 //!
-//! Planted lies have a full form of their own, `scripts/acceptance lies`.
+//! The full form of planted lies is separate: `scripts/acceptance lies`.
 //!
-//! All seeds are fixed here. They were fixed before any result was looked at.
+//! All seeds are fixed, and were chosen before any result was seen.
 
 mod copies;
 mod delays;

@@ -1,4 +1,5 @@
-//! A contender with very many threads is measured as it is: reading them holds up nobody.
+//! Measuring a contender with very many threads does not disturb it: reading their counters does not
+//! block the load or the server.
 
 use crate::{
     stage::{Turn, is_full, run, turn},
@@ -14,12 +15,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Numbers of connections, with a thread each.
+/// Returns the numbers of connections to test, each with a thread.
 fn sizes() -> &'static [u32] {
     if is_full() { &[1_000, 15_000] } else { &[300] }
 }
 
-/// A race of one contender, under one load, in so many rounds.
+/// Races one contender under one load, with this number of rounds and this window.
 fn race(
     turn: &Turn,
     folder: &Path,
@@ -46,7 +47,7 @@ fn race(
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }
 
-/// When the windows of a race opened, Unix time in nanoseconds.
+/// Returns the Unix times in nanoseconds at which the windows of a race opened.
 fn windows(dir: &Path) -> Vec<u128> {
     let (mut start_ns, mut opened) = (0, Vec::new());
     for event in StoredEvents::open(dir).unwrap() {
@@ -65,20 +66,20 @@ fn windows(dir: &Path) -> Vec<u128> {
 }
 
 #[test]
-fn a_printed_rate_is_that_of_the_servers_own_log() {
+fn the_printed_rate_matches_the_servers_own_log() {
     let Some(turn) = turn() else { return };
     for &connections in sizes() {
         let folder = TempDir::new().unwrap();
         let logs = folder.path().join("logs");
         fs::create_dir(&logs).unwrap();
-        // It is killed after the grace: when it is asked to end, it may still have to write its log.
+        // The shell ignores SIGTERM, so that the server has the grace period to write its log.
         let logging = format!(
             "logging=sh -c 'trap \"\" TERM; exec {} {{port}} {}'",
             example("logging").display(),
             logs.display()
         );
-        // With thousands of threads to run, Linux lets some wait for longer than the load waits for a
-        // reply; so few requests are under way, and all connections get their turn.
+        // With thousands of runnable threads, Linux lets some wait for longer than the load's timeout. So
+        // only a few requests are in flight, on all connections in turn.
         let load = format!("connections = {connections}\nin_flight = 64");
         let (asked, window) = if is_full() { (3, "4s") } else { (1, "1s") };
         let summary = race(&turn, folder.path(), (asked, window), &logging, &load);
@@ -95,23 +96,25 @@ fn a_printed_rate_is_that_of_the_servers_own_log() {
             let logged = (count(closed) - count(opened)) as f64 / (round.window_ns as f64 / 1e9);
             let off = printed / logged - 1.0;
             println!(
-                "{connections} threads: {printed:.0}/s printed, {logged:.0}/s logged, {:+.2}%; {} threads seen",
+                "{connections} threads: {printed:.0}/s printed, {logged:.0}/s logged, {:+.2}%; \
+                 {} threads seen",
                 off * 100.0,
                 round.server.as_ref().map_or(0, |server| server.threads)
             );
-            // A restless machine may stop the load where the server has sent its reply.
+            // A busy machine may pause the load after the server has sent a reply.
             assert!(off.abs() < if is_full() { 0.01 } else { 0.05 }, "{printed} and {logged}");
         }
     }
 }
 
-/// An edge that holds up the server does so in every round; what the machine does, in some. So the median
-/// of the rounds is asked, and in the short form, on a machine that others use, the best of few.
+/// Reading the counters at the edges of a window would delay the server in every round; other programs
+/// delay it only in some. So the test takes the median of the rounds, and in the short form, on a shared
+/// machine, the best of a few.
 #[test]
-fn a_p99_is_the_delay_and_not_the_pause_of_an_edge() {
+fn the_p99_is_the_servers_delay_without_a_pause_at_the_edges_of_the_window() {
     const DELAY: Duration = Duration::from_millis(50);
     let Some(turn) = turn() else { return };
-    // The full form shows beside it what few threads have at the same rate.
+    // The full form also prints the p99 of few threads at the same rate, for comparison.
     let few: &[u32] = if is_full() { &[300] } else { &[] };
     for &connections in few.iter().chain(sizes()) {
         let folder = TempDir::new().unwrap();
@@ -129,23 +132,23 @@ fn a_p99_is_the_delay_and_not_the_pause_of_an_edge() {
         let (least, median) = (p99s[0], p99s[p99s.len() / 2]);
         let ms = |ns: u64| ns as f64 / 1e6;
         println!(
-            "{connections} threads, {DELAY:?} of delay: p99 of a round {:.2} ms at least, {:.2} ms at the \
-             median, {:.2} ms at most",
+            "{connections} threads, {DELAY:?} of delay: p99 of a round: minimum {:.2} ms, median \
+             {:.2} ms, maximum {:.2} ms",
             ms(least),
             ms(median),
             ms(p99s[p99s.len() - 1])
         );
-        let (told, most) = if is_full() { (median, 10) } else { (least, 50) };
+        let (typical, most) = if is_full() { (median, 10) } else { (least, 50) };
         let most = DELAY + Duration::from_millis(most);
         assert!(least >= DELAY.as_nanos() as u64, "{p99s:?}");
-        assert!(told < most.as_nanos() as u64, "{p99s:?}");
+        assert!(typical < most.as_nanos() as u64, "{p99s:?}");
     }
 }
 
-/// The p99 of a round's latencies in nanoseconds.
+/// Returns the p99 of a round's latencies in nanoseconds.
 fn p99_ns(round: &Round) -> u64 {
     let counts = CountsReader::default().read(&round.histogram).unwrap();
-    counts.latency(0).p99.expect("there are samples enough")
+    counts.latency(0).p99.expect("there are enough samples")
 }
 
 fn rate(round: &Round) -> f64 {

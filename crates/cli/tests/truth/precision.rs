@@ -1,12 +1,12 @@
-//! `race --precision`: it stops as soon as the intervals are narrow enough, and says what it would
-//! take where they do not become so.
+//! `race --precision` stops as soon as the intervals are narrow enough, and otherwise reports how many
+//! rounds they would need.
 
 use crate::{
-    raced::{Race, Raced, half_width, told},
+    raced::{Race, Raced, half_width, shown},
     stage::{Turn, is_full, turn},
 };
 
-/// A race of two copies to a precision, with so many rounds at most.
+/// Races two copies to a precision, with a maximum number of rounds.
 fn race(turn: &Turn, precision: &str, rounds: u32, seed: u64) -> Raced {
     let contenders = &[("old", "--burn 100ns"), ("new", "--burn 100ns")];
     let more = format!("--precision {precision} --rounds {rounds}");
@@ -17,12 +17,16 @@ fn race(turn: &Turn, precision: &str, rounds: u32, seed: u64) -> Raced {
 #[test]
 fn an_easy_pair_stops_early() {
     let Some(turn) = turn() else { return };
-    // The short form: what any machine that is fit to run tests reaches.
+    // The short form asks for a precision that any machine reaches.
     let (precision, most) = if is_full() { ("2%", 40) } else { ("100%", 12) };
     let raced = race(&turn, precision, most, 21);
-    let reached = raced.summary.precision.as_ref().expect("a precision was asked for");
+    let reached = raced.summary.precision.as_ref().expect("a precision was requested");
     let cell = raced.cell("new");
-    println!("\n--precision {precision} after {} rounds of {most}: {}", reached.rounds, told(cell));
+    println!(
+        "\n--precision {precision} after {} rounds of {most}: {}",
+        reached.rounds,
+        shown(cell)
+    );
     assert!(reached.reached, "{reached:?}");
     if is_full() {
         let ratio = cell.ratio_to_baseline.unwrap();
@@ -33,12 +37,12 @@ fn an_easy_pair_stops_early() {
 }
 
 #[test]
-fn a_hard_pair_is_told_what_it_would_take() {
+fn a_precision_that_is_not_reached_reports_the_needed_rounds() {
     let Some(turn) = turn() else { return };
     let raced = race(&turn, "0.01%", 6, 22);
-    let missed = raced.summary.precision.as_ref().expect("a precision was asked for");
+    let missed = raced.summary.precision.as_ref().expect("a precision was requested");
     println!("\n--precision 0.01% after {} rounds: {}", missed.rounds, missed.missing.join("; "));
     assert!(!missed.reached && missed.rounds == 6, "{missed:?}");
-    assert!(missed.missing.iter().any(|told| told.contains("rounds")), "{missed:?}");
+    assert!(missed.missing.iter().any(|one| one.contains("rounds")), "{missed:?}");
     assert!(raced.cell("new").rounds_needed.is_some_and(|needed| needed > 6));
 }

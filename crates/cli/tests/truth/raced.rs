@@ -1,4 +1,4 @@
-//! A race of servers of ours, from a race file that is written for it.
+//! A race of built-in servers, with a generated race file.
 
 use crate::stage::{Turn, is_full, run};
 use regatta_race::Store;
@@ -11,11 +11,11 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// What is raced.
+/// A race to run.
 #[derive(Clone, Copy)]
 pub struct Race<'a> {
-    /// Names, and what each adds to `regatta serve double --model epoll`. The first is the baseline,
-    /// and is entered twice.
+    /// Names, and the arguments that each adds to `regatta serve double --model epoll`. The first is the
+    /// baseline and has a twin.
     pub contenders: &'a [(&'a str, &'a str)],
     /// Whether the null server takes part.
     pub null: bool,
@@ -31,27 +31,27 @@ pub struct Race<'a> {
     pub more: &'a str,
 }
 
-/// A race that was run, and its result directory.
+/// A finished race and its result directory.
 pub struct Raced {
     /// Its exit status.
     pub code: i32,
     pub stderr: String,
     pub summary: Summary,
-    /// Where its results are.
+    /// Its result directory.
     pub dir: PathBuf,
-    /// Removed with it.
+    /// Removed when this value is dropped.
     _folder: Option<TempDir>,
 }
 
 impl Race<'_> {
-    /// Runs it, in a folder that goes with it.
+    /// Runs the race in a temporary folder.
     pub fn run(&self, turn: &Turn) -> Raced {
         let folder = TempDir::new().unwrap();
         let raced = self.run_in(turn, folder.path());
         Raced { _folder: Some(folder), ..raced }
     }
 
-    /// Runs it in `folder`, where its results stay, in `out`.
+    /// Runs the race in `folder`, and leaves its results in `out` there.
     pub fn run_in(&self, turn: &Turn, folder: &Path) -> Raced {
         let file = folder.join("race.toml");
         fs::write(&file, self.file()).unwrap();
@@ -60,7 +60,7 @@ impl Race<'_> {
         command.current_dir(folder).args(["--seed", &self.seed.to_string()]);
         command.args(["--server-cpus", &turn.server_cpu.to_string()]);
         command.args(["--load-cpus", &turn.load_cpu.to_string()]);
-        // These servers are the same from the start, and whether that is seen has tests of its own.
+        // These servers need no warm-up. Other tests check the observation of warm-ups.
         command.args(["--settle", "0s"]);
         command.args(self.more.split_whitespace());
         if cfg!(debug_assertions) {
@@ -73,9 +73,8 @@ impl Race<'_> {
         Raced { code, stderr: ended.stderr, summary, dir, _folder: None }
     }
 
-    /// Runs it again, twice at most, where the machine did not hold its speed, so that a cost was
-    /// not to be believed. For tests that are about something else. The full form takes every race
-    /// as it comes.
+    /// Runs the race, and repeats it at most twice if the machine did not keep its speed, so that a cost
+    /// is not trusted. For tests of other features. The full form does not repeat races.
     pub fn run_steady(&self, turn: &Turn) -> Raced {
         let mut raced = self.run(turn);
         for _ in 0..if is_full() { 0 } else { 2 } {
@@ -84,7 +83,7 @@ impl Race<'_> {
             if lost.is_empty() {
                 break;
             }
-            eprintln!("once more: {}", lost[0].verdict.because);
+            eprintln!("retrying: {}", lost[0].verdict.because);
             raced = self.run(turn);
         }
         raced
@@ -112,7 +111,7 @@ impl Race<'_> {
 }
 
 impl Raced {
-    /// What was asked, and the rounds, as they are stored.
+    /// The stored settings and rounds.
     pub fn stored(&self) -> (Asked, Vec<Round>) {
         Store::read(&self.dir).unwrap()
     }
@@ -123,25 +122,25 @@ impl Raced {
     }
 }
 
-/// The cell of a contender in a race of one load.
+/// Returns the cell of a contender in a race of one load.
 pub fn cell<'a>(summary: &'a Summary, contender: &str) -> &'a Cell {
     summary.cells.iter().find(|cell| cell.contender == contender).unwrap()
 }
 
-/// Half the width of an interval of a ratio, in percent.
+/// Returns half the width of a ratio's interval, in percent.
 pub fn half_width(ratio: &Estimate) -> f64 {
     (ratio.high - ratio.low) / 2.0 * 100.0
 }
 
-/// `1.0312 [1.0201 to 1.0424]`, or why there is none.
-pub fn told(cell: &Cell) -> String {
+/// Formats the ratio as `1.0312 [1.0201 to 1.0424]`, or returns why there is none.
+pub fn shown(cell: &Cell) -> String {
     match &cell.ratio_to_baseline {
         Some(Estimate { mean, low, high }) => format!("{mean:.4} [{low:.4} to {high:.4}]"),
         None => format!("no ratio: {}", cell.verdict.because),
     }
 }
 
-/// The middle one.
+/// Returns the median; of an even number of values, the upper one.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

@@ -1,5 +1,5 @@
-//! Where the tests run: one at a time, servers on one CPU and the load on another, everything ended
-//! after its time.
+//! The stage for the tests: one test at a time, servers on one CPU and the load on another, and a
+//! deadline for every process.
 
 use crate::support::{
     Server,
@@ -16,14 +16,17 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Whether the full form was asked for.
+/// Returns whether the full form is requested (`REGATTA_TRUTH=full`).
 pub fn is_full() -> bool {
     let full = env::var("REGATTA_TRUTH").is_ok_and(|size| size == "full");
-    assert!(!full || !cfg!(debug_assertions), "figures of a debug build mean nothing: --release");
+    assert!(
+        !full || !cfg!(debug_assertions),
+        "figures of a debug build mean nothing: use --release"
+    );
     full
 }
 
-/// The turn of a test: while it is held no other one runs.
+/// The turn of a test: while one is held, no other test runs.
 pub struct Turn {
     /// The servers' CPU.
     pub server_cpu: u32,
@@ -32,35 +35,35 @@ pub struct Turn {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Waits for the turn. `None`, which is told, where there are not two CPUs: a load that takes its
-/// server's CPU shows nothing that is known.
+/// Waits for the turn. Prints a message and returns `None` if there are not two CPUs: the results are
+/// not known if the load takes its server's CPU.
 pub fn turn() -> Option<Turn> {
     static ALONE: Mutex<()> = Mutex::new(());
-    // A test that failed has ended its servers all the same.
+    // A test that failed has stopped its servers, so a poisoned lock can be used.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     match two_cpus() {
         Some((server_cpu, load_cpu)) => Some(Turn { server_cpu, load_cpu, _alone }),
         None => {
-            eprintln!("skipped: server and load need a CPU each, and there is one");
+            eprintln!("skipped: server and load need one CPU each, and there is only one");
             None
         }
     }
 }
 
 impl Turn {
-    /// `regatta serve double --model epoll`, with more arguments, on the servers' CPU.
+    /// Starts `regatta serve double --model epoll` with more arguments on the servers' CPU.
     pub fn server(&self, more: &str) -> Server {
         on_cpu(self.server_cpu, || {
             Server::double("epoll", &more.split_whitespace().collect::<Vec<_>>())
         })
     }
 
-    /// `regatta load` of the server, observed, from the load's CPU.
+    /// Runs `regatta load` against the server on the load's CPU, and observes the server (`--pid`).
     pub fn load(&self, server: &Server, more: &str) -> Loaded {
         self.load_by("line", server, more)
     }
 
-    /// The same by another protocol.
+    /// Like [`Turn::load`], with another protocol.
     pub fn load_by(&self, scheme: &str, server: &Server, more: &str) -> Loaded {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let (url, pid) = (format!("{scheme}://{}", server.addr), server.child.id().to_string());
@@ -72,7 +75,7 @@ impl Turn {
         Loaded { code: ended.code(), result }
     }
 
-    /// A process that does nothing but take the CPU of the load; ended when dropped.
+    /// Starts a process that only takes the CPU of the load. It is killed when dropped.
     pub fn spinner(&self) -> Spinner {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
@@ -80,7 +83,7 @@ impl Turn {
     }
 }
 
-/// What `regatta load` said.
+/// The result of `regatta load`.
 pub struct Loaded {
     /// Its exit status.
     pub code: i32,
@@ -88,7 +91,7 @@ pub struct Loaded {
     pub result: LoadResult,
 }
 
-/// See [`Turn::spinner`].
+/// A busy process: see [`Turn::spinner`].
 pub struct Spinner(Child);
 
 impl Drop for Spinner {
@@ -98,7 +101,7 @@ impl Drop for Spinner {
     }
 }
 
-/// A process that has ended, and what it said.
+/// A process that has exited, and its output.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -112,11 +115,11 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end; it is killed, and the test fails, after `limit`.
+/// Runs a command until it exits. Kills it, and fails the test, after `limit`.
 pub fn run(mut command: Command, limit: Duration) -> Ended {
     let folder = TempDir::new().unwrap();
     let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
-    // Files, not pipes: nobody need read them for it to go on.
+    // Files, not pipes, so that the command does not block if nothing reads its output.
     command.stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + limit;
@@ -128,7 +131,7 @@ pub fn run(mut command: Command, limit: Duration) -> Ended {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 let said = fs::read_to_string(&stderr).unwrap();
-                panic!("{command:?} was not through after {limit:?}: {said}");
+                panic!("{command:?} did not exit within {limit:?}: {said}");
             }
         }
     };

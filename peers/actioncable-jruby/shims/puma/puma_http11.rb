@@ -1,4 +1,4 @@
-# In place of the C extension of Puma: its parser of a request's head.
+# Replaces Puma's C extension: the parser of request heads.
 module Puma
   class HttpParserError < IOError; end
 
@@ -8,7 +8,7 @@ module Puma
     NAMES = %w[REQUEST_METHOD REQUEST_URI REQUEST_PATH QUERY_STRING FRAGMENT HTTP_VERSION].freeze
     BARE = %w[CONTENT_LENGTH CONTENT_TYPE].freeze
 
-    # What came behind the head, once that is complete.
+    # The bytes after the head, once the head is complete.
     attr_reader :body
 
     def reset
@@ -19,7 +19,7 @@ module Puma
       !@body.nil?
     end
 
-    # Puts the head, if `data` has all of it, into `env`. Returns the number of bytes that were looked at.
+    # Stores the head in `env` if `data` has all of it. Returns the number of bytes that were parsed.
     def execute(env, data, _start)
       stop = data.index("\r\n\r\n")
       return data.bytesize unless stop

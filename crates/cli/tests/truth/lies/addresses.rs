@@ -1,7 +1,7 @@
-//! One that is fast for those who ask from 127.0.0.1, as load generators do.
+//! A contender that is fast only for clients at 127.0.0.1, the address of load generators.
 
 use super::{
-    Findings, Told, assert_named,
+    Finding, Findings, assert_named,
     race::{Contender, Race, folder},
 };
 use crate::stage::turn;
@@ -10,7 +10,7 @@ use regatta_record::twin_name;
 const HONEST: &str = "honest";
 
 #[test]
-fn who_favours_a_source_address_gains_nothing_and_is_named() {
+fn a_contender_that_favours_a_source_address_gains_nothing_and_is_named() {
     let Some(turn) = turn() else { return };
     let contenders = [Contender::liar(HONEST, "honest"), Contender::liar("favours", "favours")];
     let race = Race {
@@ -27,13 +27,13 @@ fn who_favours_a_source_address_gains_nothing_and_is_named() {
         let ratio = raced.cell("favours").ratio_to_baseline;
         let gains_nothing = ratio.is_none_or(|ratio| (0.9..1.1).contains(&ratio.mean));
         let why = doubt.cloned().unwrap_or_default();
-        findings.told = vec![Told {
-            lie: "fast only for those who ask from 127.0.0.1",
+        findings.liars = vec![Finding {
+            lie: "fast only for clients at 127.0.0.1",
             verdict: match doubt {
                 Some(_) => "treats source addresses differently".to_owned(),
                 None => raced.cell("favours").verdict.kind.name().to_owned(),
             },
-            certain: format!("costs {} the honest one; {why}", raced.ratio("favours")),
+            evidence: format!("costs {} the honest one; {why}", raced.ratio("favours")),
             is_named: doubt.is_some() && gains_nothing,
             is_above: raced.is_above("favours", &[HONEST]),
         }];

@@ -1,8 +1,8 @@
-//! One that leaves the machine slower behind it: somebody outside of the race works when it has ended, on
+//! A contender that leaves the machine slower after its end: an accomplice outside the race then uses
 //! the CPU that the next contender gets.
 
 use super::{
-    Findings, Told, assert_named,
+    Finding, Findings, assert_named,
     race::{Contender, Race, folder},
 };
 use crate::stage::{is_full, turn};
@@ -22,10 +22,10 @@ use std::{
 
 const HONEST: &str = "honest";
 
-/// How long it works each time.
+/// How long the accomplice works each time.
 const WORKS: Duration = Duration::from_millis(1_500);
 
-/// A thread of this test. Ended and joined when dropped.
+/// A thread of this test, stopped and joined when dropped.
 struct Accomplice {
     socket: PathBuf,
     is_over: Arc<AtomicBool>,
@@ -42,7 +42,7 @@ impl Accomplice {
             only.set(cpu as usize);
             sched_setaffinity(None, &only).unwrap();
             for contender in listener.incoming() {
-                // It never writes: this returns when it has ended, however it did.
+                // The contender never writes, so this returns when it has exited.
                 let _ = contender.unwrap().read(&mut [0]);
                 let began = Instant::now();
                 while !over.load(Relaxed) && began.elapsed() < WORKS {}
@@ -58,7 +58,7 @@ impl Accomplice {
 impl Drop for Accomplice {
     fn drop(&mut self) {
         self.is_over.store(true, Relaxed);
-        // Wakes it, if it waits for a contender.
+        // Wakes the thread if it waits for a contender.
         let _ = UnixStream::connect(&self.socket);
         let ended = self.thread.take().map(JoinHandle::join);
         assert!(thread::panicking() || ended.is_some_and(|ended| ended.is_ok()));
@@ -66,7 +66,7 @@ impl Drop for Accomplice {
 }
 
 #[test]
-fn who_leaves_work_behind_is_named_and_nobody_else_pays() {
+fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
     let Some(turn) = turn() else { return };
     assert_named(|| {
         let folder = folder();
@@ -75,7 +75,7 @@ fn who_leaves_work_behind_is_named_and_nobody_else_pays() {
         let contenders = [
             Contender::liar(HONEST, "honest"),
             Contender::liar("also-honest", "honest"),
-            Contender::liar("litters", "litters").told("LIAR_ACCOMPLICE", socket),
+            Contender::liar("litters", "litters").with_env("LIAR_ACCOMPLICE", socket),
         ];
         let race = Race {
             workload: "double",
@@ -87,26 +87,26 @@ fn who_leaves_work_behind_is_named_and_nobody_else_pays() {
         let raced = race.run(&turn, folder.path());
         let honest = [HONEST, &twin_name(HONEST), "also-honest"];
         let mut findings = Findings::of_honest(&raced, &honest);
-        // Who pays has its CPU taken by others.
+        // A contender pays if another program took its CPU.
         for (name, accused) in &mut findings.honest {
             let because = &raced.cell(name).verdict.because;
             if because.contains("took the server's CPU") {
                 *accused = Some(format!("it pays: {because}"));
             }
         }
-        let told = raced.rounds.iter().filter_map(|round| round.machine?.busy_after_ns);
-        if !is_full() && 3 * told.count() < 2 * raced.rounds.len() {
-            eprintln!("skipped: others are at work on this machine, so that it is never at rest");
+        let observed = raced.rounds.iter().filter_map(|round| round.machine?.busy_after_ns);
+        if !is_full() && 3 * observed.count() < 2 * raced.rounds.len() {
+            eprintln!("skipped: other programs keep this machine busy");
             return findings;
         }
         let doubt = raced.doubt("litters", "leaves work behind");
-        findings.told = vec![Told {
-            lie: "leaves the machine slower behind it",
+        findings.liars = vec![Finding {
+            lie: "leaves the machine slower after its end",
             verdict: match doubt {
                 Some(_) => "leaves work behind".to_owned(),
                 None => raced.cell("litters").verdict.kind.name().to_owned(),
             },
-            certain: doubt.cloned().unwrap_or_default(),
+            evidence: doubt.cloned().unwrap_or_default(),
             is_named: doubt.is_some(),
             is_above: raced.is_above("litters", &honest),
         }];

@@ -1,7 +1,8 @@
-//! Costs that change while a contender runs: seen before its first round, and measured after that.
+//! Costs that change while a contender runs: the change is observed before its first round, and the cost
+//! after the change is measured.
 
 use super::{
-    Findings, Told, assert_named,
+    Finding, Findings, assert_named,
     race::{Contender, Race, Raced, folder},
 };
 use crate::stage::{is_full, turn};
@@ -9,17 +10,17 @@ use regatta_record::{Round, Settling, WarmUpClass, twin_name};
 
 const HONEST: &str = "honest";
 
-/// Requests that the flatterer is cheap for.
+/// Number of requests for which the flatterer is cheap.
 const FLATTERED: u64 = 10_000;
 
-/// Seconds of the ramp, and after how many the other becomes more expensive. The short form has half the
-/// time.
+/// Returns the length of the ramp, and the time after which the other liar becomes more expensive, in
+/// seconds. The short form has half the time.
 fn seconds() -> (f64, f64) {
     if is_full() { (4.0, 6.0) } else { (2.0, 3.0) }
 }
 
 #[test]
-fn who_changes_while_it_runs_is_observed_until_it_does_not() {
+fn a_contender_whose_cost_changes_is_observed_until_it_is_steady() {
     let Some(turn) = turn() else { return };
     let (ramp, tired) = seconds();
     let (ramps, becomes) = (format!("warms {ramp}"), format!("tires {tired}"));
@@ -40,55 +41,56 @@ fn who_changes_while_it_runs_is_observed_until_it_does_not() {
     assert_named(|| {
         let raced = race.run(&turn, folder().path());
         let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
-        findings.told = vec![warms(&raced), tires(&raced), flatters_first(&raced)];
+        findings.liars = vec![warms(&raced), tires(&raced), flatters_first(&raced)];
         findings
     });
 }
 
-fn warms(raced: &Raced) -> Told {
+fn warms(raced: &Raced) -> Finding {
     let is_right = |seen: &Settling| {
         seen.class == WarmUpClass::WarmsUp
             && (0.5..1.5).contains(&(seen.after_ns as f64 / 1e9 / seconds().0))
             && seen.cold_ns_per_request > 3.0 * seen.warm_ns_per_request
     };
-    // Cold it costs up to ten times as much as the honest one.
-    told(raced, "warms", "a JIT-like ramp", is_right, [0.8, 1.2])
+    // A cold one costs up to ten times as much as the honest one.
+    judge(raced, "warms", "a JIT-like ramp", is_right, [0.8, 1.2])
 }
 
-fn tires(raced: &Raced) -> Told {
+fn tires(raced: &Raced) -> Finding {
     let is_right = |seen: &Settling| {
         let after = seen.after_ns as f64 / 1e9 / seconds().1;
         seen.class == WarmUpClass::SlowsDown && (0.8..1.4).contains(&after)
     };
-    told(raced, "tires", "more expensive after a while", is_right, [1.25, 1.7])
+    judge(raced, "tires", "more expensive after a while", is_right, [1.25, 1.7])
 }
 
-fn flatters_first(raced: &Raced) -> Told {
+fn flatters_first(raced: &Raced) -> Finding {
     let is_right = |seen: &Settling| seen.class == WarmUpClass::SlowsDown;
-    let mut told =
-        told(raced, "flatters", "cheap for the first 10,000 requests", is_right, [0.8, 1.2]);
+    let mut finding =
+        judge(raced, "flatters", "cheap for the first 10,000 requests", is_right, [0.8, 1.2]);
     let least = raced.rounds_of("flatters").filter_map(|round| round.warm_up);
     let least = least.map(|done| done.requests).min().unwrap_or(0);
-    told.is_named &= least >= FLATTERED;
-    told.certain += &format!("; {least} requests or more before each window");
-    told
+    finding.is_named &= least >= FLATTERED;
+    finding.evidence += &format!("; at least {least} requests before each window");
+    finding
 }
 
-/// A class, and a cost that is measured after the change: its ratio to the honest one lies within these.
-fn told(
+/// Judges a liar by its class, and by its cost after the change: the ratio to the honest one must lie
+/// between `low` and `high`.
+fn judge(
     raced: &Raced,
     liar: &'static str,
     lie: &'static str,
     is_right: impl Fn(&Settling) -> bool,
     [low, high]: [f64; 2],
-) -> Told {
+) -> Finding {
     let cell = raced.cell(liar);
     let is_warm = |round: &Round| round.warm_up.is_some_and(|done| done.ns >= done.needed_ns);
     let is_warm = raced.rounds_of(liar).all(is_warm);
-    // A ratio that few rounds do not tell is none that is wrong.
+    // A few rounds may not yield a ratio, which is not wrong.
     let ratio = cell.ratio_to_baseline;
     let is_measured = ratio.is_none_or(|ratio| ratio.high >= low && ratio.low <= high);
-    let (verdict, certain) = match &cell.settling {
+    let (verdict, evidence) = match &cell.settling {
         Some(seen) => (
             seen.class.in_words().to_owned(),
             format!(
@@ -102,10 +104,10 @@ fn told(
         ),
         None => (cell.verdict.because.clone(), String::new()),
     };
-    Told {
+    Finding {
         lie,
         verdict,
-        certain,
+        evidence,
         is_named: is_warm && is_measured && cell.settling.as_ref().is_some_and(is_right),
         is_above: raced.is_above(liar, &[HONEST]),
     }

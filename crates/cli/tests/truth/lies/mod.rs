@@ -1,14 +1,14 @@
-//! Planted lies: contenders that deceive a referee in one way each, raced against honest ones. Each
-//! must be named for what it is, in a verdict, a class or a doubt, and must not be ranked above an honest
-//! contender; no honest one may be accused.
+//! Planted lies: contenders that each deceive the referee in one way, raced against honest ones. A
+//! verdict, a class or a doubt must name each lie, no liar may rank above an honest contender, and no
+//! honest contender may be accused.
 //!
-//! The short form runs every race once, and once more if the machine disturbed the first. The full form
-//! is `scripts/acceptance lies`: 20 runs of the release build with more rounds, each taken as it comes,
-//! whose findings it reads from the file that `REGATTA_LIES` names:
+//! The short form runs every race once, and retries it once in case the machine disturbed it. The full
+//! form is `scripts/acceptance lies`: 20 runs of the release build with more rounds and without retries.
+//! It reads the findings from the file that `REGATTA_LIES` names:
 //!
 //! ```text
-//! lie <tab> what it is <tab> named: 1 or 0 <tab> above an honest one: 1 or 0 <tab> verdict <tab> how certain
-//! honest <tab> its name <tab> why it was accused, or nothing
+//! lie <tab> its name <tab> named: 1 or 0 <tab> above an honest one: 1 or 0 <tab> verdict <tab> certainty
+//! honest <tab> its name <tab> reason of the accusation, or nothing
 //! ```
 
 mod addresses;
@@ -23,50 +23,50 @@ use crate::stage::is_full;
 use race::Raced;
 use std::{env, fmt::Write as _, fs::OpenOptions, io::Write as _};
 
-/// What the referee said of one liar.
-struct Told {
-    /// What the lie is.
+/// The referee's judgement of one liar.
+struct Finding {
+    /// A description of the lie.
     lie: &'static str,
-    /// The verdict, class or doubt that names it, or what was said instead.
+    /// The verdict, class or doubt that names it, or the verdict that missed it.
     verdict: String,
-    /// The figures that this stands on.
-    certain: String,
-    /// Whether it is named for what it is.
+    /// The figures behind the verdict.
+    evidence: String,
+    /// Whether the verdict names the lie.
     is_named: bool,
     /// Whether it is ranked above an honest contender.
     is_above: bool,
 }
 
-/// What came of a race.
+/// The result of a race with liars.
 #[derive(Default)]
 struct Findings {
-    told: Vec<Told>,
-    /// Each honest contender, and why it was accused.
+    liars: Vec<Finding>,
+    /// Each honest contender, and the reason if it was accused.
     honest: Vec<(String, Option<String>)>,
 }
 
 impl Findings {
-    /// Of a race in which these were honest.
+    /// The findings of a race with these honest contenders, and no liars yet.
     fn of_honest(raced: &Raced, honest: &[&str]) -> Findings {
         let each = honest.iter().map(|name| ((*name).to_owned(), raced.accused(name)));
-        Findings { told: Vec::new(), honest: each.collect() }
+        Findings { liars: Vec::new(), honest: each.collect() }
     }
 
     fn are_right(&self) -> bool {
-        self.told.iter().all(|told| told.is_named && !told.is_above)
+        self.liars.iter().all(|liar| liar.is_named && !liar.is_above)
             && self.honest.iter().all(|(_, accused)| accused.is_none())
     }
 
     /// A table in Markdown.
     fn table(&self) -> String {
-        let mut table = "\n| lie | verdict | how certain |\n|---|---|---|\n".to_owned();
-        let mut row = |lie: &str, verdict: &str, certain: &str| {
-            writeln!(table, "| {lie} | {verdict} | {certain} |").expect("a string takes it");
+        let mut table = "\n| lie | verdict | certainty |\n|---|---|---|\n".to_owned();
+        let mut row = |lie: &str, verdict: &str, evidence: &str| {
+            writeln!(table, "| {lie} | {verdict} | {evidence} |").expect("a string takes it");
         };
-        for Told { lie, verdict, certain, is_named, is_above } in &self.told {
+        for Finding { lie, verdict, evidence, is_named, is_above } in &self.liars {
             let missed = if *is_named { "" } else { "NOT NAMED: " };
             let above = if *is_above { "RANKED ABOVE AN HONEST ONE: " } else { "" };
-            row(lie, &format!("{missed}{above}{verdict}"), certain);
+            row(lie, &format!("{missed}{above}{verdict}"), evidence);
         }
         for (name, accused) in &self.honest {
             let accused = accused.as_ref().map(|why| format!("ACCUSED: {why}"));
@@ -75,15 +75,16 @@ impl Findings {
         table
     }
 
-    /// Appends all findings to the file of the full form.
+    /// Appends all findings to the file that `REGATTA_LIES` names.
     fn keep(&self) {
         let Some(path) = env::var_os("REGATTA_LIES") else { return };
         let clean = |text: &str| text.replace(['\t', '\n'], " ");
         let mut rows = String::new();
-        for Told { lie, verdict, certain, is_named, is_above } in &self.told {
+        for Finding { lie, verdict, evidence, is_named, is_above } in &self.liars {
             let (named, above) = (u8::from(*is_named), u8::from(*is_above));
-            let (verdict, certain) = (clean(verdict), clean(certain));
-            writeln!(rows, "lie\t{lie}\t{named}\t{above}\t{verdict}\t{certain}").expect("a string");
+            let (verdict, evidence) = (clean(verdict), clean(evidence));
+            writeln!(rows, "lie\t{lie}\t{named}\t{above}\t{verdict}\t{evidence}")
+                .expect("a string");
         }
         for (name, accused) in &self.honest {
             let why = accused.as_deref().map(clean).unwrap_or_default();
@@ -94,12 +95,12 @@ impl Findings {
     }
 }
 
-/// Races, and asserts that every liar was named and nobody else.
+/// Races, and asserts that every liar is named and no honest contender is accused.
 #[track_caller]
 fn assert_named(race: impl Fn() -> Findings) {
     let mut findings = race();
     if !findings.are_right() && !is_full() {
-        println!("once more, since a machine that others use may disturb it:{}", findings.table());
+        println!("retrying, because other programs may disturb it:{}", findings.table());
         findings = race();
     }
     println!("{}", findings.table());

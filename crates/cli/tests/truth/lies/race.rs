@@ -15,7 +15,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Who takes part: a name, how it is started, its environment.
+/// A contender: its name, its start command, and a variable of its environment.
 pub struct Contender {
     name: &'static str,
     start: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// `examples/PROGRAM.rs`, with its port and these words.
+    /// The program of `examples/PROGRAM.rs`, started with its port and these arguments.
     pub fn example(name: &'static str, program: &str, words: &[&str]) -> Contender {
         let path = example(program);
         let words = words.iter().map(|word| (*word).to_owned());
@@ -31,43 +31,43 @@ impl Contender {
         Contender { name, start: start.into_iter().chain(words).collect(), env: None }
     }
 
-    /// The liar of this lie.
+    /// The liar that tells this lie.
     pub fn liar(name: &'static str, lie: &str) -> Contender {
         Contender::example(name, "liar", &lie.split(' ').collect::<Vec<_>>())
     }
 
-    /// A server of ours.
+    /// A built-in server.
     pub fn regatta(name: &'static str, words: &str) -> Contender {
         let words = format!("{{regatta}} {words} --listen 127.0.0.1:{{port}}");
         Contender { name, start: words.split(' ').map(str::to_owned).collect(), env: None }
     }
 
-    /// The program.
+    /// The path of its program.
     pub fn program(&self) -> &Path {
         Path::new(&self.start[0])
     }
 
-    /// The same with a path in its environment.
-    pub fn told(self, variable: &'static str, path: PathBuf) -> Contender {
+    /// Adds a path to its environment.
+    pub fn with_env(self, variable: &'static str, path: PathBuf) -> Contender {
         Contender { env: Some((variable, path)), ..self }
     }
 }
 
-/// What is raced.
+/// A race to run.
 pub struct Race<'a> {
     pub workload: &'a str,
-    /// The first is honest: it is the baseline, and is entered twice.
+    /// The first is the baseline and has a twin.
     pub contenders: &'a [Contender],
     /// The lines of its one load.
     pub load: &'a str,
     /// Passes, in the short form and in the full one.
     pub rounds: [u32; 2],
-    /// How long each contender is observed at most, in the short form and in the full one.
+    /// Maximum time for which each contender is observed, in the short form and in the full one.
     pub settle: [&'a str; 2],
 }
 
 impl Race<'_> {
-    /// Runs it in `folder`, with its results in `out` there. The seed is another each time.
+    /// Runs the race in `folder`, with its results in `out` there. Each run has another seed.
     pub fn run(&self, turn: &Turn, folder: &Path) -> Raced {
         let out = folder.join("out");
         if out.exists() {
@@ -115,7 +115,7 @@ impl Race<'_> {
     }
 }
 
-/// A race that was run.
+/// A finished race.
 pub struct Raced {
     pub summary: Summary,
     pub rounds: Vec<Round>,
@@ -127,12 +127,12 @@ impl Raced {
         self.summary.cells.iter().find(|cell| cell.contender == contender).unwrap()
     }
 
-    /// The first doubt that says this of a contender.
-    pub fn doubt(&self, contender: &str, says: &str) -> Option<&String> {
-        self.summary.doubts.iter().find(|doubt| doubt.contains(says) && names(doubt, contender))
+    /// The first doubt that contains this text and names the contender.
+    pub fn doubt(&self, contender: &str, text: &str) -> Option<&String> {
+        self.summary.doubts.iter().find(|doubt| doubt.contains(text) && names(doubt, contender))
     }
 
-    /// Why an honest contender is accused of a lie, if it is.
+    /// The reason if an honest contender is accused of a lie.
     pub fn accused(&self, honest: &str) -> Option<String> {
         let cell = self.cell(honest);
         let kind = cell.verdict.kind;
@@ -143,10 +143,10 @@ impl Raced {
         if let Some(seen) = cell.settling.filter(|seen| seen.class != WarmUpClass::Flat) {
             return Some(format!("{}: {seen:?}", seen.class.in_words()));
         }
-        ACCUSING.iter().find_map(|says| self.doubt(honest, says)).cloned()
+        ACCUSING.iter().find_map(|text| self.doubt(honest, text)).cloned()
     }
 
-    /// Whether `liar` is said to be cheaper than any of those who are `honest`.
+    /// Whether `liar` is ranked as cheaper than any of the `honest` contenders.
     pub fn is_above(&self, liar: &str, honest: &[&str]) -> bool {
         let cell = self.cell(liar);
         let beats = |honest: &str| match (cell.band, self.cell(honest).band) {
@@ -161,7 +161,7 @@ impl Raced {
         self.rounds.iter().filter(move |round| round.contender == contender)
     }
 
-    /// What a request cost in each round of a contender, in microseconds.
+    /// The cost of a request in each round of a contender, in microseconds.
     pub fn costs(&self, contender: &str) -> Vec<f64> {
         let cost = |round: &Round| {
             Some(round.server.as_ref()?.cpu_ns as f64 / round.requests.max(1) as f64 / 1e3)
@@ -169,7 +169,7 @@ impl Raced {
         self.rounds_of(contender).filter_map(cost).collect()
     }
 
-    /// Mean and interval of the ratio to the honest one.
+    /// Mean and interval of the ratio to the baseline.
     pub fn ratio(&self, contender: &str) -> String {
         match self.cell(contender).ratio_to_baseline {
             Some(ratio) => format!("{:.2}× [{:.2}–{:.2}]", ratio.mean, ratio.low, ratio.high),
@@ -178,7 +178,7 @@ impl Raced {
     }
 }
 
-/// What doubts say of a contender that is accused of something.
+/// Texts of doubts that accuse a contender.
 const ACCUSING: [&str; 6] = [
     "leaves the machine",
     "leaves work behind",
@@ -188,13 +188,13 @@ const ACCUSING: [&str; 6] = [
     "the figures remain valid",
 ];
 
-/// Whether a sentence names a contender, by its whole name.
+/// Returns whether a sentence has the whole name of a contender.
 fn names(sentence: &str, contender: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-';
     sentence.split(|c| !is_of_name(c)).any(|word| word == contender)
 }
 
-/// A folder for a race.
+/// Returns a folder for a race.
 pub fn folder() -> TempDir {
     TempDir::new().unwrap()
 }

@@ -1,8 +1,8 @@
-//! What differs from start to start, or is seen at every start: an uneven cost, work that a daemon does,
-//! answers to requests that have not come.
+//! Lies that differ between starts or appear at every start: an uneven cost, work done by a daemon, and
+//! replies to requests that have not arrived.
 
 use super::{
-    Findings, Told, assert_named,
+    Finding, Findings, assert_named,
     race::{Contender, Race, Raced, folder},
 };
 use crate::{
@@ -17,7 +17,8 @@ use std::{
 
 const HONEST: &str = "honest";
 
-/// The lie of the uneven one, and by how much its starts differ. In the short form no machine can hide it.
+/// Returns the description of the uneven contender's lie, and its arguments. In the short form the
+/// difference is so large that no machine can hide it.
 fn uneven_lie() -> (&'static str, &'static str) {
     match is_full() {
         true => ("every third start costs 20% more", "uneven 1.2"),
@@ -25,13 +26,13 @@ fn uneven_lie() -> (&'static str, &'static str) {
     }
 }
 
-/// A daemon outside of the race; killed and reaped when dropped.
+/// A daemon outside the race, killed and reaped when dropped.
 struct Daemon(Child);
 
 impl Daemon {
     fn start(program: &Path, socket: &Path) -> Daemon {
         let daemon = Command::new(program).arg("daemon").arg(socket).spawn().unwrap();
-        // Dropped in a panic, too.
+        // Wrapped before the wait, so that a panic kills it.
         let daemon = Daemon(daemon);
         until("the daemon listens", || socket.exists());
         daemon
@@ -46,7 +47,7 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn what_starts_show_is_named() {
+fn lies_at_the_start_are_named() {
     let Some(turn) = turn() else { return };
     assert_named(|| {
         let folder = folder();
@@ -58,7 +59,7 @@ fn what_starts_show_is_named() {
         let contenders = [
             Contender::liar(HONEST, "honest"),
             Contender::liar("also-honest", "honest"),
-            Contender::liar("uneven", uneven_lie().1).told("LIAR_STARTS", starts),
+            Contender::liar("uneven", uneven_lie().1).with_env("LIAR_STARTS", starts),
             Contender::liar("hasty", "hasty"),
             handed_over,
         ];
@@ -72,10 +73,10 @@ fn what_starts_show_is_named() {
         let raced = race.run(&turn, folder.path());
         let honest = [HONEST, &twin_name(HONEST), "also-honest"];
         let mut findings = Findings::of_honest(&raced, &honest);
-        findings.told = vec![
+        findings.liars = vec![
             uneven(&raced, &honest),
             void(&raced, &honest),
-            Told::disqualified(&raced, "hasty", "answers before it has read the request", EARLY),
+            Finding::disqualified(&raced, "hasty", "answers before it has read the request", EARLY),
         ];
         findings
     });
@@ -83,30 +84,30 @@ fn what_starts_show_is_named() {
 
 const EARLY: &str = "the last byte of the request had not been sent";
 
-fn uneven(raced: &Raced, honest: &[&str]) -> Told {
+fn uneven(raced: &Raced, honest: &[&str]) -> Finding {
     let doubt = raced.doubt("uneven", "differs between starts");
-    Told {
+    Finding {
         lie: uneven_lie().0,
         verdict: match doubt {
             Some(_) => "cost differs between starts".to_owned(),
             None => raced.cell("uneven").verdict.kind.name().to_owned(),
         },
-        certain: doubt.cloned().unwrap_or_else(|| format!("{:.0?} µs", raced.costs("uneven"))),
+        evidence: doubt.cloned().unwrap_or_else(|| format!("{:.0?} µs", raced.costs("uneven"))),
         is_named: doubt.is_some(),
         is_above: raced.is_above("uneven", honest),
     }
 }
 
-fn void(raced: &Raced, honest: &[&str]) -> Told {
+fn void(raced: &Raced, honest: &[&str]) -> Finding {
     let cell = raced.cell("handed-over");
     let verdict = &cell.verdict;
     let is_named = verdict.kind == Kind::ServerNotObserved
         && verdict.voids(Figure::Cost)
         && verdict.because.contains("(handed_over), which is not one of handed-over's");
-    Told {
+    Finding {
         lie: "work handed to a daemon",
         verdict: verdict.kind.name().to_owned(),
-        certain: verdict.because.clone(),
+        evidence: verdict.because.clone(),
         is_named: is_named && cell.band.is_none() && cell.relation.is_none(),
         is_above: raced.is_above("handed-over", honest),
     }

@@ -1,29 +1,30 @@
-//! One whose twin is another than itself.
+//! A contender whose twin has another cost than itself.
 
 use super::{
-    Findings, Told, assert_named,
+    Finding, Findings, assert_named,
     race::{Contender, Race, folder},
 };
 use crate::stage::{is_full, turn};
 use regatta_record::Relation;
 
-/// The lie, the liar, and the least floor that is right. In the short form no machine can hide it.
+/// Returns the lie, the liar's arguments, and the lowest noise floor that is correct. In the short form
+/// the difference is so large that no machine can hide it.
 fn lie() -> (&'static str, &'static str, f64) {
     match is_full() {
-        true => ("a twin that costs 3% more for good", "spoils-twin 1.035", 0.028),
-        false => ("a twin that costs twice as much for good", "spoils-twin 2", 0.5),
+        true => ("a twin that always costs 3% more", "spoils-twin 1.035", 0.028),
+        false => ("a twin that always costs twice as much", "spoils-twin 2", 0.5),
     }
 }
 
 #[test]
-fn a_twin_that_is_off_for_good_is_the_floor() {
+fn a_twin_with_a_constant_difference_raises_the_noise_floor() {
     let Some(turn) = turn() else { return };
     assert_named(|| {
         let folder = folder();
         let events = folder.path().join("out/events.jsonl");
-        // The first is entered twice.
+        // The first has a twin.
         let contenders = [
-            Contender::liar("spoiler", lie().1).told("LIAR_EVENTS", events),
+            Contender::liar("spoiler", lie().1).with_env("LIAR_EVENTS", events),
             Contender::liar("honest", "honest"),
             Contender::liar("near", "honest 1.02"),
         ];
@@ -44,10 +45,10 @@ fn a_twin_that_is_off_for_good_is_the_floor() {
             matches!(relation, Some(Relation::Cheaper | Relation::Dearer))
         };
         let percent = floor.map_or(f64::NAN, |floor| floor * 100.0);
-        findings.told = vec![Told {
+        findings.liars = vec![Finding {
             lie: lie().0,
             verdict: format!("noise floor ±{percent:.1}%"),
-            certain: doubt.cloned().unwrap_or_default(),
+            evidence: doubt.cloned().unwrap_or_default(),
             is_named: floor.is_some_and(|floor| floor >= lie().2)
                 && doubt.is_some()
                 && !honest.iter().any(differs),

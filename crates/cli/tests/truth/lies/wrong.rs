@@ -1,7 +1,7 @@
-//! Answers that are not what was asked for: from a cache, and one too many.
+//! Wrong answers: from a cache, and surplus ones.
 
 use super::{
-    Findings, Told, assert_named,
+    Finding, Findings, assert_named,
     race::{Contender, Race, Raced, folder},
 };
 use crate::stage::turn;
@@ -9,28 +9,28 @@ use regatta_record::{Kind, twin_name};
 
 const HONEST: &str = "honest";
 
-impl Told {
-    /// Disqualified, with an exchange that says this.
+impl Finding {
+    /// The finding for a liar that must be disqualified with this text in the exchange.
     pub(super) fn disqualified(
         raced: &Raced,
         liar: &'static str,
         lie: &'static str,
-        says: &str,
-    ) -> Told {
+        text: &str,
+    ) -> Finding {
         let cell = raced.cell(liar);
         let verdict = &cell.verdict;
-        Told {
+        Finding {
             lie,
             verdict: verdict.kind.name().to_owned(),
-            certain: verdict.because.clone(),
-            is_named: verdict.kind == Kind::Disqualified && verdict.because.contains(says),
+            evidence: verdict.because.clone(),
+            is_named: verdict.kind == Kind::Disqualified && verdict.because.contains(text),
             is_above: cell.band.is_some() || cell.relation.is_some(),
         }
     }
 }
 
 #[test]
-fn an_answer_too_many_under_churn_disqualifies() {
+fn a_surplus_answer_under_churn_disqualifies() {
     let Some(turn) = turn() else { return };
     let contenders = [Contender::liar(HONEST, "honest"), Contender::liar("adds", "adds")];
     let race = Race {
@@ -44,7 +44,7 @@ fn an_answer_too_many_under_churn_disqualifies() {
         let raced = race.run(&turn, folder().path());
         let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
         let lie = "surplus bytes after the reply, under churn";
-        findings.told = vec![Told::disqualified(&raced, "adds", lie, "received 0\\n")];
+        findings.liars = vec![Finding::disqualified(&raced, "adds", lie, "received 0\\n")];
         findings
     });
 }
@@ -67,7 +67,7 @@ fn a_hash_from_a_cache_disqualifies() {
         let raced = race.run(&turn, folder().path());
         let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
         let lie = "answers hash from a cache";
-        findings.told = vec![Told::disqualified(&raced, "caches", lie, "n=1&salt=")];
+        findings.liars = vec![Finding::disqualified(&raced, "caches", lie, "n=1&salt=")];
         findings
     });
 }
