@@ -1,4 +1,4 @@
-//! `regatta`: one binary, a command for each job.
+//! `regatta`: one binary with a subcommand for each job.
 
 mod args;
 mod canned;

@@ -1,4 +1,4 @@
-//! `regatta completions` and `regatta man`: made from the command line's own description.
+//! `regatta completions` and `regatta man`, generated from the definition of the command line.
 
 use crate::{args::Args, exit::Done};
 use anyhow::Context;
@@ -12,7 +12,7 @@ pub fn completions(shell: Shell) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Writes a page for each command.
+/// Writes a manual page for each command.
 pub fn man(dir: &Path) -> anyhow::Result<Done> {
     let write = || {
         std::fs::create_dir_all(dir)?;
