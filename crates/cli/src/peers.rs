@@ -1,4 +1,4 @@
-//! `regatta peers`: what is found here, what is missing and how to get it.
+//! `regatta peers`: lists which peers are found and which are missing, and installs them.
 
 mod packages;
 
@@ -10,29 +10,29 @@ use std::{
     process::Command,
 };
 
-/// List the peers: found, or missing and how to get them. With `install`, build them.
+/// List the peers: which are found, which are missing, and how to get them. With `install`, build them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta peers
   regatta peers install go haskell-conduit
   regatta peers install --all --yes")]
 pub struct PeersArgs {
-    /// What to do; a list, if absent
+    /// The action. Default: list the peers
     #[command(subcommand)]
     action: Option<Action>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Install what peers need (with apt-get) and run their setup, after showing both
+    /// Install the packages that peers need (with apt-get) and run their setup, after showing both
     Install {
         /// Names of peers
         #[arg(required_unless_present = "all", value_name = "NAME")]
         names: Vec<String>,
-        /// All of them
+        /// Install all peers
         #[arg(long, conflicts_with = "names")]
         all: bool,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -54,7 +54,7 @@ pub fn run(args: PeersArgs) -> anyhow::Result<Done> {
 
 fn list(peers: &[Contender]) -> anyhow::Result<Done> {
     if peers.is_empty() {
-        eprintln!("no peers: there is no folder `peers` here; run this in a checkout of regatta");
+        eprintln!("no peers found: there is no folder `peers` here; run this in a checkout of regatta");
     }
     for peer in peers {
         let Manifest { name, workloads, about, .. } = &peer.manifest;
@@ -69,7 +69,7 @@ fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<D
     for name in names {
         let Some(peer) = peers.iter().find(|peer| peer.manifest.name == *name) else {
             let all: Vec<_> = peers.iter().map(|peer| peer.manifest.name.as_str()).collect();
-            bail!("there is no peer {name:?}; there are: {}", all.join(", "));
+            bail!("there is no peer {name:?}; expected one of: {}", all.join(", "));
         };
         if !install_one(peer, yes)? {
             done = Done::Short;
@@ -78,12 +78,12 @@ fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<D
     Ok(done)
 }
 
-/// True if the peer can be raced afterwards.
+/// Installs one peer. Returns whether it can be raced afterwards.
 fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
     let Manifest { name, setup, .. } = &peer.manifest;
-    let packages = packages::lacking(&peer.manifest.packages);
+    let packages = packages::missing(&peer.manifest.packages);
     if !packages.is_empty() || !setup.is_empty() {
-        eprintln!("{name}: in {}:", peer.dir.display());
+        eprintln!("{name}: commands to run in {}:", peer.dir.display());
         if !packages.is_empty() {
             eprintln!("  {}", packages::shown(&packages));
         }
@@ -123,7 +123,7 @@ fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
 
 fn confirmed() -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
-        bail!("there is no terminal to ask on; add --yes to run this");
+        bail!("cannot ask for confirmation without a terminal; add --yes to run this");
     }
     print!("run this? [y/N] ");
     stdout().flush()?;

@@ -1,4 +1,4 @@
-//! What a URL and a workload together ask for: of whom, under what name, at which path.
+//! The target of a load, from its URL and workload: server, host name and path.
 
 use anyhow::{Context, bail};
 use regatta_script::{
@@ -7,23 +7,23 @@ use regatta_script::{
 };
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// What is asked of whom.
+/// The target and the workload of a load.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The server.
     pub target: SocketAddr,
-    /// What is sent, and what must come back.
+    /// What is sent, and which replies are expected.
     pub workload: Workload,
-    /// The host that requests name, where they do.
+    /// The host to send in requests, e.g. in the Host header.
     pub host: String,
-    /// With TLS, the host that the server's certificate is to be for.
+    /// With TLS, the host name that the server's certificate must match.
     pub certified: Option<String>,
-    /// The path of a built-in workload, if not its own.
+    /// The path for a built-in workload, if it replaces the workload's own.
     pub path: Option<String>,
 }
 
 impl Asked {
-    /// What `url` and `workload` ask for. Without a workload: what is usual in the URL's protocol.
+    /// Combines `url` and `workload`. Without a workload, uses the default one of the URL's protocol.
     pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Asked> {
         let Url { row, scheme, authority, target } = Url::parse(url)?;
         let path = (!target.is_empty()).then(|| with_slash(target));
@@ -36,7 +36,7 @@ impl Asked {
         let of_workload = workload.protocol();
         if of_workload.name != row.name {
             let (name, scheme) = (workload.name(), of_workload.schemes[0].name);
-            bail!("the workload {name} is asked over {scheme}://HOST:PORT");
+            bail!("the workload {name} needs a URL of the form {scheme}://HOST:PORT");
         }
         let is_hub = workload.is_pushed();
         let with_port = scheme.port.map(|port| with_port(authority, port));
@@ -45,50 +45,50 @@ impl Asked {
             workload,
             host: authority.to_owned(),
             certified: scheme.tls.then(|| without_port(authority).to_owned()),
-            // Without a path in the URL the workload's own is asked for. `http://HOST/` has no path either; but
-            // `ws://HOST/` means `/`, where a hub may be.
+            // Without a path in the URL, the workload's own path is used. `http://HOST/` counts as
+            // having no path, but `ws://HOST/` means `/`, because a hub may be there.
             path: path.filter(|path| is_hub || path != "/"),
         })
     }
 }
 
-/// A URL, in its parts.
+/// The parts of a URL.
 #[derive(Clone, Copy, Debug)]
 struct Url<'a> {
     row: Row,
     scheme: Scheme,
     /// Host and port.
     authority: &'a str,
-    /// Path and query; empty if there is none.
+    /// Path and query; may be empty.
     target: &'a str,
 }
 
 impl<'a> Url<'a> {
     fn parse(url: &'a str) -> anyhow::Result<Url<'a>> {
         let Some((scheme, rest)) = url.split_once("://") else {
-            bail!("{url:?} is no URL; write {}", forms());
+            bail!("{url:?} is not a URL; expected {}", forms());
         };
-        // What follows # is for the client alone (RFC 3986, 3.5).
+        // The fragment after # is never sent to the server (RFC 3986, 3.5).
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let Some((row, scheme)) = of_scheme(&scheme.to_ascii_lowercase()) else {
-            bail!("the load does not speak {scheme}:// yet; it speaks {}", forms());
+            bail!("{scheme}:// is not supported yet; expected {}", forms());
         };
         if authority.contains('@') {
-            bail!("{url:?} has a user in it, which is never sent; write {}", row.url);
+            bail!("{url:?} contains a user name, which is never sent; expected {}", row.url);
         }
         if let Some(wrong) = target.chars().find(|c| !c.is_ascii_graphic()) {
-            bail!("{wrong:?} cannot stand in the path of a URL; write it percent-encoded");
+            bail!("{wrong:?} is not allowed in the path of a URL; percent-encode it");
         }
         if !row.paths && !matches!(target, "" | "/") {
-            bail!("{target:?}: a {} server has no paths; write {}", row.name, row.url);
+            bail!("{target:?}: a {} server has no paths; expected {}", row.name, row.url);
         }
         let target = if row.paths { target } else { "" };
         Ok(Url { row, scheme, authority, target })
     }
 }
 
-/// The forms that a URL can have.
+/// The supported forms of a URL.
 pub fn forms() -> String {
     let forms: Vec<_> = ROWS.iter().map(|row| row.url).collect();
     match forms.split_last() {
@@ -97,12 +97,12 @@ pub fn forms() -> String {
     }
 }
 
-/// A query alone belongs to the path `/`.
+/// Adds the path `/` to a query without a path.
 fn with_slash(target: &str) -> String {
     if target.starts_with('?') { format!("/{target}") } else { target.to_owned() }
 }
 
-/// The authority with its port, or else this one.
+/// The authority with its own port, or with `port` if it has none.
 fn with_port(authority: &str, port: u16) -> String {
     let has_port = without_port(authority) != authority;
     if has_port { authority.to_owned() } else { format!("{authority}:{port}") }
@@ -111,7 +111,7 @@ fn with_port(authority: &str, port: u16) -> String {
 /// The host of an authority.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
-        // The colons of an IPv6 address stand within brackets.
+        // The colons of an IPv6 address are within brackets.
         Some((host, port)) if !port.contains(']') => host,
         _ => authority,
     }
@@ -121,11 +121,11 @@ fn without_port(authority: &str) -> &str {
 fn address(authority: &str) -> anyhow::Result<SocketAddr> {
     let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     if port.is_none() {
-        bail!("{authority:?} has no port; write it as HOST:PORT, with a port up to 65535");
+        bail!("{authority:?} has no port; expected HOST:PORT, with a port up to 65535");
     }
     let mut found = authority
         .to_socket_addrs()
-        .with_context(|| format!("{authority:?} is no HOST:PORT that can be found"))?;
+        .with_context(|| format!("cannot resolve {authority:?}"))?;
     found.next().with_context(|| format!("{authority:?} has no address"))
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_tells_whom_to_ask_and_for_what() {
+    fn reads_target_host_and_path_from_a_url() {
         let line = asked("line://127.0.0.1:4000/", None);
         assert_eq!((line.target.port(), line.workload.name()), (4000, "double"));
         let http = asked("HTTP://127.0.0.1?a=b#c", None);
@@ -173,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused_in_a_sentence() {
-        assert!(refused("127.0.0.1:80", None).contains("is no URL"));
-        assert!(refused("gopher://127.0.0.1:80", None).contains("gopher:// yet"));
+    fn refuses_invalid_urls_with_a_reason() {
+        assert!(refused("127.0.0.1:80", None).contains("is not a URL"));
+        assert!(refused("gopher://127.0.0.1:80", None).contains("gopher:// is not supported"));
         assert!(refused("line://127.0.0.1", None).contains("has no port"));
         assert!(refused("http://127.0.0.1:99999/", None).contains("has no port"));
         assert!(refused("http://a@127.0.0.1/", None).contains("user"));
