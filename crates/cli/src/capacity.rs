@@ -2,7 +2,7 @@
 //! latency limit.
 
 use crate::{
-    exit::Done,
+    exit::Outcome,
     interrupt,
     load::{adapter::AdapterArgs, tls::TlsArgs, url},
     output,
@@ -156,7 +156,7 @@ fn limit(text: &str) -> Result<Limit, String> {
 }
 
 /// Searches and prints the result.
-pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
+pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     args.json.iter().try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
@@ -184,8 +184,8 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
         Ok(found) => conclude(&args, found, &mut events, stop.load(Ordering::Relaxed)),
         Err(error) => {
             let done = match error {
-                CapacityError::NotStarted(_) => Done::Short,
-                _ => Done::Failed,
+                CapacityError::NotStarted(_) => Outcome::Failure,
+                _ => Outcome::Error,
             };
             let url = args.url.iter().map(|url| format!("{url}: ")).collect::<String>();
             let because = format!("{url}{:#}", anyhow::Error::from(error));
@@ -203,7 +203,7 @@ fn conclude(
     found: Capacity,
     events: &mut Events<'_>,
     interrupted: bool,
-) -> Done {
+) -> Outcome {
     let (to_stdout, file) = match args.json.as_deref() {
         Some(path) if path == Path::new("-") => (Form::Json, None),
         file => (Form::Text, file),
@@ -216,10 +216,10 @@ fn conclude(
         events.emit(Happened::Failed { because: format!("{error:#}") });
     }
     match () {
-        () if saved.is_err() => Done::Failed,
-        () if interrupted => Done::Interrupted,
-        () if nothing => Done::Short,
-        () => Done::Well,
+        () if saved.is_err() => Outcome::Error,
+        () if interrupted => Outcome::Interrupted,
+        () if nothing => Outcome::Failure,
+        () => Outcome::Success,
     }
 }
 
@@ -262,7 +262,10 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
         By::Rate => {
             refuse(&[("--in-flight", args.in_flight.is_some())], "--by clients")?;
             if args.max.is_some_and(|max| max.get() > Plan::MAX_RATE) {
-                bail!("--max is too high: expected a rate of at most {} per second", Plan::MAX_RATE);
+                bail!(
+                    "--max is too high: expected a rate of at most {} per second",
+                    Plan::MAX_RATE
+                );
             }
             let pipeline = args.pipeline.map_or(16, NonZeroU32::get);
             let connections = args.connections.map_or(64, NonZeroU32::get);

@@ -1,6 +1,6 @@
 //! `regatta diff`: compares two result directories and finds what became more expensive.
 
-use crate::{exit::Done, output, values::percent};
+use crate::{exit::Outcome, output, values::percent};
 use anyhow::{Context, bail};
 use regatta_judge::{Side, diff};
 use regatta_race::Store;
@@ -38,7 +38,7 @@ pub struct DiffArgs {
 }
 
 /// Reads both directories, compares them and prints the comparison.
-pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
+pub fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if is_stdout(&args.json) && is_stdout(&args.md) {
         bail!("--json and --md cannot both write to stdout; write one of them to a file");
@@ -63,10 +63,10 @@ pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
         output::print(&text)?;
     }
     Ok(match gate.decision() {
-        _ if gate.fail_over.is_none() => Done::Well,
-        Decision::Passed => Done::Well,
-        Decision::Failed => Done::Short,
-        Decision::NotDecided => Done::NotDecided,
+        _ if gate.fail_over.is_none() => Outcome::Success,
+        Decision::Passed => Outcome::Success,
+        Decision::Failed => Outcome::Failure,
+        Decision::NotDecided => Outcome::NotDecided,
     })
 }
 

@@ -9,27 +9,27 @@ use std::{
 
 /// How a command ended. What went wrong has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum Outcome {
     /// Everything that was requested succeeded.
-    Well,
+    Success,
     /// Something that was requested failed.
-    Short,
+    Failure,
     /// Nothing failed, but the rounds do not decide a gate.
     NotDecided,
     /// An error stopped the command, or part of the result could not be saved or printed.
-    Failed,
+    Error,
     /// Ctrl-C; the results up to then have been saved and printed.
     Interrupted,
 }
 
 /// Returns the exit status, and prints an error to stderr.
-pub fn code(done: anyhow::Result<Done>) -> ExitCode {
-    match done {
-        Ok(Done::Well) => ExitCode::SUCCESS,
-        Ok(Done::Short) => ExitCode::from(1),
-        Ok(Done::Failed) => ExitCode::from(2),
-        Ok(Done::NotDecided) => ExitCode::from(3),
-        Ok(Done::Interrupted) => ExitCode::from(130),
+pub fn code(outcome: anyhow::Result<Outcome>) -> ExitCode {
+    match outcome {
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::Failure) => ExitCode::from(1),
+        Ok(Outcome::Error) => ExitCode::from(2),
+        Ok(Outcome::NotDecided) => ExitCode::from(3),
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             // If stderr is closed, the exit status alone reports the error.
             let _ = writeln!(stderr(), "regatta: {error:#}");

@@ -201,7 +201,9 @@ impl HubArgs {
 
     fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        let none = |path: &Path, what: &str| format!("{} contains no {what} in PEM format", path.display());
+        let none = |path: &Path, what: &str| {
+            format!("{} contains no {what} in PEM format", path.display())
+        };
         let certs = CertificateDer::pem_slice_iter(&read(cert)?)
             .collect::<Result<Vec<_>, _>>()
             .with_context(|| none(cert, "certificate"))?;
@@ -214,7 +216,11 @@ impl HubArgs {
             .with_no_client_auth()
             .with_single_cert(certs, private)
             .with_context(|| {
-                format!("the certificate in {} does not match the key in {}", cert.display(), key.display())
+                format!(
+                    "the certificate in {} does not match the key in {}",
+                    cert.display(),
+                    key.display()
+                )
             })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Some(Arc::new(config)))

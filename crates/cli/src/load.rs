@@ -13,7 +13,7 @@ pub mod url;
 
 pub use args::LoadArgs;
 
-use crate::{exit::Done, interrupt, output};
+use crate::{exit::Outcome, interrupt, output};
 use anyhow::{Context, bail};
 use regatta_host::{Meter, Observed, UsageWindow};
 use regatta_judge::Settler;
@@ -28,7 +28,7 @@ use regatta_script::Workload;
 use std::{env, num::NonZeroU32, time::Duration};
 
 /// Loads the server.
-pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
+pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     args.json.iter().try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
@@ -72,10 +72,10 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         output::print(&text::text(&args, &args.adapter.label(plan.workload.name()), &result))?;
     }
     Ok(match () {
-        () if tally.interrupted => Done::Interrupted,
-        () if matches!(result.verdict.kind, Kind::Disqualified | Kind::Failed) => Done::Short,
-        () if !open::rate_was_reached(&result) => Done::Short,
-        () => Done::Well,
+        () if tally.interrupted => Outcome::Interrupted,
+        () if matches!(result.verdict.kind, Kind::Disqualified | Kind::Failed) => Outcome::Failure,
+        () if !open::rate_was_reached(&result) => Outcome::Failure,
+        () => Outcome::Success,
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod packages;
 
-use crate::{exit::Done, race::known};
+use crate::{exit::Outcome, race::known};
 use anyhow::{Context, bail};
 use regatta_race::{Contender, Manifest, built_in};
 use std::{
@@ -39,7 +39,7 @@ enum Action {
 }
 
 /// Lists or installs.
-pub fn run(args: PeersArgs) -> anyhow::Result<Done> {
+pub fn run(args: PeersArgs) -> anyhow::Result<Outcome> {
     let built_in = built_in();
     let mut peers = known()?;
     peers.retain(|peer| !built_in.contains(peer));
@@ -52,27 +52,29 @@ pub fn run(args: PeersArgs) -> anyhow::Result<Done> {
     }
 }
 
-fn list(peers: &[Contender]) -> anyhow::Result<Done> {
+fn list(peers: &[Contender]) -> anyhow::Result<Outcome> {
     if peers.is_empty() {
-        eprintln!("no peers found: there is no folder `peers` here; run this in a checkout of regatta");
+        eprintln!(
+            "no peers found: there is no folder `peers` here; run this in a checkout of regatta"
+        );
     }
     for peer in peers {
         let Manifest { name, workloads, about, .. } = &peer.manifest;
         let state = peer.missing().map_or("found".into(), |how| format!("missing: {how}"));
         println!("{name}  ({})\n    {about}\n    {state}", workloads.join(", "));
     }
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<Done> {
-    let mut done = Done::Well;
+fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<Outcome> {
+    let mut done = Outcome::Success;
     for name in names {
         let Some(peer) = peers.iter().find(|peer| peer.manifest.name == *name) else {
             let all: Vec<_> = peers.iter().map(|peer| peer.manifest.name.as_str()).collect();
             bail!("there is no peer {name:?}; expected one of: {}", all.join(", "));
         };
         if !install_one(peer, yes)? {
-            done = Done::Short;
+            done = Outcome::Failure;
         }
     }
     Ok(done)

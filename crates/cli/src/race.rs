@@ -2,7 +2,7 @@
 //! events.
 
 use crate::{
-    exit::Done,
+    exit::Outcome,
     interrupt, output,
     screen::Screen,
     values::{duration, percent},
@@ -123,7 +123,7 @@ pub struct RaceArgs {
 }
 
 /// Runs the race.
-pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
+pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     if args.dry_run {
         return dry_run(&args);
     }
@@ -144,7 +144,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     let mut events = Events::kept(&mut show);
     let done = race(&args, &mut events, &stop).unwrap_or_else(|error| {
         events.emit(Happened::Failed { because: format!("{error:#}") });
-        Done::Failed
+        Outcome::Error
     });
     let kept = events.sync();
     screen.printed()?;
@@ -153,7 +153,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
 }
 
 /// Prints the plan of a race. Starts no program, not even to ask for its version.
-fn dry_run(args: &RaceArgs) -> anyhow::Result<Done> {
+fn dry_run(args: &RaceArgs) -> anyhow::Result<Outcome> {
     let mut contest = Contest::find(&args.race)?;
     let mut known = known()?;
     let manifests = known.iter_mut().map(|one| &mut one.manifest).chain(&mut contest.own);
@@ -164,10 +164,10 @@ fn dry_run(args: &RaceArgs) -> anyhow::Result<Done> {
         Some(path) => output::write(path, &regatta_report::plan_json(&plan))?,
         None => output::print(&regatta_report::plan_text(&plan, output::width()))?,
     }
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Done> {
+fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let binary = env::current_exe().context("cannot find the path of this program")?;
     let begun = match &args.resume {
         Some(dir) => Some(resume(dir, &binary, events)?),
@@ -175,7 +175,7 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     };
     let Some((mut store, asked, mut rounds)) = begun else {
         events.emit(Happened::RaceInterrupted { stored: None });
-        return Ok(Done::Interrupted);
+        return Ok(Outcome::Interrupted);
     };
     let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
     let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
@@ -190,10 +190,10 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
         }
     }
     Ok(match ran {
-        Ok(_) if !saved => Done::Failed,
+        Ok(_) if !saved => Outcome::Error,
         Ok(true) => done,
-        Ok(false) => Done::Interrupted,
-        Err(_) => Done::Failed,
+        Ok(false) => Outcome::Interrupted,
+        Err(_) => Outcome::Error,
     })
 }
 
@@ -319,11 +319,11 @@ fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) 
     failed.is_empty()
 }
 
-fn done(summary: &Summary) -> Done {
+fn done(summary: &Summary) -> Outcome {
     match summary.gate.as_ref().map(Gate::decision) {
-        _ if is_short(summary) => Done::Short,
-        Some(Decision::NotDecided) => Done::NotDecided,
-        Some(Decision::Passed | Decision::Failed) | None => Done::Well,
+        _ if is_short(summary) => Outcome::Failure,
+        Some(Decision::NotDecided) => Outcome::NotDecided,
+        Some(Decision::Passed | Decision::Failed) | None => Outcome::Success,
     }
 }
 

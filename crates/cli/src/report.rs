@@ -1,6 +1,6 @@
 //! `regatta report`: shows a result directory in any form. Needs only the directory.
 
-use crate::{exit::Done, output, screen::Screen};
+use crate::{exit::Outcome, output, screen::Screen};
 use anyhow::bail;
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
@@ -35,7 +35,7 @@ pub struct ReportArgs {
 }
 
 /// Reads, judges and writes.
-pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
+pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     if args.replay {
         return replay(&args.dir);
     }
@@ -62,14 +62,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
     if !written {
         output::print(&regatta_report::terminal(&summary, output::width(), output::colour()))?;
     }
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-fn replay(dir: &Path) -> anyhow::Result<Done> {
+fn replay(dir: &Path) -> anyhow::Result<Outcome> {
     let mut screen = Screen::new();
     let mut events = StoredEvents::open(dir)?;
     let read = events.try_for_each(|event| event.map(|event| screen.show(&event)));
     screen.printed()?;
     read?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }

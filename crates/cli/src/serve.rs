@@ -2,7 +2,7 @@
 
 use crate::{
     canned::CannedArgs,
-    exit::Done,
+    exit::Outcome,
     hub::{self, HubArgs},
     output,
     planted::Planted,
@@ -88,7 +88,7 @@ pub struct ServeArgs {
 }
 
 /// Serves until a signal.
-pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
+pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -112,7 +112,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         || !by_hand && hub::serve(args.hub, args.service, args.model, &host)?
         || !by_hand && shard::serve(args.shard, args.service, args.model, &host)?
     {
-        return Ok(Done::Well);
+        return Ok(Outcome::Success);
     }
     let written = if args.by_hand { Written::ByHand } else { Written::Shared };
     let file = match args.service {
@@ -122,7 +122,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         _ => None,
     };
     serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
 /// The file that `hash` reads.
@@ -153,7 +153,7 @@ impl HashFile {
 }
 
 /// Lists the models and the traits by which I/O models are usually compared.
-pub fn models() -> anyhow::Result<Done> {
+pub fn models() -> anyhow::Result<Outcome> {
     let row = |name: &str, runs: &str, waits: &str, blocks: &str, calls: &str, holds: &str| {
         let line = format!("{name:8} {runs:22} {waits:14} {blocks:8} {calls:9}  {holds}");
         format!("{}\n", line.trim_end())
@@ -174,14 +174,14 @@ pub fn models() -> anyhow::Result<Done> {
         }
     }
     output::print(&text)?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
 /// Lists the services.
-pub fn services() -> anyhow::Result<Done> {
+pub fn services() -> anyhow::Result<Outcome> {
     let line = |service: Service| format!("{:14}  {}\n", service.name(), service.about());
     let examples = "\nTo try one: regatta serve hello --listen 127.0.0.1:8080, and then\n\
                     curl -i http://127.0.0.1:8080/\n";
     output::print(&(Service::ALL.map(line).concat() + examples))?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }

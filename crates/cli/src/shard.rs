@@ -1,7 +1,7 @@
 //! `regatta shard`: the sharding proxy in front of Redis nodes.
 
 use crate::{
-    exit::Done,
+    exit::Outcome,
     output::print_address,
     values::{duration, limit, one_of},
 };
@@ -129,7 +129,7 @@ impl MapName {
 }
 
 /// Runs the proxy until SIGTERM or SIGINT.
-pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
+pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let settings = args.options.settings(args.idle_timeout.is_none())?;
@@ -147,7 +147,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
         stop,
     };
     serve_proxy(settings, args.model, &host)?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
 /// Serves `regatta serve shard`. Returns false if another service was requested. `options` is `None` if no

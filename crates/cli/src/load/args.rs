@@ -61,7 +61,7 @@ pub struct LoadArgs {
     /// Length of the measurement window
     #[arg(short, long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     pub duration: Duration,
-    /// Send exactly this many requests instead, without a warm-up; over ws://, after all members joined
+    /// Send exactly this many requests instead, without a warm-up; over ws://, once all members joined
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
     /// Maximum requests in flight on each connection. Default: 1, with --burst 3
@@ -71,8 +71,8 @@ pub struct LoadArgs {
     /// replies arrive (closed loop)
     #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
     pub rate: Option<NonZeroU32>,
-    /// Maximum requests in flight over all connections, which take turns. This is the load for ws://
-    /// broadcasts; the article used 4
+    /// Maximum requests in flight over all connections, which take turns. For ws:// broadcasts this is
+    /// the load of hubs; the article used 4
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "churn", "pipeline", "burst", "slow"])]
     pub in_flight: Option<NonZeroU32>,
     /// Arrivals of the requests of --rate: poisson (as from many users) or constant (evenly spaced)
@@ -226,8 +226,10 @@ fn shape_of_burst(text: &str) -> Result<Shape, String> {
         Some(&[instances, connections, requests]) => {
             Ok(Shape { burst: Burst { instances, requests }, connections })
         }
-        _ => Err("expected INSTANCESxCONNECTIONSxREQUESTS, with the connections of each instance and \
+        _ => Err(
+            "expected INSTANCESxCONNECTIONSxREQUESTS, with the connections of each instance and \
                   the requests of each connection, e.g. 10x500x10"
-            .into()),
+                .into(),
+        ),
     }
 }

@@ -32,8 +32,8 @@ pub struct HttpArgs {
     /// The expected status: a number, e.g. 200, a class, e.g. 2xx (default), or any
     #[arg(long, value_parser = rules::status, value_name = "STATUS")]
     expect_status: Option<Status>,
-    /// A header that the reply must have (repeatable): with exactly this value, or with any value if only a
-    /// name is given
+    /// A header that the reply must have (repeatable): with exactly this value, or with any value if only
+    /// a name is given
     #[arg(long, value_parser = field, value_name = "NAME[: VALUE]")]
     expect_header: Vec<Field>,
     /// The exact body that the reply must have
@@ -42,8 +42,8 @@ pub struct HttpArgs {
     /// A regular expression that must match the whole body of the reply
     #[arg(long, value_parser = matching, value_name = "REGEX", conflicts_with = "expect_json")]
     expect_regex: Option<Content>,
-    /// A value that the JSON body of the reply must contain (repeatable): a JSON Pointer and the value, as
-    /// JSON or otherwise as text; any value if only a pointer is given
+    /// A value that the JSON body of the reply must contain (repeatable): a JSON Pointer and the value,
+    /// as JSON or otherwise as text; any value if only a pointer is given
     #[arg(long, value_parser = member, value_name = "/POINTER[=VALUE]")]
     expect_json: Vec<Member>,
 }
@@ -81,15 +81,15 @@ impl HttpArgs {
     fn refuse_without_http(&self) -> anyhow::Result<()> {
         match self.given().first() {
             Some(flag) => bail!(
-                "{flag} applies only to HTTP URLs, e.g. http://HOST:PORT/PATH. Put a token for a hub into its \
-                 URL: ws://HOST:PORT/ws?access_token=TOKEN"
+                "{flag} applies only to HTTP URLs, e.g. http://HOST:PORT/PATH. Put a token for a hub \
+                 into its URL: ws://HOST:PORT/ws?access_token=TOKEN"
             ),
             None => Ok(()),
         }
     }
 
-    /// Refuses these options beside a named workload, which defines requests and replies itself. Only Host
-    /// can be changed.
+    /// Refuses these options beside a named workload, which defines requests and replies itself. Only
+    /// Host can be changed.
     fn refuse_beside_workload(&self, workload: &str) -> anyhow::Result<()> {
         let only_host = self.headers.iter().all(|(name, _)| is_host(name));
         match self.given().into_iter().find(|flag| *flag != "--header" || !only_host) {

@@ -1,7 +1,7 @@
 //! `regatta load --slow`: opens slow connections and checks that the server still serves new clients.
 
 use super::{args::LoadArgs, progress, text::percentiles, url::Asked};
-use crate::{exit::Done, output};
+use crate::{exit::Outcome, output};
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use regatta_load::{SlowPlan, SlowProgress, SlowTally, run_slow};
@@ -16,7 +16,7 @@ use std::{fmt::Write, sync::atomic::AtomicBool, time::Duration};
 const SHARE: f64 = 0.99;
 
 /// Runs the slow clients and prints the result.
-pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Done> {
+pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let asked = Asked::of(&args.url, None)?;
     if !matches!(asked.workload, Workload::Http(_)) || asked.certified.is_some() {
         bail!("--slow needs a URL of the form http://HOST[:PORT]/PATH");
@@ -52,9 +52,9 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
         output::print(&text(&args.url, &result))?;
     }
     Ok(match () {
-        () if tally.interrupted => Done::Interrupted,
-        () if !result.kept_serving || too_few(&result) => Done::Short,
-        () => Done::Well,
+        () if tally.interrupted => Outcome::Interrupted,
+        () if !result.kept_serving || too_few(&result) => Outcome::Failure,
+        () => Outcome::Success,
     })
 }
 

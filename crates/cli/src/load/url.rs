@@ -123,9 +123,8 @@ fn address(authority: &str) -> anyhow::Result<SocketAddr> {
     if port.is_none() {
         bail!("{authority:?} has no port; expected HOST:PORT, with a port up to 65535");
     }
-    let mut found = authority
-        .to_socket_addrs()
-        .with_context(|| format!("cannot resolve {authority:?}"))?;
+    let mut found =
+        authority.to_socket_addrs().with_context(|| format!("cannot resolve {authority:?}"))?;
     found.next().with_context(|| format!("{authority:?} has no address"))
 }
 
