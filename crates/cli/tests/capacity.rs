@@ -229,7 +229,7 @@ fn wrong_usage_is_told_with_what_to_do() {
         (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--in-flight", "4"], "--in-flight"),
         (vec![url.as_str(), limit[0], limit[1], "-c", "4"], "--by rate"),
         (vec![url.as_str(), limit[0], limit[1], "--timeout", "1ms"], "--timeout"),
-        (vec![url.as_str(), limit[0], limit[1], "--step", "0"], "a number above 0, as 5000"),
+        (vec![url.as_str(), limit[0], limit[1], "--step", "0"], "a number above 0, e.g. 5000"),
         (vec![url.as_str(), limit[0], limit[1], "--max", "5000M"], "a number up to"),
         (vec![url.as_str(), limit[0], limit[1], "-c", "8/s", "--by", "rate"], "a number above 0"),
         (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--max", "11M"], "10000000"),

@@ -125,7 +125,7 @@ fn shape(args: &LoadArgs) -> String {
     let idle = match (args.idle, args.stalled) {
         (0, _) => String::new(),
         (idle, 0) => format!(" + {idle} idle"),
-        (idle, stalled) => format!(" + {idle} idle ({stalled} stop reading)"),
+        (idle, stalled) => format!(" + {idle} idle ({stalled} never read)"),
     };
     let passing = match args.passing {
         0 => String::new(),

@@ -204,7 +204,7 @@ fn offloading_is_refused_where_there_is_nothing_to_gain() {
         refused(&["hash", "--model", model, "--offload", "2"], why);
     }
     refused(&["hello", "--offload", "2"], "leave --offload out");
-    refused(&["double", "--file", "x"], "leave it out");
+    refused(&["double", "--file", "x"], "applies only to `serve hash`");
     refused(&["hash", "--by-hand"], "not written by hand");
 }
 

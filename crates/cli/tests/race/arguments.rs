@@ -41,7 +41,7 @@ fn each_is_told_with_what_is_permitted() {
         (&["--contender", "my server=x {port}"], &["a name has letters"]),
         (&["--contender", "mine=sh -c 'x {port}"], &["'name=command {port}'", "quote"]),
         (&["--resume", "out", "--rounds", "2"], &["cannot be used with", "--rounds"]),
-        (&["--precision", "2"], &["--precision", "with its sign, as 5%"]),
+        (&["--precision", "2"], &["--precision", "with the % sign, e.g. 5%"]),
         (&["--precision", "2%", "--rounds", "4"], &["--precision takes at least 5 rounds"]),
         (&["--only", "epoll,null", "--precision", "2%"], &["--precision has nothing to compare"]),
         (&["--fail-over", "-5%"], &["-5"]),

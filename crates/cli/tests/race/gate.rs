@@ -157,9 +157,9 @@ fn wrong_usage_is_told() {
         (&["one"][..], "<NEW>"),
         (&["one", "nowhere"], "nowhere cannot be compared: expected a result directory"),
         (&["one", "other"], "one raced the workload double, and other dialogue"),
-        (&["one", "one", "--fail-over", "5"], "with its sign, as 5%"),
+        (&["one", "one", "--fail-over", "5"], "with the % sign, e.g. 5%"),
         (&["one", "one", "--fail-over", "0%"], "above 0%"),
-        (&["one", "one", "--json", "-", "--md", "-"], "cannot both go to stdout"),
+        (&["one", "one", "--json", "-", "--md", "-"], "cannot both write to stdout"),
     ] {
         let (status, stdout, stderr) = diff(&course, args);
         assert_eq!((status, stdout.as_str()), (2, ""), "{args:?}: {stderr}");
