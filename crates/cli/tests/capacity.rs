@@ -162,7 +162,7 @@ fn a_contender_is_started_afresh_for_every_step_and_its_memory_is_told() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 2 s"), "{text}");
     // Two up and three to make sure, and one more for each that could not be judged at once.
-    let (_, steps) = text.split_once("epoll, started afresh for each of ").expect(&text);
+    let (_, steps) = text.split_once("epoll, restarted for each of ").expect(&text);
     let (steps, _) = steps.split_once(" steps").expect(&text);
     assert!(steps.parse::<u32>().is_ok_and(|steps| steps >= 5), "{text}");
     assert!(text.contains("MiB with the connections open"), "{text}");
