@@ -168,9 +168,9 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
             Place::Contender { asked, binary: &binary, containment: Containment::Best }
         }
         (None, Some(url)) => {
-            let asked = url::Asked::of(url, args.workload.as_ref())?;
-            let tls = args.tls.of(&asked)?;
-            let url::Asked { target: addr, workload, host, path, .. } = asked;
+            let target = url::Target::of(url, args.workload.as_ref())?;
+            let tls = args.tls.of(&target)?;
+            let url::Target { address: addr, workload, host, path, .. } = target;
             let workload = args.adapter.applied(workload)?;
             let (url, pid, binary) = (url.clone(), args.pid, binary.as_path());
             Place::Address { url, addr, tls, workload, host, path, pid, binary }
@@ -180,21 +180,21 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     let mut screen = Screen::new();
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::shown(&mut show);
-    let done = match capacity::run(&question, &place, &mut events, &stop) {
+    let outcome = match capacity::run(&question, &place, &mut events, &stop) {
         Ok(found) => conclude(&args, found, &mut events, stop.load(Ordering::Relaxed)),
         Err(error) => {
-            let done = match error {
+            let outcome = match error {
                 CapacityError::NotStarted(_) => Outcome::Failure,
                 _ => Outcome::Error,
             };
             let url = args.url.iter().map(|url| format!("{url}: ")).collect::<String>();
             let because = format!("{url}{:#}", anyhow::Error::from(error));
             events.emit(Happened::Failed { because });
-            done
+            outcome
         }
     };
     screen.printed()?;
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Saves and emits the result.

@@ -102,17 +102,17 @@ fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
 }
 
 fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
-    let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
-    let asked = args.http.applied(asked, args.workload.as_ref())?;
+    let target = url::Target::of(&args.url, args.workload.as_ref())?;
+    let target = args.http.applied(target, args.workload.as_ref())?;
     let plan = Plan {
-        target: asked.target,
-        tls: args.tls.of(&asked)?,
+        target: target.address,
+        tls: args.tls.of(&target)?,
         workload: verified(
-            args.adapter.applied(with_heads(asked.workload, args.heads)?)?,
+            args.adapter.applied(with_heads(target.workload, args.heads)?)?,
             args.verify,
         )?,
-        host: asked.host,
-        path: asked.path,
+        host: target.host,
+        path: target.path,
         connections: args.connections(),
         idle: args.idle,
         stalled: args.stalled,

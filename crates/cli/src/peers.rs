@@ -67,17 +67,17 @@ fn list(peers: &[Contender]) -> anyhow::Result<Outcome> {
 }
 
 fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<Outcome> {
-    let mut done = Outcome::Success;
+    let mut outcome = Outcome::Success;
     for name in names {
         let Some(peer) = peers.iter().find(|peer| peer.manifest.name == *name) else {
             let all: Vec<_> = peers.iter().map(|peer| peer.manifest.name.as_str()).collect();
             bail!("there is no peer {name:?}; expected one of: {}", all.join(", "));
         };
         if !install_one(peer, yes)? {
-            done = Outcome::Failure;
+            outcome = Outcome::Failure;
         }
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Installs one peer. Returns whether it can be raced afterwards.

@@ -142,14 +142,14 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     let mut screen = Screen::new();
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::kept(&mut show);
-    let done = race(&args, &mut events, &stop).unwrap_or_else(|error| {
+    let outcome = race(&args, &mut events, &stop).unwrap_or_else(|error| {
         events.emit(Happened::Failed { because: format!("{error:#}") });
         Outcome::Error
     });
     let kept = events.sync();
     screen.printed()?;
     kept.context("the result was saved, but some of its events were not")?;
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Prints the plan of a race. Starts no program, not even to ask for its version.
@@ -179,7 +179,7 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     };
     let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
     let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
-    let done = done(&summary);
+    let outcome = outcome(&summary);
     let saved = save(args, summary, store.dir(), events);
     match ran {
         Ok(true) => events.emit(Happened::RaceFinished),
@@ -191,7 +191,7 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     }
     Ok(match ran {
         Ok(_) if !saved => Outcome::Error,
-        Ok(true) => done,
+        Ok(true) => outcome,
         Ok(false) => Outcome::Interrupted,
         Err(_) => Outcome::Error,
     })
@@ -319,9 +319,9 @@ fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) 
     failed.is_empty()
 }
 
-fn done(summary: &Summary) -> Outcome {
+fn outcome(summary: &Summary) -> Outcome {
     match summary.gate.as_ref().map(Gate::decision) {
-        _ if is_short(summary) => Outcome::Failure,
+        _ if has_failed(summary) => Outcome::Failure,
         Some(Decision::NotDecided) => Outcome::NotDecided,
         Some(Decision::Passed | Decision::Failed) | None => Outcome::Success,
     }
@@ -331,11 +331,11 @@ fn done(summary: &Summary) -> Outcome {
 /// cost), the precision was not reached, or the gate failed. A cell that was skipped, or that its
 /// contender declares it cannot hold, has been reported and is not a failure. Neither is a disqualified
 /// exhibit.
-fn is_short(summary: &Summary) -> bool {
+fn has_failed(summary: &Summary) -> bool {
     let imprecise = summary.precision.as_ref().is_some_and(|precision| !precision.reached);
-    let stopped = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
+    let gate_failed = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
     imprecise
-        || stopped
+        || gate_failed
         || summary.cells.iter().any(|cell| match cell.verdict.kind {
             Kind::Skipped | Kind::CannotHold => false,
             Kind::Disqualified if summary.asked.is_exhibit(&cell.contender) => false,

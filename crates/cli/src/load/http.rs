@@ -1,7 +1,7 @@
 //! The options that describe one HTTP request and its expected reply. Several kinds of requests, or
 //! values that change, need a workload file.
 
-use super::url::Asked;
+use super::url::Target;
 use anyhow::{Context, bail};
 use regatta_script::{
     Workload,
@@ -50,31 +50,31 @@ pub struct HttpArgs {
 
 impl HttpArgs {
     /// Applies these options to the target and workload.
-    pub fn applied(&self, asked: Asked, workload: Option<&Workload>) -> anyhow::Result<Asked> {
-        if !matches!(asked.workload, Workload::Http(_)) {
+    pub fn applied(&self, target: Target, workload: Option<&Workload>) -> anyhow::Result<Target> {
+        if !matches!(target.workload, Workload::Http(_)) {
             self.refuse_without_http()?;
-            return Ok(asked);
+            return Ok(target);
         }
-        let host = self.host()?.map_or(asked.host, str::to_owned);
+        let host = self.host()?.map_or(target.host, str::to_owned);
         let workload = match workload {
             Some(workload) => {
                 self.refuse_beside_workload(workload.name())?;
-                if let (Some(_), Some(path)) = (workload.text(), &asked.path) {
+                if let (Some(_), Some(path)) = (workload.text(), &target.path) {
                     bail!(
                         "the workload {} defines its own paths, so the URL cannot have the path \
                          {path}: write http://HOST:PORT",
                         workload.name()
                     );
                 }
-                asked.workload
+                target.workload
             }
             None => {
-                let path = asked.path.as_deref().unwrap_or("/");
+                let path = target.path.as_deref().unwrap_or("/");
                 rules::check_path(path).map_err(anyhow::Error::msg)?;
                 self.workload(path)?
             }
         };
-        Ok(Asked { host, workload, ..asked })
+        Ok(Target { host, workload, ..target })
     }
 
     /// Refuses these options for other protocols than HTTP.

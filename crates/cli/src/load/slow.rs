@@ -1,6 +1,6 @@
 //! `regatta load --slow`: opens slow connections and checks that the server still serves new clients.
 
-use super::{args::LoadArgs, progress, text::percentiles, url::Asked};
+use super::{args::LoadArgs, progress, text::percentiles, url::Target};
 use crate::{exit::Outcome, output};
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
@@ -17,18 +17,18 @@ const SHARE: f64 = 0.99;
 
 /// Runs the slow clients and prints the result.
 pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Outcome> {
-    let asked = Asked::of(&args.url, None)?;
-    if !matches!(asked.workload, Workload::Http(_)) || asked.certified.is_some() {
+    let target = Target::of(&args.url, None)?;
+    if !matches!(target.workload, Workload::Http(_)) || target.certified.is_some() {
         bail!("--slow needs a URL of the form http://HOST[:PORT]/PATH");
     }
-    let path = asked.path.as_deref().unwrap_or("/");
+    let path = target.path.as_deref().unwrap_or("/");
     // More bytes than can be sent within the duration.
     let most = args.duration.as_nanos() / args.slow.every.as_nanos();
     let plan = SlowPlan {
-        target: asked.target,
-        request: unending(part, &asked.host, path, most as u64),
-        host: asked.host,
-        workload: asked.workload,
+        target: target.address,
+        request: unending(part, &target.host, path, most as u64),
+        host: target.host,
+        workload: target.workload,
         connections: args.connections.get(),
         every: args.slow.every,
         longest: args.duration,

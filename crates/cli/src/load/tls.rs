@@ -1,6 +1,6 @@
 //! The TLS options of the commands that load a server.
 
-use super::url::Asked;
+use super::url::Target;
 use anyhow::bail;
 use regatta_load::{Roots, Tls};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ pub struct TlsArgs {
 
 impl TlsArgs {
     /// The TLS settings, if the URL requires TLS.
-    pub fn of(&self, asked: &Asked) -> anyhow::Result<Option<Tls>> {
-        let Some(host) = &asked.certified else {
+    pub fn of(&self, target: &Target) -> anyhow::Result<Option<Tls>> {
+        let Some(host) = &target.certified else {
             if self.insecure || self.cacert.is_some() {
                 bail!("--insecure and --cacert apply only to https:// URLs");
             }

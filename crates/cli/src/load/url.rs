@@ -9,9 +9,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 /// The target and the workload of a load.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Target {
     /// The server.
-    pub target: SocketAddr,
+    pub address: SocketAddr,
     /// What is sent, and which replies are expected.
     pub workload: Workload,
     /// The host to send in requests, e.g. in the Host header.
@@ -22,9 +22,9 @@ pub struct Asked {
     pub path: Option<String>,
 }
 
-impl Asked {
+impl Target {
     /// Combines `url` and `workload`. Without a workload, uses the default one of the URL's protocol.
-    pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Asked> {
+    pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Target> {
         let Url { row, scheme, authority, target } = Url::parse(url)?;
         let path = (!target.is_empty()).then(|| with_slash(target));
         let workload = match workload {
@@ -40,8 +40,8 @@ impl Asked {
         }
         let is_hub = workload.is_pushed();
         let with_port = scheme.port.map(|port| with_port(authority, port));
-        Ok(Asked {
-            target: address(with_port.as_deref().unwrap_or(authority))?,
+        Ok(Target {
+            address: address(with_port.as_deref().unwrap_or(authority))?,
             workload,
             host: authority.to_owned(),
             certified: scheme.tls.then(|| without_port(authority).to_owned()),
@@ -132,31 +132,31 @@ fn address(authority: &str) -> anyhow::Result<SocketAddr> {
 mod tests {
     use super::*;
 
-    fn asked(url: &str, workload: Option<Workload>) -> Asked {
-        Asked::of(url, workload.as_ref()).unwrap()
+    fn target_of(url: &str, workload: Option<Workload>) -> Target {
+        Target::of(url, workload.as_ref()).unwrap()
     }
 
     fn refused(url: &str, workload: Option<Workload>) -> String {
-        Asked::of(url, workload.as_ref()).unwrap_err().to_string()
+        Target::of(url, workload.as_ref()).unwrap_err().to_string()
     }
 
     #[test]
     fn reads_target_host_and_path_from_a_url() {
-        let line = asked("line://127.0.0.1:4000/", None);
-        assert_eq!((line.target.port(), line.workload.name()), (4000, "double"));
-        let http = asked("HTTP://127.0.0.1?a=b#c", None);
-        assert_eq!((http.target.port(), http.host.as_str()), (80, "127.0.0.1"));
+        let line = target_of("line://127.0.0.1:4000/", None);
+        assert_eq!((line.address.port(), line.workload.name()), (4000, "double"));
+        let http = target_of("HTTP://127.0.0.1?a=b#c", None);
+        assert_eq!((http.address.port(), http.host.as_str()), (80, "127.0.0.1"));
         assert_eq!(http.path.as_deref(), Some("/?a=b"));
-        let http = asked("http://[::1]:8080/a", None);
+        let http = target_of("http://[::1]:8080/a", None);
         assert_eq!(
-            (http.target.to_string(), http.host),
+            (http.address.to_string(), http.host),
             ("[::1]:8080".into(), "[::1]:8080".into())
         );
-        let https = asked("https://127.0.0.1/", None);
-        assert_eq!((https.target.port(), https.certified.as_deref()), (443, Some("127.0.0.1")));
-        let https = asked("https://[::1]:8443/", None);
-        assert_eq!((https.target.port(), https.certified.as_deref()), (8_443, Some("[::1]")));
-        assert_eq!(asked("http://[::1]/a", None).target.to_string(), "[::1]:80");
+        let https = target_of("https://127.0.0.1/", None);
+        assert_eq!((https.address.port(), https.certified.as_deref()), (443, Some("127.0.0.1")));
+        let https = target_of("https://[::1]:8443/", None);
+        assert_eq!((https.address.port(), https.certified.as_deref()), (8_443, Some("[::1]")));
+        assert_eq!(target_of("http://[::1]/a", None).address.to_string(), "[::1]:80");
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
             ("http://127.0.0.1:1/", None),
             ("http://127.0.0.1:1/hash.php", Some("/hash.php")),
         ] {
-            let hash = asked(url, Workload::parse("hash"));
+            let hash = target_of(url, Workload::parse("hash"));
             assert_eq!((hash.path.as_deref(), hash.workload.name()), (path, "hash"));
         }
     }
