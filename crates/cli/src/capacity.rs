@@ -75,10 +75,10 @@ pub struct CapacityArgs {
     /// By rate: how requests arrive, poisson or constant. Default: poisson
     #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     arrivals: Option<Arrivals>,
-    /// What to send, and which replies to expect. line://: double (default), dialogue, echo, or your own
-    /// workload file. http://: a GET of the path (default), hello, hash, or a workload file.
-    /// memcached://: cache (default), or a workload file. redis://: shard (default), or a workload file.
-    /// ws://: hub (broadcasts; default), or hub-echo
+    /// What to send, and which replies to expect. line://: double (default), dialogue, echo, or your
+    /// own workload file. http://: a GET of the path (default), hello, hash, or a workload file.
+    /// memcached://: cache (default), or a workload file. redis://: shard (default), or a workload
+    /// file. ws://: hub (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     #[command(flatten)]
@@ -87,8 +87,8 @@ pub struct CapacityArgs {
     /// extended if the percentile needs more replies
     #[arg(long, value_parser = duration, value_name = "TIME")]
     window: Option<Duration>,
-    /// Warm-up of a step; raised to slightly more than the limit if it is shorter. Default: the time that
-    /// --settle found, and at least 300ms
+    /// Warm-up of a step; raised to slightly more than the limit if it is shorter. Default: the time
+    /// that --settle found, and at least 300ms
     #[arg(long, value_parser = duration, value_name = "TIME")]
     warm_up: Option<Duration>,
     /// Maximum time to observe the server before the first step, from a fresh start, to find when its

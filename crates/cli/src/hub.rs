@@ -25,27 +25,29 @@ use std::{
 #[command(next_help_heading = "Options of `hub`")]
 #[group(id = "of_the_hub", multiple = true)]
 pub struct HubArgs {
-    /// Allow WebSockets only from pages of this origin, e.g. https://example.com: a scheme, a host, and a
-    /// port unless it is the scheme's default. Repeatable. Clients that send no Origin header are not web
-    /// pages and are allowed. Default: all origins
+    /// Allow WebSockets only from pages of this origin, e.g. https://example.com: a scheme, a host, and
+    /// a port unless it is the scheme's default. Repeatable. Clients that send no Origin header are not
+    /// web pages and are allowed. Default: all origins
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<Origin>,
-    /// Require the token in this file, as `Authorization: Bearer …` or as `access_token=…` in the query.
-    /// Conflicts with --jwt-key
+    /// Require the token in this file, as `Authorization: Bearer …` or as `access_token=…` in the
+    /// query. Conflicts with --jwt-key
     #[arg(long, value_name = "PATH", conflicts_with = "jwt_key")]
     token_file: Option<PathBuf>,
-    /// Require a JSON Web Token, in the same places, signed with the key in this file: a secret for HS256
-    /// (a newline at the end of the file is ignored), a public key in PEM for the other algorithms. A token
-    /// is valid from 30 s before its `nbf` until 30 s after its `exp`; without these it is always valid.
-    /// Other claims, e.g. `aud` and `iss`, are ignored. The token is checked when the WebSocket opens: a
-    /// member whose token expires later stays connected. Conflicts with --token-file
+    /// Require a JSON Web Token, in the same places, signed with the key in this file: a secret for
+    /// HS256 (a newline at the end of the file is ignored), a public key in PEM for the other
+    /// algorithms. A token is valid from 30 s before its `nbf` until 30 s after its `exp`; without
+    /// these it is always valid. Other claims, e.g. `aud` and `iss`, are ignored. The token is checked
+    /// when the WebSocket opens: a member whose token expires later stays connected. Conflicts with
+    /// --token-file
     #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
     jwt_key: Option<PathBuf>,
     /// Signature algorithm of the JSON Web Tokens: HS256, RS256 or EdDSA
     #[arg(long, value_name = "NAME", requires = "jwt_key",
           value_parser = |text: &str| one_of(text, &Signed::ALL, Signed::name))]
     jwt_algorithm: Option<Signed>,
-    /// Serve over TLS (wss://) with the certificates in this PEM file; the hub's own certificate comes first
+    /// Serve over TLS (wss://) with the certificates in this PEM file; the hub's own certificate comes
+    /// first
     #[arg(long, value_name = "PATH", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM
@@ -54,36 +56,37 @@ pub struct HubArgs {
     /// Maximum number of members; more are refused with 503. Default: as many as the model supports
     #[arg(long, value_name = "N")]
     max_members: Option<NonZeroUsize>,
-    /// Maximum number of members of one room. Not on `cluster`, where two processes could admit the last
-    /// member at the same time
+    /// Maximum number of members of one room. Not on `cluster`, where two processes could admit the
+    /// last member at the same time
     #[arg(long, value_name = "N")]
     max_room_members: Option<NonZeroUsize>,
     /// Maximum number of rooms that are not empty, including the lobby. Not on `cluster`
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
-    /// Notify the members of a room who joins and leaves, and how many members it has. Members choose a name
-    /// with `?name=…`; names need not be unique, and a name of more than 128 bytes is omitted
+    /// Notify the members of a room who joins and leaves, and how many members it has. Members choose a
+    /// name with `?name=…`; names need not be unique, and a name of more than 128 bytes is omitted
     #[arg(long)]
     presence: bool,
     /// Serve a web page at / to try the hub in a browser
     #[arg(long)]
     page: bool,
-    /// Offer permessage-deflate: each broadcast is compressed once for all members that negotiated it, and
-    /// these members may send compressed messages
+    /// Offer permessage-deflate: each broadcast is compressed once for all members that negotiated it,
+    /// and these members may send compressed messages
     #[arg(long)]
     deflate: bool,
     /// Echo every message at /echo unchanged, for WebSocket conformance suites
     #[arg(long)]
     echo: bool,
-    /// Ping a member that has been silent for this long; must be less than --idle-timeout. 0s: no pings.
-    /// Default: 20s, or a third of --idle-timeout if that is less
+    /// Ping a member that has been silent for this long; must be less than --idle-timeout. 0s: no
+    /// pings. Default: 20s, or a third of --idle-timeout if that is less
     #[arg(long, value_parser = duration, value_name = "TIME")]
     ping_after: Option<Duration>,
     /// Maximum message size, in bytes; a member that sends a longer message is closed. Default: 1 MiB
     #[arg(long, value_name = "BYTES")]
     longest_message: Option<NonZeroUsize>,
-    /// Policy for slow consumers: `close` (the member is closed with 1013; the default), `skip` (it misses
-    /// broadcasts until its backlog has room), `conflate` (it receives only the newest broadcast)
+    /// Policy for slow consumers: `close` (the member is closed with 1013; the default), `skip` (it
+    /// misses broadcasts until its backlog has room), `conflate` (it receives only the newest
+    /// broadcast)
     #[arg(long, value_name = "POLICY",
           value_parser = |text: &str| one_of(text, &POLICIES, policy_name))]
     slow: Option<Policy>,
@@ -129,8 +132,8 @@ impl Signed {
     }
 }
 
-/// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the hub
-/// was given.
+/// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the
+/// hub was given.
 pub fn serve(
     args: Option<HubArgs>,
     service: Service,

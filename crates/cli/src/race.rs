@@ -26,8 +26,8 @@ use std::{
 };
 
 /// Race contenders under one or more loads: interleaved fresh starts, every reply checked, and a
-/// verdict for every cell. Without an argument, it runs a quick race of the built-in models and of every
-/// peer found here.
+/// verdict for every cell. Without an argument, it runs a quick race of the built-in models and of
+/// every peer found here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta race
@@ -90,8 +90,8 @@ pub struct RaceArgs {
     /// CPUs of the load
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     load_cpus: Option<Vec<u32>>,
-    /// Let the load sleep when it is idle. By default it polls, because the cost of waking it is charged
-    /// to the server
+    /// Let the load sleep when it is idle. By default it polls, because the cost of waking it is
+    /// charged to the server
     #[arg(long)]
     load_sleeps: bool,
     /// Request headers of hello and hash: varied as those of real users, or identical
@@ -197,8 +197,8 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     })
 }
 
-/// Starts a new race in a new result directory, with all rates determined. Returns `None` if interrupted
-/// while determining them.
+/// Starts a new race in a new result directory, with all rates determined. Returns `None` if
+/// interrupted while determining them.
 fn begin(
     args: &RaceArgs,
     binary: &Path,

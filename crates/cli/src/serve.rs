@@ -48,8 +48,8 @@ pub struct ServeArgs {
     /// Run the hand-written program in the model's style instead of the shared service
     #[arg(long)]
     by_hand: bool,
-    /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by HASH_FILE,
-    /// otherwise the 64 KiB that `regatta load` expects
+    /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by
+    /// HASH_FILE, otherwise the 64 KiB that `regatta load` expects
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// For `hash`: run long hashes on this many extra threads, so that small requests do not wait for
@@ -59,15 +59,15 @@ pub struct ServeArgs {
     /// The address to listen on; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
-    /// Threads or processes of the models that have one per core. Default: all cores that this process may
-    /// use
+    /// Threads or processes of the models that have one per core. Default: all cores that this process
+    /// may use
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
     /// Close a connection that has been silent for this long
     #[arg(long, default_value = "60s", value_parser = limit, value_name = "TIME")]
     idle_timeout: Duration,
-    /// Close a connection whose request takes longer than this to arrive; in `hub` also one whose WebSocket
-    /// message or frame does. Not used by `shard`
+    /// Close a connection whose request takes longer than this to arrive; in `hub` also one whose
+    /// WebSocket message or frame does. Not used by `shard`
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     request_timeout: Duration,
     /// Maximum number of open connections; more wait. Default: as many as the model supports

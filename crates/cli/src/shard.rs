@@ -23,10 +23,10 @@ use std::{
     time::Duration,
 };
 
-/// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL and
-/// other commands are split over the nodes and their replies are merged. A command that the proxy cannot
-/// answer as a single Redis would is refused with the reason. The proxy prints `listening on ADDR` when it
-/// is ready. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
+/// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
+/// and other commands are split over the nodes and their replies are merged. A command that the proxy
+/// cannot answer as a single Redis would is refused with the reason. The proxy prints `listening on
+/// ADDR` when it is ready. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
@@ -35,8 +35,8 @@ use std::{
       --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
 pub struct ShardArgs {
     /// The I/O model: epoll (one thread), percore or uring (one thread per core), poll or select. With
-    /// threads, green, fork and prefork, which are for comparisons, each client has its own connections to
-    /// the nodes
+    /// threads, green, fork and prefork, which are for comparisons, each client has its own connections
+    /// to the nodes
     #[arg(long, default_value = "percore",
           value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
     model: Model,
@@ -63,12 +63,12 @@ pub struct ShardArgs {
 #[derive(Debug, clap::Args)]
 #[group(id = "of_the_proxy", multiple = true)]
 pub struct ShardOptions {
-    /// The nodes (at least one) as HOST:PORT, separated by commas. With --map ketama or modula, write them as
-    /// in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
+    /// The nodes (at least one) as HOST:PORT, separated by commas. With --map ketama or modula, write
+    /// them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
-    /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding: as in
-    /// the program RedisSharding; ketama, modula: as in twemproxy
+    /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
+    /// as in the program RedisSharding; ketama, modula: as in twemproxy
     #[arg(long, default_value = "slots", value_name = "MAP",
           value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
     map: MapName,
@@ -76,12 +76,12 @@ pub struct ShardOptions {
     #[arg(long, default_value = "fnv1a_64", value_name = "NAME",
           value_parser = |text: &str| one_of(text, &Hash::ALL, Hash::name))]
     hash: Hash,
-    /// The two characters that enclose the part of a key to hash, with --map ketama and modula; twemproxy's
-    /// hash_tag. Default: the whole key is hashed
+    /// The two characters that enclose the part of a key to hash, with --map ketama and modula;
+    /// twemproxy's hash_tag. Default: the whole key is hashed
     #[arg(long, value_name = "CHARS")]
     hash_tag: Option<String>,
-    /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at the
-    /// end of the file is ignored
+    /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
+    /// the end of the file is ignored
     #[arg(long, value_name = "PATH")]
     password_file: Option<PathBuf>,
     /// The file with the password that the proxy sends to the nodes
@@ -93,12 +93,12 @@ pub struct ShardOptions {
     /// Maximum time for a reply from a node, except to a blocking command
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     node_timeout: Duration,
-    /// Maximum MiB of unread replies of one client; a client that exceeds it is disconnected. On threads,
-    /// green, fork and prefork only merged replies count, because the others wait in the nodes
+    /// Maximum MiB of unread replies of one client; a client that exceeds it is disconnected. On
+    /// threads, green, fork and prefork only merged replies count, because the others wait in the nodes
     #[arg(long, default_value = "32", value_name = "MIB")]
     client_buffer: NonZeroUsize,
-    /// Maximum MiB of unread replies of all clients of one core; beyond it the clients with the most are
-    /// disconnected. Not on threads, green, fork and prefork
+    /// Maximum MiB of unread replies of all clients of one core; beyond it the clients with the most
+    /// are disconnected. Not on threads, green, fork and prefork
     #[arg(long, default_value = "256", value_name = "MIB")]
     all_buffers: NonZeroUsize,
     /// Maximum size of one request, in MiB
@@ -150,8 +150,8 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
-/// Serves `regatta serve shard`. Returns false if another service was requested. `options` is `None` if no
-/// option of the proxy was given.
+/// Serves `regatta serve shard`. Returns false if another service was requested. `options` is `None` if
+/// no option of the proxy was given.
 pub fn serve(
     options: Option<ShardOptions>,
     service: Service,

@@ -82,8 +82,8 @@ pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     ))
 }
 
-/// Latency from the median to the highest known percentile, on a logarithmic scale. The figures are those
-/// of the table: see [`Cell::percentile`].
+/// Latency from the median to the highest known percentile, on a logarithmic scale. The figures are
+/// those of the table: see [`Cell::percentile`].
 pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     let cells: Vec<(&Cell, Vec<(Percentile, ShownPercentile)>)> =
         cells(summary, load).map(|c| (c, percentiles(c))).filter(|(_, p)| !p.is_empty()).collect();

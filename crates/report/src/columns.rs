@@ -194,7 +194,8 @@ fn band(cell: &Cell) -> Text {
     })
 }
 
-/// The rate. If a historic figure is beside it (`then`), its title contains `now` and it is kept longer.
+/// The rate. If a historic figure is beside it (`then`), its title contains `now` and it is kept
+/// longer.
 fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.rate_per_s));
     let (now, drop_rank) = if then { (" now", 2) } else { ("", 6) };

@@ -26,8 +26,8 @@ p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
 latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
 p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing,passed";
 
-/// Renders all cells as CSV. A figure that is missing or not known is empty. The column `void` lists the
-/// figures that must not be trusted, separated by spaces.
+/// Renders all cells as CSV. A figure that is missing or not known is empty. The column `void` lists
+/// the figures that must not be trusted, separated by spaces.
 pub fn csv(summary: &Summary) -> String {
     let mut out = format!("{COLUMNS}\r\n");
     for cell in &summary.cells {

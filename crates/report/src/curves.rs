@@ -46,8 +46,8 @@ pub fn groups(summary: &Summary) -> Vec<Vec<&Curve>> {
     groups
 }
 
-/// The number in which the loads of a curve differ, and what they have in common. For a sweep over rates,
-/// the kind of arrivals is all that remains of the drive.
+/// The number in which the loads of a curve differ, and what they have in common. For a sweep over
+/// rates, the kind of arrivals is all that remains of the drive.
 fn rest(curve: &Curve) -> (&'static str, LoadShape, Option<Arrivals>) {
     let load = curve.load;
     let (over, rest) = match curve.over {

@@ -1,5 +1,5 @@
-//! One self-contained HTML page, light and dark, without scripts or fetched resources. minijinja escapes
-//! values; the name of the template enables this.
+//! One self-contained HTML page, light and dark, without scripts or fetched resources. minijinja
+//! escapes values; the name of the template enables this.
 
 use crate::{
     chart::{self, Chart},

@@ -1,6 +1,6 @@
-//! Tables of latency ratios: to the baseline under the same load and, for loads with connections that do
-//! not read, to the same load in which all connections read. A load in which no latency can be compared
-//! has no table; a note under its first table gives the reason.
+//! Tables of latency ratios: to the baseline under the same load and, for loads with connections that
+//! do not read, to the same load in which all connections read. A load in which no latency can be
+//! compared has no table; a note under its first table gives the reason.
 
 use crate::{
     columns::{none, plain},

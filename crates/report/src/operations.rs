@@ -1,5 +1,5 @@
-//! Tables of operations other than requests: one for each load under which such operations were counted,
-//! e.g. the deliveries of a hub.
+//! Tables of operations other than requests: one for each load under which such operations were
+//! counted, e.g. the deliveries of a hub.
 
 use crate::{
     columns::{figure, latency, not_known, plain},

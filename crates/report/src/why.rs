@@ -3,9 +3,9 @@
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
 use regatta_record::{Cell, Kind, alike, are_alike};
 
-/// The findings of the verdicts of `cells`. Remarks that differ only in figures become one note with the
-/// ranges of the figures. Disqualifications and failures share a note only if their texts are identical,
-/// because their figures are data that was sent and received.
+/// The findings of the verdicts of `cells`. Remarks that differ only in figures become one note with
+/// the ranges of the figures. Disqualifications and failures share a note only if their texts are
+/// identical, because their figures are data that was sent and received.
 pub fn why(cells: &[&Cell]) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     let mut remarks_by_kind: Vec<(Kind, Vec<(String, String)>)> = Vec::new();
@@ -50,8 +50,8 @@ pub fn together(
     })
 }
 
-/// Replaces the text of a note that an earlier table also has, apart from its figures, by a reference to
-/// that table.
+/// Replaces the text of a note that an earlier table also has, apart from its figures, by a reference
+/// to that table.
 pub fn once(tables: &mut [Table]) {
     let mut earlier: Vec<(String, &'static str, String)> = Vec::new();
     for table in tables {

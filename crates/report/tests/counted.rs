@@ -1,5 +1,5 @@
-//! Tests of all report formats for counted loads, historic results in words, small requests beside large
-//! ones, and silent connections, on the summary of a simulated race (`counted.json`, made by the
+//! Tests of all report formats for counted loads, historic results in words, small requests beside
+//! large ones, and silent connections, on the summary of a simulated race (`counted.json`, made by the
 //! example `simulated_counted` of regatta-judge).
 
 mod common;

@@ -47,8 +47,8 @@ fn processes() -> Processes {
         .collect()
 }
 
-/// Parses the name and CPU ticks. The name is in parentheses and may contain some itself; utime and stime
-/// are fields 14 and 15 (proc_pid_stat(5)).
+/// Parses the name and CPU ticks. The name is in parentheses and may contain some itself; utime and
+/// stime are fields 14 and 15 (proc_pid_stat(5)).
 fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;

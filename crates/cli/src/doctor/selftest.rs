@@ -123,8 +123,9 @@ fn thread_cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Returns the stolen ticks and all ticks between two readings of /proc/stat. Steal is the eighth number
-/// after the CPU's name (proc_stat(5)); the later numbers, guest time, are already part of user time.
+/// Returns the stolen ticks and all ticks between two readings of /proc/stat. Steal is the eighth
+/// number after the CPU's name (proc_stat(5)); the later numbers, guest time, are already part of user
+/// time.
 fn stolen(before: &str, after: &str, cpu: usize) -> Option<(u64, u64)> {
     let read = |stat: &str| -> Option<(u64, u64)> {
         let line = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;

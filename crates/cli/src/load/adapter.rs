@@ -7,10 +7,10 @@ use regatta_script::{Workload, dialects::adapters};
 /// The protocol of a hub.
 #[derive(Debug, clap::Args)]
 pub struct AdapterArgs {
-    /// The protocol of the hub on top of WebSocket, if the hub is a third-party server: phoenix (members
-    /// join room:lobby and push broadcast, with the payload under body), actioncable (HubChannel and its
-    /// action broadcast, which streams {"payload": …}), centrifuge (the protocol of Centrifugo; channel
-    /// hub) or nats (subject hub)
+    /// The protocol of the hub on top of WebSocket, if the hub is a third-party server: phoenix
+    /// (members join room:lobby and push broadcast, with the payload under body), actioncable
+    /// (HubChannel and its action broadcast, which streams {"payload": …}), centrifuge (the protocol of
+    /// Centrifugo; channel hub) or nats (subject hub)
     #[arg(long, value_name = "NAME",
           value_parser = |text: &str| one_of(text, &adapters().collect::<Vec<_>>(), |name| name))]
     adapter: Option<&'static str>,

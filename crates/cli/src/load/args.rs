@@ -86,9 +86,9 @@ pub struct LoadArgs {
     #[arg(long, default_value = "0", value_name = "N", requires = "idle")]
     pub stalled: usize,
     /// Additional members of a hub that join and leave during the whole load, about N per second. Each
-    /// stays for up to 2 s, leaves by a Close frame or a reset, and is replaced. A broadcast that is sent
-    /// while it is a member must reach it exactly once. (--churn on a hub opens a connection for every
-    /// request and uses echoes, not broadcasts)
+    /// stays for up to 2 s, leaves by a Close frame or a reset, and is replaced. A broadcast that is
+    /// sent while it is a member must reach it exactly once. (--churn on a hub opens a connection for
+    /// every request and uses echoes, not broadcasts)
     #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn", "burst", "slow"])]
     pub passing: usize,
     /// Run this many load instances at once, each with this many connections. Each connection connects,
@@ -109,18 +109,19 @@ pub struct LoadArgs {
     /// Exact length of the warm-up. Default: until the rate is steady, at most a second
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub warm_up: Option<Duration>,
-    /// Warm up until the CPU per request of --pid is steady instead, at most this long. Reports how long
-    /// that took and the initial cost of a request
+    /// Warm up until the CPU per request of --pid is steady instead, at most this long. Reports how
+    /// long that took and the initial cost of a request
     #[arg(long, value_parser = duration, value_name = "TIME", requires = "pid",
           conflicts_with_all = ["warm_up", "requests", "burst"])]
     pub settle: Option<Duration>,
-    /// Open a new connection for every request, or for every conversation if the workload file has steps
+    /// Open a new connection for every request, or for every conversation if the workload file has
+    /// steps
     #[arg(long, conflicts_with = "pipeline")]
     pub churn: bool,
-    /// What to send, and which replies to expect. line://: double (default), dialogue, echo (for an echo
-    /// server), or your own workload file. http://: a GET of the path or the request of the HTTP options
-    /// below (default), hello, hash, or a workload file. memcached://: cache (default), or a workload
-    /// file. redis://: shard (a mix of all commands; default), or a workload file. ws://: hub
+    /// What to send, and which replies to expect. line://: double (default), dialogue, echo (for an
+    /// echo server), or your own workload file. http://: a GET of the path or the request of the HTTP
+    /// options below (default), hello, hash, or a workload file. memcached://: cache (default), or a
+    /// workload file. redis://: shard (a mix of all commands; default), or a workload file. ws://: hub
     /// (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
@@ -129,8 +130,8 @@ pub struct LoadArgs {
     /// Let all connections share their keys, and check linearizability after the load: for each key, a
     /// history checker decides whether some order of all operations explains all replies. For redis://.
     /// Without it, each connection has its own keys and its replies are checked when they arrive. The
-    /// first 4 million operations on keys are checked; the result reports how many followed. Runs in one
-    /// load process
+    /// first 4 million operations on keys are checked; the result reports how many followed. Runs in
+    /// one load process
     #[arg(long, conflicts_with = "slow")]
     pub verify: bool,
     /// Request headers of hello and hash: varied as those of real users (default), or identical
@@ -167,8 +168,8 @@ pub struct LoadArgs {
 /// Options for slow clients.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SlowArgs {
-    /// Open slow connections instead: each sends its request one byte at a time, in the headers or in the
-    /// body, and never completes it. Meanwhile new clients check that they are served
+    /// Open slow connections instead: each sends its request one byte at a time, in the headers or in
+    /// the body, and never completes it. Meanwhile new clients check that they are served
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &SlowPart::ALL, SlowPart::name),
           conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "processes", "warm_up",

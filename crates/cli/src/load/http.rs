@@ -32,8 +32,8 @@ pub struct HttpArgs {
     /// The expected status: a number, e.g. 200, a class, e.g. 2xx (default), or any
     #[arg(long, value_parser = rules::status, value_name = "STATUS")]
     expect_status: Option<Status>,
-    /// A header that the reply must have (repeatable): with exactly this value, or with any value if only
-    /// a name is given
+    /// A header that the reply must have (repeatable): with exactly this value, or with any value if
+    /// only a name is given
     #[arg(long, value_parser = field, value_name = "NAME[: VALUE]")]
     expect_header: Vec<Field>,
     /// The exact body that the reply must have

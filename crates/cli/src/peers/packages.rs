@@ -23,8 +23,8 @@ pub fn shown(packages: &[&str]) -> String {
 
 const APT_GET: [&str; 5] = ["apt-get", "install", "--quiet=2", "--yes", "--no-install-recommends"];
 
-/// Installs `packages`. If that fails, updates the package lists and tries again. The error is a message
-/// for the user.
+/// Installs `packages`. If that fails, updates the package lists and tries again. The error is a
+/// message for the user.
 pub fn install(packages: &[&str]) -> Result<(), String> {
     let attempt = || run(&[&APT_GET[..], packages].concat());
     attempt().or_else(|_| run(&["apt-get", "update", "--quiet=2"]).and_then(|()| attempt()))

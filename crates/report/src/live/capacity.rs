@@ -88,8 +88,8 @@ pub fn row(step: &CapacityStep, width: usize) -> String {
     folded(&line, width, ROW)
 }
 
-/// `4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed`. The two levels
-/// are not a 95% interval, so they are not written as one.
+/// `4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed`. The two
+/// levels are not a 95% interval, so they are not written as one.
 fn capacity(found: &Capacity) -> String {
     let (unit, limit) = (unit(&found.load), limit(found));
     let Some(CapacityInterval { best, low, high }) = found.clients.or(found.rate_per_s) else {

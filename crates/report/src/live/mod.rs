@@ -1,7 +1,7 @@
 //! Turns events into terminal output, during a race or a capacity search and at its end.
 //!
-//! Pure: a state and an [`Event`] give the next texts. Times are those of the events, so a stream that is
-//! read again from a result directory gives the same texts. The caller decides whether texts are
+//! Pure: a state and an [`Event`] give the next texts. Times are those of the events, so a stream that
+//! is read again from a result directory gives the same texts. The caller decides whether texts are
 //! printed, how a progress line replaces the previous one, and how often it is drawn.
 
 mod capacity;
