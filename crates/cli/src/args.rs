@@ -1,4 +1,4 @@
-//! The command line, as clap reads it.
+//! The command line, as clap parses it.
 
 use crate::{
     capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs,
@@ -6,11 +6,11 @@ use crate::{
 };
 use clap::{Parser, Subcommand};
 
-/// Races network servers, honestly.
+/// Races network servers under a load that checks every reply.
 #[derive(Debug, Parser)]
 #[command(name = "regatta", version, about, max_term_width = 100)]
 pub struct Args {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -18,21 +18,21 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Race servers and judge them
+    /// Race servers and judge the results
     Race(Box<RaceArgs>),
     /// Load one server and check every reply
     Load(Box<LoadArgs>),
-    /// Find how many clients or requests per second a server carries within a limit of latency
+    /// Find how many clients or requests per second a server sustains within a latency limit
     Capacity(Box<CapacityArgs>),
-    /// Show a result directory again
+    /// Show the results in a result directory
     Report(ReportArgs),
-    /// Compare two result directories: did something become dearer?
+    /// Compare two result directories: did anything become more expensive?
     Diff(DiffArgs),
-    /// List the peers, or install some
+    /// List or install the peers
     Peers(PeersArgs),
-    /// Say what here would make results wrong
+    /// Check this machine for problems that would make results wrong
     Doctor(DoctorArgs),
-    /// Run one of the built-in servers
+    /// Run a built-in server
     Serve(Box<ServeArgs>),
     /// Put several Redis nodes behind one port
     Shard(Box<ShardArgs>),
@@ -42,18 +42,18 @@ pub enum Command {
     Services,
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the manual pages
     Man {
-        /// Into this directory
+        /// The directory to write to
         dir: std::path::PathBuf,
     },
-    /// Start and end one contender, for `race`
+    /// Start and stop one contender, for `race`
     #[command(hide = true)]
     Supervise,
-    /// Carry out a part of a load, for `load`, `race` and `capacity`
+    /// Run one process of a load, for `load`, `race` and `capacity`
     #[command(hide = true)]
     LoadProcess,
 }

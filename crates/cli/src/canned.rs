@@ -1,21 +1,21 @@
-//! Options of `regatta serve null`: one reply for each full length of a request, which makes it the
-//! floor of an HTTP race.
+//! Options of `regatta serve null` that make it the floor of an HTTP race: one canned reply for every
+//! N bytes received.
 
 use anyhow::{Context, bail, ensure};
 use regatta_serve::{Canned, Host, Model, Service, serve_canned};
 use std::{fs, num::NonZeroUsize, path::PathBuf};
 
-/// Longest reply, in bytes.
+/// Maximum length of the reply, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// The options.
 #[derive(Debug, clap::Args)]
 pub struct CannedArgs {
-    /// For `null`: the length of a request. It sends the reply of --reply once for every N bytes of
-    /// a connection, whatever they are, instead of sending them back
+    /// For `null`: the length of a request. For every N bytes that a connection receives, whatever they
+    /// are, it sends the reply of --reply instead of echoing them
     #[arg(long, value_name = "N", requires = "reply")]
     request_bytes: Option<NonZeroUsize>,
-    /// For `null`: a file that holds the bytes of one reply, at most 1 MiB
+    /// For `null`: a file with the bytes of one reply, at most 1 MiB
     #[arg(long, value_name = "PATH", requires = "request_bytes")]
     reply: Option<PathBuf>,
     /// For `null`: close each connection after its first reply, as an HTTP server does after
@@ -26,13 +26,13 @@ pub struct CannedArgs {
 }
 
 impl CannedArgs {
-    /// Serves a canned reply; false where none was asked for.
+    /// Serves a canned reply. Returns false if none was requested.
     pub fn serve(&self, service: Service, model: Model, host: &Host) -> anyhow::Result<bool> {
         let (Some(request_bytes), Some(path)) = (self.request_bytes, &self.reply) else {
             return Ok(false);
         };
         if (service, model) != (Service::Null, Model::Epoll) {
-            bail!("--request-bytes and --reply are for `serve null --model epoll` alone");
+            bail!("--request-bytes and --reply apply only to `serve null --model epoll`");
         }
         let reply = fs::read(path)
             .with_context(|| format!("cannot read the reply from {}", path.display()))?;

@@ -1,8 +1,8 @@
-//! `regatta capacity`: how many clients, or requests per second, a server carries within a limit of
-//! latency.
+//! `regatta capacity`: finds how many clients, or requests per second, a server sustains within a
+//! latency limit.
 
 use crate::{
-    exit::Done,
+    exit::Outcome,
     interrupt,
     load::{adapter::AdapterArgs, tls::TlsArgs, url},
     output,
@@ -27,9 +27,9 @@ use std::{
     time::Duration,
 };
 
-/// Find how many clients, or requests per second, a server carries while a percentile of its
-/// latency stays within a limit. The load steps up until that is passed, the boundary is bisected,
-/// and both its sides are tried several times more: the result is an interval.
+/// Find how many clients, or requests per second, a server sustains while a latency percentile stays
+/// within a limit. The load steps up until the limit is exceeded, then the boundary is bisected, and
+/// both sides of it are repeated several times. The result is an interval.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("server").required(true))]
 #[command(after_help = "Examples:
@@ -39,70 +39,70 @@ use std::{
   regatta capacity --contender epoll --limit p95=50ms --in-flight 4
   regatta capacity --contender 'mine=./my-server --port {port}' --limit p99=5ms --by rate
 
-With a URL every step has fresh connections to the same server; with --contender every step is a
-fresh start.
+With a URL, every step opens new connections to the same server. With --contender, every step
+starts the server again.
 
-Exit status: 0 found; 1 nothing could be found (even the lowest level fails, or the load was the
-limit at once), or the ends could not be verified; 2 wrong usage, or the server cannot be reached;
-130 after Ctrl-C, with what was found until then.")]
+Exit status: 0 found; 1 no capacity found (the lowest level already fails, or the load itself was
+the bottleneck from the start), or the ends of the interval could not be verified; 2 wrong usage, or
+the server cannot be reached; 130 after Ctrl-C, with the result up to then.")]
 pub struct CapacityArgs {
-    #[arg(group = "server", help = format!("The server, which runs already: {}", url::forms()))]
+    #[arg(group = "server", help = format!("A server that is already running: {}", url::forms()))]
     url: Option<String>,
-    /// Start this server afresh for every step instead: a contender by name, or one of your own
+    /// Start this server again for every step instead: a contender by name, or your own
     #[arg(long, group = "server", value_name = "NAME | 'NAME=CMD {port}'")]
     contender: Option<String>,
-    /// The longest latency permitted: p50, p90, p95, p99 or p99.9, and a time
+    /// The latency limit: a percentile (p50, p90, p95, p99 or p99.9) and a time
     #[arg(short, long, value_parser = limit, value_name = "pN=TIME")]
     limit: Limit,
-    /// What to search for: clients in closed loop, or the rate of an open loop
+    /// What to increase: clients in a closed loop, or the rate of an open loop
     #[arg(long, default_value = "clients", value_enum)]
     by: By,
-    /// By clients: requests outstanding over all clients, at most; no limit if absent
+    /// By clients: maximum requests in flight over all clients. Default: no limit
     #[arg(long, value_name = "N")]
     in_flight: Option<NonZeroU32>,
-    /// The first level, and by clients the distance to the next ones; rates double
+    /// The first level. By clients, also the increment to the next levels; rates double
     #[arg(long, default_value = "1000", value_parser = small_count, value_name = "N")]
     step: NonZeroU32,
-    /// The highest level to be tried; 20,000 clients, or a rate of 10M/s if absent
+    /// The highest level to try. Default: 20,000 clients, or a rate of 10M/s
     #[arg(long, value_parser = small_count, value_name = "N")]
     max: Option<NonZeroU32>,
-    /// By rate: connections that share it
+    /// By rate: number of connections that share the rate
     #[arg(short, long, value_parser = small_count, value_name = "N")]
     connections: Option<NonZeroU32>,
-    /// Requests outstanding on each connection, at most; 1 by clients, 16 by rate if absent
+    /// Maximum requests in flight on each connection. Default: 1 by clients, 16 by rate
     #[arg(short, long, value_name = "N")]
     pipeline: Option<NonZeroU32>,
-    /// By rate: how requests arrive, poisson or constant; poisson if absent
+    /// By rate: how requests arrive, poisson or constant. Default: poisson
     #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     arrivals: Option<Arrivals>,
-    /// What to send, and what must come back: to line:// double (if absent), dialogue, echo, or a
-    /// workload file of your own; to http:// a GET of the path (if absent), hello, hash, or a workload
-    /// file; to memcached:// cache (if absent), or a workload file; to redis:// shard (if absent), or a
-    /// workload file; to ws:// hub (broadcasts; if absent) or hub-echo
+    /// What to send, and which replies to expect. line://: double (default), dialogue, echo, or your
+    /// own workload file. http://: a GET of the path (default), hello, hash, or a workload file.
+    /// memcached://: cache (default), or a workload file. redis://: shard (default), or a workload
+    /// file. ws://: hub (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     #[command(flatten)]
     adapter: AdapterArgs,
-    /// Length of a step's measured window; 1s, or twice the limit if that is longer. A window
-    /// becomes longer where the percentile needs more replies
+    /// Length of a step's measurement window. Default: 1s, or twice the limit if that is longer. It is
+    /// extended if the percentile needs more replies
     #[arg(long, value_parser = duration, value_name = "TIME")]
     window: Option<Duration>,
-    /// Warm-up of a step, exactly; at least a little longer than the limit. If absent, as long as
-    /// --settle found, and at least 300ms
+    /// Warm-up of a step; raised to slightly more than the limit if it is shorter. Default: the time
+    /// that --settle found, and at least 300ms
     #[arg(long, value_parser = duration, value_name = "TIME")]
     warm_up: Option<Duration>,
-    /// Longest observation before the first step, from a fresh start, to see when the server's CPU per
-    /// request is steady; every step then warms up for as long. 30s with --contender or --pid if
-    /// absent; 0s: none
+    /// Maximum time to observe the server before the first step, from a fresh start, to find when its
+    /// CPU per request is steady; every step then warms up for that long. Default: 30s with --contender
+    /// or --pid; 0s: no observation
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "warm_up")]
     settle: Option<Duration>,
-    /// End the search after this time, with what was found until then
+    /// Stop the search after this time, with the result up to then
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "15m")]
     time_limit: Duration,
-    /// How long a reply may take before it is an error; 5s, or twice the limit if that is longer
+    /// Timeout of a reply. Default: 5s, or twice the limit if that is longer
     #[arg(long, value_parser = duration, value_name = "TIME")]
     timeout: Option<Duration>,
-    /// Load threads; with --contender as many as the load has CPUs if absent, else 1
+    /// Load threads. Default: one for each CPU of the load with --contender, otherwise 1
     #[arg(short, long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// CPUs of the load threads
@@ -111,7 +111,8 @@ pub struct CapacityArgs {
     /// With --contender: CPUs of the server
     #[arg(long, value_name = "CPUS", value_delimiter = ',', requires = "contender")]
     server_cpus: Option<Vec<u32>>,
-    /// Also measure the process PID and all below it: its memory, and who was the limit
+    /// Also measure the process PID and its descendants: memory, and whether server or load was the
+    /// bottleneck
     #[arg(long, value_name = "PID", conflicts_with = "contender")]
     pid: Option<u32>,
     #[command(flatten)]
@@ -122,44 +123,44 @@ pub struct CapacityArgs {
     /// Write the result as JSON; - for stdout instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Start a contender although this is a debug build: for tests of regatta itself
+    /// Allow a debug build to start a contender: for tests of regatta itself
     #[arg(long, hide = true)]
     debug_build: bool,
 }
 
-/// What is searched for.
+/// The quantity that the search increases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum By {
-    /// Connections in closed loop
+    /// Connections in a closed loop
     Clients,
-    /// Requests per second in open loop
+    /// Requests per second in an open loop
     Rate,
 }
 
-/// `p95=250ms`.
+/// Parses a limit such as `p95=250ms`.
 fn limit(text: &str) -> Result<Limit, String> {
     const KNOWN: [(&str, f64); 5] =
         [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
-    let form = "expected a percentile and a time, as p95=250ms";
+    let form = "expected a percentile and a time, e.g. p95=250ms";
     let (name, time) = text.split_once('=').ok_or(form)?;
     let known = KNOWN.iter().find(|(known, _)| *known == name.trim());
     let (_, quantile) = *known.ok_or_else(|| {
         let names = KNOWN.map(|(name, _)| name).join(", ");
-        format!("{name:?} is none of the percentiles {names}; write it as p95=250ms")
+        format!("{name:?} is not one of the percentiles {names}; write it as p95=250ms")
     })?;
     let time = crate::values::limit(time.trim())?;
     if time > Plan::MAX_TIMEOUT / 2 {
-        return Err(format!("{time:?} is too long; at most {:?}", Plan::MAX_TIMEOUT / 2));
+        return Err(format!("{time:?} is too long; expected at most {:?}", Plan::MAX_TIMEOUT / 2));
     }
     Ok(Limit { quantile, ns: time.as_nanos() as u64 })
 }
 
-/// Searches and tells.
-pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
+/// Searches and prints the result.
+pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     args.json.iter().try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
-    let binary = env::current_exe().context("cannot tell where this program is")?;
+    let binary = env::current_exe().context("cannot find the path of this program")?;
     let asked = args.contender.as_deref().map(|name| ask(&args, name)).transpose()?;
     let question = question(&args, asked.as_ref())?;
     let place = match (&asked, &args.url) {
@@ -167,9 +168,9 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
             Place::Contender { asked, binary: &binary, containment: Containment::Best }
         }
         (None, Some(url)) => {
-            let asked = url::Asked::of(url, args.workload.as_ref())?;
-            let tls = args.tls.of(&asked)?;
-            let url::Asked { target: addr, workload, host, path, .. } = asked;
+            let target = url::Target::of(url, args.workload.as_ref())?;
+            let tls = args.tls.of(&target)?;
+            let url::Target { address: addr, workload, host, path, .. } = target;
             let workload = args.adapter.applied(workload)?;
             let (url, pid, binary) = (url.clone(), args.pid, binary.as_path());
             Place::Address { url, addr, tls, workload, host, path, pid, binary }
@@ -179,30 +180,30 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
     let mut screen = Screen::new();
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::shown(&mut show);
-    let done = match capacity::run(&question, &place, &mut events, &stop) {
+    let outcome = match capacity::run(&question, &place, &mut events, &stop) {
         Ok(found) => conclude(&args, found, &mut events, stop.load(Ordering::Relaxed)),
         Err(error) => {
-            let done = match error {
-                CapacityError::NotStarted(_) => Done::Short,
-                _ => Done::Failed,
+            let outcome = match error {
+                CapacityError::NotStarted(_) => Outcome::Failure,
+                _ => Outcome::Error,
             };
             let url = args.url.iter().map(|url| format!("{url}: ")).collect::<String>();
             let because = format!("{url}{:#}", anyhow::Error::from(error));
             events.emit(Happened::Failed { because });
-            done
+            outcome
         }
     };
     screen.printed()?;
-    Ok(done)
+    Ok(outcome)
 }
 
-/// Saves what was found and says it.
+/// Saves and emits the result.
 fn conclude(
     args: &CapacityArgs,
     found: Capacity,
     events: &mut Events<'_>,
     interrupted: bool,
-) -> Done {
+) -> Outcome {
     let (to_stdout, file) = match args.json.as_deref() {
         Some(path) if path == Path::new("-") => (Form::Json, None),
         file => (Form::Text, file),
@@ -215,10 +216,10 @@ fn conclude(
         events.emit(Happened::Failed { because: format!("{error:#}") });
     }
     match () {
-        () if saved.is_err() => Done::Failed,
-        () if interrupted => Done::Interrupted,
-        () if nothing => Done::Short,
-        () => Done::Well,
+        () if saved.is_err() => Outcome::Error,
+        () if interrupted => Outcome::Interrupted,
+        () if nothing => Outcome::Failure,
+        () => Outcome::Success,
     }
 }
 
@@ -231,7 +232,7 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
     if args.adapter.is_given() {
-        bail!("--adapter is for a URL; of a contender, its manifest says how it is spoken to");
+        bail!("--adapter applies only to a URL; the protocol of a contender is in its manifest");
     }
     let workload = args.workload.clone().unwrap_or_default();
     Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup)?)
@@ -241,7 +242,11 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
     let twice = Duration::from_nanos(args.limit.ns) * 2;
     let timeout = args.timeout.unwrap_or(Duration::from_secs(5).max(twice));
     if timeout <= twice / 2 {
-        bail!("--timeout {timeout:?} is no longer than the limit: every late reply were an error");
+        let limit = twice / 2;
+        bail!(
+            "--timeout {timeout:?} must be longer than the limit of {limit:?}; otherwise every late \
+             reply is an error"
+        );
     }
     let (load, max) = match args.by {
         By::Clients => {
@@ -257,7 +262,10 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
         By::Rate => {
             refuse(&[("--in-flight", args.in_flight.is_some())], "--by clients")?;
             if args.max.is_some_and(|max| max.get() > Plan::MAX_RATE) {
-                bail!("--max can be a rate of {} per second at most", Plan::MAX_RATE);
+                bail!(
+                    "--max is too high: expected a rate of at most {} per second",
+                    Plan::MAX_RATE
+                );
             }
             let pipeline = args.pipeline.map_or(16, NonZeroU32::get);
             let connections = args.connections.map_or(64, NonZeroU32::get);
@@ -274,7 +282,7 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
     let is_observed = asked.is_some() || args.pid.is_some();
     if args.settle.is_some_and(|settle| !settle.is_zero()) && !is_observed {
         bail!(
-            "--settle looks at the server's CPU: name its process with --pid, or use --contender"
+            "--settle observes the server's CPU: name its process with --pid, or use --contender"
         );
     }
     let settle = match args.warm_up {
@@ -297,10 +305,10 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
     })
 }
 
-/// Options that belong to the other way of searching.
+/// Refuses options that apply only to the other kind of search.
 fn refuse(given: &[(&str, bool)], belongs_to: &str) -> anyhow::Result<()> {
     match given.iter().find(|(_, given)| *given) {
-        Some((name, _)) => bail!("{name} belongs to {belongs_to}; leave out one of the two"),
+        Some((name, _)) => bail!("{name} applies only with {belongs_to}; remove it"),
         None => Ok(()),
     }
 }
@@ -313,15 +321,15 @@ mod tests {
     fn a_limit_is_a_percentile_and_a_time() {
         assert_eq!(limit("p95=250ms"), Ok(Limit { quantile: 0.95, ns: 250_000_000 }));
         assert_eq!(limit("p99.9=1s"), Ok(Limit { quantile: 0.999, ns: 1_000_000_000 }));
-        for (text, said) in [
-            ("250ms", "as p95=250ms"),
+        for (text, expected) in [
+            ("250ms", "e.g. p95=250ms"),
             ("p96=250ms", "p50, p90, p95, p99, p99.9"),
             ("p95=250", "unit"),
             ("p95=0ms", "above zero"),
             ("p95=2h", "too long"),
         ] {
-            let told = limit(text).unwrap_err();
-            assert!(told.contains(said), "{text}: {told}");
+            let error = limit(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! `regatta diff`: two result directories against each other, and whether anything became dearer.
+//! `regatta diff`: compares two result directories and finds what became more expensive.
 
-use crate::{exit::Done, output, values::percent};
+use crate::{exit::Outcome, output, values::percent};
 use anyhow::{Context, bail};
 use regatta_judge::{Side, diff};
 use regatta_race::Store;
 use regatta_record::{Asked, Decision, Round};
 use std::path::{Path, PathBuf};
 
-/// Compare the costs of two results. Each cost is taken relative to the null server of the same
-/// round, so that what the machine did between the two runs falls out.
+/// Compare the costs of two results. Each cost is divided by the cost of the null server in the same
+/// round, which cancels changes of the machine between the two runs.
 ///
-/// The surer gate is one race of both builds, whose rounds are paired:
+/// A more reliable gate is one race of both builds, because its rounds are paired:
 /// race --contender 'old=…' --contender 'new=…' --baseline old --fail-over 5%
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -25,8 +25,8 @@ pub struct DiffArgs {
     old: PathBuf,
     /// The result directory to judge
     new: PathBuf,
-    /// Fail (exit status 1) if a cost is higher by more than this with 95% confidence, e.g. 5%; exit with
-    /// status 3 if an interval contains the limit
+    /// Fail (exit status 1) if, with 95% confidence, a cost increased by more than this, e.g. 5%; exit
+    /// with status 3 if an interval contains the limit
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
     /// Write the comparison as Markdown for a pull request; - for stdout instead of the table
@@ -37,11 +37,11 @@ pub struct DiffArgs {
     json: Option<PathBuf>,
 }
 
-/// Reads, compares, tells.
-pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
+/// Reads both directories, compares them and prints the comparison.
+pub fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if is_stdout(&args.json) && is_stdout(&args.md) {
-        bail!("--json and --md cannot both go to stdout; give one of them a file");
+        bail!("--json and --md cannot both write to stdout; write one of them to a file");
     }
     let (old, new) = (read(&args.old)?, read(&args.new)?);
     let names = [&args.old, &args.new].map(|dir| dir.display().to_string());
@@ -63,18 +63,18 @@ pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
         output::print(&text)?;
     }
     Ok(match gate.decision() {
-        _ if gate.fail_over.is_none() => Done::Well,
-        Decision::Passed => Done::Well,
-        Decision::Failed => Done::Short,
-        Decision::NotDecided => Done::NotDecided,
+        _ if gate.fail_over.is_none() => Outcome::Success,
+        Decision::Passed => Outcome::Success,
+        Decision::Failed => Outcome::Failure,
+        Decision::NotDecided => Outcome::NotDecided,
     })
 }
 
 fn read(dir: &Path) -> anyhow::Result<(Asked, Vec<Round>)> {
     Store::read(dir).with_context(|| {
         format!(
-            "{} cannot be compared: expected a result directory, as `regatta race` makes it, with \
-             race.toml and rounds.jsonl",
+            "{} cannot be compared: expected a result directory of `regatta race`, with race.toml and \
+             rounds.jsonl",
             dir.display()
         )
     })

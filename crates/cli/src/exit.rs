@@ -1,37 +1,37 @@
-//! Exit statuses: 0 done and judged; 1 done, but something that was asked for failed, was
-//! disqualified or could not be judged; 2 wrong usage or unusable machine; 3 a gate is not decided; 130
-//! after Ctrl-C.
+//! Exit statuses: 0 done and judged; 1 done, but something that was requested failed, was
+//! disqualified or could not be judged; 2 an error, such as wrong usage, an unusable machine, or a
+//! result that could not be saved; 3 a gate is not decided; 130 after Ctrl-C.
 
 use std::{
     io::{Write, stderr},
     process::ExitCode,
 };
 
-/// How a command ended that did not meet an error.
+/// How a command ended. What went wrong has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// All that was asked for was done.
-    Well,
-    /// Something that was asked for failed; it has been told.
-    Short,
-    /// Nothing that was asked for failed, but the rounds do not decide on a gate; it has been told.
+pub enum Outcome {
+    /// Everything that was requested succeeded.
+    Success,
+    /// Something that was requested failed.
+    Failure,
+    /// Nothing failed, but the rounds do not decide a gate.
     NotDecided,
-    /// An error ended it, or part of the result could not be saved or printed; it has been told.
-    Failed,
-    /// Ctrl-C; what there is has been saved and told.
+    /// An error stopped the command, or part of the result could not be saved or printed.
+    Error,
+    /// Ctrl-C; the results up to then have been saved and printed.
     Interrupted,
 }
 
-/// The exit status; an error is told on stderr.
-pub fn code(done: anyhow::Result<Done>) -> ExitCode {
-    match done {
-        Ok(Done::Well) => ExitCode::SUCCESS,
-        Ok(Done::Short) => ExitCode::from(1),
-        Ok(Done::Failed) => ExitCode::from(2),
-        Ok(Done::NotDecided) => ExitCode::from(3),
-        Ok(Done::Interrupted) => ExitCode::from(130),
+/// Returns the exit status, and prints an error to stderr.
+pub fn code(outcome: anyhow::Result<Outcome>) -> ExitCode {
+    match outcome {
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::Failure) => ExitCode::from(1),
+        Ok(Outcome::Error) => ExitCode::from(2),
+        Ok(Outcome::NotDecided) => ExitCode::from(3),
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            // Where stderr has gone, the exit status has to say it alone.
+            // If stderr is closed, the exit status alone reports the error.
             let _ = writeln!(stderr(), "regatta: {error:#}");
             ExitCode::from(2)
         }

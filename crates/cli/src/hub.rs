@@ -25,75 +25,79 @@ use std::{
 #[command(next_help_heading = "Options of `hub`")]
 #[group(id = "of_the_hub", multiple = true)]
 pub struct HubArgs {
-    /// Let pages of this origin alone open a WebSocket: a scheme, a host, and a port unless it is the
-    /// scheme's own, such as https://example.com; may be given several times. Clients that name no origin
-    /// are no pages, and may. Absent: all
+    /// Allow WebSockets only from pages of this origin, e.g. https://example.com: a scheme, a host, and
+    /// a port unless it is the scheme's default. Repeatable. Clients that send no Origin header are not
+    /// web pages and are allowed. Default: all origins
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<Origin>,
-    /// Let only those in who bring the token in this file, in `Authorization: Bearer …` or as
-    /// `access_token=…` in the query. Not together with --jwt-key
+    /// Require the token in this file, as `Authorization: Bearer …` or as `access_token=…` in the
+    /// query. Conflicts with --jwt-key
     #[arg(long, value_name = "PATH", conflicts_with = "jwt_key")]
     token_file: Option<PathBuf>,
-    /// Let only those in who bring, in the same places, a JSON Web Token that was signed with the key in this
-    /// file: a secret for HS256, of which a line end at the end of the file is no part; a public key in PEM
-    /// for the others. A token is valid from 30 s before its `nbf` until 30 s after its `exp`; without these
-    /// it is always valid. Other claims, such as `aud` and `iss`, are ignored. The token is checked when the
-    /// WebSocket opens: a member whose token expires later stays connected. Not together with --token-file
+    /// Require a JSON Web Token, in the same places, signed with the key in this file: a secret for
+    /// HS256 (a newline at the end of the file is ignored), a public key in PEM for the other
+    /// algorithms. A token is valid from 30 s before its `nbf` until 30 s after its `exp`; without
+    /// these it is always valid. Other claims, e.g. `aud` and `iss`, are ignored. The token is checked
+    /// when the WebSocket opens: a member whose token expires later stays connected. Conflicts with
+    /// --token-file
     #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
     jwt_key: Option<PathBuf>,
-    /// How the JSON Web Tokens are signed: HS256, RS256 or EdDSA
+    /// Signature algorithm of the JSON Web Tokens: HS256, RS256 or EdDSA
     #[arg(long, value_name = "NAME", requires = "jwt_key",
           value_parser = |text: &str| one_of(text, &Signed::ALL, Signed::name))]
     jwt_algorithm: Option<Signed>,
-    /// Speak through TLS (wss://), with the certificates in this file, in PEM: the hub's first
+    /// Serve over TLS (wss://) with the certificates in this PEM file; the hub's own certificate comes
+    /// first
     #[arg(long, value_name = "PATH", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM
     #[arg(long, value_name = "PATH", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Members at most; more are refused with 503. Absent: as many as the model holds
+    /// Maximum number of members; more are refused with 503. Default: as many as the model supports
     #[arg(long, value_name = "N")]
     max_members: Option<NonZeroUsize>,
-    /// Members of one room at most. Not on `cluster`: two processes could let in a last one at the same moment
+    /// Maximum number of members of one room. Not on `cluster`, where two processes could admit the
+    /// last member at the same time
     #[arg(long, value_name = "N")]
     max_room_members: Option<NonZeroUsize>,
-    /// Rooms at most in which somebody is, the lobby included. Not on `cluster`
+    /// Maximum number of rooms that are not empty, including the lobby. Not on `cluster`
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
-    /// Tell the members of a room who comes and goes, and how many they are. Members name themselves with
-    /// `?name=…`; names may repeat, and one of more than 128 bytes is left out
+    /// Notify the members of a room who joins and leaves, and how many members it has. Members choose a
+    /// name with `?name=…`; names need not be unique, and a name of more than 128 bytes is omitted
     #[arg(long)]
     presence: bool,
-    /// Serve a page at / for trying the hub in a browser
+    /// Serve a web page at / to try the hub in a browser
     #[arg(long)]
     page: bool,
-    /// Compress broadcasts for members who offer permessage-deflate, once for all of them, and let them send
-    /// compressed messages
+    /// Offer permessage-deflate: each broadcast is compressed once for all members that negotiated it,
+    /// and these members may send compressed messages
     #[arg(long)]
     deflate: bool,
-    /// Send every message at /echo back as it came, for suites that test WebSocket itself
+    /// Echo every message at /echo unchanged, for WebSocket conformance suites
     #[arg(long)]
     echo: bool,
-    /// Send a ping to a member that has been silent for this long, which must be less than --idle-timeout;
-    /// 0s: no pings. Absent: 20s, or a third of --idle-timeout if that is less
+    /// Ping a member that has been silent for this long; must be less than --idle-timeout. 0s: no
+    /// pings. Default: 20s, or a third of --idle-timeout if that is less
     #[arg(long, value_parser = duration, value_name = "TIME")]
     ping_after: Option<Duration>,
-    /// The longest message, in bytes; who sends a longer one is closed. Absent: 1 MiB
+    /// Maximum message size, in bytes; a member that sends a longer message is closed. Default: 1 MiB
     #[arg(long, value_name = "BYTES")]
     longest_message: Option<NonZeroUsize>,
-    /// What becomes of a member that reads too slowly: `close` (it is closed with 1013, the default), `skip`
-    /// (it misses broadcasts until there is room), `conflate` (it gets the newest only)
+    /// Policy for slow consumers: `close` (the member is closed with 1013; the default), `skip` (it
+    /// misses broadcasts until its backlog has room), `conflate` (it receives only the newest
+    /// broadcast)
     #[arg(long, value_name = "POLICY",
           value_parser = |text: &str| one_of(text, &POLICIES, policy_name))]
     slow: Option<Policy>,
-    /// Bytes of broadcasts that wait for a slow member, beyond 64 KiB of its output. Absent: 1 MiB
+    /// Maximum backlog of a slow member, in bytes of broadcasts beyond 64 KiB of output. Default: 1 MiB
     #[arg(long, value_name = "BYTES")]
     backlog: Option<NonZeroUsize>,
-    /// Broadcasts that wait for a slow member. Absent: 10,000
+    /// Maximum backlog of a slow member, in broadcasts. Default: 10,000
     #[arg(long, value_name = "N")]
     backlog_messages: Option<NonZeroUsize>,
-    /// Show Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
-    /// Absent: nowhere
+    /// Serve Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
+    /// Default: no metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 }
@@ -108,7 +112,7 @@ fn policy_name(policy: Policy) -> &'static str {
     }
 }
 
-/// How a JSON Web Token is signed.
+/// Signature algorithm of a JSON Web Token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Signed {
     Hs256,
@@ -128,8 +132,8 @@ impl Signed {
     }
 }
 
-/// Serves a hub; false where another service was asked for. `args` is `None` where no option of the hub was
-/// given.
+/// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the
+/// hub was given.
 pub fn serve(
     args: Option<HubArgs>,
     service: Service,
@@ -165,7 +169,7 @@ impl HubArgs {
                 (humantime::format_duration(after), humantime::format_duration(idle));
             bail!(
                 "--ping-after {after} is not shorter than --idle-timeout {idle}: a silent member would be \
-                 closed before it is sent a ping; lower the one or raise the other, or write \
+                 closed before it receives a ping; lower --ping-after or raise --idle-timeout, or use \
                  --ping-after 0s for no pings"
             );
         }
@@ -200,7 +204,9 @@ impl HubArgs {
 
     fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        let none = |path: &Path, what: &str| format!("{} holds no {what} in PEM", path.display());
+        let none = |path: &Path, what: &str| {
+            format!("{} contains no {what} in PEM format", path.display())
+        };
         let certs = CertificateDer::pem_slice_iter(&read(cert)?)
             .collect::<Result<Vec<_>, _>>()
             .with_context(|| none(cert, "certificate"))?;
@@ -213,7 +219,11 @@ impl HubArgs {
             .with_no_client_auth()
             .with_single_cert(certs, private)
             .with_context(|| {
-                format!("{} and {} do not belong together", cert.display(), key.display())
+                format!(
+                    "the certificate in {} does not match the key in {}",
+                    cert.display(),
+                    key.display()
+                )
             })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Some(Arc::new(config)))
@@ -223,11 +233,11 @@ impl HubArgs {
         if let Some(path) = &self.token_file {
             let text = String::from_utf8(read(path)?);
             let text =
-                text.with_context(|| format!("the token in {} is no text", path.display()))?;
+                text.with_context(|| format!("the token in {} is not UTF-8", path.display()))?;
             let token = text.trim();
             if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
                 bail!(
-                    "{} holds no token: expected one word of printable ASCII characters",
+                    "{} contains no token: expected one word of printable ASCII characters",
                     path.display()
                 );
             }
@@ -238,11 +248,11 @@ impl HubArgs {
         };
         let key = read(path)?;
         let wrong =
-            || format!("{} holds no public key in PEM for {}", path.display(), signed.name());
+            || format!("{} contains no public key in PEM for {}", path.display(), signed.name());
         let jwt = match signed {
             Signed::Hs256 if secret(&key).len() < 32 => {
                 bail!(
-                    "{} is too short a secret for HS256: expected 32 bytes at least (RFC 7518, 3.2)",
+                    "the secret in {} is too short for HS256: expected at least 32 bytes (RFC 7518, 3.2)",
                     path.display()
                 )
             }
@@ -254,7 +264,7 @@ impl HubArgs {
     }
 }
 
-/// The secret in a file, without the line end that an editor or `echo` appends.
+/// The secret in a file, without the newline that an editor or `echo` appends.
 fn secret(file: &[u8]) -> &[u8] {
     let Some(line) = file.strip_suffix(b"\n") else { return file };
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,4 +1,4 @@
-//! `regatta load`: the load engine on its own, against any server.
+//! `regatta load`: runs the load engine alone against any server.
 
 pub mod adapter;
 mod args;
@@ -13,7 +13,7 @@ pub mod url;
 
 pub use args::LoadArgs;
 
-use crate::{exit::Done, interrupt, output};
+use crate::{exit::Outcome, interrupt, output};
 use anyhow::{Context, bail};
 use regatta_host::{Meter, Observed, UsageWindow};
 use regatta_judge::Settler;
@@ -28,14 +28,14 @@ use regatta_script::Workload;
 use std::{env, num::NonZeroU32, time::Duration};
 
 /// Loads the server.
-pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
+pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     args.json.iter().try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     if let Some(part) = args.slow.slow {
         return slow::run(&args, part, &stop);
     }
-    let binary = env::current_exe().context("cannot tell where this program is")?;
+    let binary = env::current_exe().context("cannot find the path of this program")?;
     let processes = load_processes(&binary, args.processes);
     let plan = plan(&args, &processes)?;
     let observed = args.pid.map(Observed::tree);
@@ -65,52 +65,54 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     let mut result = result(&args, &plan, &tally, &server);
     result.settling = settler.and_then(|settler| settler.settling());
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
+        let json = serde_json::to_string_pretty(&result).context("cannot encode the result")?;
         output::write(path, &format!("{json}\n"))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
-        output::print(&text::text(&args, &args.adapter.told(plan.workload.name()), &result))?;
+        output::print(&text::text(&args, &args.adapter.label(plan.workload.name()), &result))?;
     }
     Ok(match () {
-        () if tally.interrupted => Done::Interrupted,
-        () if matches!(result.verdict.kind, Kind::Disqualified | Kind::Failed) => Done::Short,
-        () if !open::rate_was_reached(&result) => Done::Short,
-        () => Done::Well,
+        () if tally.interrupted => Outcome::Interrupted,
+        () if matches!(result.verdict.kind, Kind::Disqualified | Kind::Failed) => Outcome::Failure,
+        () if !open::rate_was_reached(&result) => Outcome::Failure,
+        () => Outcome::Success,
     })
 }
 
-/// The workload, with the heads that are asked for.
+/// The workload with the headers of --heads.
 fn with_heads(workload: Workload, heads: Option<Heads>) -> anyhow::Result<Workload> {
     let Some(heads) = heads else { return Ok(workload) };
     workload.with_heads(heads).with_context(|| {
         let name = workload.name();
-        format!("--heads applies to the workloads hello and hash; this load runs {name}")
+        format!("--heads applies only to the workloads hello and hash; this load runs {name}")
     })
 }
 
-/// The workload with keys that all connections share, if that is asked for.
+/// The workload, with keys that all connections share if --verify was given.
 fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
     if !verify {
         return Ok(workload);
     }
     workload.sharing_keys().with_context(|| {
         let name = workload.name();
-        format!("--verify applies to workloads with keys of their own, over redis://; this load runs {name}")
+        format!(
+            "--verify applies only to redis:// workloads with keys per connection; this load runs {name}"
+        )
     })
 }
 
 fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
-    let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
-    let asked = args.http.applied(asked, args.workload.as_ref())?;
+    let target = url::Target::of(&args.url, args.workload.as_ref())?;
+    let target = args.http.applied(target, args.workload.as_ref())?;
     let plan = Plan {
-        target: asked.target,
-        tls: args.tls.of(&asked)?,
+        target: target.address,
+        tls: args.tls.of(&target)?,
         workload: verified(
-            args.adapter.applied(with_heads(asked.workload, args.heads)?)?,
+            args.adapter.applied(with_heads(target.workload, args.heads)?)?,
             args.verify,
         )?,
-        host: asked.host,
-        path: asked.path,
+        host: target.host,
+        path: target.path,
         connections: args.connections(),
         idle: args.idle,
         stalled: args.stalled,
@@ -143,7 +145,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         eprintln!("{}", processes_in_words(plan.connections + plan.idle + plan.passing, split));
     }
     if args.verify && split.processes > 1 {
-        bail!("--verify runs in one load process; use fewer connections, or no --processes");
+        bail!("--verify runs in one load process; use fewer connections or remove --processes");
     }
     if args.busy_poll {
         cpus::check_busy_poll(&args.cpus, split.threads, args.pid)?;
@@ -153,13 +155,13 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     Ok(Plan { spin, threads: split.threads, ..plan })
 }
 
-/// Reads the server's CPU around the window.
+/// Reads the server's CPU before and after the window.
 struct Server<'a> {
     window: Option<UsageWindow>,
     cpus: u32,
-    /// Whether the load may run on some of them.
+    /// Whether the server may run on CPUs of the load.
     shares: bool,
-    /// Where it is to be seen how it warms up.
+    /// Observes the warm-up, with --settle.
     seeing: Option<Seeing<'a>>,
 }
 

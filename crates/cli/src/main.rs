@@ -1,4 +1,4 @@
-//! `regatta`: one binary, a command for each job.
+//! `regatta`: one binary with a subcommand for each job.
 
 mod args;
 mod canned;
@@ -25,7 +25,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let done = match Args::parse().command {
+    let outcome = match Args::parse().command {
         Command::Race(args) => race::run(*args),
         Command::Load(args) => load::run(*args),
         Command::Capacity(args) => capacity::run(*args),
@@ -42,5 +42,5 @@ fn main() -> ExitCode {
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),
     };
-    exit::code(done)
+    exit::code(outcome)
 }

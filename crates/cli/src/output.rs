@@ -1,4 +1,4 @@
-//! Where results go: files, `-` for stdout, and what the terminal can show.
+//! Output of results to files or stdout (`-`), and the capabilities of the terminal.
 
 use anyhow::Context;
 use std::{
@@ -16,7 +16,7 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Whether [`write`] will be able to, told before hours of work rather than after.
+/// Checks that [`write`] can write to `path`, before hours of work rather than after.
 pub fn check(path: &Path) -> anyhow::Result<()> {
     if path != Path::new("-") {
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
@@ -25,7 +25,7 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints to stdout. A reader that went away (`| head`) is no error.
+/// Prints to stdout. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -34,20 +34,20 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Prints where a server listens.
+/// Prints the address on which a server listens.
 pub fn print_address(addr: SocketAddr) {
     if let Err(error) = writeln!(stdout(), "listening on {addr}") {
         // The server runs even if nobody reads its output.
-        eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
+        eprintln!("regatta: listening on {addr}, but cannot write to stdout: {error}");
     }
 }
 
-/// Whether stdout takes colours: a terminal, and not `NO_COLOR` (no-color.org).
+/// Whether to print colours: stdout is a terminal and `NO_COLOR` is not set (no-color.org).
 pub fn colour() -> bool {
     stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Columns of the terminal; 200 where stdout is none, so that nothing is left out.
+/// Columns of the terminal; 200 if stdout is not a terminal, so that nothing is omitted.
 pub fn width() -> usize {
     match console::Term::stdout().size_checked() {
         Some((_, columns)) => usize::from(columns),

@@ -1,8 +1,8 @@
-//! `regatta peers`: what is found here, what is missing and how to get it.
+//! `regatta peers`: lists which peers are found and which are missing, and installs them.
 
 mod packages;
 
-use crate::{exit::Done, race::known};
+use crate::{exit::Outcome, race::known};
 use anyhow::{Context, bail};
 use regatta_race::{Contender, Manifest, built_in};
 use std::{
@@ -10,36 +10,36 @@ use std::{
     process::Command,
 };
 
-/// List the peers: found, or missing and how to get them. With `install`, build them.
+/// List the peers: which are found, which are missing, and how to get them. With `install`, build them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta peers
   regatta peers install go haskell-conduit
   regatta peers install --all --yes")]
 pub struct PeersArgs {
-    /// What to do; a list, if absent
+    /// The action. Default: list the peers
     #[command(subcommand)]
     action: Option<Action>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Install what peers need (with apt-get) and run their setup, after showing both
+    /// Install the packages that peers need (with apt-get) and run their setup, after showing both
     Install {
         /// Names of peers
         #[arg(required_unless_present = "all", value_name = "NAME")]
         names: Vec<String>,
-        /// All of them
+        /// Install all peers
         #[arg(long, conflicts_with = "names")]
         all: bool,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
 /// Lists or installs.
-pub fn run(args: PeersArgs) -> anyhow::Result<Done> {
+pub fn run(args: PeersArgs) -> anyhow::Result<Outcome> {
     let built_in = built_in();
     let mut peers = known()?;
     peers.retain(|peer| !built_in.contains(peer));
@@ -52,38 +52,40 @@ pub fn run(args: PeersArgs) -> anyhow::Result<Done> {
     }
 }
 
-fn list(peers: &[Contender]) -> anyhow::Result<Done> {
+fn list(peers: &[Contender]) -> anyhow::Result<Outcome> {
     if peers.is_empty() {
-        eprintln!("no peers: there is no folder `peers` here; run this in a checkout of regatta");
+        eprintln!(
+            "no peers found: there is no folder `peers` here; run this in a checkout of regatta"
+        );
     }
     for peer in peers {
         let Manifest { name, workloads, about, .. } = &peer.manifest;
         let state = peer.missing().map_or("found".into(), |how| format!("missing: {how}"));
         println!("{name}  ({})\n    {about}\n    {state}", workloads.join(", "));
     }
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<Done> {
-    let mut done = Done::Well;
+fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::Success;
     for name in names {
         let Some(peer) = peers.iter().find(|peer| peer.manifest.name == *name) else {
             let all: Vec<_> = peers.iter().map(|peer| peer.manifest.name.as_str()).collect();
-            bail!("there is no peer {name:?}; there are: {}", all.join(", "));
+            bail!("there is no peer {name:?}; expected one of: {}", all.join(", "));
         };
         if !install_one(peer, yes)? {
-            done = Done::Short;
+            outcome = Outcome::Failure;
         }
     }
-    Ok(done)
+    Ok(outcome)
 }
 
-/// True if the peer can be raced afterwards.
+/// Installs one peer. Returns whether it can be raced afterwards.
 fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
     let Manifest { name, setup, .. } = &peer.manifest;
-    let packages = packages::lacking(&peer.manifest.packages);
+    let packages = packages::missing(&peer.manifest.packages);
     if !packages.is_empty() || !setup.is_empty() {
-        eprintln!("{name}: in {}:", peer.dir.display());
+        eprintln!("{name}: commands to run in {}:", peer.dir.display());
         if !packages.is_empty() {
             eprintln!("  {}", packages::shown(&packages));
         }
@@ -123,7 +125,7 @@ fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
 
 fn confirmed() -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
-        bail!("there is no terminal to ask on; add --yes to run this");
+        bail!("cannot ask for confirmation without a terminal; add --yes to run this");
     }
     print!("run this? [y/N] ");
     stdout().flush()?;

@@ -1,5 +1,5 @@
-//! What can be planted in a server, so that whoever measures can be held against the truth: a delay
-//! or a burn that is known. Options of `regatta serve` that its help does not show.
+//! Hidden options of `regatta serve` that plant a known delay or CPU cost in a server, to check
+//! measurements against the truth.
 
 use crate::values::{duration, limit};
 use anyhow::bail;
@@ -10,23 +10,23 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[group(multiple = false, conflicts_with = "by_hand")]
 pub struct Planted {
-    /// Burn so much CPU before each call, on average, such as 150ns; for double on epoll
+    /// CPU time to burn before each call, on average, e.g. 150ns; for double on epoll
     #[arg(long, hide = true, value_parser = limit, value_name = "TIME")]
     burn: Option<Duration>,
     /// Answer after a known delay: fixed:2ms, bimodal:1ms,20ms,0.05 (5% of the requests after
-    /// 20 ms) or stall:100ms/1s (nothing in the first 100 ms of every second); for double
+    /// 20 ms) or stall:100ms/1s (no replies in the first 100 ms of every second); for double
     #[arg(long, hide = true, value_parser = delay, value_name = "DELAY")]
     delay: Option<Delay>,
 }
 
 impl Planted {
-    /// Serves with what was planted; false where nothing was.
+    /// Serves with the planted delay or cost. Returns false if none was requested.
     pub fn serve(&self, service: Service, model: Model, host: &Host) -> anyhow::Result<bool> {
         if self.burn.is_none() && self.delay.is_none() {
             return Ok(false);
         }
         if (service, model) != (Service::Double, Model::Epoll) {
-            bail!("--burn and --delay are for `serve double --model epoll` alone");
+            bail!("--burn and --delay apply only to `serve double --model epoll`");
         }
         if let Some(cost) = self.burn {
             serve_burning(cost, host)?;
@@ -52,7 +52,7 @@ fn delay(text: &str) -> Result<Delay, String> {
         ("stall", [length, every]) => {
             let (length, every) = (duration(length)?, duration(every)?);
             if length >= every {
-                return Err("expected a stall that is shorter than its period".into());
+                return Err("expected a stall shorter than its period".into());
             }
             Delay::Stall { length, every }
         }
@@ -69,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_read_as_they_are_written() {
+    fn parses_delays() {
         assert_eq!(delay("fixed:2ms"), Ok(Delay::Fixed(ms(2))));
         let bimodal = Delay::Bimodal { usual: ms(1), rare: ms(20), share: 0.05 };
         assert_eq!(delay("bimodal:1ms,20ms,0.05"), Ok(bimodal));
         let stall = Delay::Stall { length: ms(100), every: ms(1_000) };
         assert_eq!(delay("stall:100ms/1s"), Ok(stall));
-        for (text, said) in [
+        for (text, expected) in [
             ("2ms", "fixed:2ms"),
             ("fixed:2", "unit"),
             ("fixed:1ms,2ms", "fixed:2ms"),
@@ -83,7 +83,7 @@ mod tests {
             ("stall:1s/1s", "shorter than its period"),
         ] {
             let error = delay(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

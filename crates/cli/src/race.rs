@@ -1,7 +1,8 @@
-//! `regatta race`: prepares, runs, judges, saves. What is printed meanwhile is drawn from the events.
+//! `regatta race`: prepares, runs, judges and saves a race. Its terminal output is derived from the
+//! events.
 
 use crate::{
-    exit::Done,
+    exit::Outcome,
     interrupt, output,
     screen::Screen,
     values::{duration, percent},
@@ -24,9 +25,9 @@ use std::{
     time::Duration,
 };
 
-/// Race contenders under one load or several: interleaved fresh starts, every reply checked, and a
-/// verdict on every cell. Without an argument: a quick race of the built-in models and of every
-/// peer found here.
+/// Race contenders under one or more loads: interleaved fresh starts, every reply checked, and a
+/// verdict for every cell. Without an argument, it runs a quick race of the built-in models and of
+/// every peer found here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta race
@@ -38,11 +39,11 @@ use std::{
                --only old,new,null --rounds 10 --fail-over 5%
   regatta race --resume results/20260101-120000-double
 
-Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost,
-the --precision was not reached, or --fail-over found something more
-expensive; 2 wrong usage or an unusable machine; 3 --fail-over is not decided,
-because an interval contains the limit; 130 after Ctrl-C, with all finished
-rounds saved.")]
+Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the
+--precision was not reached, or --fail-over found something more expensive;
+2 wrong usage, an unusable machine, or a result that could not be saved;
+3 --fail-over is not decided, because an interval contains the limit; 130 after
+Ctrl-C, with all finished rounds saved.")]
 pub struct RaceArgs {
     #[arg(
         default_value = "quick",
@@ -50,57 +51,57 @@ pub struct RaceArgs {
         help = format!("A bundled race by name ({}), or a race file", regatta_race::bundled::names())
     )]
     race: String,
-    /// Passes over all cells; with --precision the most of them
+    /// Number of rounds, each of which runs every cell once; with --precision, the maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Add rounds until every ratio to the baseline is known to ± this, as 2%; --rounds is then the
-    /// most (50 if absent), and 5 are the least
+    /// Add rounds until every ratio to the baseline is known to ± this, e.g. 2%. Runs at least 5 rounds
+    /// and at most --rounds (default 50)
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// Fail (exit status 1) if a contender costs more than the baseline by more than this, with 95%
-    /// confidence, e.g. 5%; exit with status 3 if an interval contains the limit
+    /// Fail (exit status 1) if, with 95% confidence, a contender's cost exceeds the baseline's by more
+    /// than this, e.g. 5%; exit with status 3 if an interval contains the limit
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
-    /// Length of the measured window of a round
+    /// Length of the measurement window of a round
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
-    /// How long each contender is observed under each load at most, before its first round, to see
-    /// when its cost is steady; every round then warms up for that long. 0s: not at all
+    /// Maximum time to observe each contender under each load before its first round, to find when its
+    /// cost is steady; every round then warms up for that long. 0s: no observation
     #[arg(long, value_name = "TIME", value_parser = duration)]
     settle: Option<Duration>,
-    /// Seed of the order and of the requests; random, and recorded, if absent
+    /// Seed of the order and of the requests. Default: random, and recorded
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Only these contenders
+    /// Race only these contenders
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
-    /// All but these contenders
+    /// Race all contenders except these
     #[arg(long, value_name = "C", value_delimiter = ',')]
     skip: Vec<String>,
-    /// The contender that ratios are taken to
+    /// The contender to which the others are compared
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
-    /// A contender of your own; repeatable
+    /// Add your own contender; repeatable
     #[arg(long = "contender", value_name = "'NAME=CMD {port}'")]
     contenders: Vec<String>,
-    /// CPUs of the contender, such as 0 or 0,1
+    /// CPUs of the contender, e.g. 0 or 0,1
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     server_cpus: Option<Vec<u32>>,
     /// CPUs of the load
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     load_cpus: Option<Vec<u32>>,
-    /// Let the load sleep where there is nothing for it to do; else it polls, since waking it is
+    /// Let the load sleep when it is idle. By default it polls, because the cost of waking it is
     /// charged to the server
     #[arg(long)]
     load_sleeps: bool,
-    /// The heads of the requests of hello and hash: varied as users' are, or identical
+    /// Request headers of hello and hash: varied as those of real users, or identical
     #[arg(long, value_name = "varied|identical")]
     heads: Option<Heads>,
-    /// Result directory; results/<time>-<race> if absent
+    /// Result directory. Default: results/<time>-<race>
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Continue the race in this result directory; everything is as it was asked there.
-    /// Refused where regatta, a contender, the kernel or the CPUs have changed since
+    /// Continue the race in this result directory with its recorded options. Refused if regatta, a
+    /// contender, the kernel or the CPUs have changed since
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "settle", "seed", "only", "skip", "baseline", "contenders",
         "server_cpus", "load_cpus", "load_sleeps", "heads", "precision", "fail_over",
@@ -112,28 +113,28 @@ pub struct RaceArgs {
     /// Write the table as Markdown; - for stdout instead of the table
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
-    /// Print the plan: contenders, CPUs, loads, rounds, and how long the race takes; start nothing.
-    /// With --json the plan is written as JSON
+    /// Print the plan without starting anything: contenders, CPUs, loads, rounds, and how long the race
+    /// takes. With --json, write the plan as JSON
     #[arg(long, conflicts_with_all = ["resume", "md"])]
     dry_run: bool,
-    /// Race although this is a debug build: for tests of regatta itself, figures mean nothing
+    /// Allow a debug build, whose figures are meaningless: for tests of regatta itself
     #[arg(long, hide = true)]
     debug_build: bool,
 }
 
 /// Runs the race.
-pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
+pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     if args.dry_run {
         return dry_run(&args);
     }
     if cfg!(debug_assertions) && !args.debug_build {
         bail!(
-            "this is a debug build, whose figures mean nothing; run `cargo run --release -- race`"
+            "this is a debug build, whose figures are meaningless; run `cargo run --release -- race`"
         );
     }
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if is_stdout(&args.json) && is_stdout(&args.md) {
-        bail!("--json and --md cannot both go to stdout; give one of them a file");
+        bail!("--json and --md cannot both write to stdout; write one of them to a file");
     }
     args.json.iter().chain(&args.md).try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
@@ -141,18 +142,18 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     let mut screen = Screen::new();
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::kept(&mut show);
-    let done = race(&args, &mut events, &stop).unwrap_or_else(|error| {
+    let outcome = race(&args, &mut events, &stop).unwrap_or_else(|error| {
         events.emit(Happened::Failed { because: format!("{error:#}") });
-        Done::Failed
+        Outcome::Error
     });
     let kept = events.sync();
     screen.printed()?;
-    kept.context("the result is saved, but not all of its events")?;
-    Ok(done)
+    kept.context("the result was saved, but some of its events were not")?;
+    Ok(outcome)
 }
 
-/// Prints what a race would do. Not even programs that would name their version are started.
-fn dry_run(args: &RaceArgs) -> anyhow::Result<Done> {
+/// Prints the plan of a race. Starts no program, not even to ask for its version.
+fn dry_run(args: &RaceArgs) -> anyhow::Result<Outcome> {
     let mut contest = Contest::find(&args.race)?;
     let mut known = known()?;
     let manifests = known.iter_mut().map(|one| &mut one.manifest).chain(&mut contest.own);
@@ -163,22 +164,22 @@ fn dry_run(args: &RaceArgs) -> anyhow::Result<Done> {
         Some(path) => output::write(path, &regatta_report::plan_json(&plan))?,
         None => output::print(&regatta_report::plan_text(&plan, output::width()))?,
     }
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Done> {
-    let binary = env::current_exe().context("cannot tell where this program is")?;
+fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+    let binary = env::current_exe().context("cannot find the path of this program")?;
     let begun = match &args.resume {
         Some(dir) => Some(resume(dir, &binary, events)?),
         None => begin(args, &binary, events, stop)?,
     };
     let Some((mut store, asked, mut rounds)) = begun else {
         events.emit(Happened::RaceInterrupted { stored: None });
-        return Ok(Done::Interrupted);
+        return Ok(Outcome::Interrupted);
     };
     let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
     let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
-    let done = done(&summary);
+    let outcome = outcome(&summary);
     let saved = save(args, summary, store.dir(), events);
     match ran {
         Ok(true) => events.emit(Happened::RaceFinished),
@@ -189,15 +190,15 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
         }
     }
     Ok(match ran {
-        Ok(_) if !saved => Done::Failed,
-        Ok(true) => done,
-        Ok(false) => Done::Interrupted,
-        Err(_) => Done::Failed,
+        Ok(_) if !saved => Outcome::Error,
+        Ok(true) => outcome,
+        Ok(false) => Outcome::Interrupted,
+        Err(_) => Outcome::Error,
     })
 }
 
-/// A new race in a new result directory, all rates known. `None` if interrupted while finding them
-/// out.
+/// Starts a new race in a new result directory, with all rates determined. Returns `None` if
+/// interrupted while determining them.
 fn begin(
     args: &RaceArgs,
     binary: &Path,
@@ -223,7 +224,7 @@ fn setup() -> Setup {
     read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect())
 }
 
-/// What the command line changes in the race file.
+/// The changes to the race file from the command line.
 fn changes(args: &RaceArgs) -> Changes {
     Changes {
         rounds: args.rounds,
@@ -243,14 +244,14 @@ fn changes(args: &RaceArgs) -> Changes {
     }
 }
 
-/// A race that goes on, with the rounds that are there.
+/// Resumes a race with its stored rounds.
 fn resume(
     dir: &Path,
     binary: &Path,
     events: &mut Events<'_>,
 ) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
     let (store, asked, rounds) = Store::resume(dir)?;
-    // Nothing of a complete race is run again, so any regatta may judge it.
+    // A complete race runs nothing again, so any version of regatta may judge it.
     if !judge(&asked, &rounds).complete {
         may_go_on(&asked, &setup(), binary)?;
     }
@@ -293,7 +294,7 @@ fn default_dir(asked: &Asked) -> PathBuf {
     Path::new("results").join(format!("{time}-{}", asked.name))
 }
 
-/// Saves the summary, the page and the forms that were asked for, and says what was judged. False if
+/// Saves the summary, the page and the requested forms, and emits the judgement. Returns false if
 /// something could not be saved.
 fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) -> bool {
     let (json, md) = (regatta_report::json(&summary), regatta_report::markdown(&summary));
@@ -318,27 +319,27 @@ fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) 
     failed.is_empty()
 }
 
-fn done(summary: &Summary) -> Done {
+fn outcome(summary: &Summary) -> Outcome {
     match summary.gate.as_ref().map(Gate::decision) {
-        _ if is_short(summary) => Done::Short,
-        Some(Decision::NotDecided) => Done::NotDecided,
-        Some(Decision::Passed | Decision::Failed) | None => Done::Well,
+        _ if has_failed(summary) => Outcome::Failure,
+        Some(Decision::NotDecided) => Outcome::NotDecided,
+        Some(Decision::Passed | Decision::Failed) | None => Outcome::Success,
     }
 }
 
-/// Whether a cell that was asked for is disqualified or failed, or lost its cost (the latency, where
-/// there is no cost); or the precision was not reached, or the gate failed. One that was skipped,
-/// or that its contender says it cannot hold, has been told and is no failure; nor is it one that an
-/// exhibit is disqualified.
-fn is_short(summary: &Summary) -> bool {
+/// Whether a requested cell failed, was disqualified or has no cost (no latency, if the cell has no
+/// cost), the precision was not reached, or the gate failed. A cell that was skipped, or that its
+/// contender declares it cannot hold, has been reported and is not a failure. Neither is a disqualified
+/// exhibit.
+fn has_failed(summary: &Summary) -> bool {
     let imprecise = summary.precision.as_ref().is_some_and(|precision| !precision.reached);
-    let stopped = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
+    let gate_failed = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
     imprecise
-        || stopped
+        || gate_failed
         || summary.cells.iter().any(|cell| match cell.verdict.kind {
             Kind::Skipped | Kind::CannotHold => false,
             Kind::Disqualified if summary.asked.is_exhibit(&cell.contender) => false,
-            // Beside another load no cost is to be told.
+            // A cell that shares the server with another load has no cost.
             _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
             _ => cell.verdict.voids(Figure::Cost) || cell.is_unknown(Unknown::Cost),
         })

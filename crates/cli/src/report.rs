@@ -1,26 +1,26 @@
-//! `regatta report`: a result directory again, in any form. Needs nothing but the directory.
+//! `regatta report`: shows a result directory in any form. Needs only the directory.
 
-use crate::{exit::Done, output, screen::Screen};
+use crate::{exit::Outcome, output, screen::Screen};
 use anyhow::bail;
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
 use std::path::{Path, PathBuf};
 
-/// Show a result directory again. Everything is recomputed from its rounds; with --replay, what the
-/// race printed is printed again.
+/// Show the results in a result directory. Everything is recomputed from its rounds. With --replay, the
+/// output of the race is printed again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta report results/20260101-120000-double
   regatta report results/20260101-120000-double --html page.html --csv cells.csv --md -
   regatta report results/20260101-120000-double --replay")]
 pub struct ReportArgs {
-    /// A result directory
+    /// The result directory
     dir: PathBuf,
-    /// Print what the race printed, to stdout and stderr, resumed parts included. It is drawn again
+    /// Print the output of the race again, to stdout and stderr, including resumed parts. It is derived
     /// from the events in events.jsonl
     #[arg(long, conflicts_with_all = ["html", "json", "md", "csv"])]
     replay: bool,
-    /// Write the page; - for stdout
+    /// Write the HTML page; - for stdout
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write the judged summary as JSON; - for stdout
@@ -29,13 +29,13 @@ pub struct ReportArgs {
     /// Write the tables as Markdown; - for stdout
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
-    /// Write a row per cell as CSV; - for stdout
+    /// Write one CSV row per cell; - for stdout
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
 
 /// Reads, judges and writes.
-pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
+pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     if args.replay {
         return replay(&args.dir);
     }
@@ -50,7 +50,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
     ];
     let to_stdout = |(path, _): &&(&Option<PathBuf>, Form)| path.as_deref() == Some("-".as_ref());
     if forms.iter().filter(to_stdout).count() > 1 {
-        bail!("only one form can go to stdout; give the others a file");
+        bail!("only one form can be written to stdout; write the others to files");
     }
     let mut written = false;
     for (path, form) in forms {
@@ -62,14 +62,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
     if !written {
         output::print(&regatta_report::terminal(&summary, output::width(), output::colour()))?;
     }
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-fn replay(dir: &Path) -> anyhow::Result<Done> {
+fn replay(dir: &Path) -> anyhow::Result<Outcome> {
     let mut screen = Screen::new();
     let mut events = StoredEvents::open(dir)?;
     let read = events.try_for_each(|event| event.map(|event| screen.show(&event)));
     screen.printed()?;
     read?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }

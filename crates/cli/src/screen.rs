@@ -1,6 +1,7 @@
-//! The terminal of a race or a search: prints what its events make visible (`regatta_report::Live`).
+//! The terminal output of a race or a capacity search, derived from its events
+//! (`regatta_report::Live`).
 //!
-//! Only the thread that emits events draws, when there is an event; nothing is drawn by a clock.
+//! Only the thread that emits events draws, and only when an event occurs; there is no redraw timer.
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,16 +9,16 @@ use regatta_record::Event;
 use regatta_report::{Live, Looks, Shown};
 use std::io::{Write, stderr};
 
-/// Stdout and stderr, as a race uses them.
+/// Stdout and stderr of a race.
 pub struct Screen {
     live: Live,
-    /// The line of progress on stderr; hidden where that is no terminal.
+    /// The progress line on stderr; hidden if stderr is not a terminal.
     bar: ProgressBar,
     printed: anyhow::Result<()>,
 }
 
 impl Screen {
-    /// Looks at what stdout and stderr are.
+    /// Detects whether stdout and stderr are terminals, and the width.
     pub fn new() -> Screen {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("the template is right"));
@@ -34,7 +35,7 @@ impl Screen {
                     let printed = self.bar.suspend(|| output::print(&text));
                     self.printed = std::mem::replace(&mut self.printed, Ok(())).and(printed);
                 }
-                // Nobody is left who could be told that stderr has gone.
+                // If stderr is closed, there is nowhere to report it.
                 Shown::Stderr(text) => {
                     self.bar.suspend(|| stderr().write_all(text.as_bytes())).unwrap_or_default();
                 }
@@ -49,7 +50,7 @@ impl Screen {
         }
     }
 
-    /// Whether all could be printed. A reader of stdout that went away is no error.
+    /// Returns the first error of printing. A closed pipe on stdout is not an error.
     pub fn printed(self) -> anyhow::Result<()> {
         self.bar.finish_and_clear();
         self.printed

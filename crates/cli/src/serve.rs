@@ -2,7 +2,7 @@
 
 use crate::{
     canned::CannedArgs,
-    exit::Done,
+    exit::Outcome,
     hub::{self, HubArgs},
     output,
     planted::Planted,
@@ -24,7 +24,7 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// Run one of the built-in servers. It prints `listening on ADDR` once it does, and drains its
+/// Run a built-in server. It prints `listening on ADDR` when it is ready, and drains its
 /// connections on SIGTERM and SIGINT.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,41 +38,43 @@ use tempfile::NamedTempFile;
   regatta serve hub --model percore --listen 127.0.0.1:8080 --origin https://example.com
   regatta serve shard --model threads --nodes 127.0.0.1:6379,127.0.0.1:6380")]
 pub struct ServeArgs {
-    /// What to serve: one of `regatta services`
+    /// The service (see `regatta services`)
     #[arg(value_parser = |text: &str| one_of(text, &Service::ALL, Service::name))]
     service: Service,
-    /// How to wait: one of `regatta models`
+    /// The I/O model (see `regatta models`)
     #[arg(long, default_value = "epoll",
           value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
     model: Model,
-    /// Run the program that was written by hand in the model's style, not the shared service
+    /// Run the hand-written program in the model's style instead of the shared service
     #[arg(long)]
     by_hand: bool,
-    /// What `hash` reads for every request, at most 1 MiB. Absent: what HASH_FILE names, or the
-    /// 64 KiB that `regatta load` expects
+    /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by
+    /// HASH_FILE, otherwise the 64 KiB that `regatta load` expects
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Hash in this many threads beside those that serve, where it takes long: small requests do
-    /// not wait for large ones. For the models whose connections share a thread
+    /// For `hash`: run long hashes on this many extra threads, so that small requests do not wait for
+    /// large ones. For models whose connections share a thread
     #[arg(long, value_name = "N")]
     offload: Option<NonZeroUsize>,
-    /// Where to listen; port 0 lets the system choose
+    /// The address to listen on; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
-    /// Threads, or processes, of the models that have one per core; all that this process may use, if absent
+    /// Threads or processes of the models that have one per core. Default: all cores that this process
+    /// may use
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
-    /// Close a connection after so long a silence
+    /// Close a connection that has been silent for this long
     #[arg(long, default_value = "60s", value_parser = limit, value_name = "TIME")]
     idle_timeout: Duration,
-    /// Close a connection whose request takes longer than this to arrive; in `hub` also one whose WebSocket
-    /// message, or frame, does. Not in `shard`
+    /// Close a connection whose request takes longer than this to arrive; in `hub` also one whose
+    /// WebSocket message or frame does. Not used by `shard`
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     request_timeout: Duration,
-    /// Open connections at most; more wait. Absent: as many as the model holds (`regatta models`)
+    /// Maximum number of open connections; more wait. Default: as many as the model supports
+    /// (see `regatta models`)
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
-    /// How long connections may finish what they owe after SIGTERM or SIGINT
+    /// How long connections may take to finish pending replies after SIGTERM or SIGINT
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
     #[command(flatten)]
@@ -86,7 +88,7 @@ pub struct ServeArgs {
 }
 
 /// Serves until a signal.
-pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
+pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -101,16 +103,16 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         stop,
     };
     if args.file.is_some() && args.service != Service::Hash {
-        bail!("--file is what `hash` reads; leave it out");
+        bail!("--file applies only to `serve hash`; remove it");
     }
-    // `serve` refuses these by hand.
+    // With --by-hand, `serve` below refuses hub and shard.
     let by_hand = args.by_hand && matches!(args.service, Service::Hub | Service::Shard);
     if args.planted.serve(args.service, args.model, &host)?
         || args.canned.serve(args.service, args.model, &host)?
         || !by_hand && hub::serve(args.hub, args.service, args.model, &host)?
         || !by_hand && shard::serve(args.shard, args.service, args.model, &host)?
     {
-        return Ok(Done::Well);
+        return Ok(Outcome::Success);
     }
     let written = if args.by_hand { Written::ByHand } else { Written::Shared };
     let file = match args.service {
@@ -120,25 +122,25 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         _ => None,
     };
     serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
 /// The file that `hash` reads.
 enum HashFile {
     Named(PathBuf),
-    /// Goes when the server ends.
+    /// Deleted when the server exits.
     Made(NamedTempFile),
 }
 
 impl HashFile {
-    /// Where none was named on the command line.
+    /// Finds or makes the file if the command line names none.
     fn find() -> anyhow::Result<Self> {
         if let Some(path) = env::var_os("HASH_FILE") {
             return Ok(HashFile::Named(path.into()));
         }
         let made = NamedTempFile::with_prefix("regatta-hash-")
             .and_then(|file| hash_file::write(file.path()).map(|()| file));
-        let made = made.context("cannot make a file for `hash` to read; name one with --file")?;
+        let made = made.context("cannot create a file for `hash` to read; name one with --file")?;
         Ok(HashFile::Made(made))
     }
 
@@ -150,8 +152,8 @@ impl HashFile {
     }
 }
 
-/// Lists the models, in the terms in which I/O models are compared.
-pub fn models() -> anyhow::Result<Done> {
+/// Lists the models and the traits by which I/O models are usually compared.
+pub fn models() -> anyhow::Result<Outcome> {
     let row = |name: &str, runs: &str, waits: &str, blocks: &str, calls: &str, holds: &str| {
         let line = format!("{name:8} {runs:22} {waits:14} {blocks:8} {calls:9}  {holds}");
         format!("{}\n", line.trim_end())
@@ -163,23 +165,23 @@ pub fn models() -> anyhow::Result<Done> {
         let holds = limit.map(|n| format!("{} conn", grouped(n.into()))).unwrap_or_default();
         text += &row(model.name(), runs_on, waits_in, mark(blocking), mark(callbacks), &holds);
     }
-    text += "\nblocking: the program seems to wait in its calls, as on a connection of its own;\n\
-             callbacks: it is called when something has happened, and keeps its state itself.\n\
-             Where nothing is said, memory and descriptors limit how many connections it holds.\n";
+    text += "\nblocking: the code of a connection seems to block in its calls.\n\
+             callbacks: the code of a connection is called for each event and keeps its own state.\n\
+             If \"holds at most\" is empty, only memory and descriptors limit the connections.\n";
     for model in Model::ALL {
         if let Some(why) = model.refused() {
             text += &format!("\n{} does not run here: {why}\n", model.name());
         }
     }
     output::print(&text)?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
 /// Lists the services.
-pub fn services() -> anyhow::Result<Done> {
+pub fn services() -> anyhow::Result<Outcome> {
     let line = |service: Service| format!("{:14}  {}\n", service.name(), service.about());
     let examples = "\nTo try one: regatta serve hello --listen 127.0.0.1:8080, and then\n\
                     curl -i http://127.0.0.1:8080/\n";
     output::print(&(Service::ALL.map(line).concat() + examples))?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }

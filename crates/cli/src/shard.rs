@@ -1,7 +1,7 @@
-//! `regatta shard`: the proxy in front of Redis nodes.
+//! `regatta shard`: the sharding proxy in front of Redis nodes.
 
 use crate::{
-    exit::Done,
+    exit::Outcome,
     output::print_address,
     values::{duration, limit, one_of},
 };
@@ -23,10 +23,10 @@ use std::{
     time::Duration,
 };
 
-/// Put several Redis (or Valkey) nodes behind one port. Each key has a node; MGET, MSET, DEL and others
-/// are split over the nodes and their replies merged. What cannot be answered as a single Redis would is
-/// refused with the reason. It prints `listening on ADDR` once it does, and answers what it has read
-/// before it ends on SIGTERM or SIGINT.
+/// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
+/// and other commands are split over the nodes and their replies are merged. A command that the proxy
+/// cannot answer as a single Redis would is refused with the reason. The proxy prints `listening on
+/// ADDR` when it is ready. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
@@ -34,73 +34,74 @@ use std::{
   regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
       --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
 pub struct ShardArgs {
-    /// How to wait: epoll (one thread), percore or uring (a thread per core), poll or select. On threads,
-    /// green, fork and prefork each client has connections of its own to the nodes: for comparisons
+    /// The I/O model: epoll (one thread), percore or uring (one thread per core), poll or select. With
+    /// threads, green, fork and prefork, which are for comparisons, each client has its own connections
+    /// to the nodes
     #[arg(long, default_value = "percore",
           value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
     model: Model,
-    /// Where to listen; port 0 lets the system choose
+    /// The address to listen on; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
-    /// Threads of the models that have one per core; all that this process may use, if absent
+    /// Threads of the models that have one per core. Default: all cores that this process may use
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
-    /// Close the connection of a client that sends nothing for so long. Absent: never
+    /// Close the connection of a client that sends nothing for this long. Default: never
     #[arg(long, value_parser = limit, value_name = "TIME")]
     idle_timeout: Option<Duration>,
-    /// Open client connections at most; more wait
+    /// Maximum number of open client connections; more wait
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
-    /// How long clients may wait for what they are owed after SIGTERM or SIGINT
+    /// How long to wait for pending replies after SIGTERM or SIGINT
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
     #[command(flatten)]
     options: ShardOptions,
 }
 
-/// What is asked of the proxy, however it waits.
+/// Options of the proxy on every I/O model.
 #[derive(Debug, clap::Args)]
 #[group(id = "of_the_proxy", multiple = true)]
 pub struct ShardOptions {
-    /// The nodes, as HOST:PORT, separated by commas: at least one. With --map ketama or modula as in twemproxy's
-    /// configuration: HOST:PORT:WEIGHT, with a name behind a space if it has one there
+    /// The nodes (at least one) as HOST:PORT, separated by commas. With --map ketama or modula, write
+    /// them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
-    /// Which node has which key. slots: as in Redis Cluster, 16,384 slots in equal ranges;
-    /// redissharding: as the program RedisSharding; ketama, modula: as twemproxy
+    /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
+    /// as in the program RedisSharding; ketama, modula: as in twemproxy
     #[arg(long, default_value = "slots", value_name = "MAP",
           value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
     map: MapName,
-    /// The hash of --map ketama and modula, by twemproxy's name
+    /// The hash function of --map ketama and modula, by its name in twemproxy
     #[arg(long, default_value = "fnv1a_64", value_name = "NAME",
           value_parser = |text: &str| one_of(text, &Hash::ALL, Hash::name))]
     hash: Hash,
-    /// The two characters around the part of a key that --map ketama and modula hash, as twemproxy's
-    /// hash_tag. Absent: the whole key
+    /// The two characters that enclose the part of a key to hash, with --map ketama and modula;
+    /// twemproxy's hash_tag. Default: the whole key is hashed
     #[arg(long, value_name = "CHARS")]
     hash_tag: Option<String>,
-    /// Clients must say the password in this file with AUTH, as the user `default`; a line end at the end
-    /// of the file is no part of it
+    /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
+    /// the end of the file is ignored
     #[arg(long, value_name = "PATH")]
     password_file: Option<PathBuf>,
-    /// The proxy says the password in this file to the nodes
+    /// The file with the password that the proxy sends to the nodes
     #[arg(long, value_name = "PATH")]
     node_password_file: Option<PathBuf>,
-    /// The user as whom it says it
+    /// The user name that the proxy sends to the nodes
     #[arg(long, default_value = "default", value_name = "NAME", requires = "node_password_file")]
     node_user: String,
-    /// Longest time that a node may take for a reply, except to a command that blocks
+    /// Maximum time for a reply from a node, except to a blocking command
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     node_timeout: Duration,
-    /// MiB of replies that a client may leave unread before it is disconnected; on threads, green, fork and
-    /// prefork only of replies that are merged, since the others wait in the nodes
+    /// Maximum MiB of unread replies of one client; a client that exceeds it is disconnected. On
+    /// threads, green, fork and prefork only merged replies count, because the others wait in the nodes
     #[arg(long, default_value = "32", value_name = "MIB")]
     client_buffer: NonZeroUsize,
-    /// MiB of unread replies of all clients of a core together before those that hold most are
-    /// disconnected; not on threads, green, fork and prefork
+    /// Maximum MiB of unread replies of all clients of one core; beyond it the clients with the most
+    /// are disconnected. Not on threads, green, fork and prefork
     #[arg(long, default_value = "256", value_name = "MIB")]
     all_buffers: NonZeroUsize,
-    /// Most MiB of one request
+    /// Maximum size of one request, in MiB
     #[arg(long, default_value = "64", value_name = "MIB")]
     max_request: NonZeroUsize,
 }
@@ -127,10 +128,10 @@ impl MapName {
     }
 }
 
-/// Runs the proxy until a signal.
-pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
+/// Runs the proxy until SIGTERM or SIGINT.
+pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
-    // Names may take long to resolve: a signal ends that.
+    // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let settings = args.options.settings(args.idle_timeout.is_none())?;
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -146,11 +147,11 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
         stop,
     };
     serve_proxy(settings, args.model, &host)?;
-    Ok(Done::Well)
+    Ok(Outcome::Success)
 }
 
-/// `regatta serve shard`; false where another service was asked for. `options` is `None` where no option of
-/// the proxy was given.
+/// Serves `regatta serve shard`. Returns false if another service was requested. `options` is `None` if
+/// no option of the proxy was given.
 pub fn serve(
     options: Option<ShardOptions>,
     service: Service,
@@ -170,11 +171,11 @@ pub fn serve(
     }
 }
 
-const NO_NODES: &str = "`shard` needs its nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
+const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
 
 fn serve_proxy(settings: Settings, model: Model, host: &Host) -> Result<(), ServeError> {
     if host.offload.is_some() {
-        let because = "it computes nothing that takes long; leave --offload out";
+        let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
         return Err(ServeError::NoOffload { model, service, because });
     }
@@ -202,12 +203,12 @@ impl ShardOptions {
     fn settings(&self, patient: bool) -> anyhow::Result<Settings> {
         let (map, nodes) = map(self)?;
         let mut settings = Settings::new(map, nodes);
-        let said = |user, path: &Option<PathBuf>| {
+        let read = |user, path: &Option<PathBuf>| {
             path.as_deref().map(|path| credentials(user, path)).transpose()
         };
         settings.auth = Auth {
-            clients: said("default", &self.password_file)?,
-            nodes: said(&self.node_user, &self.node_password_file)?,
+            clients: read("default", &self.password_file)?,
+            nodes: read(&self.node_user, &self.node_password_file)?,
         };
         let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
         settings.node_timeout = self.node_timeout;
@@ -224,7 +225,7 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
     ensure!(!args.nodes.is_empty(), NO_NODES);
     let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
     if args.hash_tag.is_some() && !is_twemproxy {
-        bail!("--hash-tag belongs to --map ketama and modula; leave it out");
+        bail!("--hash-tag applies only to --map ketama and modula; remove it");
     }
     let count = args.nodes.len();
     if !is_twemproxy {
@@ -243,7 +244,7 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
         args.nodes.iter().map(|line| Ok(line.parse()?)).collect::<anyhow::Result<_>>()?;
     let tag = args.hash_tag.as_deref().map(|tag| {
         <[u8; 2]>::try_from(tag.as_bytes())
-            .with_context(|| format!("--hash-tag {tag}: expected two characters, as {{}}"))
+            .with_context(|| format!("--hash-tag {tag}: expected two characters, e.g. {{}}"))
     });
     let distribution = match args.map {
         MapName::Modula => Distribution::Modula,
@@ -260,7 +261,7 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
 fn resolve(node: &str) -> anyhow::Result<SocketAddr> {
     let mut addresses = node
         .to_socket_addrs()
-        .with_context(|| format!("the node {node}: expected HOST:PORT, as 127.0.0.1:6379"))?;
+        .with_context(|| format!("the node {node}: expected HOST:PORT, e.g. 127.0.0.1:6379"))?;
     addresses.next().with_context(|| format!("the node {node} has no address"))
 }
 
@@ -268,6 +269,6 @@ fn credentials(user: &str, path: &Path) -> anyhow::Result<Credentials> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let text = text.strip_suffix(b"\n").unwrap_or(&text);
     let password = text.strip_suffix(b"\r").unwrap_or(text).to_vec();
-    ensure!(!password.is_empty(), "{} has no password in it", path.display());
+    ensure!(!password.is_empty(), "{} contains no password", path.display());
     Ok(Credentials { user: user.as_bytes().to_vec(), password })
 }

@@ -162,7 +162,7 @@ fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 2 s"), "{text}");
     // Two steps up, three to verify, and one more for each step whose first judgement was unclear.
-    let (_, steps) = text.split_once("epoll, started afresh for each of ").expect(&text);
+    let (_, steps) = text.split_once("epoll, restarted for each of ").expect(&text);
     let (steps, _) = steps.split_once(" steps").expect(&text);
     assert!(steps.parse::<u32>().is_ok_and(|steps| steps >= 5), "{text}");
     assert!(text.contains("MiB with the connections open"), "{text}");
@@ -229,7 +229,7 @@ fn wrong_usage_is_reported_with_advice() {
         (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--in-flight", "4"], "--in-flight"),
         (vec![url.as_str(), limit[0], limit[1], "-c", "4"], "--by rate"),
         (vec![url.as_str(), limit[0], limit[1], "--timeout", "1ms"], "--timeout"),
-        (vec![url.as_str(), limit[0], limit[1], "--step", "0"], "a number above 0, as 5000"),
+        (vec![url.as_str(), limit[0], limit[1], "--step", "0"], "a number above 0, e.g. 5000"),
         (vec![url.as_str(), limit[0], limit[1], "--max", "5000M"], "a number up to"),
         (vec![url.as_str(), limit[0], limit[1], "-c", "8/s", "--by", "rate"], "a number above 0"),
         (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--max", "11M"], "10000000"),

@@ -52,7 +52,7 @@ fn a_burst_reports_the_time_of_each_instance() {
     assert_eq!(result["connections"], 80);
 
     let text = String::from_utf8(load(&server, &["--burst", "2x3x4"]).stdout).unwrap();
-    let shape = "burst of 2 instances × 3 connections × 4 requests, at most 3 outstanding";
+    let shape = "burst of 2 instances × 3 connections × 4 requests, at most 3 in flight on each";
     assert!(text.contains(shape) && text.contains("\ninstances   min "), "{text}");
     assert!(!text.contains("Haskell"), "not the article's load: {text}");
 }
@@ -93,7 +93,7 @@ fn a_rate_that_is_not_reached_is_reported_with_status_1() {
     let output = load(&server, &["-c", "1", "-r", "10M", "-d", "200ms", "--warm-up", "0s"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("10,000,000/s poisson asked for and NOT REACHED: "), "{text}");
+    assert!(text.contains("10,000,000/s poisson requested but NOT REACHED: "), "{text}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn verify_is_refused_if_connections_cannot_share_keys() {
     let output = load(&server, &["--verify"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("over redis://; this load runs double"), "{said}");
+    assert!(said.contains("applies only to redis:// workloads"), "{said}");
     let url = format!("redis://{}", server.addr);
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let output = command.args(["load", &url, "--verify", "--processes", "2"]).output().unwrap();
@@ -166,7 +166,7 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
     let pid = server.child.id().to_string();
     for (args, said) in [
         (vec!["--busy-poll", "--pid", &pid], "--busy-poll would take CPU"),
-        (vec!["--busy-poll", "--cpus", "0", "-t", "2"], "give them more --cpus"),
+        (vec!["--busy-poll", "--cpus", "0", "-t", "2"], "use more --cpus"),
         (vec!["--burst", "10x500"], "10x500x10"),
         (vec!["--burst", "10x0x10"], "10x500x10"),
         (vec!["--burst", "x3x4"], "10x500x10"),
@@ -190,7 +190,10 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
             "hello, hash, cache, hub, hub-echo, shard, or the path of a workload file",
         ),
         (vec!["--adapter", "cable"], "phoenix, actioncable, centrifuge, nats"),
-        (vec!["--adapter", "nats"], "--adapter applies to the workload hub; this load runs double"),
+        (
+            vec!["--adapter", "nats"],
+            "--adapter applies only to the workload hub; this load runs double",
+        ),
         (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
         let output = load(&server, &args);

@@ -185,7 +185,10 @@ fn invalid_options_are_refused_with_a_clear_error() {
         (&["null", "--request-bytes", "0", "--reply", empty], "invalid value '0'"),
         (&["null", "--request-bytes", "5", "--reply", empty], "has 0 bytes; expected 1 to"),
         (&["null", "--request-bytes", "5", "--reply", "/no/reply"], "cannot read the reply from"),
-        (&["hello", "--request-bytes", "5", "--reply", empty], "for `serve null --model epoll`"),
+        (
+            &["hello", "--request-bytes", "5", "--reply", empty],
+            "only to `serve null --model epoll`",
+        ),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let ended = command.arg("serve").args(args).output().unwrap();

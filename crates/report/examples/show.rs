@@ -1,4 +1,4 @@
-//! Prints a stored summary in one of the forms, to look at it.
+//! Prints a stored summary in one of the formats.
 //!
 //! `cargo run -p regatta-report --example show -- crates/report/tests/summary.json terminal 80`
 

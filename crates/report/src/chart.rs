@@ -1,29 +1,29 @@
-//! Where things lie in the two pictures of a load: numbers for the template to draw with.
+//! Coordinates of the two charts of a load, for the template.
 
 use crate::{numbers, table::visible};
 use regatta_record::{Cell, Figure, Kind, LoadShape, NULL, Percentile, ShownPercentile, Summary};
 use serde::Serialize;
 
-/// Left edge, right edge, height of a row and of the axis, in the units of the picture.
+/// Left edge, right edge, height of a row and of the axis, in units of the chart.
 const LEFT: f64 = 150.0;
 const RIGHT: f64 = 640.0;
 const ROW: f64 = 22.0;
 const AXIS: f64 = 34.0;
-/// Longest name beside a picture; the whole one is in its tooltip.
+/// Maximum length of a name beside a chart; the full name is in its tooltip.
 const NAME: usize = 20;
 
-/// A picture with a row for each contender.
+/// A chart with a row for each contender.
 #[derive(Debug, Serialize)]
 pub struct Chart {
     width: f64,
     height: f64,
-    /// Where the axis lies.
+    /// Position of the axis.
     base: f64,
     left: f64,
     right: f64,
     axis: String,
     ticks: Vec<Tick>,
-    /// The null server's line, where there is one.
+    /// Position of the null server's line, if there is one.
     floor: Option<f64>,
     rows: Vec<Mark>,
 }
@@ -38,19 +38,19 @@ struct Tick {
 struct Mark {
     y: f64,
     name: String,
-    /// Whole name and figures, for the tooltip.
+    /// Full name and figures, for the tooltip.
     title: String,
     void: bool,
     low: f64,
     high: f64,
-    /// The mean of a cost; the percentiles of a latency, the first being the median.
+    /// The mean of a cost, or the percentiles of a latency, starting with the median.
     dots: Vec<f64>,
 }
 
-/// Cost with its interval, from zero, in the order of the table; the null server is a line.
+/// Costs with their intervals, from zero, in the order of the table. The null server is a line.
 pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     if load.beside.is_some() {
-        // That of both loads together says nothing of either.
+        // The cost is that of both loads together, so it describes neither.
         return None;
     }
     let cells: Vec<_> =
@@ -82,8 +82,8 @@ pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     ))
 }
 
-/// Latency from the median to the highest percentile that there is, on a scale of factors. The figures
-/// are those of the table: see [`Cell::percentile`].
+/// Latency from the median to the highest known percentile, on a logarithmic scale. The figures are
+/// those of the table: see [`Cell::percentile`].
 pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     let cells: Vec<(&Cell, Vec<(Percentile, ShownPercentile)>)> =
         cells(summary, load).map(|c| (c, percentiles(c))).filter(|(_, p)| !p.is_empty()).collect();
@@ -99,10 +99,10 @@ pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
         .filter(|v| (from..=to).contains(&v.log10()))
         .map(|v| Tick { x: x(v), label: numbers::time(v).replace(".00", "").replace(".0", "") });
     let marks = cells.iter().map(|(c, p)| {
-        let told = |(percentile, shown): &(Percentile, ShownPercentile)| {
+        let text = |(percentile, shown): &(Percentile, ShownPercentile)| {
             format!("{} {}", percentile.name(), numbers::percentile(shown))
         };
-        let figure: Vec<String> = p.iter().map(told).collect();
+        let figure: Vec<String> = p.iter().map(text).collect();
         let dots: Vec<f64> = p.iter().map(|(_, shown)| x(shown.ns)).collect();
         let ends = [dots[0], dots[dots.len() - 1]];
         mark(c, Figure::Latency, figure.join(", "), ends, dots)
@@ -127,18 +127,18 @@ fn cells<'a>(summary: &'a Summary, load: &'a LoadShape) -> impl Iterator<Item = 
     summary.cells.iter().filter(move |c| c.load == *load && c.verdict.kind != Kind::Skipped)
 }
 
-/// A fraction of the width, from left to right.
+/// The x coordinate at a fraction of the width.
 fn place(fraction: f64) -> f64 {
     (LEFT + fraction.clamp(0.0, 1.0) * (RIGHT - LEFT)).round_ties_even()
 }
 
-/// The next of 1, 2, 5 times a power of ten.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 pub fn round_step(at_least: f64) -> f64 {
     let power = 10f64.powf(at_least.log10().floor());
     [1.0, 2.0, 5.0].map(|d| d * power).into_iter().find(|s| *s >= at_least).unwrap_or(10.0 * power)
 }
 
-fn mark(cell: &Cell, figure: Figure, told: String, ends: [f64; 2], dots: Vec<f64>) -> Mark {
+fn mark(cell: &Cell, figure: Figure, text: String, ends: [f64; 2], dots: Vec<f64>) -> Mark {
     let name = visible(&cell.contender);
     let void = cell.verdict.voids(figure);
     let remark =
@@ -149,7 +149,7 @@ fn mark(cell: &Cell, figure: Figure, told: String, ends: [f64; 2], dots: Vec<f64
         name.clone()
     };
     let [low, high] = ends;
-    Mark { y: 0.0, name: short, title: format!("{name}: {told}{remark}"), void, low, high, dots }
+    Mark { y: 0.0, name: short, title: format!("{name}: {text}{remark}"), void, low, high, dots }
 }
 
 fn chart(axis: String, ticks: Vec<Tick>, floor: Option<f64>, mut rows: Vec<Mark>) -> Chart {

@@ -1,4 +1,4 @@
-//! The columns of a load's table: which ones this load has, and what stands in them.
+//! The columns of a load's table: which ones this load has, and their contents.
 
 use crate::{
     numbers::{self, NONE},
@@ -9,11 +9,11 @@ use regatta_record::{
     ShownPercentile, Summary, Unknown,
 };
 
-/// Connections from which on it is told what each of them takes of memory. With fewer, what else
-/// the program does meanwhile is more.
+/// Minimum number of connections at which memory per connection is shown. With fewer, other changes of
+/// the program's memory outweigh it.
 pub const MEMORY_FROM: u32 = 100;
 
-/// A column, and the text of each contender in it.
+/// A column and its text for each contender.
 pub struct Field<'a> {
     /// The column.
     pub column: Column,
@@ -32,23 +32,24 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     ];
     let then = cells.iter().any(|c| c.then.is_some());
     if load.drive.burst().is_some() {
-        // The time of an instance is what a burst is for.
-        (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (4, 4, 5);
+        // The main figure of a burst is the time of an instance.
+        (fields[2].column.drop_rank, fields[3].column.drop_rank, fields[4].column.drop_rank) =
+            (4, 4, 5);
         fields.push(instance(cells, then));
         fields.extend(then.then(self::then));
         fields.push(field("slowest", 6, slowest));
     } else if !summary.asked.cpus.are_shared(load) {
         fields.push(match load.drive.rate() {
             None => rate(cells, then),
-            // It says little more than the verdict.
-            Some(_) => rate(cells, false).brief().goes(8),
+            // At a rate, it adds little to the verdict.
+            Some(_) => rate(cells, false).brief().drop_rank(8),
         });
         fields.extend(then.then(self::then));
         if load.requests.is_some() {
             fields.push(ms_per_request().brief());
         }
         let (p50, p99, large) = if load.beside.is_some() {
-            // No cost, ratio or band can be told; whether the small ones wait is what it is for.
+            // There is no cost, ratio or band. The main figure is how long the small requests wait.
             fields.drain(1..5);
             (2, 1, Some(beside(cells)))
         } else {
@@ -67,11 +68,12 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     }));
     let (user, kernel) = match load.idle {
         0 => (8, 8),
-        // Here too, but the columns that would go are not there.
+        // The columns that would be dropped instead do not exist here.
         _ if load.beside.is_some() => (8, 8),
-        // What they take of memory is what silent connections are for.
+        // The main figure of silent connections is their memory.
         _ => {
-            (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (3, 4, 5);
+            (fields[2].column.drop_rank, fields[3].column.drop_rank, fields[4].column.drop_rank) =
+                (3, 4, 5);
             (1, 2)
         }
     };
@@ -100,8 +102,8 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     fields
 }
 
-fn field<'a>(title: &str, goes: u8, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
-    let column = Column { title: title.to_owned(), right: true, goes, brief: false };
+fn field<'a>(title: &str, drop_rank: u8, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
+    let column = Column { title: title.to_owned(), right: true, drop_rank, brief: false };
     Field { column, text: Box::new(text) }
 }
 
@@ -111,8 +113,8 @@ impl Field<'_> {
         self
     }
 
-    fn goes(mut self, goes: u8) -> Self {
-        self.column.goes = goes;
+    fn drop_rank(mut self, drop_rank: u8) -> Self {
+        self.column.drop_rank = drop_rank;
         self
     }
 
@@ -122,17 +124,17 @@ impl Field<'_> {
     }
 }
 
-/// A text as it is.
+/// A text in plain tone.
 pub fn plain(text: String) -> Text {
     Text { text, tone: Tone::Plain }
 }
 
-/// What is not there.
+/// The text of a missing value.
 pub fn none() -> Text {
     Text { text: NONE.to_owned(), tone: Tone::Void }
 }
 
-/// A figure, in parentheses where the verdict voids it.
+/// A figure; in parentheses if the verdict voids it.
 pub fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
     match text {
         None => none(),
@@ -143,10 +145,10 @@ pub fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
     }
 }
 
-/// A figure that was measured and whose interval says nothing.
+/// The text of a figure that was measured, but whose interval is too wide to be meaningful.
 pub const NOT_KNOWN: &str = "not known";
 
-/// A figure of a cell that may be not known, in parentheses where the verdict voids it.
+/// A figure of a cell, or [`NOT_KNOWN`]; in parentheses if the verdict voids it.
 fn known_figure(cell: &Cell, void: Figure, unknown: Unknown, text: Option<String>) -> Text {
     match text {
         None if cell.is_unknown(unknown) => not_known(),
@@ -154,12 +156,12 @@ fn known_figure(cell: &Cell, void: Figure, unknown: Unknown, text: Option<String
     }
 }
 
-/// What was measured and is not known.
+/// The text of a figure that was measured but is not known.
 pub fn not_known() -> Text {
     Text { text: NOT_KNOWN.to_owned(), tone: Tone::Void }
 }
 
-/// What costs are per, as short as it stands in the title of a column.
+/// The operation that costs are per, in the short form of column titles.
 pub fn per(summary: &Summary) -> &str {
     let operation = &summary.asked.cost_per;
     if operation.is_request() { "req" } else { &operation.one }
@@ -192,11 +194,12 @@ fn band(cell: &Cell) -> Text {
     })
 }
 
-/// With `now` in its title where what was once measured stands beside it; it stays then.
+/// The rate. If a historic figure is beside it (`then`), its title contains `now` and it is kept
+/// longer.
 fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.rate_per_s));
-    let (now, goes) = if then { (" now", 2) } else { ("", 6) };
-    field(&format!("{}{now}", unit.name), goes, move |c| {
+    let (now, drop_rank) = if then { (" now", 2) } else { ("", 6) };
+    field(&format!("{}{now}", unit.name), drop_rank, move |c| {
         let lower_bound = if c.verdict.is(Kind::CoBound) { "≥ " } else { "" };
         let text = c.rate_per_s;
         let text = text.map(|e| format!("{lower_bound}{}", numbers::estimate(&e, unit.size)));
@@ -204,7 +207,7 @@ fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
     })
 }
 
-/// The whole time over the requests, connections being at work at once.
+/// Total time divided by the number of requests, with connections in parallel.
 fn ms_per_request() -> Field<'static> {
     field("wall ms/req", 2, |c| {
         let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
@@ -213,7 +216,7 @@ fn ms_per_request() -> Field<'static> {
     })
 }
 
-/// What the server did of the load beside.
+/// The rate of the other load beside this one.
 fn beside(cells: &[&Cell]) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.beside_per_s));
     field(&format!("large {}", unit.name), 2, move |c| {
@@ -241,7 +244,7 @@ fn slowest(cell: &Cell) -> Text {
     figure(cell, Figure::Rate, cell.slowest_instance_s.map(|s| numbers::time(s * 1e9)))
 }
 
-/// A percentile with its interval, where it has one. `is_unknown`: it was measured and is not known.
+/// A percentile with its interval, if it has one. `is_unknown`: it was measured but is not known.
 pub fn latency(cell: &Cell, shown: Option<ShownPercentile>, is_unknown: bool) -> Text {
     match shown.as_ref().map(numbers::percentile) {
         None if is_unknown => not_known(),
@@ -255,7 +258,7 @@ fn percentile(cell: &Cell, percentile: Percentile) -> Text {
 }
 
 fn of_open_loop(cell: &Cell, text: fn(&OpenLoopFigures) -> Option<String>) -> Text {
-    // What the load itself did is no figure that its lateness could void.
+    // These figures describe the load itself, so its lateness does not void them.
     cell.open_loop.as_ref().and_then(text).map_or_else(none, plain)
 }
 
@@ -268,18 +271,18 @@ fn unsent(open: &OpenLoopFigures) -> Option<String> {
     (open.due > 0).then(|| if open.unsent == 0 { "0".to_owned() } else { share() })
 }
 
-/// Growth can come out below nothing, where it is less than what else went on.
+/// Memory per connection. Measured growth can be negative if other changes outweigh it.
 fn memory(cell: &Cell, bytes: Option<f64>) -> Text {
     let sign = |b: f64| if b < 0.0 { "-" } else { "" };
-    let told = |b: f64| format!("{}{}", sign(b), numbers::memory(b.abs().round() as u64));
-    figure(cell, Figure::Memory, bytes.map(told))
+    let text = |b: f64| format!("{}{}", sign(b), numbers::memory(b.abs().round() as u64));
+    figure(cell, Figure::Memory, bytes.map(text))
 }
 
 fn means(cells: &[&Cell], of: impl Fn(&Cell) -> Option<Estimate>) -> impl Iterator<Item = f64> {
     cells.iter().filter_map(move |c| Some(of(c)?.mean))
 }
 
-/// What a ratio means, in a word. A difference that cannot be told shows how wide the doubt is.
+/// The meaning of a ratio, in a word. If the difference is inconclusive, the width of the interval.
 fn meaning(cell: &Cell) -> Text {
     let toned = |text: &str, tone| Text { text: text.to_owned(), tone };
     match (cell.relation, cell.ratio_to_baseline) {
@@ -299,13 +302,13 @@ fn meaning(cell: &Cell) -> Text {
     }
 }
 
-/// A relation in a word.
+/// The name of a relation.
 pub fn word(relation: Relation) -> &'static str {
     match relation {
         Relation::Baseline => "baseline",
         Relation::Tied => "tied",
         Relation::Cheaper => "cheaper",
-        Relation::Dearer => "dearer",
-        Relation::NotToldApart => "not told apart",
+        Relation::Dearer => "costlier",
+        Relation::NotToldApart => "inconclusive",
     }
 }

@@ -1,4 +1,4 @@
-//! What stands behind the names: version and its age, flags, environment, the bytes of a reply.
+//! Details of the contenders: version and its age, flags, environment, size of a reply in bytes.
 
 use crate::{
     columns::{none, plain},
@@ -7,8 +7,8 @@ use crate::{
 };
 use regatta_record::{Entry, ReplySeen, Summary};
 
-/// The contenders that took part; `None` where nothing is known of their replies and versions. A column
-/// of which nothing is known is left out.
+/// The contenders that took part. `None` if neither replies nor versions are known. Columns without
+/// values are omitted.
 pub fn contenders(summary: &Summary) -> Option<Table> {
     let reply = |entry: &Entry| -> Option<ReplySeen> {
         let mut cells = summary.cells.iter().filter(|cell| cell.contender == entry.name);
@@ -23,8 +23,12 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
     }
     let at = summary.asked.setup.started_unix_s;
     let has_age = seen.iter().any(|(entry, _)| entry.age(at).is_some());
-    let column =
-        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let column = |title: &str, right, drop_rank| Column {
+        title: title.to_owned(),
+        right,
+        drop_rank,
+        brief: false,
+    };
     let text = |text: Option<String>| text.map_or_else(none, |text| plain(visible(&text)));
     let columns = [
         (true, column("contender", false, 0)),
@@ -55,7 +59,7 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
     })
 }
 
-/// Those of which something is known.
+/// The values whose flag is set.
 fn shown<T, const N: usize>(all: [(bool, T); N]) -> Vec<T> {
     all.into_iter().filter_map(|(is_known, one)| is_known.then_some(one)).collect()
 }

@@ -1,9 +1,9 @@
-//! Which CPUs are threads of one core, in the heading of a race.
+//! The line in the heading of a race that shows which CPUs are threads of one core.
 
 use regatta_record::{Asked, Core};
 
-/// The cores of server and load, where CPUs share them or some are slower; otherwise a CPU is a core,
-/// and there is nothing to tell.
+/// The cores of server and load, if CPUs share cores or some cores are slower. `None` if every CPU is a
+/// core of its own and none is slower.
 pub fn line(asked: &Asked) -> Option<String> {
     let cores = &asked.setup.cores;
     if cores.iter().all(|core| core.cpus.len() < 2 && !core.slower) {
@@ -23,7 +23,7 @@ pub fn line(asked: &Asked) -> Option<String> {
     Some(line)
 }
 
-/// `0+4`, the CPUs that are used; those of the core that are not stand in parentheses.
+/// `0+(4)`: the CPUs of a core; those that are not used are in parentheses.
 fn written(core: &Core, used: &[u32]) -> String {
     let each = core.cpus.iter().map(|cpu| match used.contains(cpu) {
         true => cpu.to_string(),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use regatta_record::{CpuSets, Summary};
 
-    fn told(cores: &[(&[u32], bool)], server: &[u32], load: &[u32]) -> Option<String> {
+    fn line_of(cores: &[(&[u32], bool)], server: &[u32], load: &[u32]) -> Option<String> {
         let summary: Summary =
             serde_json::from_str(include_str!("../tests/summary.json")).expect("a summary");
         let mut asked = summary.asked;
@@ -52,13 +52,16 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_a_core_with_what_is_in_the_heading() {
-        assert_eq!(told(&[(&[0], false), (&[1], false)], &[0], &[1]), None);
+    fn the_heading_shows_which_cpus_share_a_core() {
+        assert_eq!(line_of(&[(&[0], false), (&[1], false)], &[0], &[1]), None);
         let intel: [(&[u32], bool); 2] = [(&[0, 2], false), (&[1, 3], false)];
-        assert_eq!(told(&intel, &[0, 2], &[1]).unwrap(), "cores: server 0+2, load 1+(3)");
+        assert_eq!(line_of(&intel, &[0, 2], &[1]).unwrap(), "cores: server 0+2, load 1+(3)");
         let shared = "cores: server 0+(2), load (0)+2 · server and load SHARE the core of CPUs 0+2";
-        assert_eq!(told(&intel, &[0], &[2]).unwrap(), shared);
+        assert_eq!(line_of(&intel, &[0], &[2]).unwrap(), shared);
         let hybrid: [(&[u32], bool); 2] = [(&[0, 1], false), (&[2], true)];
-        assert_eq!(told(&hybrid, &[0, 1], &[2]).unwrap(), "cores: server 0+1, load 2 (efficiency)");
+        assert_eq!(
+            line_of(&hybrid, &[0, 1], &[2]).unwrap(),
+            "cores: server 0+1, load 2 (efficiency)"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Comma-separated values (RFC 4180): a line for each cell, figures in the units of the record.
+//! Comma-separated values (RFC 4180): a line for each cell, with figures in the units of the record.
 
 use crate::table::visible;
 use regatta_record::{
@@ -26,8 +26,8 @@ p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
 latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
 p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing,passed";
 
-/// All cells; a figure that is not there, or that is not known, is empty. Which figures must not be believed stands under
-/// `void`, parted by spaces.
+/// Renders all cells as CSV. A figure that is missing or not known is empty. The column `void` lists
+/// the figures that must not be trusted, separated by spaces.
 pub fn csv(summary: &Summary) -> String {
     let mut out = format!("{COLUMNS}\r\n");
     for cell in &summary.cells {
@@ -104,7 +104,7 @@ fn counted(cell: &Cell) -> Vec<String> {
     fields
 }
 
-/// What came later stands last, so that columns keep their places.
+/// Newer columns are last, so that existing columns keep their positions.
 fn axes(cell: &Cell) -> Vec<String> {
     let load = &cell.load;
     let mut fields = vec![
@@ -165,8 +165,8 @@ fn optional<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |v| v.to_string())
 }
 
-/// A text from outside, quoted. One that a spreadsheet would run as a formula gets an apostrophe
-/// before it.
+/// Quotes an external text. A text that a spreadsheet would run as a formula is prefixed with an
+/// apostrophe.
 fn text(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@']);
     let apostrophe = if formula { "'" } else { "" };
@@ -178,7 +178,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn texts_are_quoted_and_are_no_formulas() {
+    fn quotes_texts_and_defuses_formulas() {
         assert_eq!(text(r#"a,"b""#), r#""a,""b""""#);
         assert_eq!(text("=cmd()"), r#""'=cmd()""#);
         assert_eq!(text("a\nb"), r#""a\nb""#);

@@ -1,4 +1,4 @@
-//! What is said of curves: a section for each sweep, and in it what was found of each contender.
+//! Texts on curves: a section for each sweep, with the findings for each contender.
 
 use crate::{numbers, table::visible};
 use regatta_record::{
@@ -7,22 +7,22 @@ use regatta_record::{
 };
 use serde::Serialize;
 
-/// Loads that differ in a single number.
+/// A sweep: loads that differ in a single number.
 #[derive(Debug, Serialize)]
 pub struct Sweep {
-    /// What it is over, workload and load.
+    /// The number that varies, workload and load.
     pub title: String,
-    /// How to read it.
+    /// How to read the findings.
     pub key: String,
-    /// What was found, in the order of the contenders.
-    pub found: Vec<Said>,
-    /// What must be taken with care, or could not be told.
-    pub doubts: Vec<Said>,
+    /// The findings, in the order of the contenders.
+    pub found: Vec<Remark>,
+    /// Warnings, and reasons why there is no finding.
+    pub doubts: Vec<Remark>,
 }
 
-/// What is said of contenders.
+/// A remark on contenders.
 #[derive(Debug, Serialize)]
-pub struct Said {
+pub struct Remark {
     /// The contenders.
     pub names: String,
     /// The sentence.
@@ -46,8 +46,8 @@ pub fn groups(summary: &Summary) -> Vec<Vec<&Curve>> {
     groups
 }
 
-/// What the loads of a curve differ in, and what they have in common; at a rate, what is left of the
-/// drive is how requests arrive.
+/// The number in which the loads of a curve differ, and what they have in common. For a sweep over
+/// rates, the kind of arrivals is all that remains of the drive.
 fn rest(curve: &Curve) -> (&'static str, LoadShape, Option<Arrivals>) {
     let load = curve.load;
     let (over, rest) = match curve.over {
@@ -74,14 +74,14 @@ fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
     };
     let key = match curves[0].over {
         Over::Rate { .. } => {
-            "standing: CPU without any request; knee: the rate at which rate over p99 is highest"
+            "standing: CPU without any request; knee: the rate with the highest ratio of rate to p99"
                 .into()
         }
         Over::Idle { .. } => {
-            format!("what one {per} costs alone, and what each silent connection adds to it")
+            format!("the cost of one {per} alone, plus the cost that each silent connection adds")
         }
         Over::Connections { .. } | Over::Cores { .. } => {
-            "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ alone, σ contention, κ coherency".into()
+            "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ rate at N = 1, σ contention, κ coherency".into()
         }
     };
     Sweep {
@@ -92,8 +92,8 @@ fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
     }
 }
 
-/// Costs over silent connections are `per` operation.
-fn found(curve: &Curve, per: &str) -> Option<Said> {
+/// The finding for a curve. `per`: the operation that costs are per.
+fn found(curve: &Curve, per: &str) -> Option<Remark> {
     let text = match &curve.over {
         Over::Rate { cost, knee, .. } => {
             let parts = [cost.as_ref().map(self::cost), knee.as_ref().map(self::knee)];
@@ -109,14 +109,14 @@ fn found(curve: &Curve, per: &str) -> Option<Said> {
             usl.as_ref().map_or_else(String::new, |usl| law(usl, most, "cores"))
         }
     };
-    (!text.is_empty()).then(|| Said { names: visible(&curve.contender), text })
+    (!text.is_empty()).then(|| Remark { names: visible(&curve.contender), text })
 }
 
-/// What is alike for several contenders is said once.
-fn doubts(curves: &[&Curve]) -> Vec<Said> {
+/// The doubts about curves; equal doubts are merged.
+fn doubts(curves: &[&Curve]) -> Vec<Remark> {
     let doubt = |c: &&Curve| Some((visible(&c.contender), visible(c.doubt.as_deref()?)));
-    let said = alike(curves.iter().filter_map(doubt));
-    said.into_iter().map(|(names, text)| Said { names: names.join(", "), text }).collect()
+    let merged = alike(curves.iter().filter_map(doubt));
+    merged.into_iter().map(|(names, text)| Remark { names: names.join(", "), text }).collect()
 }
 
 /// `CPU = 3.2 [3.0–3.4] ms/s standing + 4.9 [4.8–5.0] µs per request`.
@@ -134,7 +134,7 @@ fn idle(cost: &IdleCost, per: &str) -> String {
     let (alone, each) = (numbers::estimate(&cost.alone_ns, 1e3), &cost.each_ns);
     if each.low <= 0.0 {
         let most = numbers::three_digits(each.high.max(0.0));
-        return format!("{alone} µs per {per}; a silent connection adds {most} ns at most");
+        return format!("{alone} µs per {per}; a silent connection adds at most {most} ns");
     }
     let each = numbers::estimate(each, 1.0);
     format!("{alone} µs per {per} + {each} ns for each silent connection")
@@ -143,15 +143,15 @@ fn idle(cost: &IdleCost, per: &str) -> String {
 /// `knee at 40 k/s (between 30 and 50 k/s)`.
 fn knee(knee: &Knee) -> String {
     let unit = numbers::rate_unit([knee.rate].into_iter());
-    let told = |rate: f64| numbers::short(rate / unit.size);
+    let text = |rate: f64| numbers::short(rate / unit.size);
     let name = unit.name;
     let between = match (knee.low, knee.high) {
-        (Some(low), Some(high)) => format!("between {} and {} {name}", told(low), told(high)),
-        (Some(low), None) => format!("above {} {name}", told(low)),
-        (None, Some(high)) => format!("below {} {name}", told(high)),
+        (Some(low), Some(high)) => format!("between {} and {} {name}", text(low), text(high)),
+        (Some(low), None) => format!("above {} {name}", text(low)),
+        (None, Some(high)) => format!("below {} {name}", text(high)),
         (None, None) => "anywhere in the sweep".to_owned(),
     };
-    format!("knee at {} {name} ({between})", told(knee.rate))
+    format!("knee at {} {name} ({between})", text(knee.rate))
 }
 
 /// `λ 9.17 [8.72–9.64] k/s, σ 0.040 [0.039–0.041], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at 219 conn …`.
@@ -161,10 +161,10 @@ fn law(usl: &Usl, most: Option<u32>, unit: &str) -> String {
         Some(peak) => {
             let beyond = most.filter(|most| peak.mean > f64::from(*most));
             let beyond = beyond
-                .map_or_else(String::new, |most| format!(", beyond the {most} that were run"));
+                .map_or_else(String::new, |most| format!(", beyond the {most} that were tested"));
             format!("fastest at {} {unit}{beyond}", numbers::estimate(&peak, 1.0))
         }
-        None => "no peak told".to_owned(),
+        None => "no peak found".to_owned(),
     };
     format!(
         "λ {} {}, σ {}, κ {}; {peak}; r² {:.3}",
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_in_words() {
+    fn describes_findings() {
         let e = |mean, low, high| Estimate { mean, low, high };
         let line = RateCost {
             standing_ns_per_s: e(3.21e6, 2.9e6, 3.5e6),
@@ -202,11 +202,11 @@ mod tests {
             cost(&line),
             "CPU = 3.2 [2.9–3.5] ms/s standing + 4.90 [4.80–5.00] µs per request"
         );
-        let not_told = RateCost { standing_ns_per_s: e(1e6, -2e6, 4e6), ..line };
+        let uncertain = RateCost { standing_ns_per_s: e(1e6, -2e6, 4e6), ..line };
         assert!(
-            cost(&not_told).starts_with("CPU = 1 [-2 to 4] ms/s standing"),
+            cost(&uncertain).starts_with("CPU = 1 [-2 to 4] ms/s standing"),
             "{}",
-            cost(&not_told)
+            cost(&uncertain)
         );
         let at = |low, high| knee(&Knee { rate: 40_000.0, low, high });
         assert_eq!(at(Some(30_000.0), Some(52_500.0)), "knee at 40 k/s (between 30 and 52.5 k/s)");
@@ -219,7 +219,7 @@ mod tests {
             "4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection"
         );
         let free = IdleCost { each_ns: e(-0.001, -0.006, 0.0034), ..silent };
-        assert!(idle(&free, "request").ends_with("; a silent connection adds 0.0034 ns at most"));
+        assert!(idle(&free, "request").ends_with("; a silent connection adds at most 0.0034 ns"));
         let usl = Usl {
             lambda: e(9_170.0, 8_720.0, 9_640.0),
             sigma: e(0.0401, 0.0, 0.123),
@@ -230,8 +230,8 @@ mod tests {
         assert_eq!(
             law(&usl, Some(100), "conn"),
             "λ 9170 [8720–9640] /s, σ 0.04 [0.00–0.12], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at \
-             219 [210–228] conn, beyond the 100 that were run; r² 0.998"
+             219 [210–228] conn, beyond the 100 that were tested; r² 0.998"
         );
-        assert!(law(&Usl { peak: None, ..usl }, Some(1_000), "conn").contains("; no peak told;"));
+        assert!(law(&Usl { peak: None, ..usl }, Some(1_000), "conn").contains("; no peak found;"));
     }
 }

@@ -1,4 +1,4 @@
-//! Two results compared (`regatta diff`): a gate that is no part of a race.
+//! The comparison of two results (`regatta diff`): a gate that is not part of a race.
 
 use crate::{gate::table, markdown, table::visible, terminal, view::View};
 use regatta_record::Gate;
@@ -20,7 +20,7 @@ pub fn gate_json(gate: &Gate) -> String {
     text
 }
 
-/// A gate that is no part of a race.
+/// A view with only a gate.
 fn alone(gate: &Gate) -> View {
     View {
         heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],

@@ -1,4 +1,4 @@
-//! A gate as a table: of a race against its baseline, or of two results.
+//! A gate as a table: for a race against its baseline, or for two results.
 
 use crate::{
     columns::{none, plain},
@@ -12,10 +12,14 @@ use regatta_record::{Gate, GateLine, Judgement};
 pub fn table(gate: &Gate) -> Table {
     let title = match gate.fail_over {
         Some(limit) => format!("gate · cost at most {} above {}", percent(limit), gate.old),
-        None => format!("cost over {}", gate.old),
+        None => format!("cost relative to {}", gate.old),
     };
-    let column =
-        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let column = |title: &str, right, drop_rank| Column {
+        title: title.to_owned(),
+        right,
+        drop_rank,
+        brief: false,
+    };
     let row = |line: &GateLine| Row {
         reference: false,
         cells: vec![
@@ -54,12 +58,12 @@ pub fn table(gate: &Gate) -> Table {
     }
 }
 
-/// Which cell, and what is said of it.
+/// The cell and the reason of its judgement.
 fn remark(line: &GateLine) -> (String, String) {
     (visible(&format!("{} at {}", line.contender, line.load)), visible(&line.because))
 }
 
-/// In parentheses where it must not be trusted.
+/// The ratio; in parentheses if it must not be trusted.
 fn ratio(line: &GateLine) -> Text {
     match (&line.ratio, line.judgement) {
         (None, _) => none(),
@@ -70,12 +74,12 @@ fn ratio(line: &GateLine) -> Text {
     }
 }
 
-/// The judgement in a word, with a mark where there is a limit that it stands.
+/// The judgement in a word, with a mark if there is a limit.
 fn word(line: &GateLine, limited: bool) -> Text {
-    let dearer = line.ratio.is_some_and(|e| e.mean > 1.0);
+    let costlier = line.ratio.is_some_and(|e| e.mean > 1.0);
     let (mark, word, tone) = match line.judgement {
         Judgement::Worse => ("✘ ", "worse", Tone::Bad),
-        Judgement::Differs if dearer => ("✔ ", "dearer", Tone::Warn),
+        Judgement::Differs if costlier => ("✔ ", "costlier", Tone::Warn),
         Judgement::Differs => ("✔ ", "cheaper", Tone::Good),
         Judgement::Same => ("✔ ", "no difference", Tone::Plain),
         Judgement::Undecided => ("? ", "not decided", Tone::Warn),
@@ -94,28 +98,30 @@ fn verdict(gate: &Gate) -> String {
         (of(Judgement::Worse), of(Judgement::Unknown), of(Judgement::Differs));
     let Some(limit) = gate.fail_over.map(percent) else {
         return match differs.as_str() {
-            "" => "no difference was found".to_owned(),
-            differs => format!("surely different: {differs}"),
+            "" => "no significant difference was found".to_owned(),
+            differs => format!("significantly different: {differs}"),
         };
     };
     let undecided = of(Judgement::Undecided);
     match (worse.as_str(), unknown.as_str()) {
         ("", "") if gate.lines.is_empty() => "NOT PASSED: there was nothing to judge".to_owned(),
         ("", "") if undecided.is_empty() => {
-            format!("passed: every cost is surely within {limit}")
+            format!("passed: every cost is within {limit}, with 95% confidence")
         }
         ("", "") => {
-            format!("NOT DECIDED: the rounds do not tell whether within {limit}: {undecided}")
+            format!(
+                "NOT DECIDED: the rounds do not show whether these are within {limit}: {undecided}"
+            )
         }
         ("", unknown) => format!("NOT PASSED: {unknown} could not be judged"),
-        (worse, "") => format!("FAILED: surely more than {limit} dearer: {worse}"),
+        (worse, "") => format!("FAILED: significantly more than {limit} costlier: {worse}"),
         (worse, unknown) => format!(
-            "FAILED: surely more than {limit} dearer: {worse}; and {unknown} could not be judged"
+            "FAILED: significantly more than {limit} costlier: {worse}; {unknown} could not be judged"
         ),
     }
 }
 
-/// A limit as it was given.
+/// A limit as it was given on the command line.
 fn percent(fraction: f64) -> String {
     format!("{}%", (fraction * 1e4).round() / 100.0)
 }

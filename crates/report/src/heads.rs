@@ -1,11 +1,11 @@
-//! What a heading says of the heads of the requests.
+//! The remark on request headers in the heading of a race.
 
 use regatta_record::{Asked, Heads};
 
-/// Behind the name of the workload: nothing, unless all heads are identical.
+/// The text after the name of the workload: empty unless all request headers are identical.
 pub(crate) fn heads_in_words(asked: &Asked) -> &'static str {
     match asked.heads {
-        Some(Heads::Identical) => ", with identical heads",
+        Some(Heads::Identical) => ", with identical headers",
         Some(Heads::Varied) | None => "",
     }
 }

@@ -1,5 +1,5 @@
-//! One self-contained page: no script, nothing fetched, light and dark. Escaping is minijinja's,
-//! switched on by the template's name.
+//! One self-contained HTML page, light and dark, without scripts or fetched resources. minijinja
+//! escapes values; the name of the template enables this.
 
 use crate::{
     chart::{self, Chart},
@@ -12,7 +12,7 @@ use minijinja::{Environment, context};
 use regatta_record::Summary;
 use serde::Serialize;
 
-/// The race as a page.
+/// Renders the race as an HTML page.
 pub fn html(summary: &Summary) -> String {
     let mut templates = Environment::new();
     templates
@@ -38,14 +38,14 @@ pub fn html(summary: &Summary) -> String {
     templates
         .get_template("report.html")
         .and_then(|template| template.render(context! { page }))
-        .expect("the template only uses what a page has")
+        .expect("the template only uses fields of a page")
 }
 
 #[derive(Serialize)]
 struct Page {
     name: String,
     view: View,
-    /// What costs are per: one of them.
+    /// The operation that costs are per, in the singular.
     per: String,
     /// In the order of the view's tables.
     charts: Vec<Charts>,
@@ -114,7 +114,7 @@ fn setup(summary: &Summary) -> Vec<(&'static str, String)> {
         ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
         ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),
         ("seed", asked.seed.to_string()),
-        ("heads", asked.heads.map_or_else(|| "none of its own".to_owned(), |it| it.to_string())),
+        ("heads", asked.heads.map_or_else(|| "not applicable".to_owned(), |it| it.to_string())),
     ];
     rows.map(|(name, value)| (name, visible(&value))).to_vec()
 }

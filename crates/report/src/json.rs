@@ -1,14 +1,14 @@
-//! The machine forms: the records themselves.
+//! JSON: the records themselves.
 
 use regatta_record::{Capacity, Summary};
 use serde::Serialize;
 
-/// A judged race: `cells` and `noise_floor` at its top.
+/// Renders a judged race as JSON, with `cells` and `noise_floor` at the top level.
 pub fn json(summary: &Summary) -> String {
     pretty(summary)
 }
 
-/// A capacity.
+/// Renders a capacity as JSON.
 pub fn capacity_json(found: &Capacity) -> String {
     pretty(found)
 }

@@ -1,6 +1,6 @@
-//! Latencies compared, as tables: with the baseline's under the same load, and where connections do not
-//! read, with the load that differs in this alone. A load in which no latency can be compared has no
-//! table; a note under its first table says why.
+//! Tables of latency ratios: to the baseline under the same load and, for loads with connections that
+//! do not read, to the same load in which all connections read. A load in which no latency can be
+//! compared has no table; a note under its first table gives the reason.
 
 use crate::{
     columns::{none, plain},
@@ -20,9 +20,10 @@ pub fn latency_ratios(summary: &Summary) -> Vec<Table> {
         .collect()
 }
 
-/// Why latencies are not compared under a load at which they could be, where there is no table for it.
+/// The reasons why latencies are not compared under a load, if there is no table with them although the
+/// load compares latencies.
 pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
-    // One round has no intervals at all, which a doubt says; nor has a load on shared CPUs.
+    // A single round has no intervals, which a doubt reports. Neither has a load on shared CPUs.
     let expected =
         load.compares_latency() && summary.asked.rounds > 1 && !summary.asked.cpus.are_shared(load);
     let each = [OF_BASELINE, OF_ALL_READING].map(|of| parts(summary, load, of));
@@ -30,7 +31,7 @@ pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
     if expected { reasons(&each) } else { Vec::new() }
 }
 
-/// The ratio that a cell has, or none.
+/// Returns the ratio of a cell, if it has one.
 type Of = fn(&Cell) -> &[LatencyRatio];
 const OF_BASELINE: Of = |cell| cell.latency_to_baseline.as_slice();
 const OF_ALL_READING: Of = |cell| cell.latency_to_all_reading.as_slice();
@@ -40,7 +41,7 @@ fn to_baseline(summary: &Summary, load: &LoadShape) -> Option<Table> {
 }
 
 fn to_all_reading(summary: &Summary, load: &LoadShape) -> Option<Table> {
-    let with = "the load of which all connections read";
+    let with = "the load in which all connections read";
     table(summary, load, with, parts(summary, load, OF_ALL_READING))
 }
 
@@ -62,8 +63,12 @@ fn table(
         operation if operation.is_request() => String::new(),
         operation => format!(" of the {}", operation.one),
     };
-    let column =
-        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let column = |title: &str, right, drop_rank| Column {
+        title: title.to_owned(),
+        right,
+        drop_rank,
+        brief: false,
+    };
     let ratio = |e: Option<Estimate>| e.map_or_else(none, |e| plain(numbers::ratio(&e)));
     let row = |(cell, of): &(&Cell, &LatencyRatio)| Row {
         reference: asked.is_reference(&cell.contender),
@@ -88,7 +93,7 @@ fn reasons(each: &[(&Cell, &LatencyRatio)]) -> Vec<Note> {
     for (cell, ratio) in each {
         let Some(missing) = &ratio.missing else { continue };
         let remark = (visible(&cell.contender), visible(missing));
-        // Its own latency may be void, whatever it would be compared with.
+        // If the cell's own latency is void, both comparisons give the same reason.
         if !remarks.contains(&remark) {
             remarks.push(remark);
         }

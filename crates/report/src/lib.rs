@@ -1,13 +1,13 @@
-//! From a judged race to text: terminal, Markdown, JSON, CSV, HTML.
+//! Renders a judged race as text: terminal, Markdown, JSON, CSV, HTML.
 //!
-//! Pure: a [`Summary`](regatta_record::Summary) in, a `String` out; nothing is measured, judged or recomputed here. What a
-//! terminal shows while a race runs is made of its events in the same way (`live`). The three that
-//! people read share one view (`view`), so they say the same. Names, last words and
-//! wrong replies come from the contenders and are hostile input: control characters are made
-//! visible, and each format escapes what it would take for its own.
+//! All functions are pure: a [`Summary`](regatta_record::Summary) in, a `String` out. Nothing is
+//! measured, judged or recomputed here. The terminal output of a running race is derived from its
+//! events in the same way (`live`). Terminal, Markdown and HTML share one view (`view`), so their
+//! content is the same. Names, error output and wrong replies come from the contenders and are hostile
+//! input: control characters are made visible, and each format escapes its special characters.
 //!
-//! In all of them a figure that its verdict voids stands in parentheses, a figure that is not
-//! there is `–`, and digits end where the interval says that they mean nothing.
+//! In all formats, a figure that its verdict voids is in parentheses, a missing figure is `–`, and
+//! figures have no more digits than their interval supports.
 
 mod chart;
 mod columns;

@@ -10,7 +10,7 @@ pub fn markdown(summary: &Summary) -> String {
     lay_out(&view(summary))
 }
 
-/// A view likewise.
+/// Lays out a view as Markdown.
 pub fn lay_out(view: &View) -> String {
     let mut out = String::new();
     let (first, rest) = view.heading.split_first().expect("a heading has lines");
@@ -83,8 +83,8 @@ fn rows(out: &mut String, table: &Table) {
     }
 }
 
-/// Every character that Markdown or HTML would take for its own, escaped; `@` and `#` too, so that
-/// a contender can neither call people nor refer to issues.
+/// Escapes every special character of Markdown and HTML, and also `@` and `#`, so that a contender can
+/// neither mention people nor refer to issues.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -104,7 +104,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn nothing_is_left_of_markup() {
+    fn escapes_all_markup() {
         assert_eq!(
             super::escaped("<b>|`x`|[a](b) @me #1 *y*"),
             r"&lt;b&gt;\|\`x\`\|\[a\](b) &#64;me &#35;1 \*y\*"

@@ -1,16 +1,16 @@
-//! Figures as people read them: units, and no more digits than the interval supports.
+//! Formats figures for people: with units, and with no more digits than the interval supports.
 
 use regatta_record::{Estimate, ShownPercentile};
 
-/// A value that is not there.
+/// The text of a missing value.
 pub const NONE: &str = "–";
 
-/// A unit and what one of it is in the unit of the record.
+/// A unit, and its size in the unit of the record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// As printed.
+    /// The printed name.
     pub name: &'static str,
-    /// How many of the recorded unit it is.
+    /// Its size in the unit of the record.
     pub size: f64,
 }
 
@@ -37,7 +37,7 @@ pub fn cost_unit(costs_ns: impl Iterator<Item = f64>) -> Unit {
     if costs_ns.fold(f64::INFINITY, f64::min) < 1e7 { TIMES[1] } else { TIMES[2] }
 }
 
-/// The unit for a column of times in seconds: the largest that leaves the least with 1 digit. Its
+/// The unit for a column of times in seconds: the largest in which the smallest time is at least 1. Its
 /// size is in seconds.
 pub fn seconds_unit(times_s: impl Iterator<Item = f64>) -> Unit {
     let least = times_s.fold(f64::INFINITY, f64::min);
@@ -46,14 +46,14 @@ pub fn seconds_unit(times_s: impl Iterator<Item = f64>) -> Unit {
     Unit { size: unit.size / 1e9, ..*unit }
 }
 
-/// The unit for a column of rates per second: the largest that leaves the least with 2 digits.
+/// The unit for a column of rates per second: the largest in which the smallest rate is at least 10.
 pub fn rate_unit(rates: impl Iterator<Item = f64>) -> Unit {
     let least = rates.fold(f64::INFINITY, f64::min);
     let fits = |u: &&Unit| least.is_finite() && least >= 10.0 * u.size;
     RATES.iter().rev().find(fits).copied().unwrap_or(RATES[0])
 }
 
-/// A time in nanoseconds, with its unit.
+/// Formats a time in nanoseconds, with its unit.
 pub fn time(ns: f64) -> String {
     with_unit(ns, &TIMES)
 }
@@ -65,12 +65,12 @@ pub fn time_estimate(e: &Estimate) -> String {
     text.replacen(" [", &format!(" {} [", unit.name), 1)
 }
 
-/// A percentile of latency with its interval, where it has one: the text of every report.
+/// A latency percentile with its interval, if it has one, as in every report.
 pub fn percentile(shown: &ShownPercentile) -> String {
     shown.interval.map_or_else(|| time(shown.ns), |interval| time_estimate(&interval))
 }
 
-/// A text without its interval.
+/// Removes the interval from a text.
 pub fn brief(text: &str) -> String {
     match text.find(" [").zip(text.find(']')) {
         Some((from, to)) if from < to => format!("{}{}", &text[..from], &text[to + 1..]),
@@ -78,7 +78,7 @@ pub fn brief(text: &str) -> String {
     }
 }
 
-/// Memory in bytes, with its unit.
+/// Formats memory in bytes, with its unit.
 pub fn memory(bytes: u64) -> String {
     with_unit(bytes as f64, &MEMORIES)
 }
@@ -88,20 +88,20 @@ fn with_unit(value: f64, units: &[Unit]) -> String {
     format!("{} {}", three_digits(value / unit.size), unit.name)
 }
 
-/// Three significant digits; integers whole.
+/// Formats a value with three significant digits; digits before the decimal point are never cut.
 pub fn three_digits(value: f64) -> String {
     let decimals = if value == 0.0 { 0 } else { 2 - value.abs().log10().floor() as i32 };
     format!("{value:.*}", decimals.clamp(0, 4) as usize)
 }
 
-/// No more than four significant digits, and no zeros after the last of them.
+/// Formats a value with at most four significant digits and no trailing zeros after the decimal point.
 pub fn short(value: f64) -> String {
     let decimals = if value == 0.0 { 0 } else { 3 - value.abs().log10().floor() as i32 };
     let power = 10f64.powi(decimals);
     format!("{}", (value * power).round() / power)
 }
 
-/// `4.41 [4.38–4.45]`, in `unit`; `1 [-2 to 4]` where it goes below zero.
+/// `4.41 [4.38–4.45]`, in `unit`; `1 [-2 to 4]` if the interval contains negative values.
 pub fn estimate(e: &Estimate, unit: f64) -> String {
     let decimals = decimals(e, unit);
     let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{:.decimals$}", v / unit));
@@ -109,8 +109,8 @@ pub fn estimate(e: &Estimate, unit: f64) -> String {
     format!("{mean} [{low}{to}{high}]")
 }
 
-/// `1.40× [1.36–1.45]`. Three decimals where the half-width is under half a hundredth, or where an
-/// end beside 1 would otherwise read as 1.
+/// `1.40× [1.36–1.45]`. Three decimals if the half-width is below 0.005, or if a bound near 1 would
+/// otherwise be printed as 1.
 pub fn ratio(e: &Estimate) -> String {
     let reads_as_1 = (1.0 < e.low && e.low < 1.005) || (0.995 <= e.high && e.high < 1.0);
     let fine = reads_as_1 || e.high - e.low < 0.01;
@@ -119,7 +119,7 @@ pub fn ratio(e: &Estimate) -> String {
     format!("{mean}× [{low}–{high}]")
 }
 
-/// Decimals such that the last digit is half of the half-width or less, but no more than 4
+/// The number of decimals such that the last digit is at most half of the half-width, with at most 4
 /// significant digits of the mean.
 fn decimals(e: &Estimate, unit: f64) -> usize {
     let half = (e.high - e.low) / 2.0 / unit;
@@ -154,7 +154,7 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
-/// `2026-09-21 14:13:20 UTC` of seconds since 1970 (days to civil date: Hinnant,
+/// Formats seconds since 1970 as `2026-09-21 14:13:20 UTC` (days to civil date: Hinnant,
 /// *chrono-compatible low-level date algorithms*, `civil_from_days`, for days from 1970 on).
 pub fn date(unix_s: u64) -> String {
     let (days, second) = (unix_s / 86_400, unix_s % 86_400);
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_end_where_the_interval_does() {
+    fn the_interval_limits_the_digits() {
         let e = |mean, low, high| Estimate { mean, low, high };
         assert_eq!(estimate(&e(4411.3, 4378.2, 4447.9), 1e3), "4.41 [4.38–4.45]");
         assert_eq!(estimate(&e(4411.3, 3900.0, 5000.0), 1e3), "4.4 [3.9–5.0]");
@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn short_numbers_have_no_zeros_at_their_end() {
+    fn short_numbers_have_no_trailing_zeros() {
         let all = [0.0, 40.0, 52.5, 52.54321, 123_456.0, 0.25, 1e6].map(short);
         assert_eq!(all, ["0", "40", "52.5", "52.54", "123500", "0.25", "1000000"]);
     }
 
     #[test]
-    fn a_time_with_its_interval_is_in_one_unit() {
+    fn a_time_and_its_interval_share_a_unit() {
         let e = |mean, low, high| Estimate { mean, low, high };
         let text = time_estimate(&e(511_400.0, 498_200.0, 524_900.0));
         assert_eq!(text, "511 µs [498–525]");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_those_of_people() {
+    fn picks_readable_units() {
         assert_eq!(time(312.0), "312 ns");
         assert_eq!(time(282_000.0), "282 µs");
         assert_eq!(time(1_240_000.0), "1.24 ms");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn dates() {
+    fn formats_dates() {
         assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(date(951_782_400), "2000-02-29 00:00:00 UTC");
         assert_eq!(date(1_790_000_000), "2026-09-21 14:13:20 UTC");

@@ -1,5 +1,5 @@
-//! What was counted of operations beside requests, as tables: one for each load under which servers sent
-//! something unasked.
+//! Tables of operations other than requests: one for each load under which such operations were
+//! counted, e.g. the deliveries of a hub.
 
 use crate::{
     columns::{figure, latency, not_known, plain},
@@ -20,8 +20,12 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
         return None;
     }
     let unit = numbers::rate_unit(each.iter().filter_map(|(_, kind)| Some(kind.rate_per_s?.mean)));
-    let column =
-        |title: &str, right, goes, brief| Column { title: title.to_owned(), right, goes, brief };
+    let column = |title: &str, right, drop_rank, brief| Column {
+        title: title.to_owned(),
+        right,
+        drop_rank,
+        brief,
+    };
     let row = |(cell, kind): &(&Cell, &OperationFigures)| {
         let is_unknown = |figure| kind.not_known.contains(&figure);
         let rate = match kind.rate_per_s {

@@ -1,9 +1,9 @@
-//! What cells consist of, as rows of a table.
+//! The parts of cells, as rows of a table.
 
 use regatta_record::{Cell, LoadShape, Summary};
 
-/// Returns all parts of the cells under `load`, each with its cell: the contenders' first, then those of
-/// the references.
+/// Returns all parts of the cells under `load`, each with its cell: those of the contenders first, then
+/// those of the references.
 pub fn parts<'a, T>(
     summary: &'a Summary,
     load: &LoadShape,

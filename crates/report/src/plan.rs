@@ -1,4 +1,4 @@
-//! The plan of a race, for a terminal and for machines.
+//! The plan of a race, as text for a terminal and as JSON.
 
 use crate::{heads::heads_in_words, json::pretty, table::visible, terminal::wrap};
 use regatta_record::{LoadShape, RacePlan};
@@ -47,7 +47,7 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     lines.extend(plan.cannot_hold.iter().map(|why| format!("  not raced: {why}")));
     if plan.pilot_starts > 0 {
         lines.push(format!(
-            "  {} at rates that a pilot pass of {} finds out",
+            "  {} at rates that a pilot pass of {} determines",
             range([plan.loads_at_shares; 2], "more load", "more loads"),
             range([plan.pilot_starts; 2], "start", "starts")
         ));
@@ -70,7 +70,7 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     if !plan.counted.is_empty() {
         let counted: Vec<String> = plan.counted.iter().map(LoadShape::to_string).collect();
         lines.push(format!(
-            "Counted loads end with their last reply, so their time is not known: {}.",
+            "Counted loads end with their last reply, so their duration is unknown: {}.",
             counted.join("; ")
         ));
     }
@@ -82,7 +82,7 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     wrapped.map(|line| line + "\n").collect()
 }
 
-/// The CPUs of server and load where this load moves them.
+/// The CPUs of server and load, if this load changes them.
 fn cpus(plan: &RacePlan, load: &LoadShape) -> String {
     if load.cores.is_none() {
         return String::new();

@@ -1,5 +1,5 @@
-//! Where things lie in the pictures of a sweep: numbers for the template to draw with. Small, so
-//! that their texts stay legible in a narrow window.
+//! Coordinates of the plots of a sweep, for the template. The plots are small, so that their texts stay
+//! legible in a narrow window.
 
 use crate::{chart::round_step, curves::groups, numbers, table::visible};
 use regatta_record::{Curve, Estimate, IdlePoint, NULL, Over, RateCost, RatePoint, Summary, Usl};
@@ -7,21 +7,21 @@ use serde::Serialize;
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 270.0;
-/// The frame, in the units of the picture.
+/// The frame, in units of the plot.
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 404.0;
 const TOP: f64 = 14.0;
 const BASE: f64 = 222.0;
 /// Half of a mark's width.
 const MARK: f64 = 4.0;
-/// Colours of the template; contenders beyond them are dashed.
+/// Number of colours in the template; further contenders repeat them with dashed lines.
 const COLOURS: usize = 8;
 
-/// The pictures of a sweep.
+/// The plots of a sweep.
 #[derive(Debug, Serialize)]
 pub struct Plots {
     legend: Vec<Key>,
-    /// Whether a mark is hollow somewhere.
+    /// Whether any mark is hollow.
     hollow: bool,
     plots: Vec<Plot>,
 }
@@ -57,7 +57,7 @@ struct Tick {
 #[derive(Debug, Serialize)]
 struct Series {
     class: String,
-    /// The corners of its line.
+    /// The points of its line.
     line: String,
     marks: Vec<Mark>,
 }
@@ -65,18 +65,18 @@ struct Series {
 #[derive(Debug, Serialize)]
 struct Mark {
     shape: String,
-    /// Whole name and figures, for the tooltip.
+    /// Full name and figures, for the tooltip.
     title: String,
     hollow: bool,
 }
 
-/// The pictures of every sweep, in the order of the record.
+/// The plots of every sweep, in the order of the record.
 pub fn plots(summary: &Summary) -> Vec<Plots> {
     let per = visible(&summary.asked.cost_per.one);
     groups(summary).iter().map(|curves| of_sweep(curves, &per)).collect()
 }
 
-/// Costs of single operations are `per` such.
+/// `per`: the operation that costs are per.
 fn of_sweep(curves: &[&Curve], per: &str) -> Plots {
     let legend = curves.iter().enumerate().map(|(nth, curve)| Key {
         name: visible(&curve.contender),
@@ -99,10 +99,10 @@ fn of_sweep(curves: &[&Curve], per: &str) -> Plots {
     Plots { legend: legend.collect(), hollow, plots }
 }
 
-/// What is drawn of a contender: marks, and a line.
+/// The marks and the line of a contender.
 #[derive(Default)]
 struct Drawn {
-    /// x, y, what is told, hollow.
+    /// x, y, text of the tooltip, hollow.
     marks: Vec<(f64, f64, String, bool)>,
     line: Vec<(f64, f64)>,
 }
@@ -131,8 +131,8 @@ fn cpu(curves: &[&Curve]) -> Option<Plot> {
             let points = rate_points(curve);
             let seen = points.iter().filter_map(|p| Some((p, p.cpu_ns_per_s?)));
             let marks = seen.map(|(p, e)| {
-                let told = format!("{} ms/s", numbers::estimate(&e, MS));
-                (f64::from(p.rate), e.mean / MS, told, !p.held)
+                let text = format!("{} ms/s", numbers::estimate(&e, MS));
+                (f64::from(p.rate), e.mean / MS, text, !p.held)
             });
             let held = || points.iter().filter(|p| p.held).map(|p| f64::from(p.rate));
             let line = |cost: &RateCost| {
@@ -141,7 +141,7 @@ fn cpu(curves: &[&Curve]) -> Option<Plot> {
                     let ns = cost.standing_ns_per_s.mean + cost.marginal_ns.mean * rate;
                     (rate, ns.max(0.0) / MS)
                 };
-                // From nothing on: there it shows what is standing.
+                // The line starts at rate zero, where it shows the standing cost.
                 ends.map(|(_, last)| vec![at(0.0), at(last)]).unwrap_or_default()
             };
             let Over::Rate { cost, .. } = &curve.over else { return Drawn::default() };
@@ -149,19 +149,19 @@ fn cpu(curves: &[&Curve]) -> Option<Plot> {
         })
         .collect();
     let y = Axis::from_zero(ys(&drawn), 1.0)?;
-    let title = "server CPU, ms per second, and its line".to_owned();
+    let title = "server CPU, ms per second, with fitted lines".to_owned();
     Some(plot(title, rates_axis(&drawn)?, y, curves, &drawn))
 }
 
-/// Cost over silent connections, both by factors.
+/// Cost over silent connections; both axes are logarithmic.
 fn idle(curves: &[&Curve], per: &str) -> Option<Plot> {
     const US: f64 = 1e3;
     let draw = |curve: &&Curve| {
         let Over::Idle { points, .. } = &curve.over else { return Drawn::default() };
         let seen = points.iter().filter(|p| p.idle > 0).filter_map(|p| Some((p, p.cost_ns?)));
         let mark = |(p, e): (&IdlePoint, Estimate)| {
-            let told = format!("{} µs", numbers::estimate(&e, US));
-            (f64::from(p.idle), e.mean / US, told, false)
+            let text = format!("{} µs", numbers::estimate(&e, US));
+            (f64::from(p.idle), e.mean / US, text, false)
         };
         let marks: Vec<_> = seen.map(mark).collect();
         Drawn { line: marks.iter().map(|(x, y, ..)| (*x, *y)).collect(), marks }
@@ -173,7 +173,7 @@ fn idle(curves: &[&Curve], per: &str) -> Option<Plot> {
     Some(plot(title, Axis { label: "silent connections".to_owned(), ..x }, y, curves, &drawn))
 }
 
-/// Rate over connections or cores, with the law.
+/// Rate over connections or cores, with the universal scalability law.
 fn rate(curves: &[&Curve]) -> Option<Plot> {
     let points = |curve: &Curve| -> (Vec<(f64, Estimate)>, Option<Usl>) {
         let there = |n: u32, e: Option<Estimate>| Some((f64::from(n), e?));
@@ -192,8 +192,8 @@ fn rate(curves: &[&Curve]) -> Option<Plot> {
     let unit = numbers::rate_unit(rates.fold(None, larger).into_iter());
     let draw = |(points, usl): &(Vec<(f64, Estimate)>, Option<Usl>)| {
         let mark = |(n, e): &(f64, Estimate)| {
-            let told = format!("{} {}", numbers::estimate(e, unit.size), unit.name);
-            (*n, e.mean / unit.size, told, false)
+            let text = format!("{} {}", numbers::estimate(e, unit.size), unit.name);
+            (*n, e.mean / unit.size, text, false)
         };
         let ends = points.first().zip(points.last()).zip(usl.as_ref());
         let line = ends.map(|(((first, _), (last, _)), usl)| law(usl, *first, *last, unit.size));
@@ -205,11 +205,11 @@ fn rate(curves: &[&Curve]) -> Option<Plot> {
         Over::Cores { .. } => (Axis::from_zero(xs(&drawn), 1.0)?, "cores"),
         _ => (Axis::of_factors(xs(&drawn), numbers::short)?, "connections"),
     };
-    let title = format!("requests answered, {}, and the law of scalability", unit.name);
+    let title = format!("requests answered, {}, with the universal scalability law", unit.name);
     Some(plot(title, Axis { label: over.to_owned(), ..x }, y, curves, &drawn))
 }
 
-/// The law between two numbers, as a line.
+/// The points of the law's curve between two numbers.
 fn law(usl: &Usl, first: f64, last: f64, size: f64) -> Vec<(f64, f64)> {
     const STEPS: u32 = 48;
     let [lambda, sigma, kappa] = [usl.lambda, usl.sigma, usl.kappa].map(|e| e.mean);
@@ -239,23 +239,23 @@ fn ys(drawn: &[Drawn]) -> impl Iterator<Item = f64> + Clone {
 fn rates_axis(drawn: &[Drawn]) -> Option<Axis> {
     let unit = numbers::rate_unit(xs(drawn).fold(None, larger).into_iter());
     let axis = Axis::from_zero(xs(drawn), unit.size)?;
-    Some(Axis { label: format!("asked rate, {}", unit.name), ..axis })
+    Some(Axis { label: format!("requested rate, {}", unit.name), ..axis })
 }
 
 fn larger(a: Option<f64>, b: f64) -> Option<f64> {
     Some(a.map_or(b, |a| a.max(b)))
 }
 
-/// A scale with its ticks, both ends being one.
+/// An axis with its ticks; both ends have a tick.
 struct Axis {
     label: String,
-    /// A fraction of the way along it.
+    /// Maps a value to a fraction of the length of the axis.
     place: Box<dyn Fn(f64) -> f64>,
     ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From zero, in equal steps, told in `unit`. `None` without a value above zero.
+    /// A linear axis from zero in equal steps, labelled in `unit`. `None` without a value above zero.
     fn from_zero(values: impl Iterator<Item = f64>, unit: f64) -> Option<Axis> {
         let most = values.fold(0.0, f64::max);
         if most <= 0.0 || !most.is_finite() {
@@ -269,7 +269,7 @@ impl Axis {
         Some(Axis { label: String::new(), place: Box::new(move |v| v / to), ticks })
     }
 
-    /// Equal factors take equal room; from one of 1, 2, 5 times a power of ten to another.
+    /// A logarithmic axis, whose ends are 1, 2 or 5 times a power of ten.
     fn of_factors(
         values: impl Iterator<Item = f64> + Clone,
         label: impl Fn(f64) -> String,
@@ -285,7 +285,7 @@ impl Axis {
         let last = all.iter().position(|v| *v >= most)?.max(first + 1);
         let inside = all.get(first..=last)?;
         let (from, to) = (inside[0].log10(), inside[inside.len() - 1].log10());
-        // Of many, the powers of ten.
+        // If there are many, show only the powers of ten.
         let is_shown = |v: &&f64| inside.len() <= 8 || v.log10().fract().abs() < 1e-9;
         let ticks = inside.iter().filter(is_shown).map(|v| (*v, label(*v))).collect();
         let place = Box::new(move |v: f64| (v.log10() - from) / (to - from));
@@ -302,10 +302,10 @@ fn plot(title: String, x: Axis, y: Axis, curves: &[&Curve], drawn: &[Drawn]) -> 
     let series = curves.iter().zip(drawn).enumerate().map(|(nth, (curve, drawn))| {
         let corner = |(x, y): &(f64, f64)| format!("{},{}", across(*x), up(*y));
         let name = visible(&curve.contender);
-        let mark = |(x, y, told, hollow): &(f64, f64, String, bool)| Mark {
+        let mark = |(x, y, text, hollow): &(f64, f64, String, bool)| Mark {
             shape: shape(nth, across(*x), up(*y)),
             title: format!(
-                "{name}, {}: {told}{}",
+                "{name}, {}: {text}{}",
                 numbers::short(*x),
                 if *hollow { ", the rate was not held" } else { "" }
             ),
@@ -332,7 +332,7 @@ fn plot(title: String, x: Axis, y: Axis, curves: &[&Curve], drawn: &[Drawn]) -> 
     }
 }
 
-/// The null server is the floor, and grey.
+/// The CSS class of a curve. The null server is the floor, and is grey.
 fn class(nth: usize, curve: &Curve) -> String {
     match curve.contender.as_str() {
         NULL => "null".to_owned(),
@@ -341,7 +341,7 @@ fn class(nth: usize, curve: &Curve) -> String {
     }
 }
 
-/// A mark at a place, the fifth like the first: who cannot tell the colours has the shapes.
+/// The SVG path of a mark. There are four shapes, for readers who cannot distinguish the colours.
 fn shape(nth: usize, x: f64, y: f64) -> String {
     let m = MARK;
     match nth % 4 {

@@ -1,5 +1,4 @@
-//! What each role of a contender took, as tables: one for each load under which a contender had more
-//! than one.
+//! Tables of costs by role: one for each load under which a contender had more than one role.
 
 use crate::{
     columns::{figure, not_known, per, plain},
@@ -21,8 +20,12 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     }
     let means = each.iter().filter_map(|(_, role)| Some(role.cost_ns_per_request?.mean));
     let unit = numbers::cost_unit(means);
-    let column =
-        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let column = |title: &str, right, drop_rank| Column {
+        title: title.to_owned(),
+        right,
+        drop_rank,
+        brief: false,
+    };
     let row = |(cell, role): &(&Cell, &RoleCost)| {
         let cost = role.cost_ns_per_request.map(|cost| numbers::estimate(&cost, unit.size));
         let cpus: Vec<String> = role.cpus.iter().map(u32::to_string).collect();

@@ -1,4 +1,4 @@
-//! What more cores changed, as tables: one for each load that was run on several counts of them.
+//! Scaling tables: one for each load that ran on several numbers of cores.
 
 use crate::{
     columns::{none, plain},
@@ -10,7 +10,7 @@ use regatta_record::{Cell, Estimate, LoadShape, Scaling, Summary};
 /// The tables, in the order of the loads.
 pub fn scaling(summary: &Summary) -> Vec<Table> {
     let mut loads: Vec<LoadShape> = Vec::new();
-    for load in summary.asked.loads.iter().map(but_cores) {
+    for load in summary.asked.loads.iter().map(without_cores) {
         if !loads.contains(&load) {
             loads.push(load);
         }
@@ -18,7 +18,7 @@ pub fn scaling(summary: &Summary) -> Vec<Table> {
     loads.iter().filter_map(|load| table(summary, load)).collect()
 }
 
-fn but_cores(load: &LoadShape) -> LoadShape {
+fn without_cores(load: &LoadShape) -> LoadShape {
     LoadShape { cores: None, ..*load }
 }
 
@@ -26,7 +26,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let names = summary.asked.contenders.iter();
     let of = |name: &String| {
         let cells = summary.cells.iter().filter(move |c| c.contender == *name);
-        let scaled = cells.filter(|c| but_cores(&c.load) == *load);
+        let scaled = cells.filter(|c| without_cores(&c.load) == *load);
         let mut scaled: Vec<_> = scaled.filter_map(|c| Some((c, c.scaling?))).collect();
         scaled.sort_by_key(|(_, scaling)| scaling.cores);
         scaled
@@ -34,8 +34,12 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let scaled: Vec<(&Cell, Scaling)> = names.flat_map(of).collect();
     let fewest = scaled.iter().map(|(_, scaling)| scaling.from_cores).min()?;
     let with_rate = scaled.iter().any(|(_, scaling)| scaling.rate.is_some());
-    let column =
-        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let column = |title: &str, right, drop_rank| Column {
+        title: title.to_owned(),
+        right,
+        drop_rank,
+        brief: false,
+    };
     let mut columns = vec![
         column("contender", false, 0),
         column("cores", true, 1),

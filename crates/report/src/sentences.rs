@@ -1,4 +1,4 @@
-//! What is said under a table: why each verdict, and the result.
+//! The texts under a table: the reasons of the verdicts, notes on columns, and the result.
 
 use crate::{
     columns::{MEMORY_FROM, word},
@@ -12,8 +12,8 @@ use regatta_record::{
     rounds_in_words,
 };
 
-/// Why, for every verdict that voids something; one line for each kind that is alike for all; and
-/// what must be known of columns.
+/// The notes under a table: the reason of every verdict that voids a figure, one line for each kind of
+/// verdict whose reason is the same for all, and explanations of columns.
 pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     let voided: Vec<&Cell> = cells
         .iter()
@@ -21,7 +21,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .filter(|c| match c.verdict.kind {
             Kind::CostOnly => false,
             Kind::Overloaded => true,
-            // One note on all of them says so.
+            // The note `beside` explains it for all of them.
             Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
             _ => !c.verdict.void.is_empty(),
         })
@@ -32,14 +32,14 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         (
             Kind::Idle,
             match load.drive.burst() {
-                None => "neither server nor load was busy, so the rate says nothing of the limit",
+                None => "neither server nor load was busy, so the rate is not the server's limit",
                 Some(_) => {
-                    "neither server nor load was busy: the time was spent waiting, connecting \
-                     included (who finds the queue of new connections full tries again after 1 s)"
+                    "neither server nor load was busy: the time was spent waiting, including \
+                     connecting (a connection that finds the accept queue full is retried after 1 s)"
                 }
             },
         ),
-        (Kind::CostOnly, "server and load had to share CPUs, so the cost is told and nothing else"),
+        (Kind::CostOnly, "server and load had to share CPUs, so only the cost is shown"),
     ] {
         let is_alike = |c: &&&Cell| kind == Kind::CostOnly || c.verdict.void.is_empty();
         let of_kind = cells.iter().filter(|c| c.verdict.kind == kind).filter(is_alike);
@@ -61,18 +61,18 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes
 }
 
-/// What it would take to tell those apart from the baseline that are not, where rounds would do it.
+/// How many more rounds would decide whether a cost differs from the baseline's, where that is open.
 fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
     let baseline = visible(&summary.asked.baseline);
     let remark = |c: &&Cell| {
         let words = rounds_in_words(c.rounds_to_tell?, None, summary.pass_s);
-        let text = format!("to tell whether the cost differs from that of {baseline}: {words}");
+        let text = format!("to decide whether the cost differs from that of {baseline}: {words}");
         Some((visible(&c.contender), text))
     };
     together("more rounds", cells.iter().filter_map(remark), false).collect()
 }
 
-/// Which operation the latencies are of, where it is not the request.
+/// The operation to which the latencies apply, if it is not the request.
 fn latency_of(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
     let operation = &summary.asked.latency_of;
     let shown = cells.iter().any(|c| c.percentile(Percentile::P50).is_some());
@@ -80,15 +80,15 @@ fn latency_of(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
         names: "p50, p99".to_owned(),
         kind: "latency",
         because: format!(
-            "of the {}, because a server may reply before the work is done; the table of operations \
-             has the latency of the replies",
+            "measured per {}, because a server may reply before the work is done; the table of \
+             operations has the latency of the replies",
             visible(&operation.one)
         ),
         bad: false,
     })
 }
 
-/// What the latencies of an open loop count from, and whose doing their parts are.
+/// When the latency of an open loop starts, and what causes its parts.
 fn open_loop(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let shown = cells.iter().any(|c| c.open_loop.is_some());
     let arrivals = match load.drive.arrivals()? {
@@ -99,14 +99,14 @@ fn open_loop(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
         names: "p50, p99".to_owned(),
         kind: "open loop",
         because: format!(
-            "{arrivals}; latency counts from when each request was due. The lag is the load's own, \
-             the rest the server's; unsent are those for which no connection came free"
+            "{arrivals}; latency starts when each request was due. The load causes the lag, the \
+             server the rest; unsent requests found no free connection"
         ),
         bad: false,
     })
 }
 
-/// Which contenders are the same loop as another when they have one CPU, and how they compare.
+/// The contenders that run the same loop as another one if they have one CPU, and how they compare.
 fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     if summary.asked.cpus.of_server(load).len() != 1 {
         return Vec::new();
@@ -128,13 +128,13 @@ fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
             let (name, word) = (visible(&c.contender), word(relation));
             Some(format!("{name} {word} ({})", numbers::ratio(&ratio)))
         };
-        // Only the baseline has ratios taken to it.
+        // Ratios exist only to the baseline.
         let measured: Vec<String> = match *original == summary.asked.baseline {
             true => same.iter().filter_map(measured).collect(),
             false => Vec::new(),
         };
         let names: Vec<String> = same.iter().map(|c| visible(&c.contender)).collect();
-        let mut because = format!("on one core the same loop as {}", visible(original));
+        let mut because = format!("the same loop as {} on one core", visible(original));
         if !measured.is_empty() {
             because = format!("{because}; measured: {}", measured.join(", "));
         }
@@ -143,31 +143,31 @@ fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     originals.iter().map(note).collect()
 }
 
-/// What the time per request of a counted load is.
+/// How the time per request of a counted load is computed.
 fn counted(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let shown = cells.iter().any(|c| c.ms_per_request.is_some());
     load.requests.filter(|_| shown).map(|requests| Note {
         names: "wall ms/req".to_owned(),
         kind: "counted",
         because: format!(
-            "{requests} requests, connecting included; their whole time over their number, {} \
-             connections being at work at once",
+            "{requests} requests, including connecting; total time divided by their number, with {} \
+             connections in parallel",
             load.connections
         ),
         bad: false,
     })
 }
 
-/// Whose latencies they are, and what else the server did.
+/// Which requests the latencies belong to, and the other load of the server.
 fn beside(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let beside = load.beside.filter(|_| cells.iter().any(|c| c.beside_per_s.is_some()))?;
     Some(Note {
         names: "large".to_owned(),
         kind: "fairness",
         because: format!(
-            "{} requests with n={} were always outstanding beside these; p50 and p99 are of the \
-             small ones, which wait for the large ones where one request blocks all; no cost is \
-             told, since the server worked on both",
+            "{} requests with n={} were always in flight beside these. p50 and p99 are of the small \
+             requests, which wait for the large ones if one request blocks all. There is no cost, \
+             because the server worked on both",
             beside.connections, beside.n
         ),
         bad: false,
@@ -176,52 +176,53 @@ fn beside(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
 
 fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let both_ends = Some(KernelMemorySource::BothEnds);
-    let told =
+    let shown =
         load.open() >= MEMORY_FROM && cells.iter().any(|c| c.kernel_memory_source == both_ends);
-    told.then(|| Note {
+    shown.then(|| Note {
         names: "kernel/conn".to_owned(),
         kind: "memory",
         because:
-            "of both ends of each connection, since the kernel tells its objects for the whole \
-                  system; what other programs did meanwhile is in it"
+            "for both ends of each connection, because the kernel counts its objects for the whole \
+             system; changes by other programs are included"
                 .to_owned(),
         bad: false,
     })
 }
 
-/// Whose small requests wait least beside the large ones, and whose most.
+/// The contenders whose small requests wait least and most beside the large ones.
 fn fairness(contenders: &[&Cell]) -> String {
-    let believed = |c: &&Cell| {
+    let valid = |c: &&Cell| {
         let p99 = c.percentile(Percentile::P99).filter(|_| !c.verdict.voids(Figure::Latency))?;
         Some((visible(&c.contender), p99.ns))
     };
-    let all: Vec<(String, f64)> = contenders.iter().filter_map(believed).collect();
-    let told = |(name, ns): &(String, f64)| format!("{name} with a p99 of {}", numbers::time(*ns));
+    let all: Vec<(String, f64)> = contenders.iter().filter_map(valid).collect();
+    let text = |(name, ns): &(String, f64)| format!("{name} with a p99 of {}", numbers::time(*ns));
     match (all.first(), all.last()) {
         (Some(first), Some(last)) if all.len() > 1 => format!(
             "small requests wait least on {}, and most on {}: {} times as long",
-            told(first),
-            told(last),
+            text(first),
+            text(last),
             numbers::three_digits(last.1 / first.1)
         ),
-        (Some(only), _) => format!("only {} may be believed here", told(only)),
-        _ => "no contender has latencies that may be believed here".to_owned(),
+        (Some(only), _) => format!("only {} has valid latencies here", text(only)),
+        _ => "no contender has valid latencies here".to_owned(),
     }
 }
 
-/// The result in one sentence: who is cheapest, who is tied with the baseline, who is dearest.
+/// The result in one sentence: the cheapest contender, those tied with the baseline, and the most
+/// expensive.
 pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> String {
     if load.beside.is_some() {
         return fairness(contenders);
     }
     let ranked: Vec<&&Cell> = contenders.iter().filter(|c| c.band.is_some()).collect();
     let Some(cheapest) = ranked.first() else {
-        return "no contender has a cost that may be believed here".to_owned();
+        return "no contender has a valid cost here".to_owned();
     };
     if ranked.len() == 1 {
         let name = visible(&cheapest.contender);
         return format!(
-            "only {name} has a cost that may be believed here: nothing to compare it with"
+            "only {name} has a valid cost here, so there is nothing to compare it with"
         );
     }
     let baseline = visible(&summary.asked.baseline);
@@ -245,21 +246,22 @@ pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> Stri
         let subject = if is_base { String::new() } else { format!("{baseline} is ") };
         parts.push(format!("{subject}tied with {tied}"));
     }
-    let perhaps = names(&|c| {
+    let possibly = names(&|c| {
         c.contender != cheapest.contender
             && c.band.is_some_and(|b| b.best == 1)
             && c.relation != Some(Relation::Dearer)
             && !(is_base && c.relation == Some(Relation::Tied))
             && (c.relation != Some(Relation::Baseline) || tied.is_empty())
     });
-    if !perhaps.is_empty() {
-        parts.push(format!("perhaps as cheap: {perhaps}"));
+    if !possibly.is_empty() {
+        parts.push(format!("possibly as cheap: {possibly}"));
     }
-    if let Some((dearest, ratio)) = ranked.last().and_then(|c| Some((c, against(c)?)))
-        && dearest.contender != cheapest.contender
-        && dearest.relation == Some(Relation::Dearer)
+    if let Some((costliest, ratio)) = ranked.last().and_then(|c| Some((c, against(c)?)))
+        && costliest.contender != cheapest.contender
+        && costliest.relation == Some(Relation::Dearer)
     {
-        parts.push(format!("{} costs {ratio} as much as {baseline}", visible(&dearest.contender)));
+        let name = visible(&costliest.contender);
+        parts.push(format!("{name} costs {ratio} as much as {baseline}"));
     }
     parts.join("; ")
 }

@@ -1,42 +1,42 @@
-//! Tables of texts: what all formats lay out.
+//! Tables of texts, which all formats lay out.
 //!
-//! All texts in here are free of control characters; nothing is escaped for a format yet.
+//! The texts contain no control characters. They are not yet escaped for a format.
 
 use regatta_record::{Cell, Kind};
 use serde::Serialize;
 
-/// One load, or one load over cores.
+/// A table, usually for one load.
 #[derive(Debug, Serialize)]
 pub struct Table {
-    /// Workload and load.
+    /// The title, usually with workload and load.
     pub title: String,
-    /// The result in one sentence; empty where there is none.
+    /// The result in one sentence; may be empty.
     pub result: String,
     /// Columns, in order.
     pub columns: Vec<Column>,
-    /// Contenders by cost, then those without; the references (null server, twin) last.
+    /// Contenders by cost, then those without a cost, then the references (null server, twin).
     pub rows: Vec<Row>,
-    /// Names and the reason of verdicts that need one.
+    /// The notes under the table.
     pub notes: Vec<Note>,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
-    /// Heading.
+    /// The heading.
     pub title: String,
-    /// Whether it holds figures.
+    /// Whether the column contains figures, which are right-aligned.
     pub right: bool,
-    /// Columns go in falling order of this when there is no room; 0 stays.
-    pub goes: u8,
-    /// Whether its figures are shown without their intervals before any column goes.
+    /// Order in which columns are dropped when there is no room, highest first; 0 is never dropped.
+    pub drop_rank: u8,
+    /// Whether its intervals may be dropped, before any column is.
     pub brief: bool,
 }
 
 /// A contender under a load.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Whether it is the null server or the twin: shown, not ranked.
+    /// Whether it is the null server or the twin, which are shown but not ranked.
     pub reference: bool,
     /// A text for each column.
     pub cells: Vec<Text>,
@@ -45,42 +45,42 @@ pub struct Row {
 /// A text in a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Text {
-    /// What is printed; a voided figure has its parentheses.
+    /// The printed text; a voided figure is already in parentheses.
     pub text: String,
     /// How it should look.
     pub tone: Tone,
 }
 
-/// How a text should look, where that can be shown.
+/// The emphasis of a text, for formats with colours or styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tone {
-    /// As it is.
+    /// No emphasis.
     Plain,
-    /// Void, or not there.
+    /// Void or missing.
     Void,
-    /// Surely cheaper.
+    /// Significantly cheaper.
     Good,
-    /// Surely dearer, or a figure with a limit to it.
+    /// Significantly more expensive, or a restricted verdict.
     Warn,
     /// Disqualified or failed.
     Bad,
 }
 
-/// Why a verdict.
+/// A note under a table, e.g. the reason of a verdict.
 #[derive(Debug, Serialize)]
 pub struct Note {
-    /// The contenders that it is about.
+    /// The contenders or columns to which it applies.
     pub names: String,
-    /// The verdict.
+    /// The verdict, or another kind of note.
     pub kind: &'static str,
     /// The sentence.
     pub because: String,
-    /// Whether it disqualified or failed.
+    /// Whether the verdict is a disqualification or a failure.
     pub bad: bool,
 }
 
-/// A text with its control characters, and those that turn the direction of writing, made visible.
+/// Makes control characters, and characters that change the writing direction, visible.
 pub fn visible(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()
@@ -93,7 +93,7 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// How a verdict should look.
+/// The tone of a verdict.
 pub fn verdict_tone(cell: &Cell) -> Tone {
     match cell.verdict.kind {
         Kind::Disqualified | Kind::Failed => Tone::Bad,
@@ -107,7 +107,7 @@ mod tests {
     use super::visible;
 
     #[test]
-    fn hidden_characters_are_made_visible() {
+    fn makes_hidden_characters_visible() {
         assert_eq!(visible("a\u{1b}[31mb\n\u{202e}c µ–"), "a\\u{1b}[31mb\\n\\u{202e}c µ–");
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal's form: one table per load, cut to the width by leaving out whole columns.
+//! Layout for a terminal: one table per load, fitted to the width by dropping whole columns.
 
 use crate::{
     numbers,
@@ -8,25 +8,25 @@ use crate::{
 use regatta_record::Summary;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// A longer name is cut.
+/// Maximum width of a name; longer names are cut.
 const NAME: usize = 20;
-/// So far a name is cut before one of the columns goes that say what the figures mean.
+/// Width down to which names are cut to keep the columns that give the figures their meaning.
 const SHORT_NAME: usize = 12;
-/// The columns that are worth it: ratio, meaning, verdict, band.
+/// Maximum drop rank of these columns: ratio, meaning, verdict, band.
 const WORTH_A_NAME: u8 = 4;
-/// Narrower than this no text is broken any more.
+/// Minimum width; on narrower terminals, text is still wrapped at this width.
 const NARROWEST: usize = 40;
 
 /// Lays out a race for a terminal `width` columns wide, with colours if `colour`.
 ///
-/// No line is wider than `width`, but for a terminal under 40 columns.
+/// No line is wider than `width`, or than 40 columns if `width` is less.
 pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
     lay_out(&view(summary), width, colour)
 }
 
-/// Lays out a view likewise.
+/// Lays out a view in the same way as [`terminal`].
 pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
     let width = width.max(NARROWEST);
     let mut out = Out { text: String::new(), colour };
@@ -101,7 +101,7 @@ impl Out {
         }
     }
 
-    /// A sentence over as many lines as it needs, all but the first indented.
+    /// Appends a wrapped paragraph; all lines except the first are indented.
     fn paragraph(&mut self, text: &str, width: usize, indent: usize, style: &str) {
         for line in wrap(text, width, indent) {
             let margin = line.len() - line.trim_start().len();
@@ -166,12 +166,12 @@ impl Out {
     }
 }
 
-/// A column that fits.
+/// A column that is shown.
 struct Shown {
-    /// Its place in the table.
+    /// Its index in the table.
     column: usize,
     width: usize,
-    /// Without its intervals.
+    /// Whether its intervals are dropped.
     brief: bool,
 }
 
@@ -197,8 +197,8 @@ fn across(shown: &[Shown]) -> usize {
     shown.iter().map(|shown| shown.width + GAP).sum::<usize>() - GAP
 }
 
-/// The columns that fit: first the intervals go that may, then the least needed columns, then the
-/// names are cut.
+/// The columns that fit. To make room, intervals are dropped first, then the least important columns;
+/// then names are cut.
 fn fitting(table: &Table, width: usize) -> Vec<Shown> {
     let columns = 0..table.columns.len();
     let mut shown: Vec<Shown> =
@@ -206,20 +206,20 @@ fn fitting(table: &Table, width: usize) -> Vec<Shown> {
     while across(&shown) > width {
         let column = |shown: &Shown| &table.columns[shown.column];
         let may_be_brief = shown.iter_mut().filter(|s| column(s).brief && !s.brief);
-        if let Some(next) = may_be_brief.max_by_key(|s| column(s).goes) {
+        if let Some(next) = may_be_brief.max_by_key(|s| column(s).drop_rank) {
             *next = Shown::of(table, next.column, true);
             continue;
         }
-        let (nth, goes) = (0..shown.len())
-            .map(|nth| (nth, column(&shown[nth]).goes))
-            .max_by_key(|(_, goes)| *goes)
+        let (nth, drop_rank) = (0..shown.len())
+            .map(|nth| (nth, column(&shown[nth]).drop_rank))
+            .max_by_key(|(_, drop_rank)| *drop_rank)
             .expect("the first column stays");
         let over = across(&shown) - width;
         let name = shown[0].width;
-        if goes == 0 {
+        if drop_rank == 0 {
             shown[0].width = name.saturating_sub(over).max(1);
             break;
-        } else if goes <= WORTH_A_NAME && name >= SHORT_NAME + over {
+        } else if drop_rank <= WORTH_A_NAME && name >= SHORT_NAME + over {
             shown[0].width = name - over;
         } else {
             shown.remove(nth);
@@ -228,7 +228,7 @@ fn fitting(table: &Table, width: usize) -> Vec<Shown> {
     shown
 }
 
-/// Cut to `width` columns, with an ellipsis where something is missing.
+/// Cuts a text to `width` columns, with an ellipsis at the end if it was cut.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -246,8 +246,8 @@ fn cut(text: &str, width: usize) -> String {
     out
 }
 
-/// Breaks at spaces into lines of `width`, all but the first indented; a word that is longer than
-/// a line is broken where the line ends.
+/// Wraps text at spaces into lines of `width`; all lines except the first are indented. A word that is
+/// longer than a line is broken at the end of the line.
 pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let margin = " ".repeat(indent);
     let mut lines = vec![String::new()];
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_at_spaces_and_long_words_at_the_edge() {
+    fn wraps_at_spaces_and_breaks_long_words() {
         assert_eq!(wrap("one two three", 8, 2), ["one two", "  three"]);
         assert_eq!(wrap("abcdefghijkl m", 8, 2), ["abcdefgh", "  ijkl m"]);
         assert_eq!(wrap("", 8, 2), [""]);

@@ -1,6 +1,6 @@
-//! What terminal, Markdown and HTML show alike: a race as headings, tables of texts and sentences.
+//! The view that terminal, Markdown and HTML share: a race as headings, tables of texts and sentences.
 //!
-//! All texts in here are free of control characters; nothing is escaped for a format yet.
+//! The texts contain no control characters. They are not yet escaped for a format.
 
 use crate::{
     columns::fields,
@@ -22,33 +22,33 @@ use crate::{
 use regatta_record::{Asked, Cell, Kind, LoadShape, Summary};
 use serde::Serialize;
 
-/// A race, ready to be laid out.
+/// A race, ready for layout.
 #[derive(Debug, Serialize)]
 pub struct View {
-    /// Race, machine, noise floor: a line each.
+    /// Lines on the race, the machine, the noise floor and more.
     pub heading: Vec<String>,
-    /// What became of `--fail-over`.
+    /// The result of `--fail-over`.
     pub gate: Option<Table>,
     /// A table for each load.
     pub tables: Vec<Table>,
-    /// What each role took: a table for each load under which a contender had more than one.
+    /// Costs by role: a table for each load under which a contender had more than one role.
     pub roles: Vec<Table>,
-    /// Further kinds of operations: a table for each load under which there were any.
+    /// Operations other than requests: a table for each load with such operations.
     pub operations: Vec<Table>,
-    /// Latencies compared: tables for each load under which any can be.
+    /// Latency ratios: tables for each load under which latencies can be compared.
     pub latency_ratios: Vec<Table>,
-    /// How contenders warmed up: a table for each load under which not all were steady at once.
+    /// Warm-ups: a table for each load under which not all contenders were steady from the start.
     pub warm_ups: Vec<Table>,
-    /// What more cores changed: a table for each load that was run on several counts of them.
+    /// Scaling over cores: a table for each load that ran on several numbers of cores.
     pub scaling: Vec<Table>,
-    /// What loads that differ in one number say together.
+    /// Findings over loads that differ in one number.
     pub sweeps: Vec<Sweep>,
-    /// Version and its age, flags, environment and replies of the contenders, where replies or versions
+    /// Version and its age, flags, environment and replies of the contenders, if replies or versions
     /// are known.
     pub contenders: Option<Table>,
-    /// Contenders that did not take part: name, and why with how to get it.
+    /// Contenders that were skipped: name, and the reason with what to do.
     pub skipped: Vec<(String, String)>,
-    /// What might mislead.
+    /// Warnings about the result.
     pub doubts: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl View {
     }
 }
 
-/// Lays out a summary.
+/// Makes the view of a summary.
 pub fn view(summary: &Summary) -> View {
     let asked = &summary.asked;
     let mut tables: Vec<Table> = asked.loads.iter().map(|load| table(summary, load)).collect();
@@ -92,10 +92,10 @@ pub fn view(summary: &Summary) -> View {
     }
 }
 
-/// What counted loads measure: they begin with a contender's first requests.
+/// A line that explains counted loads, if there are any: they measure cold starts.
 fn cold(asked: &Asked) -> Option<String> {
     asked.loads.iter().any(|load| load.requests.is_some()).then(|| {
-        "loads with a number of requests are races of cold starts: each begins with the first requests \
+        "loads with a fixed number of requests measure cold starts: they begin with the first requests \
          after a fresh start"
             .to_owned()
     })
@@ -137,15 +137,16 @@ fn heading(summary: &Summary) -> Vec<String> {
     lines.extend(cold(asked));
     lines.push(match summary.noise_floor {
         Some(floor) => format!(
-            "noise floor ±{}: smaller differences mean nothing here",
+            "noise floor ±{}: smaller differences are not significant",
             numbers::percent(floor)
         ),
-        None => "noise floor not known: differences may mean nothing".to_owned(),
+        None => "noise floor not known: differences may not be significant".to_owned(),
     });
     lines.extend(summary.machine_noise.map(|share| {
         let share = numbers::percent(share);
         format!(
-            "a probe saw {share} of the scatter within rounds: the machine's, taken off the ratios"
+            "{share} of the within-round variance followed the machine probe; ratios are adjusted \
+             for it"
         )
     }));
     lines.extend(none_needed(summary));

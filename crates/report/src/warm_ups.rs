@@ -1,5 +1,5 @@
-//! How contenders warmed up: a table for each load under which one was not steady from the start, or a
-//! sentence that all were.
+//! Warm-ups: a table for each load under which a contender was not steady from the start, or a sentence
+//! that all were.
 
 use crate::{
     columns::plain,
@@ -13,19 +13,19 @@ pub fn warm_ups(summary: &Summary) -> Vec<Table> {
     summary.asked.loads.iter().filter_map(|load| table(summary, load)).collect()
 }
 
-/// That nobody had to be warmed up; `None` where somebody had, or nobody was observed.
+/// A sentence that no contender needed a warm-up. `None` if one did, or if none was observed.
 pub fn none_needed(summary: &Summary) -> Option<String> {
     let mut seen = summary.cells.iter().filter_map(|cell| cell.settling.as_ref()).peekable();
     seen.peek()?;
-    seen.all(is_flat).then(|| "warm-up: the cost of each was steady from the start".to_owned())
+    seen.all(is_flat).then(|| "warm-up: every cost was steady from the start".to_owned())
 }
 
-/// What was seen of a server, for a line.
+/// A line on the observed warm-up of a server.
 pub fn seen_in_words(settling: Option<&Settling>) -> String {
-    settling.map_or_else(|| "its CPU cannot be read".to_owned(), in_words)
+    settling.map_or_else(|| "its CPU time could not be read".to_owned(), in_words)
 }
 
-/// The same where something was seen.
+/// A line on an observed warm-up.
 pub fn in_words(settling: &Settling) -> String {
     let class = settling.class.in_words();
     let time = |ns: u64| numbers::time(ns as f64);
@@ -33,8 +33,8 @@ pub fn in_words(settling: &Settling) -> String {
         let [cold, warm] =
             [settling.cold_ns_per_request, settling.warm_ns_per_request].map(numbers::time);
         match cold == warm {
-            true => format!("about {warm} a request, up and down"),
-            false => format!("{cold} a request at first, then {warm}"),
+            true => format!("about {warm} per request, varying"),
+            false => format!("{cold} per request at first, then {warm}"),
         }
     };
     match settling.class {
@@ -60,8 +60,12 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let costs = seen.iter().flat_map(|(_, one)| [one.cold_ns_per_request, one.warm_ns_per_request]);
     let unit = numbers::cost_unit(costs);
     let cost = |ns: f64| plain(numbers::three_digits(ns / unit.size));
-    let column =
-        |title: &str, right, goes| Column { title: visible(title), right, goes, brief: false };
+    let column = |title: &str, right, drop_rank| Column {
+        title: visible(title),
+        right,
+        drop_rank,
+        brief: false,
+    };
     let row = |(cell, settling): &(&Cell, &Settling)| {
         let Settling { class, observed_ns, after_ns, after_requests, .. } = **settling;
         let settled = class != WarmUpClass::NeverSettles;
@@ -85,7 +89,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
             ],
         }
     };
-    // A warm-up is observed by requests, whatever costs are per.
+    // The warm-up is always measured per request, even if costs are per another operation.
     let unit_per = format!("{}/{}", unit.name, Operation::REQUESTS.one);
     Some(Table {
         title: visible(&format!("warm-up · {} · {load}", summary.asked.workload)),

@@ -1,6 +1,6 @@
-//! What the forms of a report must say of idle connections, asked rates, cores and bursts, on the
-//! summary of a simulated race (`axes.json`, made by the example `simulated_axes` of
-//! regatta-judge). `summary.json` has none of these fields, as results of earlier versions.
+//! Tests of all report formats for idle connections, requested rates, cores and bursts, on the summary
+//! of a simulated race (`axes.json`, made by the example `simulated_axes` of regatta-judge).
+//! `summary.json` has none of these fields, like results of earlier versions.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn shared_cpus_are_labelled_and_show_cost_only() {
     assert!(row(&shared, "percore").ends_with("cost-only"));
     assert!(row(&shared, "haskell").contains("(9.4 [8.9–10.0])"), "its rate was not held");
     let note = row(&shared, "cost-only · ");
-    assert!(note.ends_with("had to share CPUs, so the cost is told and nothing else"), "{note}");
+    assert!(note.ends_with("had to share CPUs, so only the cost is shown"), "{note}");
     assert!(row(&shared, "overloaded · haskell").contains("16000 of 20000 requests per second"));
     let alone = table(&text, "double · 64 conn, 20000/s, 1 core");
     assert!(alone[1].contains("k/s") && row(&alone, "percore").ends_with("at-asked-rate"));
@@ -38,17 +38,17 @@ fn shared_cpus_are_labelled_and_show_cost_only() {
 }
 
 #[test]
-fn on_one_core_the_table_says_which_models_coincide() {
+fn notes_models_that_coincide_on_one_core() {
     let text = terminal(&summary(), 200, false);
-    let note = "one core · percore, cluster: on one core the same loop as epoll; measured: \
-                percore not told apart (1.01× [0.99–1.03]), cluster dearer (1.13× [1.12–1.14])";
+    let note = "one core · percore, cluster: the same loop as epoll on one core; measured: \
+                percore inconclusive (1.01× [0.99–1.03]), cluster costlier (1.13× [1.12–1.14])";
     assert!(table(&text, "double · 64 conn").contains(&note), "{text}");
     let shared = table(&text, &format!("double · {SHARED}"));
     assert!(!shared.iter().any(|line| line.starts_with("one core")), "it has two");
 }
 
 #[test]
-fn scaling_stands_below_the_tables() {
+fn scaling_is_shown_below_the_tables() {
     let s = summary();
     let text = terminal(&s, 80, false);
     let rated = table(&text, "scaling over cores · double · 64 conn, 20000/s");
@@ -66,7 +66,7 @@ fn scaling_stands_below_the_tables() {
 }
 
 #[test]
-fn a_burst_shows_its_instances_and_what_was_measured_once() {
+fn a_burst_shows_its_instances_and_historic_results() {
     let s = summary();
     let title = "double · 5000 conn × 3, burst of 10 × 10";
     let wide = terminal(&s, 200, false);
@@ -79,7 +79,7 @@ fn a_burst_shows_its_instances_and_what_was_measured_once() {
     assert!(row(&burst, "null").contains("≤ "), "co-bound: it may be faster");
     let then = row(&burst, "then · ");
     assert!(then.contains("node 8.94 s (one process), haskell-conduit 8.0 s (one core)"), "{then}");
-    assert!(then.contains("(2013); other machines, long ago: history, never ours"));
+    assert!(then.contains("(2013), measured on other machines long ago; do not compare"));
     let narrow = terminal(&s, 80, false);
     let burst = table(&narrow, title);
     assert_eq!(words(burst[1]), "contender µs/req instance now, s then verdict");
@@ -94,14 +94,14 @@ fn a_burst_shows_its_instances_and_what_was_measured_once() {
 }
 
 #[test]
-fn memory_for_each_connection_is_shown_where_there_are_many() {
+fn shows_memory_per_connection_if_there_are_many() {
     let s = summary();
     for width in [80, 200] {
         let text = terminal(&s, width, false);
         let idle = table(&text, "double · 10 conn + 10000 idle");
         assert!(idle[1].contains("user/conn  kernel/conn"), "{}", idle[1]);
         assert!(row(&idle, "percore").contains("312 B     7.25 KiB"));
-        assert!(row(&idle, "memory · ").contains("of both ends of each connection"));
+        assert!(row(&idle, "memory · ").contains("for both ends of each connection"));
         assert!(!table(&text, "double · 64 conn")[1].contains("/conn"));
     }
     assert!(csv(&s).contains(",312,7424,"));
@@ -109,7 +109,7 @@ fn memory_for_each_connection_is_shown_where_there_are_many() {
 }
 
 #[test]
-fn what_was_left_out_is_a_doubt_and_no_line_is_too_long() {
+fn loads_left_out_are_doubts_and_lines_fit_the_width() {
     let s = summary();
     for width in 40..200 {
         let text = terminal(&s, width, false);

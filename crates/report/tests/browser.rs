@@ -1,7 +1,7 @@
-//! The page in a real browser: it lays out without a script, asks the network for nothing, logs no
-//! error, and fits the window.
+//! The page in a real browser: its layout needs no script, it makes no network requests, logs no error,
+//! and fits the window.
 //!
-//! Skipped, and said so, where no Chromium is installed (scripts/setup gets it).
+//! Skipped with a message if no Chromium is installed (scripts/setup installs it).
 
 use regatta_record::{Curve, Over};
 use std::{
@@ -17,7 +17,7 @@ fn browser() -> Option<&'static str> {
     BROWSERS.into_iter().find(|name| env::split_paths(&path).any(|dir| dir.join(name).is_file()))
 }
 
-/// The page as the browser has it after layout, and what it logged.
+/// Returns the page after layout, and the browser's log.
 fn open(browser: &str, page: &Path, width: u32) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(browser)
@@ -38,7 +38,7 @@ fn open(browser: &str, page: &Path, width: u32) -> (String, String) {
 #[test]
 fn the_page_lays_out_in_a_browser_and_fits_the_window() {
     let Some(browser) = browser() else {
-        eprintln!("skipped: no browser is installed; scripts/setup gets chromium");
+        eprintln!("skipped: no browser is installed; scripts/setup installs chromium");
         return;
     };
     for fixture in ["summary.json", "axes.json", "sweep.json"] {
@@ -53,8 +53,8 @@ fn lays_out(browser: &str, fixture: &str) {
     let html = regatta_report::html(&summary);
     assert!(!html.contains("<script"), "the page needs no script");
     let policy = "default-src 'none'";
-    assert!(html.contains(policy), "the page forbids itself to ask for anything");
-    // The copy that is tested measures itself.
+    assert!(html.contains(policy), "the page forbids network requests");
+    // The tested copy measures itself with a script.
     let probe = "<script>document.body.dataset.wider = \
                  document.documentElement.scrollWidth > window.innerWidth;\
                  document.body.dataset.asked = performance.getEntriesByType('resource').length;\
@@ -66,12 +66,12 @@ fn lays_out(browser: &str, fixture: &str) {
     for width in [1280, 700, 400] {
         let (dom, log) = open(browser, &page, width);
         assert!(dom.contains("data-wider=\"false\""), "wider than {width} pixels");
-        assert!(dom.contains("data-asked=\"0\""), "it asks for something outside of itself");
+        assert!(dom.contains("data-asked=\"0\""), "it requests an external resource");
         assert!(!log.contains("CONSOLE"), "{log}");
         assert!(dom.matches("<svg").count() >= 2, "plots of cost and latency");
         let scaled = summary.cells.iter().any(|cell| cell.scaling.is_some());
         assert_eq!(dom.contains("<h2>scaling over cores"), scaled);
-        // Three over rates, one over connections; a mark at least for each curve in each of them.
+        // Three plots over rates, one over connections; each has a series for each curve.
         let swept = |what| summary.curves.iter().filter(what).count();
         let over_rates = swept(|c: &&Curve| matches!(c.over, Over::Rate { .. }));
         let others = summary.curves.len() - over_rates;

@@ -1,6 +1,6 @@
-//! What the forms of a report must say of counted loads, of words from long ago, of small requests
-//! beside large ones and of silent connections, on the summary of a simulated race (`counted.json`,
-//! made by the example `simulated_counted` of regatta-judge).
+//! Tests of all report formats for counted loads, historic results in words, small requests beside
+//! large ones, and silent connections, on the summary of a simulated race (`counted.json`, made by the
+//! example `simulated_counted` of regatta-judge).
 
 mod common;
 
@@ -24,13 +24,13 @@ fn a_counted_load_shows_the_time_of_a_request() {
     assert!(words(counted[1]).starts_with("contender ms/req vs epoll band /s wall ms/req p50"));
     let note = row(&counted, "counted · wall ms/req: ");
     assert!(
-        note.contains("2000 requests, connecting included") && note.contains("300 connections")
+        note.contains("2000 requests, including connecting") && note.contains("300 connections")
     );
     assert!(row(&counted, "node").contains("52.2 [51.2–53.2]"), "{}", row(&counted, "node"));
     let narrow = terminal(&s, 80, false);
     assert!(
         words(table(&narrow, COUNTED)[1]).contains("wall ms/req"),
-        "it stays where room is short"
+        "it is kept if there is little room"
     );
     assert!(markdown(&s).contains("| wall ms/req |"));
     assert!(html(&s).contains(">wall ms&#x2f;req</th>"));
@@ -45,68 +45,68 @@ fn a_counted_load_shows_the_time_of_a_request() {
 }
 
 #[test]
-fn words_of_long_ago_stand_beside_the_order_of_now() {
+fn historic_words_are_shown_beside_the_order_measured_now() {
     let s = summary();
     let text = terminal(&s, 400, false);
     let counted = table(&text, COUNTED);
     assert!(!counted[1].contains("then"), "no figure, no column");
     let then = row(&counted, "then · ");
     assert!(then.contains("node: far back; php (a stand-in for PHP 7.0): ahead of Java"), "{then}");
-    assert!(then.contains("“An article” (2017); other machines, long ago: history"), "{then}");
+    assert!(then.contains("“An article” (2017), measured on other machines long ago"), "{then}");
     let now = row(&counted, "now · ");
     assert!(now.starts_with("now · node 52.2") && now.contains(", php (a stand-in for"), "{now}");
-    assert!(now.ends_with("ms per request, the fastest first, as measured here"), "{now}");
+    assert!(now.ends_with("ms per request, fastest first, as measured here"), "{now}");
     assert!(html(&s).contains("now · node 52.2"));
     assert!(markdown(&s).contains("- now · node 52.2"));
     assert!(column(&csv(&s), "then_in_words").contains(&"far back".to_owned()));
 }
 
 #[test]
-fn fairness_is_told_by_the_latencies_of_the_small_ones() {
+fn fairness_is_shown_by_the_latencies_of_small_requests() {
     let mut s = summary();
     let wide = terminal(&s, 200, false);
     let fair = table(&wide, FAIR);
     assert!(words(fair[1]).starts_with("contender /s p50 p99 large /s lag p99"), "{}", fair[1]);
-    assert!(row(&fair, "go").contains("24.00 [24.00–24.00]"), "what it did of the large ones");
+    assert!(row(&fair, "go").contains("24.00 [24.00–24.00]"), "the rate of the large requests");
     assert!(fair.iter().any(|line| {
         line.starts_with("small requests wait least on go with a p99 of 2.10 ms, and most on")
     }));
-    let note = row(&fair, "fairness · large: 8 requests with n=1000 were always outstanding");
-    assert!(note.contains("no cost is told"), "{note}");
+    let note = row(&fair, "fairness · large: 8 requests with n=1000 were always in flight");
+    assert!(note.contains("There is no cost"), "{note}");
     assert!(!fair.iter().any(|line| line.starts_with("at-asked-rate · ")), "once for all");
     let narrow = terminal(&s, 80, false);
     let titles = words(table(&narrow, FAIR)[1]);
     assert!(titles.starts_with("contender p50 p99 large /s"), "{titles}");
     assert!(csv(&s).lines().any(|line| line.contains(",1,8,1000,,,,24")));
-    // Who was not there is not told to be fair.
+    // A contender that failed is not compared.
     for cell in s.cells.iter_mut().filter(|cell| cell.load.beside.is_some()) {
         cell.verdict = regatta_record::Verdict::new(Kind::Failed, "it died");
     }
     let text = terminal(&s, 200, false);
     let fair = table(&text, FAIR);
-    assert!(fair.contains(&"no contender has latencies that may be believed here"), "{fair:?}");
+    assert!(fair.contains(&"no contender has valid latencies here"), "{fair:?}");
 }
 
 #[test]
-fn silent_connections_have_a_sentence_and_a_picture() {
+fn silent_connections_have_a_sentence_and_a_plot() {
     let s = summary();
     let text = terminal(&s, 200, false);
     let idle = table(&text, "over silent connections · hash · 10 conn");
     assert!(row(&idle, "php: 20.4 ").contains("µs per request + 2.04 ["), "{idle:?}");
-    assert!(row(&idle, "epoll: ").contains("a silent connection adds 0.00"), "{idle:?}");
+    assert!(row(&idle, "epoll: ").contains("a silent connection adds at most 0.00"), "{idle:?}");
     let page = html(&s);
     assert!(page.contains("silent connections</text>"), "the axis");
     assert!(page.contains("<figcaption>server CPU, µs per request</figcaption>"));
 }
 
 #[test]
-fn a_counted_load_is_called_a_race_of_cold_starts() {
-    let told =
-        |s: &Summary| terminal(s, 200, false).contains("are races of cold starts: each begins");
+fn explains_that_counted_loads_measure_cold_starts() {
+    let is_explained =
+        |s: &Summary| terminal(s, 200, false).contains("measure cold starts: they begin");
     let mut s = summary();
-    assert!(told(&s));
+    assert!(is_explained(&s));
     s.asked.loads.retain(|load| load.requests.is_none());
-    assert!(!told(&s));
+    assert!(!is_explained(&s));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The same thing has the same figure in every form, and one that is not known is called so.
+//! All formats show the same figure for the same thing, and mark figures that are not known.
 
 use regatta_record::{Estimate, Kind, Percentile, Relation, Summary, Unknown};
 use regatta_report::{csv, html, markdown, terminal};
@@ -7,7 +7,7 @@ fn summary() -> Summary {
     serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary")
 }
 
-/// The tooltips of the page's charts: a contender and its figures each.
+/// The tooltips of the page's charts; each has a contender and its figures.
 fn tooltips(page: &str) -> Vec<&str> {
     let titles = page.split("<title>").skip(2);
     titles.filter_map(|rest| Some(rest.split_once("</title>")?.0)).collect()
@@ -17,7 +17,7 @@ fn tooltips(page: &str) -> Vec<&str> {
 fn chart_and_table_show_the_same_percentile() {
     let mut summary = summary();
     let load = summary.asked.loads[0];
-    // The rounds' percentile is another one than that of all rounds together.
+    // Make the percentile over rounds differ from that of all rounds pooled.
     for cell in summary.cells.iter_mut().filter(|cell| cell.load == load) {
         cell.latency_intervals.p99 = cell.latency_ns.p99.map(|pooled| {
             let mean = pooled as f64 * 0.91;
@@ -32,7 +32,7 @@ fn chart_and_table_show_the_same_percentile() {
         else {
             continue;
         };
-        assert_ne!(Some(p99.ns as u64), cell.latency_ns.p99, "the fixture tells them apart");
+        assert_ne!(Some(p99.ns as u64), cell.latency_ns.p99, "the two percentiles differ");
         let start = format!("{}: p50 ", cell.contender);
         let tooltips = tooltips(&page);
         let tooltip = tooltips.iter().find(|t| t.starts_with(&start)).expect(&start);
@@ -47,7 +47,7 @@ fn chart_and_table_show_the_same_percentile() {
 }
 
 #[test]
-fn a_figure_that_is_not_known_is_called_so_in_every_form() {
+fn every_form_marks_figures_that_are_not_known() {
     let mut summary = summary();
     let cell = summary.cells.iter_mut().find(|c| c.contender == "node").unwrap();
     assert_eq!(cell.verdict.kind, Kind::ServerBound);
@@ -63,7 +63,7 @@ fn a_figure_that_is_not_known_is_called_so_in_every_form() {
     let text = terminal(&summary, 400, false);
     let row = text.lines().find(|line| line.starts_with("node ")).unwrap();
     assert_eq!(row.matches("not known").count(), 5, "{row}");
-    assert!(row.contains("not told apart"), "{row}");
+    assert!(row.contains("inconclusive"), "{row}");
     assert!(text.contains("noise floor not known"), "{text}");
     let markdown = markdown(&summary);
     let row = markdown.lines().find(|line| line.starts_with("| node |")).unwrap();

@@ -1,5 +1,5 @@
-//! What the forms of a report must say of latencies that are compared, on the summary of a simulated race
-//! in open loop (`open.json`).
+//! Tests of all report formats for latency ratios, on the summary of a simulated race in an open loop
+//! (`open.json`).
 
 mod common;
 
@@ -14,7 +14,7 @@ fn summary() -> Summary {
     serde_json::from_str(include_str!("open.json")).expect("the fixture is a summary")
 }
 
-/// Without a comparison.
+/// The summary without latency ratios.
 fn without() -> Summary {
     let mut summary = summary();
     summary.cells.iter_mut().for_each(|cell| cell.latency_to_baseline = None);
@@ -26,7 +26,7 @@ fn e(mean: f64) -> Option<Estimate> {
 }
 
 #[test]
-fn each_form_has_the_ratios_and_why_some_are_missing() {
+fn each_form_shows_ratios_and_reasons_for_missing_ones() {
     let s = summary();
     let title = format!("latency compared with epoll · double · {LOAD}");
     let text = terminal(&s, 100, false);
@@ -55,7 +55,7 @@ fn each_form_has_the_ratios_and_why_some_are_missing() {
 }
 
 #[test]
-fn what_the_latency_is_of_stands_in_the_title() {
+fn the_title_names_the_operation_of_the_latency() {
     let mut s = summary();
     s.asked.latency_of = Operation::new("last", "delivery to the last\u{1b}", "deliveries");
     let text = terminal(&s, 200, false);
@@ -63,7 +63,7 @@ fn what_the_latency_is_of_stands_in_the_title() {
 }
 
 #[test]
-fn connections_that_do_not_read_have_a_table_of_their_own() {
+fn loads_with_connections_that_do_not_read_have_a_separate_table() {
     let mut s = without();
     let load = s.asked.loads[0];
     let stalled = LoadShape { idle: 1, stalled: 1, ..load };
@@ -76,14 +76,14 @@ fn connections_that_do_not_read_have_a_table_of_their_own() {
         };
         cell.latency_to_all_reading = Some(LatencyRatio { p95: e(1.5), p99, missing });
     }
-    let title = "latency compared with the load of which all connections read · double · 64 conn + 1 \
+    let title = "latency compared with the load in which all connections read · double · 64 conn + 1 \
                  idle that never read, 10000/s";
     let text = terminal(&s, 120, false);
     let compared = table(&text, title);
     assert_eq!(words(row(&compared, "epoll ")), "epoll 1.50× [1.42–1.58] 1.02× [0.97–1.07]");
     assert_eq!(words(row(&compared, "node")), "node 1.50× [1.42–1.58] –");
     let note = compared.iter().filter(|line| line.contains("no latency ratio · ")).count();
-    assert_eq!(note, 1, "once for all that have the same reason");
+    assert_eq!(note, 1, "one note for all with the same reason");
     let csv = csv(&s);
     let (names, p95) = (column(&csv, "contender"), column(&csv, "p95_to_all_reading"));
     for cell in s.cells.iter_mut().filter(|cell| cell.load == stalled) {
@@ -102,7 +102,7 @@ fn connections_that_do_not_read_have_a_table_of_their_own() {
 }
 
 #[test]
-fn where_nothing_can_be_compared_a_note_says_why_and_there_is_no_table() {
+fn a_note_instead_of_a_table_explains_missing_comparisons() {
     let mut s = summary();
     for cell in &mut s.cells {
         if let Some(ratio) = &mut cell.latency_to_baseline {
@@ -134,7 +134,7 @@ fn a_closed_loop_shows_neither_ratios_nor_a_note() {
 }
 
 #[test]
-fn the_table_fits_into_80_columns_with_all_it_has() {
+fn the_table_fits_into_80_columns_without_dropping_any() {
     let mut s = summary();
     for cell in &mut s.cells {
         let missing = Some("p99: a reason that is much longer than a line of a terminal".repeat(3));

@@ -1,4 +1,4 @@
-//! What events make visible: on a terminal, and where there is none.
+//! Tests of the output for events, with and without a terminal.
 
 use regatta_record::{
     Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
@@ -63,14 +63,14 @@ fn open(open: u64) -> Happened {
     Happened::LoadSampled(LoadSample { open, replies: 0, errors: 0, rate_per_s: None })
 }
 
-/// What events, a second apart, make visible.
+/// The output for events that are one second apart.
 fn shown(looks: Looks, events: impl IntoIterator<Item = Happened>) -> Vec<Shown> {
     let mut live = Live::new(looks);
     let events = events.into_iter().zip(0_u64..);
     events.flat_map(|(what, s)| live.show(&Event::new(s * SECOND, what))).collect()
 }
 
-/// What goes to stderr.
+/// The lines printed to stderr.
 fn lines(shown: &[Shown]) -> String {
     let line = |shown: &Shown| match shown {
         Shown::Stderr(text) => Some(text.clone()),
@@ -90,7 +90,7 @@ fn progress(shown: &[Shown]) -> Vec<&str> {
 }
 
 #[test]
-fn where_there_is_no_terminal_each_pass_is_a_line() {
+fn without_a_terminal_each_pass_is_a_line() {
     let events = [
         Happened::RaceStarted(header(asked())),
         pass(0, None),
@@ -114,7 +114,7 @@ fn where_there_is_no_terminal_each_pass_is_a_line() {
 }
 
 #[test]
-fn on_a_terminal_a_line_of_progress_says_what_is_done_and_announces_the_window() {
+fn the_progress_line_shows_the_task_and_announces_the_window() {
     let events = [
         Happened::RaceStarted(header(summary().asked)),
         pass(0, None),
@@ -145,11 +145,11 @@ fn on_a_terminal_a_line_of_progress_says_what_is_done_and_announces_the_window()
             "1/8 ━━━╸────────────────────  56s left  round 1 · epoll · 64 conn · starting".into(),
         ]
     );
-    assert!(!lines(&shown).contains("round 1:"), "the line of progress says it");
+    assert!(!lines(&shown).contains("round 1:"), "only the progress line shows it");
 }
 
 #[test]
-fn counted_requests_are_announced_before_they_are_sent() {
+fn announces_counted_requests_before_they_are_sent() {
     let load = LoadShape { requests: Some(2_000), ..LoadShape::closed(8, 1) };
     let window = Window::Requests { n: 2_000 };
     let (pass, contender) = (Some(0), "a".into());
@@ -160,7 +160,7 @@ fn counted_requests_are_announced_before_they_are_sent() {
 }
 
 #[test]
-fn a_pilot_pass_is_announced_and_says_nothing_of_its_rounds() {
+fn announces_a_pilot_pass_but_not_its_rounds() {
     let failed = Outcome::Failed { because: "epoll exited".into() };
     let more_left_out =
         Asked { left_out: [&asked().left_out[..], &["a rate".into()]].concat(), ..asked() };
@@ -177,7 +177,7 @@ fn a_pilot_pass_is_announced_and_says_nothing_of_its_rounds() {
     assert_eq!(
         text,
         "left out: 8 conn on 9 CPUs: there are 2 to use\n\
-         pilot: short rounds, to find out the rates: 3\n\
+         pilot: short rounds to determine the rates: 3\n\
          left out: a rate\n\
          interrupted in the pilot pass; nothing is saved\n"
     );
@@ -187,7 +187,7 @@ fn a_pilot_pass_is_announced_and_says_nothing_of_its_rounds() {
 }
 
 #[test]
-fn a_round_that_did_not_finish_is_remarked() {
+fn reports_rounds_that_did_not_finish() {
     let exchange =
         Exchange { sent: "1".into(), expected: "2".into(), received: "3".into(), reply_index: 0 };
     let outcomes = [
@@ -209,7 +209,7 @@ fn a_round_that_did_not_finish_is_remarked() {
 }
 
 #[test]
-fn what_was_judged_goes_to_stdout_in_the_form_that_was_asked_for() {
+fn prints_the_judgement_to_stdout_in_the_requested_form() {
     let summary = summary();
     let judged = |stdout, saved| {
         let judged = Judged { summary: summary.clone(), stdout, saved };
@@ -228,22 +228,24 @@ fn what_was_judged_goes_to_stdout_in_the_form_that_was_asked_for() {
 }
 
 #[test]
-fn every_end_says_how_to_go_on() {
+fn early_ends_report_how_to_resume() {
     let end = |end| lines(&shown(PLAIN, [Happened::RaceStarted(header(summary().asked)), end]));
     let resume = "regatta race --resume out\n";
     let interrupted = end(Happened::RaceInterrupted { stored: Some(3) });
-    assert!(interrupted.ends_with(&format!("\ninterrupted; 3 starts are saved: {resume}")));
+    assert!(
+        interrupted.ends_with(&format!("\ninterrupted; 3 starts are saved; resume with: {resume}"))
+    );
     let because = "the disk is full".into();
     let stopped = end(Happened::RaceStopped { because, stored: 2 });
-    let text =
-        "\nregatta: the race stopped: the disk is full\nregatta: 2 starts are saved; go on with: ";
+    let text = "\nregatta: the race stopped: the disk is full\nregatta: 2 starts are saved; resume \
+                with: ";
     assert!(stopped.ends_with(&format!("{text}{resume}")), "{stopped}");
     let failed = end(Happened::Failed { because: "no".into() });
     assert!(failed.ends_with("\nregatta: no\n"), "{failed}");
 }
 
 #[test]
-fn a_resumed_race_says_again_what_it_lacks_and_announces_its_passes() {
+fn a_resumed_race_repeats_its_notes_and_announces_passes() {
     let notes = vec!["the load takes two processes".to_owned()];
     let resumed = RaceHeader { events_missing: true, notes, ..*header(asked()) };
     let events = [
@@ -255,14 +257,14 @@ fn a_resumed_race_says_again_what_it_lacks_and_announces_its_passes() {
     ];
     let text = lines(&shown(PLAIN, events));
     let (_, resumed) = text.split_once("--resume out\n").unwrap();
-    assert!(resumed.starts_with("note: no events of this race were stored until now"), "{text}");
+    assert!(resumed.starts_with("note: this race has no events of earlier rounds"), "{text}");
     assert!(resumed.contains("\nnote: the load takes two processes\n"), "{text}");
     assert!(resumed.contains("\nskipped: erlang") && resumed.contains("\nleft out: 8 conn"));
     assert!(resumed.ends_with("\nround 1: 1 of 8 starts are done\n"), "{text}");
 }
 
 #[test]
-fn a_capacity_shows_each_step_early_and_all_at_its_end() {
+fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
     let load = CapacityLoad::Clients { pipeline: 1, in_flight: None };
     let limit = Limit { quantile: 0.95, ns: 1_000_000 };
     let step = CapacityStep {

@@ -1,10 +1,10 @@
-//! A remark that concerns several contenders or loads is printed once, with their names.
+//! A remark that applies to several contenders or loads is printed once, with their names.
 
 use regatta_record::{Kind, Summary, Verdict};
 use regatta_report::{html, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
-/// Three contenders under two loads, disturbed alike; their figures differ.
+/// Three contenders under two loads with the same disturbance, but different figures.
 fn disturbed() -> Summary {
     let mut summary: Summary =
         serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary");
@@ -56,7 +56,7 @@ fn a_later_load_refers_to_the_note_of_an_earlier_one() {
 }
 
 #[test]
-fn what_disqualifies_is_never_put_together_by_its_figures() {
+fn disqualifications_with_different_figures_are_not_merged() {
     let mut summary = disturbed();
     let names = ["epoll", "node"];
     let cells = summary.cells.iter_mut().filter(|c| names.contains(&c.contender.as_str()));

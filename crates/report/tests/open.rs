@@ -1,5 +1,5 @@
-//! What the forms of a report must say of open loops, on the summary of a simulated race
-//! (`open.json`, made by the example `simulated_open` of regatta-judge).
+//! Tests of all report formats for open loops, on the summary of a simulated race (`open.json`, made by
+//! the example `simulated_open` of regatta-judge).
 
 mod common;
 
@@ -13,7 +13,7 @@ fn summary() -> Summary {
 }
 
 #[test]
-fn percentiles_have_their_intervals_and_the_lag_stands_beside_them() {
+fn shows_percentiles_with_intervals_and_the_lag() {
     let wide = terminal(&summary(), 220, false);
     let poisson = table(&wide, "double · 64 conn, 10000/s");
     assert_eq!(
@@ -28,7 +28,7 @@ fn percentiles_have_their_intervals_and_the_lag_stands_beside_them() {
     assert!(row(&poisson, "node").contains(" 30% ") && row(&poisson, "node").contains(" – "));
     assert!(row(&poisson, "late").contains("(45"), "void");
     let note = words(&poisson.join(" "));
-    assert!(note.contains("open loop · p50, p99: Poisson arrivals; latency counts from when"));
+    assert!(note.contains("open loop · p50, p99: Poisson arrivals; latency starts when"));
     assert!(note.contains(
         "generator-bound · late: the load itself was late: 1% of the sends were late by 3.0 ms"
     ));
@@ -39,7 +39,7 @@ fn percentiles_have_their_intervals_and_the_lag_stands_beside_them() {
 }
 
 #[test]
-fn intervals_of_percentiles_go_before_columns_and_no_line_is_too_long() {
+fn drops_intervals_before_columns_and_fits_the_width() {
     let s = summary();
     let at = |width| {
         let text = terminal(&s, width, false);
@@ -73,7 +73,7 @@ fn every_form_has_the_figures() {
     assert!(node.contains(",poisson,") && node.contains(",140000,42000,98000,0,0,0,"), "{node}");
     let plain = s.cells.iter().position(|c| c.contender == "epoll").unwrap() + 1;
     let epoll = lines.lines().nth(plain).unwrap();
-    // Its sentence has commas of its own, in quotes.
+    // Its sentence contains commas in quotes.
     let in_quotes: usize =
         epoll.split('"').skip(1).step_by(2).map(|text| text.matches(',').count()).sum();
     assert_eq!(epoll.split(',').count() - in_quotes, columns, "{epoll}");

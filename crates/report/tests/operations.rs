@@ -1,5 +1,4 @@
-//! What the forms of a report must say of operations beside requests, and of a cost that is per such an
-//! operation.
+//! Tests of all report formats for operations other than requests, and for costs per such an operation.
 
 mod common;
 
@@ -18,7 +17,7 @@ fn cell(summary: &mut Summary) -> &mut Cell {
     summary.cells.iter_mut().find(is_it).expect("a cell")
 }
 
-/// Costs are per delivery, and the baseline delivered under the first load.
+/// A summary with costs per delivery, and with deliveries of the baseline under the first load.
 fn summary() -> Summary {
     let mut summary = fixture();
     let deliveries = Operation {
@@ -69,7 +68,7 @@ fn each_kind_has_a_row_with_its_number_rate_and_latency() {
 }
 
 #[test]
-fn what_costs_are_per_is_named_wherever_they_are_shown() {
+fn names_the_operation_that_costs_are_per_everywhere() {
     let summary = summary();
     let (text, page) = (terminal(&summary, 250, false), html(&summary));
     for title in ["µs/delivery\\u{1b}", "switches/delivery\\u{1b}"] {
@@ -86,9 +85,9 @@ fn what_costs_are_per_is_named_wherever_they_are_shown() {
 }
 
 #[test]
-fn without_other_kinds_costs_are_per_request_and_there_is_no_table() {
+fn without_other_operations_costs_are_per_request_and_there_is_no_table() {
     let summary = fixture();
-    assert!(summary.asked.cost_per.is_request(), "what an old result does not say");
+    assert!(summary.asked.cost_per.is_request(), "the default for old results");
     let text = terminal(&summary, 250, false);
     assert!(text.contains("µs/req") && text.contains("switches/req"), "{text}");
     assert!(column(&csv(&summary), "cost_per").iter().all(|per| per == "requests"));

@@ -1,6 +1,6 @@
-//! What the forms of a report must say, on the summary of a simulated race (`summary.json`, made by
-//! the example `simulated_race` of regatta-judge). It has something of everything: a name that is
-//! HTML, escape sequences in last words, voided figures, skipped, failed, disqualified.
+//! Tests of all report formats on the summary of a simulated race (`summary.json`, made by the example
+//! `simulated_race` of regatta-judge). It covers many cases: a name that is HTML, escape sequences in
+//! error output, voided figures, skipped, failed and disqualified contenders.
 
 use regatta_record::{Kind, Summary, Verdict};
 use regatta_report::{csv, html, json, markdown, terminal};
@@ -21,7 +21,7 @@ fn a_wide_terminal_shows_every_column() {
     let text = terminal(&summary(), 160, false);
     assert!(text.starts_with("quick · double · 7 rounds of 2 s · seed 42\n"));
     assert!(line(&text, "AMD EPYC").contains("server on CPU 0, load on CPU 1"));
-    assert!(line(&text, "noise floor ±1.3%").ends_with("smaller differences mean nothing here"));
+    assert!(line(&text, "noise floor ±1.3%").ends_with("smaller differences are not significant"));
     let head: Vec<&str> = line(&text, "contender").split_whitespace().collect();
     assert_eq!(
         head.join(" "),
@@ -30,11 +30,11 @@ fn a_wide_terminal_shows_every_column() {
     let node: Vec<&str> = line(&text, "node").split_whitespace().collect();
     assert_eq!(
         node.join(" "),
-        "node 7.9 [7.7–8.2] 1.75× [1.73–1.77] dearer 8 124 [120–127] 511 µs 1.11 ms 61.1 MiB \
+        "node 7.9 [7.7–8.2] 1.75× [1.73–1.77] costlier 8 124 [120–127] 511 µs 1.11 ms 61.1 MiB \
          0.0210 31 server-bound"
     );
     assert!(line(&text, "epoll ").contains("baseline   2–3"));
-    assert!(line(&text, "percore").contains("±1.6%?"), "not told apart, with its width");
+    assert!(line(&text, "percore").contains("±1.6%?"), "inconclusive, with its width");
     assert!(line(&text, "threads").contains("(999 µs)"), "void: in parentheses");
     assert!(line(&text, "null").contains("floor") && line(&text, "null").contains("≥ 257"));
     assert!(text.contains("cheapest: uring at 0.90× [0.90–0.91] of epoll's cost"));
@@ -44,14 +44,14 @@ fn a_wide_terminal_shows_every_column() {
 }
 
 #[test]
-fn a_narrow_terminal_loses_columns_not_lines() {
+fn a_narrow_terminal_drops_columns_not_lines() {
     let s = summary();
     for width in 40..200 {
         let text = terminal(&s, width, false);
         for line in text.lines() {
             assert!(line.width() <= width, "{width}: {} is {}", line, line.width());
         }
-        // One for each load, and one among the contenders.
+        // One line for each load, and one in the table of contenders.
         assert_eq!(text.lines().filter(|l| l.starts_with("node ")).count(), 3 + 1);
     }
     let at_80 = terminal(&s, 80, false);
@@ -61,12 +61,12 @@ fn a_narrow_terminal_loses_columns_not_lines() {
 }
 
 #[test]
-fn colours_only_when_asked_for_and_no_escape_from_a_contender() {
+fn colours_only_on_request_and_escapes_control_characters() {
     let s = summary();
     assert!(s.cells.iter().any(|c| c.verdict.because.contains('\u{1b}')), "the fixture is hostile");
     for text in [terminal(&s, 100, false), markdown(&s), csv(&s), html(&s)] {
         assert!(!text.contains('\u{1b}'));
-        assert!(text.contains("31mexhausted"), "shown all the same");
+        assert!(text.contains("31mexhausted"), "shown, but escaped");
     }
     let coloured = terminal(&s, 100, true);
     assert!(coloured.contains("\u{1b}[31mdisqualified"));
@@ -154,7 +154,7 @@ fn json_is_the_summary() {
 }
 
 #[test]
-fn a_rate_is_a_lower_bound_whatever_else_was_found() {
+fn a_co_bound_rate_is_a_lower_bound_beside_other_verdicts() {
     let mut s = summary();
     let node = s.cells.iter_mut().find(|c| c.contender == "node").unwrap();
     let noisy = Verdict::new(Kind::Noisy, "steal. Also co-bound: both busy");
@@ -165,7 +165,7 @@ fn a_rate_is_a_lower_bound_whatever_else_was_found() {
 }
 
 #[test]
-fn an_empty_race_is_said_to_be_empty() {
+fn reports_an_empty_race() {
     let mut s = summary();
     s.complete = false;
     s.noise_floor = None;
@@ -176,6 +176,6 @@ fn an_empty_race_is_said_to_be_empty() {
     let text = terminal(&s, 80, false);
     assert!(text.contains("INCOMPLETE"));
     assert!(text.contains("noise floor not known"));
-    assert!(text.contains("no contender has a cost that may be believed here"));
+    assert!(text.contains("no contender has a valid cost here"));
     assert!(!html(&s).contains("<svg"));
 }

@@ -1,4 +1,4 @@
-//! What the forms of a report must say of contenders with several roles.
+//! Tests of all report formats for contenders with several roles.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn cell(summary: &mut Summary) -> &mut Cell {
     summary.cells.iter_mut().find(is_it).expect("a cell")
 }
 
-/// `summary.json`, in which the baseline got a backend under the first load.
+/// `summary.json`, with a backend added to the baseline under the first load.
 fn summary() -> Summary {
     let mut summary: Summary =
         serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary");

@@ -1,5 +1,5 @@
-//! What the forms of a report must say of curves, on the summary of a simulated race over rates and
-//! over connections (`sweep.json`, made by the example `simulated_sweep` of regatta-judge).
+//! Tests of all report formats for curves, on the summary of a simulated race over rates and over
+//! connections (`sweep.json`, made by the example `simulated_sweep` of regatta-judge).
 
 use regatta_record::{Over, Summary};
 use regatta_report::{csv, html, json, markdown, terminal};
@@ -21,29 +21,29 @@ fn section(text: &str, title: &str) -> String {
 }
 
 #[test]
-fn curves_are_told_in_words() {
+fn describes_curves_in_words() {
     for width in [80, 200] {
         let text = terminal(&summary(), width, false);
         let rates = section(&text, OVER_RATES);
-        for told in [
+        for text in [
             "threads: CPU = 24.4 [22.9–25.8] ms/s standing + 6.6 [6.3–6.9] µs per request; knee at \
              35 k/s (between 25 and 60 k/s)",
             "but <b>node</b>: no line of cost: it needs 3 rates that were held; these were: \
              5000, 15000; no knee:",
-            "knee: the rate at which rate over p99 is highest",
+            "knee: the rate with the highest ratio of rate to p99",
         ] {
-            assert!(rates.contains(told), "{told:?} in {rates}");
+            assert!(rates.contains(text), "{text:?} in {rates}");
         }
         assert!(!rates.contains("epoll-twin"));
         let connections = section(&text, OVER_CONNECTIONS);
-        for told in [
+        for text in [
             "threads: λ 7798 [7421–8195] /s, σ 0.1104 [0.1088–0.1120], κ 3.07 [2.97–3.17] ×10⁻⁵; \
              fastest at 170 [168–173] conn; r² 1.000",
-            "κ 0.3 [0.0–1.2] ×10⁻⁶; no peak told",
+            "κ 0.3 [0.0–1.2] ×10⁻⁶; no peak found",
             "but epoll, null, green, threads, <b>node</b>: the rates are lower bounds: co-bound \
              at 250 conn",
         ] {
-            assert!(connections.contains(told), "{told:?} in {connections}");
+            assert!(connections.contains(text), "{text:?} in {connections}");
         }
     }
 }
@@ -59,7 +59,7 @@ fn no_line_is_too_long() {
 }
 
 #[test]
-fn markdown_says_the_same() {
+fn markdown_describes_curves() {
     let text = markdown(&summary());
     assert!(text.contains(&format!("### {OVER_RATES}\n\n- **epoll**: CPU = ")));
     assert!(text.contains(r"- **threads**: λ 7798 \[7421–8195\] /s"));
@@ -68,17 +68,17 @@ fn markdown_says_the_same() {
 }
 
 #[test]
-fn the_page_draws_them() {
+fn the_page_draws_curves() {
     let page = html(&summary());
     for figure in [
         "99th percentile of latency",
         "median latency",
-        "server CPU, ms per second, and its line",
-        "requests answered, k&#x2f;s, and the law of scalability",
+        "server CPU, ms per second, with fitted lines",
+        "requests answered, k&#x2f;s, with the universal scalability law",
     ] {
         assert!(page.contains(&format!("<figcaption>{figure}</figcaption>")), "{figure}");
     }
-    // Of nine rates two were held by one, and eight by most: those that were not are hollow.
+    // Of nine rates, one contender held two and most held eight; marks of the others are hollow.
     let not_held = summary().curves.iter().fold(0, |sum, curve| match &curve.over {
         Over::Rate { points, .. } => sum + points.iter().filter(|p| !p.held).count(),
         _ => sum,
@@ -88,7 +88,7 @@ fn the_page_draws_them() {
     assert!(page.contains("hollow: the rate was not held"));
     assert!(page.contains("<title>&lt;b&gt;node&lt;&#x2f;b&gt;, 5000: "));
     assert!(page.contains("ms, the rate was not held</title>"));
-    // The null server is grey in legend and pictures; the line of cost begins at rest.
+    // The null server is grey in legends and plots.
     assert_eq!(page.matches("class=\"series null\"").count(), 2 + 4);
     assert!(!page.contains("<b>node") && !page.contains("<script"));
     for broken in ["NaN", "inf,", "none"] {
@@ -98,7 +98,7 @@ fn the_page_draws_them() {
 }
 
 #[test]
-fn the_machine_forms_have_them() {
+fn json_and_csv_contain_curves() {
     let s = summary();
     assert_eq!(serde_json::from_str::<Summary>(&json(&s)).unwrap(), s);
     let value: serde_json::Value = serde_json::from_str(&json(&s)).unwrap();
@@ -106,12 +106,11 @@ fn the_machine_forms_have_them() {
     assert_eq!((&curve["contender"], &curve["over"]["kind"]), (&"epoll".into(), &"rate".into()));
     assert!(curve["over"]["cost"]["standing_ns_per_s"]["low"].is_number());
     assert!(curve["over"]["knee"]["high"].is_number());
-    assert_eq!(csv(&s).lines().count(), 1 + s.cells.len(), "a line for each cell, as ever");
+    assert_eq!(csv(&s).lines().count(), 1 + s.cells.len(), "one line per cell, as without curves");
 }
 
-/// Curves of which nothing is known are drawn as far as they go.
 #[test]
-fn what_is_missing_breaks_nothing() {
+fn renders_curves_without_values() {
     let mut s = summary();
     for curve in &mut s.curves {
         curve.doubt = None;

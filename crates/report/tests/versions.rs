@@ -1,9 +1,9 @@
-//! What a report says of a contender's version, its age, its command and its environment.
+//! Tests that reports show a contender's version, its age, its command and its environment.
 
 use regatta_record::{Entry, Summary};
 use regatta_report::{html, markdown, terminal};
 
-/// The fixture, raced on 2026-09-21, with what `change` makes of node's entry.
+/// The fixture, dated 2026-09-21, with node's entry modified by `change`.
 fn with_node(change: impl Fn(&mut Entry)) -> Summary {
     let mut summary: Summary =
         serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary");
@@ -18,7 +18,7 @@ fn with_node(change: impl Fn(&mut Entry)) -> Summary {
 }
 
 #[test]
-fn the_age_of_a_version_is_that_on_the_day_of_the_race() {
+fn shows_the_age_of_a_version_on_the_day_of_the_race() {
     let summary = with_node(|node| {
         (node.version, node.released) = (Some("v22.6.0".into()), Some("2024-08-15".into()));
         node.start =
@@ -39,17 +39,17 @@ fn the_age_of_a_version_is_that_on_the_day_of_the_race() {
 }
 
 #[test]
-fn no_age_is_told_where_the_release_is_not_known() {
+fn shows_no_age_without_a_release_date() {
     let summary = with_node(|node| node.version = Some("v22.6.0".into()));
     let text = terminal(&summary, 400, false);
     assert!(text.contains("v22.6.0"), "{text}");
     assert!(!text.contains("years old") && !text.contains("  age  "), "{text}");
     let nothing = terminal(&with_node(|_| ()), 400, false);
-    assert!(!nothing.contains("started by"), "no table of which nothing is known: {nothing}");
+    assert!(!nothing.contains("started by"), "no table without values: {nothing}");
 }
 
 #[test]
-fn a_server_of_regattas_own_has_its_version() {
+fn built_in_servers_have_the_version_of_regatta() {
     let mut summary = with_node(|node| node.version = Some("v22.6.0".into()));
     summary.asked.setup.regatta = "0.7.0".into();
     let epoll = summary.asked.entries.iter_mut().find(|entry| entry.name == "epoll").unwrap();
@@ -61,7 +61,7 @@ fn a_server_of_regattas_own_has_its_version() {
 }
 
 #[test]
-fn a_result_of_an_earlier_version_has_neither() {
+fn results_of_earlier_versions_have_neither_release_nor_env() {
     let summary = with_node(|_| ());
     let text = serde_json::to_string(&summary).unwrap();
     assert!(!text.contains("\"released\"") && !text.contains("\"env\""), "absent keys are read");

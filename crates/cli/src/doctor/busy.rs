@@ -1,4 +1,4 @@
-//! Who uses the CPUs at this moment: two readings of every process's clock, a moment apart.
+//! CPU use of other processes, from two readings of every process's CPU time.
 
 use super::check::{Check, Mark};
 use std::{
@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Between the two readings; at 100 ticks a second, a process is known to 3% of a CPU.
+/// Time between the two readings; at 100 ticks a second, the resolution is 3% of a CPU.
 const SAMPLE: Duration = Duration::from_millis(300);
-/// Processes that are named.
+/// Number of processes that are named.
 const NAMED: usize = 3;
-/// Hundredths of a CPU that any quiet machine uses.
+/// Hundredths of a CPU below which a machine counts as quiet.
 const QUIET: u64 = 10;
-/// Hundredths of a CPU that take a good part from a server or a load.
+/// Hundredths of a CPU from which a server or load loses a large share.
 const MUCH: u64 = 50;
 
 /// Samples and judges.
@@ -27,10 +27,10 @@ pub fn checks() -> Vec<Check> {
     vec![busy(&users(&before, &after, per_tick), average)]
 }
 
-/// A process's name and the CPU that it has used, in ticks.
+/// The name and CPU time, in ticks, of each process by its id.
 type Processes = HashMap<u32, (String, u64)>;
 
-/// Every process but this one.
+/// Every process except this one.
 fn processes() -> Processes {
     let numbered = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     fs::read_dir("/proc")
@@ -40,15 +40,15 @@ fn processes() -> Processes {
         .filter_map(numbered)
         .filter(|pid| *pid != std::process::id())
         .filter_map(|pid| {
-            // One that ended meanwhile is left out.
+            // A process that has exited meanwhile is skipped.
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             Some((pid, name_and_ticks(&stat)?))
         })
         .collect()
 }
 
-/// The name stands in parentheses and may hold some itself; utime and stime are fields 14 and 15
-/// (proc_pid_stat(5)).
+/// Parses the name and CPU ticks. The name is in parentheses and may contain some itself; utime and
+/// stime are fields 14 and 15 (proc_pid_stat(5)).
 fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
@@ -57,8 +57,8 @@ fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
     Some((name.chars().filter(|c| !c.is_control()).collect(), user + system))
 }
 
-/// Who used CPU between two readings, in hundredths of a CPU, most first. One that was started in
-/// between counts from its start.
+/// CPU use between two readings by process name, in hundredths of a CPU, largest first. A process that
+/// started in between counts from its start.
 fn users(before: &Processes, after: &Processes, per_tick: f64) -> Vec<(String, u64)> {
     let mut users: Vec<(String, u64)> = after
         .iter()
@@ -78,17 +78,17 @@ fn busy(users: &[(String, u64)], load_average: &str) -> Check {
     let named: Vec<String> =
         users.iter().take(NAMED).map(|(name, used)| format!("{name} {used}%")).collect();
     let named = named.join(", ");
-    let found = format!("others use {total}% of a CPU now, load average {load_average}");
+    let found = format!("other processes use {total}% of a CPU, load average {load_average}");
     let check = Check::ok("other-work", found);
     let mark = match total {
         ..QUIET => return check,
         QUIET..MUCH => Mark::Note,
         _ => Mark::Warn,
     };
-    check.but(
+    check.marked(
         mark,
-        format!("{named}: they take CPU and caches from server and load, unevenly over rounds."),
-        "End them, or wait until they are done.",
+        format!("{named}: they take CPU and cache from server and load, unevenly over rounds."),
+        "Stop them, or wait until they finish.",
     )
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_name() {
+    fn parses_a_stat_line_with_any_process_name() {
         let stat = "7 (a) (b c) S 1 7 7 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 5 6 7";
         assert_eq!(name_and_ticks(stat), Some(("a) (b c".to_string(), 42)));
         assert_eq!(name_and_ticks("7 (a) S 1"), None);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn use_is_what_came_between_the_readings() {
+    fn counts_only_cpu_use_between_the_readings() {
         let of = |list: &[(u32, &str, u64)]| -> Processes {
             list.iter().map(|(pid, name, ticks)| (*pid, (name.to_string(), *ticks))).collect()
         };
@@ -118,21 +118,22 @@ mod tests {
     }
 
     #[test]
-    fn the_three_busiest_are_named() {
+    fn names_the_three_busiest_processes() {
         let of = |list: &[(&str, u64)]| -> Check {
             let users: Vec<_> = list.iter().map(|(n, used)| (n.to_string(), *used)).collect();
             busy(&users, "0.50")
         };
         assert_eq!(of(&[("sshd", 3)]).mark, Mark::Ok);
-        assert_eq!(of(&[("sshd", 3)]).found, "others use 3% of a CPU now, load average 0.50");
-        assert_says(&of(&[("apt", 20)]), Mark::Note, &["apt 20%"], &["End them"]);
+        let found = "other processes use 3% of a CPU, load average 0.50";
+        assert_eq!(of(&[("sshd", 3)]).found, found);
+        assert_says(&of(&[("apt", 20)]), Mark::Note, &["apt 20%"], &["Stop them"]);
         let many = of(&[("cc", 90), ("ld", 50), ("make", 5), ("sh", 3)]);
         assert_says(&many, Mark::Warn, &["cc 90%, ld 50%, make 5%: "], &["wait"]);
         assert!(!many.effect.unwrap().contains("sh"));
     }
 
     #[test]
-    fn another_process_is_seen_and_this_one_is_not() {
+    fn lists_other_processes_but_not_this_one() {
         let seen = processes();
         assert!(!seen.contains_key(&std::process::id()));
         assert!(seen.contains_key(&1), "the first process of every machine and container");

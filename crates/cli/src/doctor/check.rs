@@ -1,23 +1,23 @@
-//! What one check found.
+//! The result of one check.
 
 use serde::Serialize;
 
-/// How much it matters, from little to much.
+/// The severity of a finding, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
     /// As it should be.
     Ok,
-    /// To be known when results are read or compared.
+    /// Worth knowing when results are read or compared.
     Note,
-    /// Some results would be wrong, or not be there.
+    /// Some results would be wrong or missing.
     Warn,
     /// A race would be refused or meaningless.
     Bad,
 }
 
 impl Mark {
-    /// As it is printed.
+    /// The printed name.
     pub fn name(self) -> &'static str {
         match self {
             Mark::Ok => "ok",
@@ -28,42 +28,42 @@ impl Mark {
     }
 }
 
-/// One check, as it is printed and written.
+/// The result of one check, as it is printed and written to JSON.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What was looked at, in one word.
+    /// What was checked, in one word.
     pub name: &'static str,
     /// What was found.
     pub found: String,
-    /// How much it matters.
+    /// The severity.
     pub mark: Mark,
-    /// What it would do to results, in one sentence; `None` only where the mark is ok.
+    /// Its effect on results, in one sentence; `None` only if the mark is ok.
     pub effect: Option<String>,
-    /// What to do, in one sentence; `None` only where the mark is ok.
+    /// What to do, in one sentence; `None` only if the mark is ok.
     pub remedy: Option<String>,
 }
 
 impl Check {
-    /// All is well.
+    /// Makes a check that found no problem.
     pub fn ok(name: &'static str, found: impl Into<String>) -> Check {
         Check { name, found: found.into(), mark: Mark::Ok, effect: None, remedy: None }
     }
 
-    /// This one with a mark, and what follows from it.
-    pub fn but(self, mark: Mark, effect: impl Into<String>, remedy: impl Into<String>) -> Check {
+    /// Adds a mark, an effect and a remedy to this check.
+    pub fn marked(self, mark: Mark, effect: impl Into<String>, remedy: impl Into<String>) -> Check {
         Check { mark, effect: Some(effect.into()), remedy: Some(remedy.into()), ..self }
     }
 }
 
-/// A check of this mark whose sentences say these words.
+/// Asserts that a check has this mark, and that its sentences contain these words.
 #[cfg(test)]
 pub fn assert_says(check: &Check, mark: Mark, effect: &[&str], remedy: &[&str]) {
     assert_eq!(check.mark, mark, "{check:?}");
-    for (said, wanted) in [(&check.effect, effect), (&check.remedy, remedy)] {
-        let said = said.as_deref().unwrap_or_default();
-        assert!(said.ends_with('.'), "no sentence: {said:?}");
+    for (text, wanted) in [(&check.effect, effect), (&check.remedy, remedy)] {
+        let text = text.as_deref().unwrap_or_default();
+        assert!(text.ends_with('.'), "not a sentence: {text:?}");
         for words in wanted {
-            assert!(said.contains(words), "no {words:?} in {said:?}");
+            assert!(text.contains(words), "no {words:?} in {text:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! How many connections the bundled races open.
+//! Numbers of connections in the bundled races.
 
-/// Connections of the quick race; with fewer no bundled race can be held.
+/// Connections of the quick race; with fewer, no bundled race can run.
 pub const FEWEST_CONNECTIONS: u64 = 64;
 /// Connections that the bundled burst opens at once.
 pub const BURST: u64 = 5_000;
-/// The most connections that a bundled race holds.
+/// The largest number of open connections in a bundled race.
 pub const MOST_CONNECTIONS: u64 = 19_000;

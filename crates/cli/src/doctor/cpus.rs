@@ -1,4 +1,4 @@
-//! The CPUs, and what makes their time uneven.
+//! Checks of the CPUs, and of settings that make their speed uneven.
 
 use super::check::{Check, Mark};
 use regatta_host::cpu_limit;
@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Reads and judges.
 pub fn checks(setup: &Setup) -> Vec<Check> {
-    // A kernel with more CPUs than the set holds is taken at its word: all of them.
+    // If the kernel has more CPUs than the set can hold, assume that all are allowed.
     let allowed = sched_getaffinity(None).map_or(setup.cpus, |set: CpuSet| set.count());
     vec![
         cpus(allowed, setup.cpus),
@@ -26,29 +26,29 @@ fn cpus(allowed: u32, online: u32) -> Check {
     };
     let check = Check::ok("cpus", found);
     if allowed == 1 {
-        return check.but(
+        return check.marked(
             Mark::Warn,
-            "On 1 CPU server and load take turns, so rates and latencies say how they share it; \
-             only cost at a fixed rate means anything.",
+            "On 1 CPU, server and load take turns, so rates and latencies depend on how they share \
+             it; only the cost at a fixed rate is meaningful.",
             "Give regatta at least 2 CPUs (`taskset -c 0,1 regatta …`, or a wider cpuset).",
         );
     }
     if allowed < online {
-        return check.but(
+        return check.marked(
             Mark::Note,
             format!(
-                "This process may use {allowed} of {online} CPUs, so a race shows the servers on \
-                 these alone."
+                "This process may use only {allowed} of {online} CPUs, so a race measures servers on \
+                 these only."
             ),
             format!(
-                "If all {online} are meant, start regatta without `taskset` or widen its cpuset."
+                "To use all {online}, start regatta without `taskset` or widen its cpuset."
             ),
         );
     }
     check
 }
 
-/// Who gets which core where nothing is asked for, and what shares a core with what.
+/// The default assignment of cores, and which CPUs share a core.
 fn cores(cores: &[Core]) -> Check {
     let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let sets = CpuSets::shared_out(cores, None, None);
@@ -71,10 +71,10 @@ fn cores(cores: &[Core]) -> Check {
     }
     let check = Check::ok("cores", found);
     if !sets.shared_cores(cores).is_empty() {
-        return check.but(
+        return check.marked(
             Mark::Warn,
-            "Server and load are threads of one core, so each slows the other down and costs are too \
-             high.",
+            "Server and load run on threads of one core, so each slows down the other and costs are \
+             too high.",
             "Give regatta at least 2 physical cores (`taskset -c`, or a wider cpuset).",
         );
     }
@@ -88,14 +88,14 @@ fn cores(cores: &[Core]) -> Check {
     if unlike.is_empty() {
         return check;
     }
-    check.but(
+    check.marked(
         Mark::Note,
         format!(
-            "The cores are of different {}, on which the same work costs different amounts. A race \
+            "The cores are of different {}, on which the cost of the same work differs. A race \
              uses cores of one kind if there are at least two.",
             unlike.join(" and ")
         ),
-        "Name others with --server-cpus and --load-cpus.",
+        "To choose other cores, use --server-cpus and --load-cpus.",
     )
 }
 
@@ -107,46 +107,46 @@ fn quota(limit: Option<u64>, allowed: u32) -> Check {
     if limit >= u64::from(allowed) * 1_000 {
         return check;
     }
-    check.but(
+    check.marked(
         Mark::Warn,
         format!(
-            "A control group stops everything here whenever {found} are used up, which is less \
-             than the {allowed} CPUs of a race: rates and latencies show the stops."
+            "A control group throttles all processes here to {found}, which is less than the \
+             {allowed} CPUs of a race: the pauses distort rates and latencies."
         ),
         format!("Raise cpu.max (docker: --cpus) to {allowed} CPUs or more."),
     )
 }
 
 fn clock_source(name: &str) -> Check {
-    // Those that a process reads without a system call (the kernel's vDSO has a form for each).
+    // The clock sources that a process reads without a system call, through the kernel's vDSO.
     const CHEAP: [&str; 4] =
         ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
     let check = Check::ok("clock-source", name);
     if CHEAP.contains(&name) {
         return check;
     }
-    check.but(
+    check.marked(
         Mark::Warn,
         format!(
-            "With the clock source {name} reading the time may be a system call, which makes load \
-             and servers dearer and latencies coarser."
+            "With the clock source {name}, reading the time may need a system call, which makes load \
+             and servers more expensive and latencies coarser."
         ),
-        "Write tsc to /sys/devices/system/clocksource/clocksource0/current_clocksource, if \
-         available_clocksource beside it lists it.",
+        "Write tsc to /sys/devices/system/clocksource/clocksource0/current_clocksource, if it is \
+         listed in available_clocksource there.",
     )
 }
 
 fn governor(name: Option<&str>) -> Check {
-    let Some(name) = name else { return Check::ok("governor", "not the system's to choose") };
+    let Some(name) = name else { return Check::ok("governor", "none on this system") };
     let check = Check::ok("governor", name);
     if name == "performance" {
         return check;
     }
-    check.but(
+    check.marked(
         Mark::Warn,
         format!(
-            "The governor {name} changes the CPU's frequency with its load, so a lean server may \
-             look dearer than it is."
+            "The governor {name} changes the CPU frequency with the load, so a lean server may look \
+             more expensive than it is."
         ),
         "Run `cpupower frequency-set -g performance`.",
     )
@@ -158,15 +158,15 @@ fn mitigations(active: &[String]) -> Check {
     }
     let names: Vec<&str> =
         active.iter().map(|line| line.split(':').next().unwrap_or_default()).collect();
-    Check::ok("mitigations", names.join(", ")).but(
+    Check::ok("mitigations", names.join(", ")).marked(
         Mark::Note,
         format!(
-            "{} mitigations of CPU flaws make system calls dearer: comparisons hold here, costs \
-             do not carry over to a machine with others.",
+            "{} mitigations of CPU flaws make system calls more expensive: comparisons are valid on \
+             this machine, but costs differ on machines with other mitigations.",
             active.len()
         ),
-        "Keep them if your servers will run with them; `mitigations=off` on the kernel's command \
-         line shows costs without.",
+        "Keep them if your servers will run with them; to measure without them, put \
+         `mitigations=off` on the kernel command line.",
     )
 }
 
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_shared_out() {
+    fn warns_of_one_cpu_and_notes_a_restricted_set() {
         assert_eq!(cpus(2, 2).mark, Mark::Ok);
         assert_eq!(cpus(2, 2).found, "2 of 2");
         assert_says(&cpus(1, 1), Mark::Warn, &["1 CPU"], &["2 CPUs"]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_a_core_is_told() {
+    fn shows_which_cpus_share_a_core() {
         let core = |cpus: &[u32]| Core { cpus: cpus.to_vec(), node: Some(0), slower: false };
         let alone = cores(&[core(&[0]), core(&[1])]);
         assert_eq!((alone.mark, &*alone.found), (Mark::Ok, "2: server on CPU 0, load on CPU 1"));
@@ -204,27 +204,27 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_matters_where_it_is_less_than_the_cpus() {
+    fn warns_of_a_quota_below_the_allowed_cpus() {
         assert_eq!(quota(None, 2).mark, Mark::Ok);
         assert_eq!(quota(Some(2_000), 2).mark, Mark::Ok);
         assert_says(&quota(Some(1_500), 2), Mark::Warn, &["1.50 CPUs", "2 CPUs"], &["cpu.max"]);
     }
 
     #[test]
-    fn a_dear_clock_is_told() {
+    fn warns_of_an_expensive_clock_source() {
         assert_eq!(clock_source("tsc").mark, Mark::Ok);
         assert_says(&clock_source("hpet"), Mark::Warn, &["hpet"], &["tsc"]);
     }
 
     #[test]
-    fn a_governor_other_than_performance_is_told() {
+    fn warns_of_a_governor_other_than_performance() {
         assert_eq!(governor(None).mark, Mark::Ok);
         assert_eq!(governor(Some("performance")).mark, Mark::Ok);
         assert_says(&governor(Some("powersave")), Mark::Warn, &["powersave"], &["performance"]);
     }
 
     #[test]
-    fn mitigations_are_noted_by_name() {
+    fn notes_active_mitigations_by_name() {
         assert_eq!(mitigations(&[]).mark, Mark::Ok);
         let check = mitigations(&["mds: Clear".into(), "spectre_v2: IBRS; x: y".into()]);
         assert_eq!(check.found, "mds, spectre_v2");

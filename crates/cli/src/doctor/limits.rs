@@ -1,4 +1,4 @@
-//! How much of it there may be: open files, processes, memory.
+//! Checks of limits: open files, processes, memory and swap.
 
 use super::{
     check::{Check, Mark},
@@ -9,13 +9,14 @@ use regatta_report::{grouped, memory as in_units};
 use rustix::process::{Resource, geteuid, getrlimit};
 use std::fs;
 
-/// Descriptors of load and server that are no connections, at most.
+/// Maximum number of descriptors of load and server that are not connections.
 const RESERVED: u64 = 64;
-/// Too little for a load, its results, and one lean server.
+/// Less is not enough for a load, its results, and one lean server, in bytes.
 const LEAST_MEMORY: u64 = 128 << 20;
-/// Holds the most connections, both ends and the kernel's buffers, for a lean server.
+/// Enough for the largest race with a lean server: both ends of all connections and the kernel's
+/// buffers, in bytes.
 const ENOUGH_MEMORY: u64 = 1 << 30;
-/// Swapped pages of less than this are those that nobody misses.
+/// Less swap than this is harmless: it holds pages that nobody uses. In bytes.
 const LITTLE_SWAP: u64 = 16 << 20;
 
 /// Reads and judges.
@@ -33,7 +34,7 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// The hard limit counts: regatta raises the soft one to it, for itself and its contenders.
+/// Checks the hard limit: regatta raises the soft limit to it, for itself and its contenders.
 fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
     let number = |limit: Option<u64>| limit.map_or("unlimited".into(), grouped);
     let limits = format!("{} (hard limit {})", number(soft), number(hard));
@@ -49,19 +50,20 @@ fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
     };
     let effect = match mark {
         Mark::Bad => format!(
-            "A hard limit of {} open files leaves {possible} connections per process. A server of one \
-             process fails under the {} of the smallest race.",
+            "A hard limit of {} open files leaves {possible} connections per process. A \
+             single-process server fails with the {} connections of the smallest race.",
             grouped(hard),
             FEWEST_CONNECTIONS
         ),
         _ => format!(
-            "A server of one process can hold {possible} connections at most and fails under loads \
-             with more (the burst has {}, the largest race {}). The load takes several processes then.",
+            "A single-process server can hold at most {possible} connections and fails under loads \
+             with more (the burst has {}, the largest race {}). The load itself then uses several \
+             processes.",
             grouped(BURST),
             grouped(MOST_CONNECTIONS)
         ),
     };
-    check.but(
+    check.marked(
         mark,
         effect,
         format!(
@@ -72,10 +74,10 @@ fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
     )
 }
 
-/// Every limit of processes and threads that holds here, and where it is set.
+/// Every limit of processes and threads that applies here, and where it is set.
 fn process_limits() -> Vec<(u64, &'static str)> {
     let line = |path| fs::read_to_string(path).ok()?.trim().parse().ok();
-    // The user's limit does not hold for root (getrlimit(2)).
+    // The user's limit does not apply to root (getrlimit(2)).
     let user = if geteuid().is_root() { None } else { getrlimit(Resource::Nproc).current };
     [
         (user, "ulimit -u"),
@@ -98,24 +100,24 @@ fn processes(limits: &[(u64, &str)]) -> Check {
         BURST..MOST_CONNECTIONS => Mark::Note,
         _ => return check,
     };
-    check.but(
+    check.marked(
         mark,
         format!(
-            "`fork` and `threads` need a process or thread per connection and fail above about \
-             {} connections.",
+            "`fork` and `threads` need a process or thread per connection, and fail above about {} \
+             connections.",
             grouped(*limit)
         ),
         format!("Raise {name} to {}.", grouped(MOST_CONNECTIONS + 1_000)),
     )
 }
 
-/// Both in bytes: what the machine could give, and what a control group permits.
+/// Judges the memory: `available` on the machine, and `permitted` by a control group, both in bytes.
 fn memory(available: Option<u64>, permitted: Option<u64>) -> Check {
     let Some(available) = available else {
-        return Check::ok("memory", "unknown").but(
+        return Check::ok("memory", "unknown").marked(
             Mark::Note,
-            "Whether servers would run out of memory cannot be told.",
-            "Mount /proc, and see MemAvailable in /proc/meminfo.",
+            "The available memory is unknown, so servers may run out of memory.",
+            "Mount /proc, and check MemAvailable in /proc/meminfo.",
         );
     };
     let usable = permitted.map_or(available, |permitted| permitted.min(available));
@@ -129,31 +131,31 @@ fn memory(available: Option<u64>, permitted: Option<u64>) -> Check {
         LEAST_MEMORY..ENOUGH_MEMORY => Mark::Warn,
         _ => return check,
     };
-    check.but(
+    check.marked(
         mark,
         format!(
-            "With {} the kernel may end load or servers in mid-round, the sooner the more \
-             connections there are.",
+            "With {}, the kernel may kill load or servers during a round, more likely with more \
+             connections.",
             in_units(usable)
         ),
-        format!("End other programs, or give {} or more.", in_units(ENOUGH_MEMORY)),
+        format!("Stop other programs, or provide {} or more.", in_units(ENOUGH_MEMORY)),
     )
 }
 
-/// Bytes of memory that lie in swap.
+/// Judges the bytes of memory in swap.
 fn swap(used: Option<u64>) -> Check {
     let used = used.unwrap_or_default();
     let check = Check::ok("swap", format!("{} in use", in_units(used)));
     if used < LITTLE_SWAP {
         return check;
     }
-    check.but(
+    check.marked(
         Mark::Note,
         format!(
-            "{} of memory lie in swap; a page that comes back during a round stalls it.",
+            "{} of memory are in swap; a page that is read back during a round stalls it.",
             in_units(used)
         ),
-        "End what needs the memory, then run `swapoff -a && swapon -a`.",
+        "Stop the programs that need the memory, then run `swapoff -a && swapon -a`.",
     )
 }
 
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_files_tell_how_many_connections_there_can_be() {
+    fn open_files_limit_connections() {
         let of = |hard| open_files(Some(1024), hard);
         assert_eq!(of(None).mark, Mark::Ok);
         assert_eq!(of(Some(19_064)).mark, Mark::Ok);
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_processes_counts_and_is_named() {
+    fn names_the_lowest_limit_of_processes() {
         let of = |user, group| processes(&[(user, "ulimit -u"), (group, "pids.max")]);
         assert_eq!(of(20_000, 30_000).found, "20,000 (ulimit -u)");
         assert_eq!(of(20_000, 30_000).mark, Mark::Ok);
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_both_machine_and_control_group_give() {
+    fn memory_is_limited_by_machine_and_control_group() {
         assert_eq!(memory(Some(8 << 30), None).found, "8.00 GiB available");
         assert_eq!(memory(Some(8 << 30), Some(u64::MAX)).mark, Mark::Ok);
         let tight = memory(Some(8 << 30), Some(512 << 20));
@@ -203,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn swap_in_use_is_noted() {
+    fn notes_swap_in_use() {
         assert_eq!(swap(None).mark, Mark::Ok);
         assert_eq!(swap(Some(1 << 20)).mark, Mark::Ok);
         assert_says(&swap(Some(64 << 20)), Mark::Note, &["64.0 MiB"], &["swapoff"]);
     }
 
     #[test]
-    fn meminfo_is_read_in_bytes() {
+    fn reads_meminfo_in_bytes() {
         let text = "MemTotal: 9 kB\nMemAvailable:     12 kB\n";
         assert_eq!(kibibytes(text, "MemAvailable"), Some(12 * 1024));
         assert_eq!(kibibytes(text, "SwapFree"), None);

@@ -1,8 +1,8 @@
-//! `regatta doctor`: what here would make results wrong, each with the remedy.
+//! `regatta doctor`: finds problems of this machine that would make results wrong, with remedies.
 //!
-//! A check has two parts: what is read from the system, and a pure judgement of it. Nothing is
-//! changed here but for what is tried and taken back at once: a control group, a ring, a socket; and
-//! all CPUs work for two seconds.
+//! A check has two parts: a reading from the system, and a pure judgement of it. Nothing on the machine
+//! is changed, except that a control group, a ring and a socket are created and removed at once. A
+//! self-test loads all CPUs for two seconds.
 
 mod busy;
 mod check;
@@ -15,18 +15,18 @@ mod noise;
 mod selftest;
 mod show;
 
-use crate::{exit::Done, output};
+use crate::{exit::Outcome, output};
 use anyhow::Context;
 use check::{Check, Mark};
 use std::path::PathBuf;
 
-/// Say what on this machine, and at this moment, would make results wrong, with the remedy. Works
-/// on all CPUs for two seconds, to tell how noisy they are.
+/// Check this machine, in its current state, for problems that would make results wrong, and print the
+/// remedies. Loads all CPUs for two seconds to measure how noisy they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Marks:
   ok    as it should be
-  note  to be known when results are read or compared
-  warn  some results would be wrong, or not be there
+  note  worth knowing when results are read or compared
+  warn  some results would be wrong or missing
   bad   a race would be refused or meaningless; the exit status is 1
 
 Examples:
@@ -39,29 +39,29 @@ pub struct DoctorArgs {
     json: Option<PathBuf>,
 }
 
-/// The machine form.
+/// The JSON form.
 #[derive(serde::Serialize)]
 struct Checks<'a> {
     checks: &'a [Check],
 }
 
-/// Looks, judges and tells.
-pub fn run(args: DoctorArgs) -> anyhow::Result<Done> {
+/// Runs all checks and prints them.
+pub fn run(args: DoctorArgs) -> anyhow::Result<Outcome> {
     let checks = checks();
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&Checks { checks: &checks })
-            .context("the checks have no JSON")?;
+            .context("cannot encode the checks")?;
         output::write(path, &format!("{json}\n"))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         output::print(&show::show(&checks, output::width(), output::colour()))?;
     }
     let bad = checks.iter().any(|check| check.mark == Mark::Bad);
-    Ok(if bad { Done::Short } else { Done::Well })
+    Ok(if bad { Outcome::Failure } else { Outcome::Success })
 }
 
 fn checks() -> Vec<Check> {
-    // First, so that the work of the other checks is not in its sample.
+    // First, so that its sample does not include the work of the other checks.
     let busy = busy::checks();
     let noise = noise::checks();
     let setup = regatta_host::read_setup(env!("CARGO_PKG_VERSION"), None, Vec::new());

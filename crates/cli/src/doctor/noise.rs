@@ -1,5 +1,5 @@
-//! What the self-test says of the noise that races would meet: uneven speed, stalls, stolen time,
-//! late wake-ups. Pure but for [`checks`], which runs the test.
+//! Judges the noise that the self-test measured: uneven speed, stalls, stolen time, late wake-ups.
+//! Everything is pure except [`checks`], which runs the test.
 
 use super::{
     check::{Check, Mark},
@@ -8,12 +8,12 @@ use super::{
 use console::Term;
 use regatta_report::time;
 
-/// Tests for two seconds, and judges.
+/// Runs the self-test for two seconds and judges its result.
 pub fn checks() -> Vec<Check> {
     let term = Term::stderr();
     let on_terminal = term.is_term();
     if on_terminal {
-        // A hint that cannot be written is none.
+        // The hint is optional, so errors are ignored.
         let _ = term.write_str("self-test, 2 s…");
     }
     let seen = run();
@@ -27,49 +27,48 @@ fn judge(seen: &[OfCpu]) -> Vec<Check> {
     vec![speed(seen), stalls(seen), steal(seen), wake_ups(seen)]
 }
 
-/// Pieces of work in a block: about a tenth of a second.
+/// Pieces of work in a block, which takes about a tenth of a second.
 const BLOCK: usize = 100;
-/// Half-width of the interval of a ratio over the standard deviation of one round: t(0.975; 6) · √2
-/// / √7, for 7 rounds (Student).
+/// Half-width of the interval of a ratio, divided by the standard deviation of one round:
+/// t(0.975; 6) · √2 / √7 for 7 rounds (Student).
 const FLOOR_OVER_DEVIATION: f64 = 2.447 * std::f64::consts::SQRT_2 / 2.645_75;
-/// Noise floors from which on a race tells little and hardly anything.
+/// Noise floors above which a race shows only large differences, and hardly any.
 const FLOOR_TO_NOTE: f64 = 0.02;
 const FLOOR_TO_WARN: f64 = 0.05;
-/// Speeds that lie so far apart are told.
+/// Relative difference of two speeds that is reported.
 const APART: f64 = 0.05;
 
-/// Whether the same work costs the same at all times, and on all CPUs.
+/// Judges whether the same work always costs the same, on all CPUs.
 fn speed(seen: &[OfCpu]) -> Check {
     const NAME: &str = "speed";
     let Some(deviation) = deviation(seen) else { return unknown(NAME) };
     let floor = FLOOR_OVER_DEVIATION * deviation;
     let floor_text = format!("noise floor of about ±{} with 7 rounds", percent(floor));
     let check = |found: String| Check::ok(NAME, found);
-    let more = "Take more rounds (`--rounds 20`).";
+    let more = "Use more rounds (`--rounds 20`).";
     if let Some((share, apart)) = two_speeds(seen) {
         return check(format!(
-            "two: {} of the work took {} longer; {floor_text}",
+            "two speeds: {} of the work took {} longer; {floor_text}",
             percent(share),
             percent(apart)
         ))
-        .but(
+        .marked(
             Mark::Warn,
             format!(
-                "The CPUs change their speed by {}, so a round's cost says which speed it met: \
-                 expect a {floor_text}.",
+                "The CPUs change their speed by {}, so the cost of a round depends on the speed at \
+                 that time: expect a {floor_text}.",
                 percent(apart)
             ),
-            "Fix the frequency (`cpupower frequency-set -g performance`, turbo off), leave hardware \
-             threads that share a core idle, or take a machine of your own; else take more rounds.",
+            "Fix the frequency (`cpupower frequency-set -g performance`, turbo off), keep hardware \
+             threads that share a core idle, use a dedicated machine, or use more rounds.",
         );
     }
     if let Some((cpu, slower, than)) = slowest(seen) {
-        return check(format!("CPU {cpu} is {} slower than CPU {than}", percent(slower))).but(
+        return check(format!("CPU {cpu} is {} slower than CPU {than}", percent(slower))).marked(
             Mark::Note,
-            "What a server costs depends on the CPU that it runs on; races give all contenders the \
-             same.",
-            "Say which CPUs are the server's where results of several races are compared \
-             (`--server-cpus`).",
+            "The cost of a server depends on the CPU on which it runs; within a race all contenders \
+             use the same CPUs.",
+            "To compare several races, use the same `--server-cpus` in all of them.",
         );
     }
     let check = check(format!("even to {}; {floor_text}", percent(deviation)));
@@ -78,19 +77,19 @@ fn speed(seen: &[OfCpu]) -> Check {
         FLOOR_TO_NOTE..FLOOR_TO_WARN => Mark::Note,
         _ => Mark::Warn,
     };
-    check.but(
+    check.marked(
         mark,
         format!(
-            "The same work costs now more and now less: expect a {floor_text}; smaller differences \
-             would not be told apart."
+            "The cost of the same work varies: expect a {floor_text}; smaller differences cannot be \
+             detected."
         ),
         more,
     )
 }
 
 /// Standard deviation of the logarithm of the CPU time of a block, around the mean of its CPU.
-/// Speeds change over tenths of a second and longer, so that a round's window, a few blocks long,
-/// hardly averages them out.
+/// Speeds change over tenths of a second and longer, so the window of a round, which is a few blocks
+/// long, hardly averages them out.
 fn deviation(seen: &[OfCpu]) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for of_cpu in seen {
@@ -105,9 +104,9 @@ fn deviation(seen: &[OfCpu]) -> Option<f64> {
     (freedom >= 3.0).then(|| (squares / freedom).sqrt())
 }
 
-/// The share of pieces at the slower of two speeds, and how much longer they took. Pieces are cut in
-/// two where the variance between the groups is largest (Fisher, *On grouping for maximum
-/// homogeneity*, JASA 53, 1958).
+/// The share of pieces at the slower of two speeds, and how much longer they took. Pieces are split
+/// into two groups such that the variance between the groups is largest (Fisher, *On grouping for
+/// maximum homogeneity*, JASA 53, 1958).
 fn two_speeds(seen: &[OfCpu]) -> Option<(f64, f64)> {
     const EXPLAINS: f64 = 0.85;
     const SMALLER_GROUP: f64 = 0.1;
@@ -137,7 +136,7 @@ fn two_speeds(seen: &[OfCpu]) -> Option<(f64, f64)> {
     two.then_some((slower, apart))
 }
 
-/// The slowest CPU, how much slower it is than the fastest, and which that is, where it matters.
+/// The slowest CPU, how much slower it is than the fastest, and the fastest; `None` below [`APART`].
 fn slowest(seen: &[OfCpu]) -> Option<(usize, f64, usize)> {
     let medians = || seen.iter().filter_map(|one| Some((one.cpu, median(one)?)));
     let (slow, most) = medians().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -152,7 +151,7 @@ fn median(of_cpu: &OfCpu) -> Option<f64> {
     times.get(times.len() / 2).map(|ns| *ns as f64)
 }
 
-/// Whether work that could go on had to wait: the wall's time over the thread's own.
+/// Judges how long runnable work had to wait: wall-clock time minus the thread's CPU time.
 fn stalls(seen: &[OfCpu]) -> Check {
     const NAME: &str = "stalls";
     let pieces = || seen.iter().flat_map(|one| &one.pieces);
@@ -161,8 +160,7 @@ fn stalls(seen: &[OfCpu]) -> Check {
     let Some(longest) = pieces().map(gap).max() else { return unknown(NAME) };
     let share = pieces().map(gap).sum::<u64>() as f64 / wall.max(1) as f64;
     let longest_text = time(longest as f64);
-    let check =
-        Check::ok(NAME, format!("{} of the time, the longest {longest_text}", percent(share)));
+    let check = Check::ok(NAME, format!("{} of the time, longest {longest_text}", percent(share)));
     let mark = match (share, longest) {
         (0.05.., _) | (_, 50_000_000..) => Mark::Warn,
         (0.01.., _) | (_, 10_000_000..) => Mark::Note,
@@ -172,24 +170,24 @@ fn stalls(seen: &[OfCpu]) -> Check {
     let remedy = if stolen > share / 2.0 {
         "The hypervisor took that time: see `steal`."
     } else {
-        "End what else runs here (see `other-work`, and `top` for what comes and goes)."
+        "Stop other programs (see `other-work`, and `top` for short-lived ones)."
     };
-    check.but(
+    check.marked(
         mark,
         format!(
-            "A thread that could run waited for a CPU {} of the time, up to {longest_text}: rates \
-             are lower and high percentiles longer by that; CPU per request hardly suffers.",
+            "A runnable thread waited for a CPU {} of the time, up to {longest_text}: this lowers \
+             rates and raises high latency percentiles, but hardly affects CPU per request.",
             percent(share)
         ),
         remedy,
     )
 }
 
-/// Whether the hypervisor gave time to others.
+/// Judges how much time the hypervisor gave to other guests.
 fn steal(seen: &[OfCpu]) -> Check {
     const NAME: &str = "steal";
     let Some(share) = stolen_share(seen) else {
-        return Check::ok(NAME, "not told by this kernel");
+        return Check::ok(NAME, "not reported by this kernel");
     };
     let check = Check::ok(NAME, format!("{} of the time of busy CPUs", percent(share)));
     let mark = match share {
@@ -197,24 +195,24 @@ fn steal(seen: &[OfCpu]) -> Check {
         0.005..0.03 => Mark::Note,
         _ => Mark::Warn,
     };
-    check.but(
+    check.marked(
         mark,
         format!(
-            "The hypervisor gave {} of the time to other guests: rates and latencies are theirs as \
-             well, and rounds differ by it.",
+            "The hypervisor gave {} of the time to other guests: rates and latencies depend on them \
+             and vary between rounds.",
             percent(share)
         ),
-        "Race at another hour, or on a machine whose CPUs are not shared (dedicated, bare metal).",
+        "Race at another time, or on a machine whose CPUs are not shared (dedicated, bare metal).",
     )
 }
 
 fn stolen_share(seen: &[OfCpu]) -> Option<f64> {
-    let told = seen.iter().filter_map(|one| one.stolen);
-    let (stolen, all) = told.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
+    let reported = seen.iter().filter_map(|one| one.stolen);
+    let (stolen, all) = reported.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
     Some(stolen as f64 / all as f64)
 }
 
-/// How late sleeping threads wake.
+/// Judges how late sleeping threads wake.
 fn wake_ups(seen: &[OfCpu]) -> Check {
     const NAME: &str = "wake-ups";
     let mut late: Vec<u64> = seen.iter().flat_map(|one| one.late_ns.iter().copied()).collect();
@@ -225,32 +223,32 @@ fn wake_ups(seen: &[OfCpu]) -> Check {
         return unknown(NAME);
     };
     let (p50, p99_text) = (time(*p50 as f64), time(*p99 as f64));
-    let check = Check::ok(NAME, format!("{p50} late, at p99 {p99_text}"));
+    let check = Check::ok(NAME, format!("{p50} late, p99 {p99_text}"));
     let mark = match *p99 {
         ..200_000 => return check,
         200_000..1_000_000 => Mark::Note,
         _ => Mark::Warn,
     };
-    check.but(
+    check.marked(
         mark,
         format!(
-            "A thread wakes up to {p99_text} late: at a rate (`--rate`) requests go out that late, \
-             and the verdict may be that the load was the limit."
+            "A thread wakes up to {p99_text} late: with `--rate`, requests are sent that late, and \
+             the verdict may be that the load was the bottleneck."
         ),
-        "End what else runs here, keep CPUs out of deep sleep (`cpupower idle-set -D 10`), and \
-         believe no latency at a rate that is shorter.",
+        "Stop other programs, keep CPUs out of deep sleep (`cpupower idle-set -D 10`), and do not \
+         trust shorter latencies with `--rate`.",
     )
 }
 
 fn unknown(name: &'static str) -> Check {
-    Check::ok(name, "unknown").but(
+    Check::ok(name, "unknown").marked(
         Mark::Note,
-        "The self-test got too little of the CPUs to tell how noisy they are.",
-        "End what else runs here, and ask again.",
+        "The self-test got too little CPU time to measure the noise.",
+        "Stop other programs, and run this again.",
     )
 }
 
-/// With two digits below 10%, and no more decimals than mean something.
+/// A percentage with one decimal below 10%, and none above.
 fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     match percent {
@@ -265,7 +263,7 @@ mod tests {
     use super::super::check::assert_says;
     use super::*;
 
-    /// Two CPUs that do 1,500 pieces of 1 ms each, all alike; sleeps 20 µs late; nothing stolen.
+    /// Two CPUs that run 1,500 nearly equal pieces of 1 ms each; sleeps 20 µs late; no stolen time.
     fn quiet() -> Vec<OfCpu> {
         let of_cpu = |cpu| OfCpu {
             cpu,
@@ -290,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_machine_is_all_well() {
+    fn a_quiet_machine_passes_all_checks() {
         let checks = judge(&quiet());
         let found: Vec<&str> = checks.iter().map(|check| check.found.as_str()).collect();
         assert!(checks.iter().all(|check| check.mark == Mark::Ok), "{checks:?}");
@@ -298,15 +296,15 @@ mod tests {
             found,
             [
                 "even to 0%; noise floor of about ±0% with 7 rounds",
-                "0.1% of the time, the longest 1.00 µs",
+                "0.1% of the time, longest 1.00 µs",
                 "0% of the time of busy CPUs",
-                "20.0 µs late, at p99 20.0 µs"
+                "20.0 µs late, p99 20.0 µs"
             ]
         );
     }
 
     #[test]
-    fn two_speeds_are_told_with_their_distance() {
+    fn reports_two_speeds_and_their_difference() {
         let seen = with(|i, piece| {
             if i / 200 % 3 == 1 {
                 *piece = exactly(piece.cpu_ns * 5 / 4);
@@ -314,12 +312,13 @@ mod tests {
         });
         let check = speed(&seen);
         assert_says(&check, Mark::Warn, &["by 25%", "noise floor"], &["performance", "rounds"]);
-        assert!(check.found.starts_with("two: 33% of the work took 25% longer"), "{}", check.found);
+        let found = "two speeds: 33% of the work took 25% longer";
+        assert!(check.found.starts_with(found), "{}", check.found);
     }
 
     #[test]
-    fn a_speed_that_drifts_is_translated_into_a_noise_floor() {
-        // Blocks lie evenly between -4% and +4%: a standard deviation of 2.4%.
+    fn converts_a_drifting_speed_into_a_noise_floor() {
+        // Blocks are evenly distributed between -4% and +4%: a standard deviation of 2.4%.
         let seen = with(|i, piece| {
             let percent = 96 + (i as u64 / 100 * 8 / 14);
             *piece = exactly(piece.cpu_ns * percent / 100);
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_cpu_is_named() {
+    fn names_a_slower_cpu() {
         let mut seen = quiet();
         seen[1].pieces.iter_mut().for_each(|piece| *piece = exactly(piece.cpu_ns * 6 / 5));
         let check = speed(&seen);
@@ -338,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_on_this_machine_stalls_and_is_no_steal() {
+    fn a_local_neighbour_causes_stalls_but_not_steal() {
         let seen = with(|i, piece| piece.wall_ns += if i % 10 == 0 { 3_000_000 } else { 0 });
         assert_says(&stalls(&seen), Mark::Warn, &["23% of the time"], &["other-work"]);
         assert_eq!((steal(&seen).mark, speed(&seen).mark), (Mark::Ok, Mark::Ok));
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_the_hypervisors() {
+    fn attributes_stolen_time_to_the_hypervisor() {
         let mut seen = with(|i, piece| piece.wall_ns += if i % 10 == 0 { 1_000_000 } else { 0 });
         seen.iter_mut().for_each(|one| one.stolen = Some((20, 200)));
         assert_says(&steal(&seen), Mark::Warn, &["10% of the time"], &["dedicated"]);
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn late_wake_ups_are_told_by_their_p99() {
+    fn judges_late_wake_ups_by_their_p99() {
         let mut seen = quiet();
         seen[0].late_ns.iter_mut().take(20).for_each(|late| *late = 2_500_000);
         assert_says(&wake_ups(&seen), Mark::Warn, &["up to 2.50 ms"], &["cpupower idle-set"]);
@@ -366,9 +365,9 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_measured_is_noted() {
+    fn notes_missing_measurements() {
         for check in [speed(&[]), stalls(&[]), wake_ups(&[])] {
-            assert_says(&check, Mark::Note, &["too little"], &["ask again"]);
+            assert_says(&check, Mark::Note, &["too little"], &["run this again"]);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The self-test: for two seconds every CPU repeats a fixed piece of work, and then short sleeps.
-//! What was measured is judged in `noise`.
+//! The self-test: for two seconds, every CPU repeats a fixed piece of work and then short sleeps.
+//! `noise` judges the measurements.
 
 use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack},
@@ -17,37 +17,38 @@ use std::{
 const WORK: Duration = Duration::from_millis(1_500);
 /// How long sleeps are repeated after that.
 const SLEEPS: Duration = Duration::from_millis(500);
-/// CPU time of a piece of work, about.
+/// Approximate CPU time of a piece of work.
 const PIECE_NS: u64 = 1_000_000;
-/// What a sleep is to last.
+/// Intended length of a sleep.
 const SLEEP: Duration = Duration::from_millis(1);
-/// No more CPUs than this are tested.
+/// Maximum number of CPUs that are tested.
 const MOST_CPUS: usize = 64;
 
-/// What one CPU showed.
+/// The measurements of one CPU.
 #[derive(Clone, Debug, Default)]
 pub struct OfCpu {
     /// Its number.
     pub cpu: usize,
-    /// Every piece of work, in order; all of the same size, on all CPUs.
+    /// All pieces of work, in order. They have the same size on all CPUs.
     pub pieces: Vec<Piece>,
-    /// How much longer than asked each sleep took, nanoseconds.
+    /// How much longer than intended each sleep took, in nanoseconds.
     pub late_ns: Vec<u64>,
-    /// Clock ticks given to others by the hypervisor, of all ticks meanwhile; `None`: not told.
+    /// Clock ticks that the hypervisor gave to other guests, and all ticks of the test. `None` if the
+    /// kernel does not report them.
     pub stolen: Option<(u64, u64)>,
 }
 
-/// How long a piece of work took.
+/// The duration of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// By the thread's own clock, nanoseconds.
+    /// CPU time of the thread, in nanoseconds.
     pub cpu_ns: u64,
-    /// By the wall's, nanoseconds.
+    /// Wall-clock time, in nanoseconds.
     pub wall_ns: u64,
 }
 
-/// Tests all CPUs that this process may use, at once. One that a thread cannot be bound to is left
-/// out.
+/// Tests all CPUs that this process may use, in parallel. A CPU to which a thread cannot be pinned is
+/// skipped.
 pub fn run() -> Vec<OfCpu> {
     let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
     let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(MOST_CPUS);
@@ -70,10 +71,10 @@ fn test(cpu: usize, rounds: u64, began: Instant) -> Option<OfCpu> {
     let mut only = CpuSet::new();
     only.set(cpu);
     sched_setaffinity(None, &only).ok()?;
-    // As the load at a rate does; where the kernel refuses, sleeps are as late as the load's.
+    // The load does the same at a rate. If the kernel refuses, sleeps here are as late as the load's.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let mut of_cpu = OfCpu { cpu, ..OfCpu::default() };
-    // At least one of each, however late this thread came to run.
+    // At least one piece and one sleep, even if this thread was scheduled late.
     loop {
         of_cpu.pieces.push(piece(rounds));
         if began.elapsed() >= WORK {
@@ -96,7 +97,7 @@ fn piece(rounds: u64) -> Piece {
     Piece { cpu_ns: thread_cpu_ns() - cpu, wall_ns: wall.elapsed().as_nanos() as u64 }
 }
 
-/// A chain of multiplications: no memory, nothing that two rounds could share.
+/// A chain of dependent multiplications, without memory access.
 fn work(rounds: u64) {
     let mut x = black_box(1_u64);
     for _ in 0..rounds {
@@ -104,7 +105,7 @@ fn work(rounds: u64) {
     }
 }
 
-/// How many rounds take about [`PIECE_NS`].
+/// Returns the number of rounds that take about [`PIECE_NS`].
 fn calibrate() -> u64 {
     const ENOUGH_NS: u64 = PIECE_NS / 4;
     let mut rounds = 1_000;
@@ -122,8 +123,9 @@ fn thread_cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Steal is the eighth number after the CPU's name, and all are its time (proc_stat(5)); guest time
-/// is in user time already.
+/// Returns the stolen ticks and all ticks between two readings of /proc/stat. Steal is the eighth
+/// number after the CPU's name (proc_stat(5)); the later numbers, guest time, are already part of user
+/// time.
 fn stolen(before: &str, after: &str, cpu: usize) -> Option<(u64, u64)> {
     let read = |stat: &str| -> Option<(u64, u64)> {
         let line = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
@@ -141,12 +143,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steal_is_the_eighth_number_of_a_cpus_line() {
+    fn reads_steal_from_the_eighth_number_of_a_cpu_line() {
         let before =
             "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 0 1 1 0 0 0 5 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n";
         let after = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 51 0 31 11 0 0 0 15 50 0\ncpu1 0 0 0 0 0\n";
         assert_eq!(stolen(before, after, 0), Some((10, 100)));
-        assert_eq!(stolen(before, after, 1), None, "a kernel that does not tell");
+        assert_eq!(stolen(before, after, 1), None, "a kernel that does not report steal");
         assert_eq!(stolen(before, after, 7), None);
     }
 

@@ -1,18 +1,18 @@
-//! The checks as text for a terminal (pure).
+//! Renders the checks as text for a terminal (pure).
 
 use super::check::{Check, Mark};
 use regatta_report::wrap;
 
-/// Prose wider than this is hard to read.
+/// Maximum width in columns; wider prose is hard to read.
 const WIDEST: usize = 80;
-/// Narrower than this nothing is broken any more.
+/// Minimum width in columns; on narrower terminals, lines are still wrapped at this width.
 const NARROWEST: usize = 40;
-/// Columns of mark and name, with their gaps.
+/// Columns of mark and name, including their gaps.
 const MARK: usize = 6;
 const NAME: usize = 14;
 
-/// A line for each check; below one that is not ok, what it does and what to do. No line is wider
-/// than `width`, nor than 80 columns, but for a terminal under 40 columns.
+/// Renders a line for each check, with effect and remedy below it if the check is not ok. Lines are at
+/// most `width` columns wide, limited to 40–80 columns.
 pub fn show(checks: &[Check], width: usize, colour: bool) -> String {
     let width = width.clamp(NARROWEST, WIDEST);
     let mut text = String::new();
@@ -45,7 +45,7 @@ fn coloured(mark: Mark) -> String {
 
 fn summary(checks: &[Check]) -> String {
     let count = |mark| checks.iter().filter(|check| check.mark == mark).count();
-    let of_each = [(Mark::Bad, "bad"), (Mark::Warn, "to be warned of"), (Mark::Note, "to note")];
+    let of_each = [(Mark::Bad, "bad"), (Mark::Warn, "warn"), (Mark::Note, "note")];
     let found: Vec<String> = of_each
         .into_iter()
         .filter(|(mark, _)| count(*mark) > 0)
@@ -53,7 +53,7 @@ fn summary(checks: &[Check]) -> String {
         .collect();
     let all = checks.len();
     if found.is_empty() {
-        return format!("{all} checks, all well");
+        return format!("{all} checks, all ok");
     }
     format!("{all} checks: {}", found.join(", "))
 }
@@ -66,12 +66,12 @@ mod tests {
         let long = "so many words that one line of forty columns cannot hold them ".repeat(3);
         [
             Check::ok("cpus", "2: 1 for the server, 1 for the load"),
-            Check::ok("swap", &long).but(Mark::Warn, &long, "Do this."),
+            Check::ok("swap", &long).marked(Mark::Warn, &long, "Do this."),
         ]
     }
 
     #[test]
-    fn no_line_is_too_wide() {
+    fn wraps_lines_at_the_width() {
         for (width, widest) in [(200, 80), (80, 80), (57, 57), (10, 40)] {
             let text = show(&two(), width, false);
             let most = text.lines().map(|line| line.chars().count()).max().unwrap();
@@ -80,22 +80,22 @@ mod tests {
     }
 
     #[test]
-    fn a_check_reads_mark_name_found_then_effect_and_remedy() {
+    fn shows_mark_name_and_finding_then_effect_and_remedy() {
         let checks = [
             Check::ok("cpus", "2"),
-            Check::ok("swap", "9 MiB").but(Mark::Note, "It stalls.", "Add memory."),
+            Check::ok("swap", "9 MiB").marked(Mark::Note, "It stalls.", "Add memory."),
         ];
         assert_eq!(
             show(&checks, 80, false),
             "ok    cpus          2\n\
              note  swap          9 MiB\n      It stalls.\n      Add memory.\n\
-             2 checks: 1 to note\n"
+             2 checks: 1 note\n"
         );
-        assert_eq!(show(&checks[..1], 80, false).lines().last(), Some("1 checks, all well"));
+        assert_eq!(show(&checks[..1], 80, false).lines().last(), Some("1 checks, all ok"));
     }
 
     #[test]
-    fn colours_colour_the_mark_alone() {
+    fn colours_only_the_mark() {
         let text = show(&two(), 80, true);
         assert!(text.starts_with("\x1b[32mok\x1b[0m    cpus"), "{text}");
         assert!(text.contains("\x1b[33mwarn\x1b[0m  swap"), "{text}");

@@ -1,4 +1,4 @@
-//! What `regatta load` is asked for.
+//! The options of `regatta load`.
 
 use super::{adapter::AdapterArgs, http::HttpArgs, tls::TlsArgs, url};
 use crate::values::{count, duration, limit, one_of, percent, rate, workload};
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// Load a server and check every reply: in closed loop, in open loop at a rate, or by a burst.
+/// Load a server and check every reply: in a closed loop, in an open loop at a rate, or in a burst.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta load line://127.0.0.1:4000
@@ -38,123 +38,124 @@ use std::{
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
-With --rate requests are sent when they are due, whatever became of those before, and latency counts
-from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
-service. Before a send the load spins for 50 µs if --cpus gives each of its threads a CPU, unless the
-process of --pid may use one of these too; else it sleeps, and sends some 50 µs later.
+With --rate, each request is sent when it is due, even if earlier requests are still pending. Its
+latency starts at the time it is due and has three parts: the wait for a free connection (caused by
+the server), the send lag (caused by the load), and the service time. Before a send, the load spins
+for 50 µs if --cpus has a CPU for each load thread and the process of --pid may not run on any of them.
+Otherwise the load sleeps, and sends about 50 µs late.
 
-What is not found: replies are not compared in the names and values of headers that nothing is
-expected of, Date among them; the length that a reply to HEAD announces cannot be checked; and of
-replies that are all alike, one that is sent too early looks like one that is prompt.
+Not detected: wrong headers that the workload does not check, e.g. Date; a wrong Content-Length in a
+reply to HEAD; and, if all replies are identical, a reply that was sent before its request.
 
-Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate, too many were), or
-none came, or more than 1% of the
-requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
-serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached, or
-does not keep connections open, or a load process failed; 130 after Ctrl-C.")]
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate: too many were), no
+reply arrived, more than 1% of the requests of --rate were not sent or timed out, slow clients kept
+the server from serving new clients, or not all slow connections could be opened; 2 wrong usage, the
+server cannot be reached or does not keep connections open, or a load process failed; 130 after
+Ctrl-C.")]
 pub struct LoadArgs {
-    #[arg(help = format!("What to load: {}", url::forms()))]
+    #[arg(help = format!("The server to load: {}", url::forms()))]
     pub url: String,
-    /// Connections open at a time
+    /// Number of open connections
     #[arg(short, long, default_value = "64", value_name = "N")]
     pub connections: NonZeroUsize,
-    /// Length of the measured window
+    /// Length of the measurement window
     #[arg(short, long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     pub duration: Duration,
-    /// Send exactly so many requests instead, without a warm-up; over ws:// after all members have joined
+    /// Send exactly this many requests instead, without a warm-up; over ws://, once all members joined
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
-    /// Requests outstanding on each connection, at most; 1 if absent, 3 with --burst
+    /// Maximum requests in flight on each connection. Default: 1, with --burst 3
     #[arg(short, long, value_name = "N")]
     pub pipeline: Option<NonZeroUsize>,
-    /// Requests per second in all, scheduled ahead (open loop), such as 20k/s; as fast as the replies
-    /// come if absent
+    /// Total requests per second, e.g. 20k/s, scheduled in advance (open loop). Default: as fast as the
+    /// replies arrive (closed loop)
     #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
     pub rate: Option<NonZeroU32>,
-    /// Requests under way over all connections, at most; the connections take turns. With ws:// broadcasts:
-    /// the load of hubs, 4 in the article
+    /// Maximum requests in flight over all connections, which take turns. For ws:// broadcasts this is
+    /// the load of hubs; the article used 4
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "churn", "pipeline", "burst", "slow"])]
     pub in_flight: Option<NonZeroU32>,
-    /// How the requests of --rate arrive: poisson (as from many users) or constant (evenly spaced)
+    /// Arrivals of the requests of --rate: poisson (as from many users) or constant (evenly spaced)
     #[arg(long, default_value = "poisson", requires = "rate",
           value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     pub arrivals: Arrivals,
-    /// Further connections that send one request when they open and are silent from then on
+    /// Additional connections that send one request when they open and are then silent
     #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn"])]
     pub idle: usize,
-    /// So many of the --idle connections read nothing after that: slow members of a hub
+    /// Number of the --idle connections that stop reading after their request: slow consumers of a hub
     #[arg(long, default_value = "0", value_name = "N", requires = "idle")]
     pub stalled: usize,
-    /// Further members that come and go the whole time, about N of them per second: each stays for up to
-    /// 2 s, then leaves by a Close frame or a reset, and another comes. A broadcast that is sent while it
-    /// is a member must reach it once, as everybody. For hubs: --churn is a connection for every
-    /// request there, an echo, and no broadcast
+    /// Additional members of a hub that join and leave during the whole load, about N per second. Each
+    /// stays for up to 2 s, leaves by a Close frame or a reset, and is replaced. A broadcast that is
+    /// sent while it is a member must reach it exactly once. (--churn on a hub opens a connection for
+    /// every request and uses echoes, not broadcasts)
     #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn", "burst", "slow"])]
     pub passing: usize,
-    /// So many load instances at once, each with so many connections, each of which connects, sends
-    /// so many requests and closes; tells how long each instance took
+    /// Run this many load instances at once, each with this many connections. Each connection connects,
+    /// sends this many requests and closes. Reports how long each instance took
     #[arg(long, value_parser = shape_of_burst, value_name = "INSTANCESxCONNECTIONSxREQUESTS",
           conflicts_with_all = ["connections", "requests", "duration", "churn", "rate", "idle"])]
     pub burst: Option<Shape>,
-    /// Load threads, over all processes; each process has equally many, and at least one
+    /// Load threads in total; each process has the same number, at least one
     #[arg(short, long, default_value = "1", value_name = "N")]
     pub threads: NonZeroUsize,
-    /// Load processes, at most 64; more are started if this many may not open enough files
+    /// Load processes, at most 64; more are started if the limit of open files requires it
     #[arg(long, default_value = "1", value_name = "N",
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub processes: usize,
-    /// How long a reply may take
+    /// Timeout of a reply
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
-    /// Warm-up, exactly; if absent until the rate is steady, at most a second
+    /// Exact length of the warm-up. Default: until the rate is steady, at most a second
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub warm_up: Option<Duration>,
-    /// Warm up until the CPU per request of --pid is steady instead, at most so long, and say how long
-    /// that took and what a request cost at first
+    /// Warm up until the CPU per request of --pid is steady instead, at most this long. Reports how
+    /// long that took and the initial cost of a request
     #[arg(long, value_parser = duration, value_name = "TIME", requires = "pid",
           conflicts_with_all = ["warm_up", "requests", "burst"])]
     pub settle: Option<Duration>,
-    /// A new connection for every request, or for every conversation where a workload file has steps
+    /// Open a new connection for every request, or for every conversation if the workload file has
+    /// steps
     #[arg(long, conflicts_with = "pipeline")]
     pub churn: bool,
-    /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
-    /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
-    /// path, or what the flags below say (if absent), hello, hash, or a workload file; to memcached://
-    /// cache (if absent), or a workload file; to redis:// shard (some of every command; if absent), or
-    /// a workload file; to ws:// hub (broadcasts; if absent) or hub-echo
+    /// What to send, and which replies to expect. line://: double (default), dialogue, echo (for an
+    /// echo server), or your own workload file. http://: a GET of the path or the request of the HTTP
+    /// options below (default), hello, hash, or a workload file. memcached://: cache (default), or a
+    /// workload file. redis://: shard (a mix of all commands; default), or a workload file. ws://: hub
+    /// (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// All connections share their keys, and when the load has ended, the replies of all of them must
-    /// have an explanation: a history checker decides for each key whether one order of all operations
-    /// gives these replies (linearizability). For redis://; without it each connection has its own keys,
-    /// and its replies are checked as they come. The first 4 million operations on keys are checked, and
-    /// the result says how many came after them. In one load process
+    /// Let all connections share their keys, and check linearizability after the load: for each key, a
+    /// history checker decides whether some order of all operations explains all replies. For redis://.
+    /// Without it, each connection has its own keys and its replies are checked when they arrive. The
+    /// first 4 million operations on keys are checked; the result reports how many followed. Runs in
+    /// one load process
     #[arg(long, conflicts_with = "slow")]
     pub verify: bool,
-    /// The heads of the requests of hello and hash: varied as users' are (if absent), or identical
+    /// Request headers of hello and hash: varied as those of real users (default), or identical
     #[arg(long, value_name = "varied|identical", requires = "workload")]
     pub heads: Option<Heads>,
-    /// Also measure the process PID and all below it
+    /// Also measure the process PID and its descendants
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// Pin the load threads to these CPUs
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     pub cpus: Vec<u32>,
-    /// Never sleep inside the window: waking the load is charged to a server on the same machine.
-    /// Only where no server runs on the load's CPUs, and each load thread has one
+    /// Never sleep inside the window, because the cost of waking the load is charged to a server on the
+    /// same machine. Requires one CPU for each load thread, and no server on these CPUs
     #[arg(long)]
     pub busy_poll: bool,
-    /// Go on after replies that are wrong or missing, and count them: the load succeeds unless more
-    /// than this share of all requests fails. Without it, the first wrong reply ends the load
+    /// Continue after wrong or missing replies, and count them: the load succeeds unless more than this
+    /// share of all requests fails. Without it, the first wrong reply stops the load
     #[arg(long, value_parser = percent, value_name = "PERCENT")]
     pub tolerate: Option<f64>,
     #[command(flatten)]
     pub tls: TlsArgs,
     #[command(flatten)]
     pub slow: SlowArgs,
-    /// Seed of the requests, and of their moments
+    /// Seed of the requests and of their send times
     #[arg(long, default_value = "1", value_name = "S")]
     pub seed: u64,
     /// Write the result as JSON; - for stdout instead of the text
@@ -164,41 +165,41 @@ pub struct LoadArgs {
     pub http: HttpArgs,
 }
 
-/// What is asked of slow clients.
+/// Options for slow clients.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SlowArgs {
-    /// Slow clients instead: each of the connections sends a byte of its request at a time and never
-    /// ends it, in the headers or in the body; new clients beside them want to be served
+    /// Open slow connections instead: each sends its request one byte at a time, in the headers or in
+    /// the body, and never completes it. Meanwhile new clients check that they are served
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &SlowPart::ALL, SlowPart::name),
           conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "processes", "warm_up",
                                 "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs"])]
     pub slow: Option<SlowPart>,
-    /// Between two bytes of a slow connection
+    /// Interval between two bytes of a slow connection
     #[arg(long, default_value = "1s", value_parser = limit, value_name = "TIME", requires = "slow")]
     pub every: Duration,
-    /// How soon new clients are to be served beside the slow ones
+    /// Time limit for serving a new client beside the slow ones
     #[arg(long, default_value = "100ms", value_parser = limit, value_name = "TIME",
           requires = "slow")]
     pub within: Duration,
 }
 
-/// A burst as it is asked for.
+/// The shape of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub burst: Burst,
-    /// Of each instance.
+    /// Connections of each instance.
     pub connections: u32,
 }
 
 impl LoadArgs {
-    /// All that are open at a time, idle ones left out.
+    /// Connections that are open at a time, without the idle ones.
     pub fn connections(&self) -> usize {
         let in_burst = |shape: Shape| shape.burst.instances as usize * shape.connections as usize;
         self.burst.map_or(self.connections.get(), in_burst)
     }
 
-    /// When requests are sent. The flags that exclude each other are refused before.
+    /// How requests are sent. Clap has already refused conflicting flags.
     pub fn drive(&self) -> Drive {
         match (self.burst, self.rate) {
             (Some(shape), _) => Drive::Burst(shape.burst),
@@ -211,14 +212,14 @@ impl LoadArgs {
         }
     }
 
-    /// Requests outstanding on each connection, at most.
+    /// Maximum requests in flight on each connection.
     pub fn pipeline(&self) -> usize {
         let absent = if self.burst.is_some() { 3 } else { 1 };
         self.pipeline.map_or(absent, NonZeroUsize::get)
     }
 }
 
-/// `10x500x10`: instances, connections of each, requests of each connection.
+/// Parses `10x500x10`: instances, connections of each, requests of each connection.
 fn shape_of_burst(text: &str) -> Result<Shape, String> {
     let numbers: Option<Vec<u32>> =
         text.split('x').map(|number| number.parse().ok().filter(|n| *n > 0)).collect();
@@ -226,8 +227,10 @@ fn shape_of_burst(text: &str) -> Result<Shape, String> {
         Some(&[instances, connections, requests]) => {
             Ok(Shape { burst: Burst { instances, requests }, connections })
         }
-        _ => Err("expected instances x connections of each x requests of each connection, as \
-                  10x500x10"
-            .into()),
+        _ => Err(
+            "expected INSTANCESxCONNECTIONSxREQUESTS, with the connections of each instance and \
+                  the requests of each connection, e.g. 10x500x10"
+                .into(),
+        ),
     }
 }

@@ -1,7 +1,7 @@
-//! The flags that say what one HTTP request is, and what must come back. Requests of several kinds,
-//! or with values that change, are workload files.
+//! The options that describe one HTTP request and its expected reply. Several kinds of requests, or
+//! values that change, need a workload file.
 
-use super::url::Asked;
+use super::url::Target;
 use anyhow::{Context, bail};
 use regatta_script::{
     Workload,
@@ -13,109 +13,110 @@ use regatta_script::{
 use serde_json::value::to_raw_value;
 use std::{fs::File, io::Read, path::PathBuf};
 
-/// What to send over HTTP, and what must come back.
+/// The HTTP request to send, and the expected reply.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "HTTP: what to send, and what must come back")]
+#[command(next_help_heading = "HTTP request and expected reply")]
 pub struct HttpArgs {
-    /// Method; GET if absent
+    /// The method. Default: GET
     #[arg(short = 'X', long, value_parser = rules::method, value_name = "METHOD")]
     method: Option<Method>,
-    /// A header to send (repeatable); one named Host stands in the place of the URL's
+    /// A header to send (repeatable); Host replaces the host of the URL
     #[arg(short = 'H', long = "header", value_parser = header, value_name = "NAME: VALUE")]
     headers: Vec<(String, String)>,
-    /// The body to send, as it is here
+    /// The body to send
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
     body: Option<String>,
-    /// The body to send, as it is in a file
+    /// The file with the body to send
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
-    /// The status that must come: 200, 2xx (if absent) or any
+    /// The expected status: a number, e.g. 200, a class, e.g. 2xx (default), or any
     #[arg(long, value_parser = rules::status, value_name = "STATUS")]
     expect_status: Option<Status>,
-    /// A header that must come (repeatable): this value exactly, or any if there is only a name
+    /// A header that the reply must have (repeatable): with exactly this value, or with any value if
+    /// only a name is given
     #[arg(long, value_parser = field, value_name = "NAME[: VALUE]")]
     expect_header: Vec<Field>,
-    /// The body that must come, to the byte
+    /// The exact body that the reply must have
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["expect_regex", "expect_json"])]
     expect_body: Option<String>,
-    /// A regular expression that must match the whole body that comes
+    /// A regular expression that must match the whole body of the reply
     #[arg(long, value_parser = matching, value_name = "REGEX", conflicts_with = "expect_json")]
     expect_regex: Option<Content>,
-    /// A value that the JSON that comes must have (repeatable): a JSON Pointer, and the value in JSON
-    /// or else as text; any if there is only a pointer
+    /// A value that the JSON body of the reply must contain (repeatable): a JSON Pointer and the value,
+    /// as JSON or otherwise as text; any value if only a pointer is given
     #[arg(long, value_parser = member, value_name = "/POINTER[=VALUE]")]
     expect_json: Vec<Member>,
 }
 
 impl HttpArgs {
-    /// What the URL and the workload ask for, with what the flags say besides.
-    pub fn applied(&self, asked: Asked, workload: Option<&Workload>) -> anyhow::Result<Asked> {
-        if !matches!(asked.workload, Workload::Http(_)) {
+    /// Applies these options to the target and workload.
+    pub fn applied(&self, target: Target, workload: Option<&Workload>) -> anyhow::Result<Target> {
+        if !matches!(target.workload, Workload::Http(_)) {
             self.refuse_without_http()?;
-            return Ok(asked);
+            return Ok(target);
         }
-        let host = self.host()?.map_or(asked.host, str::to_owned);
+        let host = self.host()?.map_or(target.host, str::to_owned);
         let workload = match workload {
             Some(workload) => {
                 self.refuse_beside_workload(workload.name())?;
-                if let (Some(_), Some(path)) = (workload.text(), &asked.path) {
+                if let (Some(_), Some(path)) = (workload.text(), &target.path) {
                     bail!(
-                        "the workload {} says itself which paths it asks for, so {path} is one too \
-                         many: write http://HOST:PORT",
+                        "the workload {} defines its own paths, so the URL cannot have the path \
+                         {path}: write http://HOST:PORT",
                         workload.name()
                     );
                 }
-                asked.workload
+                target.workload
             }
             None => {
-                let path = asked.path.as_deref().unwrap_or("/");
+                let path = target.path.as_deref().unwrap_or("/");
                 rules::check_path(path).map_err(anyhow::Error::msg)?;
                 self.workload(path)?
             }
         };
-        Ok(Asked { host, workload, ..asked })
+        Ok(Target { host, workload, ..target })
     }
 
-    /// The flags apply to HTTP alone.
+    /// Refuses these options for other protocols than HTTP.
     fn refuse_without_http(&self) -> anyhow::Result<()> {
         match self.given().first() {
             Some(flag) => bail!(
-                "{flag} is for HTTP: URLs as http://HOST:PORT/PATH. A token for a hub goes into its URL, as \
-                 ws://HOST:PORT/ws?access_token=TOKEN"
+                "{flag} applies only to HTTP URLs, e.g. http://HOST:PORT/PATH. Put a token for a hub \
+                 into its URL: ws://HOST:PORT/ws?access_token=TOKEN"
             ),
             None => Ok(()),
         }
     }
 
-    /// A workload that is named says itself what is sent and what must come back; only Host can be
-    /// another.
+    /// Refuses these options beside a named workload, which defines requests and replies itself. Only
+    /// Host can be changed.
     fn refuse_beside_workload(&self, workload: &str) -> anyhow::Result<()> {
         let only_host = self.headers.iter().all(|(name, _)| is_host(name));
         match self.given().into_iter().find(|flag| *flag != "--header" || !only_host) {
             Some(flag) => bail!(
-                "{flag} cannot be used with --workload {workload}, which says itself what is sent \
-                 and what must come back: leave one of them out, or write it into a workload file"
+                "{flag} cannot be used with --workload {workload}, which defines requests and replies \
+                 itself: remove one of the two, or write it into a workload file"
             ),
             None => Ok(()),
         }
     }
 
-    /// What Host is to say in the place of the URL's host and port.
+    /// The value of a Host header that replaces the URL's host and port.
     fn host(&self) -> anyhow::Result<Option<&str>> {
         let mut hosts = self.headers.iter().filter(|(name, _)| is_host(name));
         let host = hosts.next().map(|(_, value)| value.as_str());
         if hosts.next().is_some() {
-            bail!("--header gives Host twice; a request has one: leave one out");
+            bail!("--header sets Host twice, but a request has only one; remove one");
         }
         Ok(host)
     }
 
-    /// The requests that the flags tell, of this path with its query.
+    /// The workload that the options describe, for this path with its query.
     fn workload(&self, path: &str) -> anyhow::Result<Workload> {
         let method = self.method.unwrap_or(Method::Get);
         let (content, text) = self.content()?;
         if method == Method::Head && !matches!(content, Content::Any) {
-            bail!("the reply to HEAD has no body: leave out what is expected of it");
+            bail!("the reply to HEAD has no body: remove the --expect option for the body");
         }
         let body = self.body()?.or(rules::has_length(method).then(Vec::new));
         let fields = self.headers.iter().filter(|(name, _)| !is_host(name)).cloned().collect();
@@ -137,17 +138,17 @@ impl HttpArgs {
             return Ok(self.body.clone().map(String::into_bytes));
         };
         let mut body = Vec::new();
-        // A byte more than is permitted, so that what has no end is noticed.
+        // One byte more than permitted, to detect a file that is too long or endless.
         File::open(path)
             .and_then(|file| file.take(rules::LONGEST_BODY as u64 + 1).read_to_end(&mut body))
             .with_context(|| format!("--body-file {}", path.display()))?;
         if body.len() > rules::LONGEST_BODY {
-            bail!("--body-file {}: expected at most 4 MiB, and there is more", path.display());
+            bail!("--body-file {}: the file is too long; expected at most 4 MiB", path.display());
         }
         Ok(Some(body))
     }
 
-    /// What the content is to be like, and the text to compare it with.
+    /// The expectation for the content, and the text to compare it with.
     fn content(&self) -> anyhow::Result<(Content, Vec<u8>)> {
         Ok(match (&self.expect_body, &self.expect_regex) {
             (Some(text), _) => (Content::Text, text.clone().into_bytes()),
@@ -178,17 +179,17 @@ fn is_host(name: &str) -> bool {
     name.eq_ignore_ascii_case("host")
 }
 
-/// `Name: value`, to be sent.
+/// Parses a header to send, `Name: value`.
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
-        .ok_or("expected a header as 'Name: value', as 'Accept: application/json'")?;
+        .ok_or("expected a header 'Name: value', e.g. 'Accept: application/json'")?;
     rules::check_sent_name(name)?;
     rules::check_value(value)?;
     Ok((name.into(), value.trim().into()))
 }
 
-/// `Name: value` or `Name`, to be expected.
+/// Parses an expected header, `Name: value` or `Name`.
 fn field(text: &str) -> Result<Field, String> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Value::Is(value.trim().into())),
@@ -198,12 +199,12 @@ fn field(text: &str) -> Result<Field, String> {
     Ok(Field { name: name.to_ascii_lowercase(), value })
 }
 
-/// What a content must match.
+/// Parses a regular expression that the content must match.
 fn matching(regex: &str) -> Result<Content, String> {
     rules::regex(regex).map(Content::Matches)
 }
 
-/// `/pointer=value` or `/pointer`.
+/// Parses an expected JSON value, `/pointer=value` or `/pointer`.
 fn member(text: &str) -> Result<Member, String> {
     let (pointer, is) = match text.split_once('=') {
         Some((pointer, value)) => {

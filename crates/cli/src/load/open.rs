@@ -1,14 +1,14 @@
-//! What `regatta load` tells of an open loop: what became of the requests that were due, the parts of
-//! their latency, and whether they arrived as was asked for.
+//! The results of an open loop in `regatta load`: the outcome of the requests that were due, the parts
+//! of their latency, and whether their arrivals had the requested shape.
 
 use indicatif::HumanCount;
 use regatta_load::Tally;
 use regatta_record::{ArrivalCheck, Arrivals, Latency, LoadResult, OpenLoop};
 
-/// Share of the requests that may go unanswered before a rate counts as not reached.
+/// Share of the requests that may be unanswered before a rate counts as not reached.
 const UNANSWERED: f64 = 0.01;
 
-/// Fills in what an open loop adds to a result.
+/// Adds the figures of an open loop to a result.
 pub fn fill(result: &mut LoadResult, tally: &Tally) {
     let Some(open) = &tally.open_loop else { return };
     let beyond = open.unanswered();
@@ -16,7 +16,7 @@ pub fn fill(result: &mut LoadResult, tally: &Tally) {
     result.unsent = open.unsent;
     result.late = open.late;
     result.latency_ns = Latency::of_censored(&tally.histogram, beyond);
-    // What was never answered was not sent late for that, nor did it wait any known time.
+    // Unanswered requests have an unknown wait, so they are censored there; they have no send lag.
     result.wait_ns = Some(Latency::of_censored(&open.wait, beyond));
     result.send_lag_ns = Some(Latency::of(&open.lag));
     result.service_ns = Some(Latency::of_censored(&open.service, open.timed_out + open.lost));
@@ -24,7 +24,7 @@ pub fn fill(result: &mut LoadResult, tally: &Tally) {
 }
 
 /// Whether at least 99% of the requests that were due were sent and answered, or lost to errors that
-/// are told as such; true without a rate.
+/// are reported separately. True without a rate.
 pub fn rate_was_reached(result: &LoadResult) -> bool {
     result
         .open_loop
@@ -32,10 +32,10 @@ pub fn rate_was_reached(result: &LoadResult) -> bool {
         .is_none_or(|open| (open.unsent + open.timed_out) as f64 <= UNANSWERED * open.due as f64)
 }
 
-/// How the rate that was asked for was kept.
+/// A text that compares the requested rate with the outcome.
 pub fn rate(asked: u32, arrivals: Arrivals, open: &OpenLoop, result: &LoadResult) -> String {
     let (asked, count) = (HumanCount(asked.into()), |n: u64| HumanCount(n).to_string());
-    let mut told = Vec::new();
+    let mut outcomes = Vec::new();
     for (n, what) in [
         (open.unsent, "were never sent"),
         (open.timed_out, "timed out"),
@@ -43,32 +43,33 @@ pub fn rate(asked: u32, arrivals: Arrivals, open: &OpenLoop, result: &LoadResult
         (open.late, "were sent more than 1 ms late"),
     ] {
         if n > 0 {
-            told.push(format!("{} {what}", count(n)));
+            outcomes.push(format!("{} {what}", count(n)));
         }
     }
     let due = count(open.due);
-    let became = if told.is_empty() { "all answered".into() } else { told.join(", ") };
+    let outcome =
+        if outcomes.is_empty() { "all were answered".into() } else { outcomes.join(", ") };
     let reached = if rate_was_reached(result) {
         String::new()
     } else {
         format!(
-            " and NOT REACHED: {}/s answered; ask for less, or give more connections or pipeline",
+            " but NOT REACHED: {}/s answered; lower --rate, or raise --connections or --pipeline",
             HumanCount(result.rate_per_s.round() as u64)
         )
     };
-    format!("{asked}/s {} asked for{reached}; of {due} due {became}", arrivals.name())
+    format!("{asked}/s {} requested{reached}; of {due} due, {outcome}", arrivals.name())
 }
 
-/// Whether the requests arrived in the shape that was asked for.
+/// A text that reports whether the requests arrived in the requested shape.
 pub fn arrivals(shape: Arrivals, check: &ArrivalCheck) -> String {
     let ArrivalCheck { rate_per_s, distance, lag1, unsteadiness, .. } = check;
-    let kept = if check.kept { "as asked" } else { "NOT as asked" };
+    let kept = if check.kept { "as requested" } else { "NOT as requested" };
     let correlation = match shape {
         Arrivals::Poisson => format!(", correlation {lag1:.2}"),
         Arrivals::Constant => String::new(),
     };
     format!(
-        "{kept}: {}/s, {} of the gaps out of place{correlation}, {} unsteady",
+        "{kept}: {}/s, gap distribution off by {}{correlation}, rate varies by up to {}",
         HumanCount(rate_per_s.round() as u64),
         percent(*distance),
         percent(*unsteadiness)

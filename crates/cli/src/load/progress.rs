@@ -1,9 +1,9 @@
-//! The line of progress while a load runs.
+//! The progress line while a load runs.
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Phase, Progress};
 
-/// The line on stderr.
+/// The progress line on stderr.
 pub fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{spinner} {elapsed:>3}  {wide_msg}");
@@ -11,7 +11,7 @@ pub fn bar() -> ProgressBar {
     bar
 }
 
-/// What it says of a load; `rate` is the replies per second since the last message.
+/// The text of the progress line; `rate` is the number of replies per second since the last message.
 pub fn message(progress: &Progress, rate: f64) -> String {
     let phase = match progress.phase {
         Phase::Starting | Phase::Connecting => "connecting",

@@ -1,7 +1,7 @@
-//! `regatta load --slow`: slow clients, and whether a server serves new ones beside them.
+//! `regatta load --slow`: opens slow connections and checks that the server still serves new clients.
 
-use super::{args::LoadArgs, progress, text::percentiles, url::Asked};
-use crate::{exit::Done, output};
+use super::{args::LoadArgs, progress, text::percentiles, url::Target};
+use crate::{exit::Outcome, output};
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use regatta_load::{SlowPlan, SlowProgress, SlowTally, run_slow};
@@ -12,23 +12,23 @@ use regatta_script::{
 };
 use std::{fmt::Write, sync::atomic::AtomicBool, time::Duration};
 
-/// Share of the new clients that must be served in time.
+/// Share of the new clients that must be served within the limit.
 const SHARE: f64 = 0.99;
 
-/// Lets slow clients loose and tells what came of them.
-pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Done> {
-    let asked = Asked::of(&args.url, None)?;
-    if !matches!(asked.workload, Workload::Http(_)) || asked.certified.is_some() {
-        bail!("slow clients speak http://HOST[:PORT]/PATH");
+/// Runs the slow clients and prints the result.
+pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+    let target = Target::of(&args.url, None)?;
+    if !matches!(target.workload, Workload::Http(_)) || target.certified.is_some() {
+        bail!("--slow needs a URL of the form http://HOST[:PORT]/PATH");
     }
-    let path = asked.path.as_deref().unwrap_or("/");
-    // More bytes than will come to be sent.
+    let path = target.path.as_deref().unwrap_or("/");
+    // More bytes than can be sent within the duration.
     let most = args.duration.as_nanos() / args.slow.every.as_nanos();
     let plan = SlowPlan {
-        target: asked.target,
-        request: unending(part, &asked.host, path, most as u64),
-        host: asked.host,
-        workload: asked.workload,
+        target: target.address,
+        request: unending(part, &target.host, path, most as u64),
+        host: target.host,
+        workload: target.workload,
         connections: args.connections.get(),
         every: args.slow.every,
         longest: args.duration,
@@ -40,28 +40,28 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
     bar.finish_and_clear();
     let tally = tally.with_context(|| args.url.clone())?;
     if tally.opened == 0 && tally.served.is_empty() && !tally.interrupted {
-        let because = tally.first_failure.as_deref().unwrap_or("no connection came to stand");
-        bail!("{}: nobody was served, and no slow connection stood: {because}", args.url);
+        let because = tally.first_failure.as_deref().unwrap_or("no connection could be opened");
+        bail!("{}: no client was served, and no slow connection was opened: {because}", args.url);
     }
     let result = result(part, &plan, args.slow.within, &tally);
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
+        let json = serde_json::to_string_pretty(&result).context("cannot encode the result")?;
         output::write(path, &format!("{json}\n"))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         output::print(&text(&args.url, &result))?;
     }
     Ok(match () {
-        () if tally.interrupted => Done::Interrupted,
-        () if !result.kept_serving || too_few(&result) => Done::Short,
-        () => Done::Well,
+        () if tally.interrupted => Outcome::Interrupted,
+        () if !result.kept_serving || too_few(&result) => Outcome::Failure,
+        () => Outcome::Success,
     })
 }
 
 fn message(progress: &SlowProgress) -> String {
     let SlowProgress { alive, served, failed, .. } = *progress;
     let (alive, served) = (HumanCount(alive as u64), HumanCount(served));
-    format!("{alive} slow connections · {served} new clients served · {failed} not")
+    format!("{alive} slow connections · {served} new clients served · {failed} not served")
 }
 
 fn result(part: SlowPart, plan: &SlowPlan, within: Duration, tally: &SlowTally) -> SlowClients {
@@ -72,7 +72,7 @@ fn result(part: SlowPart, plan: &SlowPlan, within: Duration, tally: &SlowTally) 
         median: (seconds(ages[(ages.len() - 1) / 2]) + seconds(ages[ages.len() / 2])) / 2.0,
         max: seconds(ages[ages.len() - 1]),
     });
-    let told = |status: Option<u16>| status.map_or("none".to_owned(), |status| status.to_string());
+    let name = |status: Option<u16>| status.map_or("none".to_owned(), |status| status.to_string());
     let served = tally.served.len();
     let served_within = tally.served.count_between(0, within.as_nanos() as u64);
     let mut result = SlowClients {
@@ -85,7 +85,7 @@ fn result(part: SlowPart, plan: &SlowPlan, within: Duration, tally: &SlowTally) 
         refused: tally.refused,
         closed: ages.len() as u64,
         closed_age_s,
-        closed_status: tally.statuses.iter().map(|(&status, &n)| (told(status), n)).collect(),
+        closed_status: tally.statuses.iter().map(|(&status, &n)| (name(status), n)).collect(),
         alive: tally.alive,
         served,
         served_within,
@@ -102,23 +102,23 @@ fn result(part: SlowPart, plan: &SlowPlan, within: Duration, tally: &SlowTally) 
     result
 }
 
-/// Whether fewer slow clients came to stand than were asked for: then nothing is known of so many.
+/// Whether fewer slow connections were opened than requested. Then the requested number was not tested.
 fn too_few(result: &SlowClients) -> bool {
     result.opened < result.connections
 }
 
-/// Whether the server kept serving, and whether it got rid of the slow ones.
+/// States whether the server kept serving new clients, and whether it closed the slow connections.
 fn verdict(result: &SlowClients, within: Duration) -> String {
     let SlowClients { served, served_within, failed, closed, opened, alive, .. } = *result;
     let within = humantime::format_duration(within);
     let serving = match () {
         () if result.kept_serving => format!("the server kept serving new clients within {within}"),
-        () if served + failed == 0 => "no new client was through before the end".into(),
+        () if served + failed == 0 => "no new client finished before the load ended".into(),
         () if failed > 0 => format!(
             "the server did not keep serving new clients: {} of {} were not served ({})",
             HumanCount(failed),
             HumanCount(served + failed),
-            result.first_failure.as_deref().unwrap_or("nothing is known of why")
+            result.first_failure.as_deref().unwrap_or("unknown reason")
         ),
         () => format!(
             "the server did not keep serving new clients within {within}: {} of {} waited longer",
@@ -127,18 +127,20 @@ fn verdict(result: &SlowClients, within: Duration) -> String {
         ),
     };
     let closing = match () {
-        () if opened == 0 => "there was no slow one that it could close".to_owned(),
-        () if closed == opened => "it closed all slow ones".to_owned(),
-        () if closed == 0 => "it closed no slow one".to_owned(),
-        () => {
-            format!("it closed {} slow ones, and {} stood", HumanCount(closed), HumanCount(alive))
-        }
+        () if opened == 0 => "no slow connection was opened".to_owned(),
+        () if closed == opened => "it closed all slow connections".to_owned(),
+        () if closed == 0 => "it closed no slow connection".to_owned(),
+        () => format!(
+            "it closed {} slow connections; {} stayed open",
+            HumanCount(closed),
+            HumanCount(alive)
+        ),
     };
     if too_few(result) {
         let (opened, asked) = (HumanCount(opened), HumanCount(result.connections));
         return format!(
-            "only {opened} of {asked} slow connections came to stand, so what so many do is not \
-             known: ask for fewer, or for longer; {serving}; {closing}"
+            "only {opened} of {asked} slow connections could be opened, so {asked} were not tested: \
+             lower --connections or raise --duration; {serving}; {closing}"
         );
     }
     format!("{serving}; {closing}")
@@ -153,7 +155,7 @@ fn text(url: &str, result: &SlowClients) -> String {
     line(
         "load",
         format!(
-            "{url} · slow {} · {} connections, a byte each every {every_s} s, for {duration_s:.1} s",
+            "{url} · slow {} · {} connections, one byte each every {every_s} s, for {duration_s:.1} s",
             result.slow,
             HumanCount(*connections),
         ),
@@ -163,25 +165,25 @@ fn text(url: &str, result: &SlowClients) -> String {
         n => format!(", {} could not be opened", HumanCount(n)),
     };
     line(
-        "slow ones",
+        "slow",
         format!(
-            "{} opened{refused}, {} closed by the server, {} stood at the end",
+            "{} opened{refused}, {} closed by the server, {} open at the end",
             HumanCount(result.opened),
             HumanCount(result.closed),
             HumanCount(result.alive)
         ),
     );
     if let Some(Ages { min, median, max }) = result.closed_age_s {
-        let told: Vec<_> = result
+        let replies: Vec<_> = result
             .closed_status
             .iter()
             .map(|(status, n)| match status.as_str() {
-                "none" => format!("{} without a word", HumanCount(*n)),
+                "none" => format!("{} without a reply", HumanCount(*n)),
                 status => format!("{} with {status}", HumanCount(*n)),
             })
             .collect();
         let ages = format!("min {min:.2} s  median {median:.2} s  max {max:.2} s");
-        line("closed at", format!("{ages}: {}", told.join(", ")));
+        line("closed at", format!("{ages}: {}", replies.join(", ")));
     }
     line(
         "new clients",

@@ -1,4 +1,4 @@
-//! What `regatta load` prints: the result in words.
+//! The text that `regatta load` prints.
 
 use super::{
     args::{LoadArgs, Shape},
@@ -11,11 +11,11 @@ use regatta_record::{
 use regatta_report::warm_up_in_words;
 use std::{collections::BTreeMap, fmt::Write};
 
-/// What the article that the burst comes from measured (workload `double` of the design).
+/// The measurements of the article from which the burst comes (workload `double` of the design).
 const THEN: &str = "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s, Haskell on one \
-                    core 8.0 s: of another machine, long ago";
+                    core 8.0 s: measured on another machine, long ago";
 
-/// The result in words.
+/// Renders the result as text.
 pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -40,7 +40,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         match &result.open_loop {
             None => format!("{requests} in {seconds:.2} s: {rate}"),
             Some(open) => format!(
-                "{requests} of {} due in {seconds:.2} s were answered; replies in that time: {rate}",
+                "{requests} of {} due in {seconds:.2} s were answered; replies within it: {rate}",
                 HumanCount(open.due)
             ),
         },
@@ -74,7 +74,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         line("  latency", voided(Figure::Latency, percentiles(latency_ns)));
     }
     if args.passing > 0 {
-        line("passed", format!("{} members came and went", HumanCount(result.passed)));
+        line("passed", format!("{} members joined and left", HumanCount(result.passed)));
     }
     if args.settle.is_some() {
         line("warm-up", warm_up_in_words(result.settling.as_ref()));
@@ -82,7 +82,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let each = &result.cost_per.one;
     let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/{each}", ns / 1e3));
     let at_least = match result.server_unseen {
-        Some(Unseen::Unbounded) => " at least: processes of it may have come and gone unseen",
+        Some(Unseen::Unbounded) => " at least: short-lived processes of the server may be missing",
         Some(Unseen::AtMostNs(_)) | None => "",
     };
     line("server CPU", format!("{}{at_least}", cpu(result.server_cpu_ns_per_request)));
@@ -113,13 +113,13 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     text
 }
 
-/// What was asked for, such as `64 connections, × 16`.
+/// The shape of the load, e.g. `64 connections, × 16`.
 fn shape(args: &LoadArgs) -> String {
     let pipeline = args.pipeline();
     if let Some(Shape { burst: Burst { instances, requests }, connections }) = args.burst {
         return format!(
             "burst of {instances} instances × {connections} connections × {requests} requests, \
-             at most {pipeline} outstanding"
+             at most {pipeline} in flight on each"
         );
     }
     let idle = match (args.idle, args.stalled) {
@@ -132,23 +132,23 @@ fn shape(args: &LoadArgs) -> String {
         n => format!(" + {n} passing"),
     };
     let each = match args.in_flight {
-        _ if args.churn => "a request each".into(),
-        Some(in_flight) => format!("{in_flight} requests under way"),
+        _ if args.churn => "one request each".into(),
+        Some(in_flight) => format!("{in_flight} requests in flight"),
         None => format!("× {pipeline}"),
     };
     format!("{} connections{idle}{passing}, {each}", args.connections())
 }
 
-/// How much the history checker has seen.
+/// The number of operations and keys that the history checker checked.
 fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String {
     let beyond = match beyond {
         0 => String::new(),
-        n => format!("; the last {} were more than can be kept", HumanCount(n)),
+        n => format!("; the last {} were not checked (limit reached)", HumanCount(n)),
     };
     format!("{} operations on {} keys{beyond}", HumanCount(operations), HumanCount(keys))
 }
 
-/// How many replies had which status, and their share: `200: 990 (99.0%), 503: 10 (1.0%)`.
+/// The number and share of replies of each status: `200: 990 (99.0%), 503: 10 (1.0%)`.
 fn statuses(statuses: &BTreeMap<u16, u64>) -> String {
     let all: u64 = statuses.values().sum();
     let each = statuses.iter().map(|(status, replies)| {
@@ -158,7 +158,7 @@ fn statuses(statuses: &BTreeMap<u16, u64>) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Errors, with their share of the requests where some are tolerated.
+/// The errors, with their share of the requests if --tolerate was given.
 fn with_share(errors: String, result: &LoadResult) -> String {
     match result.tolerated {
         Some(share) => {
@@ -168,7 +168,7 @@ fn with_share(errors: String, result: &LoadResult) -> String {
     }
 }
 
-/// Percentiles in words; one with too few samples beyond it is a dash.
+/// Latency percentiles; one with too few samples beyond it is shown as a dash.
 pub fn percentiles(l: &Latency) -> String {
     let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
     format!(
@@ -181,12 +181,12 @@ pub fn percentiles(l: &Latency) -> String {
     )
 }
 
-/// How long the instances of a burst took, in seconds.
+/// The durations of the instances of a burst, in seconds.
 fn instances(each: &[f64]) -> String {
     let mut sorted: Vec<f64> = each.iter().copied().filter(|seconds| *seconds > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
     if sorted.is_empty() {
-        return "none came to a reply".into();
+        return "none received a reply".into();
     }
     let median = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
     let (shortest, longest) = (sorted[0], sorted[sorted.len() - 1]);
@@ -198,12 +198,12 @@ fn instances(each: &[f64]) -> String {
     text
 }
 
-/// One that came to no reply has no time.
+/// The duration of one instance; a dash if it received no reply.
 fn instance(seconds: f64) -> String {
     if seconds > 0.0 { format!("{seconds:.3}") } else { format!("{:>5}", "–") }
 }
 
-/// Only the very load that the article had may stand beside its figures.
+/// Whether this is the load of the article. Its figures are shown only beside that load.
 fn is_the_articles(args: &LoadArgs) -> bool {
     let burst = Burst { instances: 10, requests: 10 };
     args.burst == Some(Shape { burst, connections: 500 })
@@ -225,7 +225,7 @@ mod tests {
         load: LoadArgs,
     }
 
-    /// A result of an earlier version, with these keys beside.
+    /// A result of an earlier version, with the keys of `more` added.
     fn result(more: serde_json::Value) -> LoadResult {
         let latency = serde_json::json!({ "p50": 2_000_000, "p99": 9_000_000 });
         let mut result = serde_json::json!({
@@ -246,19 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_verified_together_has_a_line_and_so_has_what_was_not() {
+    fn prints_how_many_operations_were_verified_and_how_many_were_not() {
         let verified = |beyond| {
             let verified = Verified { operations: 1_000, keys: 20, beyond };
             printed(&result(serde_json::json!({ "verified": verified })))
         };
         assert!(verified(0).contains("\nverified    1,000 operations on 20 keys\n"));
-        let beyond = "1,000 operations on 20 keys; the last 7 were more than can be kept\n";
+        let beyond = "1,000 operations on 20 keys; the last 7 were not checked (limit reached)\n";
         assert!(verified(7).contains(beyond));
         assert!(!printed(&result(serde_json::json!({}))).contains("verified"));
     }
 
     #[test]
-    fn each_kind_of_operation_has_its_lines_and_a_cost_says_what_it_is_per() {
+    fn prints_lines_for_each_operation_and_the_unit_of_a_cost() {
         let deliveries = Operation::new("deliveries", "delivery", "deliveries");
         let operation = LoadOperation {
             operation: deliveries.clone(),
@@ -285,10 +285,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_may_lack_something_is_a_lower_bound() {
+    fn prints_an_incomplete_cost_as_a_lower_bound() {
         let unseen = |unseen: serde_json::Value| {
             let text = printed(&result(serde_json::json!({ "server_unseen": unseen })));
-            text.contains("\nserver CPU  2.50 µs/request at least: processes of it may have")
+            text.contains("\nserver CPU  2.50 µs/request at least: short-lived processes")
         };
         assert!(unseen(serde_json::json!("unbounded")));
         assert!(!unseen(serde_json::json!({ "at-most-ns": 7_000 })));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_other_operations_reads_and_prints_as_before() {
+    fn reads_and_prints_an_old_result_without_operations() {
         let result = result(serde_json::json!({}));
         let text = printed(&result);
         assert!(text.contains("\nserver CPU  2.50 µs/request\n"), "{text}");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_told_with_their_median_and_each_in_rows_of_ten() {
+    fn prints_the_median_and_each_instance_in_rows_of_ten() {
         assert_eq!(
             instances(&[0.4, 0.1, 0.2, 0.3]),
             "min 0.100 s  median 0.250 s  max 0.400 s\n            0.400  0.100  0.200  0.300"

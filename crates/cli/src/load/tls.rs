@@ -1,28 +1,28 @@
-//! How the commands that load a server are told about TLS.
+//! The TLS options of the commands that load a server.
 
-use super::url::Asked;
+use super::url::Target;
 use anyhow::bail;
 use regatta_load::{Roots, Tls};
 use std::path::PathBuf;
 
-/// What is asked of a server's certificate, with https://.
+/// Options for the certificate of an https:// server.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TlsArgs {
-    /// Take any certificate of an https:// server
+    /// Accept any certificate of an https:// server
     #[arg(long, conflicts_with = "cacert")]
     insecure: bool,
-    /// Trust the CA certificates in this PEM file, instead of those that the system trusts; a
-    /// certificate in it that the server itself shows is accepted as it is (pinned)
+    /// Trust the CA certificates in this PEM file instead of those that the system trusts. If the file
+    /// contains the server's own certificate, that is accepted as it is (pinned)
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 }
 
 impl TlsArgs {
-    /// How to speak TLS, if the URL asks for that.
-    pub fn of(&self, asked: &Asked) -> anyhow::Result<Option<Tls>> {
-        let Some(host) = &asked.certified else {
+    /// The TLS settings, if the URL requires TLS.
+    pub fn of(&self, target: &Target) -> anyhow::Result<Option<Tls>> {
+        let Some(host) = &target.certified else {
             if self.insecure || self.cacert.is_some() {
-                bail!("--insecure and --cacert are about certificates; they need an https:// URL");
+                bail!("--insecure and --cacert apply only to https:// URLs");
             }
             return Ok(None);
         };

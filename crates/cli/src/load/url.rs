@@ -1,4 +1,4 @@
-//! What a URL and a workload together ask for: of whom, under what name, at which path.
+//! The target of a load, from its URL and workload: server, host name and path.
 
 use anyhow::{Context, bail};
 use regatta_script::{
@@ -7,24 +7,24 @@ use regatta_script::{
 };
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// What is asked of whom.
+/// The target and the workload of a load.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Target {
     /// The server.
-    pub target: SocketAddr,
-    /// What is sent, and what must come back.
+    pub address: SocketAddr,
+    /// What is sent, and which replies are expected.
     pub workload: Workload,
-    /// The host that requests name, where they do.
+    /// The host to send in requests, e.g. in the Host header.
     pub host: String,
-    /// With TLS, the host that the server's certificate is to be for.
+    /// With TLS, the host name that the server's certificate must match.
     pub certified: Option<String>,
-    /// The path of a built-in workload, if not its own.
+    /// The path for a built-in workload, if it replaces the workload's own.
     pub path: Option<String>,
 }
 
-impl Asked {
-    /// What `url` and `workload` ask for. Without a workload: what is usual in the URL's protocol.
-    pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Asked> {
+impl Target {
+    /// Combines `url` and `workload`. Without a workload, uses the default one of the URL's protocol.
+    pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Target> {
         let Url { row, scheme, authority, target } = Url::parse(url)?;
         let path = (!target.is_empty()).then(|| with_slash(target));
         let workload = match workload {
@@ -36,59 +36,59 @@ impl Asked {
         let of_workload = workload.protocol();
         if of_workload.name != row.name {
             let (name, scheme) = (workload.name(), of_workload.schemes[0].name);
-            bail!("the workload {name} is asked over {scheme}://HOST:PORT");
+            bail!("the workload {name} needs a URL of the form {scheme}://HOST:PORT");
         }
         let is_hub = workload.is_pushed();
         let with_port = scheme.port.map(|port| with_port(authority, port));
-        Ok(Asked {
-            target: address(with_port.as_deref().unwrap_or(authority))?,
+        Ok(Target {
+            address: address(with_port.as_deref().unwrap_or(authority))?,
             workload,
             host: authority.to_owned(),
             certified: scheme.tls.then(|| without_port(authority).to_owned()),
-            // Without a path in the URL the workload's own is asked for. `http://HOST/` has no path either; but
-            // `ws://HOST/` means `/`, where a hub may be.
+            // Without a path in the URL, the workload's own path is used. `http://HOST/` counts as
+            // having no path, but `ws://HOST/` means `/`, because a hub may be there.
             path: path.filter(|path| is_hub || path != "/"),
         })
     }
 }
 
-/// A URL, in its parts.
+/// The parts of a URL.
 #[derive(Clone, Copy, Debug)]
 struct Url<'a> {
     row: Row,
     scheme: Scheme,
     /// Host and port.
     authority: &'a str,
-    /// Path and query; empty if there is none.
+    /// Path and query; may be empty.
     target: &'a str,
 }
 
 impl<'a> Url<'a> {
     fn parse(url: &'a str) -> anyhow::Result<Url<'a>> {
         let Some((scheme, rest)) = url.split_once("://") else {
-            bail!("{url:?} is no URL; write {}", forms());
+            bail!("{url:?} is not a URL; expected {}", forms());
         };
-        // What follows # is for the client alone (RFC 3986, 3.5).
+        // The fragment after # is never sent to the server (RFC 3986, 3.5).
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let Some((row, scheme)) = of_scheme(&scheme.to_ascii_lowercase()) else {
-            bail!("the load does not speak {scheme}:// yet; it speaks {}", forms());
+            bail!("{scheme}:// is not supported yet; expected {}", forms());
         };
         if authority.contains('@') {
-            bail!("{url:?} has a user in it, which is never sent; write {}", row.url);
+            bail!("{url:?} contains a user name, which is never sent; expected {}", row.url);
         }
         if let Some(wrong) = target.chars().find(|c| !c.is_ascii_graphic()) {
-            bail!("{wrong:?} cannot stand in the path of a URL; write it percent-encoded");
+            bail!("{wrong:?} is not allowed in the path of a URL; percent-encode it");
         }
         if !row.paths && !matches!(target, "" | "/") {
-            bail!("{target:?}: a {} server has no paths; write {}", row.name, row.url);
+            bail!("{target:?}: a {} server has no paths; expected {}", row.name, row.url);
         }
         let target = if row.paths { target } else { "" };
         Ok(Url { row, scheme, authority, target })
     }
 }
 
-/// The forms that a URL can have.
+/// The supported forms of a URL.
 pub fn forms() -> String {
     let forms: Vec<_> = ROWS.iter().map(|row| row.url).collect();
     match forms.split_last() {
@@ -97,12 +97,12 @@ pub fn forms() -> String {
     }
 }
 
-/// A query alone belongs to the path `/`.
+/// Adds the path `/` to a query without a path.
 fn with_slash(target: &str) -> String {
     if target.starts_with('?') { format!("/{target}") } else { target.to_owned() }
 }
 
-/// The authority with its port, or else this one.
+/// The authority with its own port, or with `port` if it has none.
 fn with_port(authority: &str, port: u16) -> String {
     let has_port = without_port(authority) != authority;
     if has_port { authority.to_owned() } else { format!("{authority}:{port}") }
@@ -111,7 +111,7 @@ fn with_port(authority: &str, port: u16) -> String {
 /// The host of an authority.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
-        // The colons of an IPv6 address stand within brackets.
+        // The colons of an IPv6 address are within brackets.
         Some((host, port)) if !port.contains(']') => host,
         _ => authority,
     }
@@ -121,11 +121,10 @@ fn without_port(authority: &str) -> &str {
 fn address(authority: &str) -> anyhow::Result<SocketAddr> {
     let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     if port.is_none() {
-        bail!("{authority:?} has no port; write it as HOST:PORT, with a port up to 65535");
+        bail!("{authority:?} has no port; expected HOST:PORT, with a port up to 65535");
     }
-    let mut found = authority
-        .to_socket_addrs()
-        .with_context(|| format!("{authority:?} is no HOST:PORT that can be found"))?;
+    let mut found =
+        authority.to_socket_addrs().with_context(|| format!("cannot resolve {authority:?}"))?;
     found.next().with_context(|| format!("{authority:?} has no address"))
 }
 
@@ -133,31 +132,31 @@ fn address(authority: &str) -> anyhow::Result<SocketAddr> {
 mod tests {
     use super::*;
 
-    fn asked(url: &str, workload: Option<Workload>) -> Asked {
-        Asked::of(url, workload.as_ref()).unwrap()
+    fn target_of(url: &str, workload: Option<Workload>) -> Target {
+        Target::of(url, workload.as_ref()).unwrap()
     }
 
     fn refused(url: &str, workload: Option<Workload>) -> String {
-        Asked::of(url, workload.as_ref()).unwrap_err().to_string()
+        Target::of(url, workload.as_ref()).unwrap_err().to_string()
     }
 
     #[test]
-    fn a_url_tells_whom_to_ask_and_for_what() {
-        let line = asked("line://127.0.0.1:4000/", None);
-        assert_eq!((line.target.port(), line.workload.name()), (4000, "double"));
-        let http = asked("HTTP://127.0.0.1?a=b#c", None);
-        assert_eq!((http.target.port(), http.host.as_str()), (80, "127.0.0.1"));
+    fn reads_target_host_and_path_from_a_url() {
+        let line = target_of("line://127.0.0.1:4000/", None);
+        assert_eq!((line.address.port(), line.workload.name()), (4000, "double"));
+        let http = target_of("HTTP://127.0.0.1?a=b#c", None);
+        assert_eq!((http.address.port(), http.host.as_str()), (80, "127.0.0.1"));
         assert_eq!(http.path.as_deref(), Some("/?a=b"));
-        let http = asked("http://[::1]:8080/a", None);
+        let http = target_of("http://[::1]:8080/a", None);
         assert_eq!(
-            (http.target.to_string(), http.host),
+            (http.address.to_string(), http.host),
             ("[::1]:8080".into(), "[::1]:8080".into())
         );
-        let https = asked("https://127.0.0.1/", None);
-        assert_eq!((https.target.port(), https.certified.as_deref()), (443, Some("127.0.0.1")));
-        let https = asked("https://[::1]:8443/", None);
-        assert_eq!((https.target.port(), https.certified.as_deref()), (8_443, Some("[::1]")));
-        assert_eq!(asked("http://[::1]/a", None).target.to_string(), "[::1]:80");
+        let https = target_of("https://127.0.0.1/", None);
+        assert_eq!((https.address.port(), https.certified.as_deref()), (443, Some("127.0.0.1")));
+        let https = target_of("https://[::1]:8443/", None);
+        assert_eq!((https.address.port(), https.certified.as_deref()), (8_443, Some("[::1]")));
+        assert_eq!(target_of("http://[::1]/a", None).address.to_string(), "[::1]:80");
     }
 
     #[test]
@@ -167,15 +166,15 @@ mod tests {
             ("http://127.0.0.1:1/", None),
             ("http://127.0.0.1:1/hash.php", Some("/hash.php")),
         ] {
-            let hash = asked(url, Workload::parse("hash"));
+            let hash = target_of(url, Workload::parse("hash"));
             assert_eq!((hash.path.as_deref(), hash.workload.name()), (path, "hash"));
         }
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused_in_a_sentence() {
-        assert!(refused("127.0.0.1:80", None).contains("is no URL"));
-        assert!(refused("gopher://127.0.0.1:80", None).contains("gopher:// yet"));
+    fn refuses_invalid_urls_with_a_reason() {
+        assert!(refused("127.0.0.1:80", None).contains("is not a URL"));
+        assert!(refused("gopher://127.0.0.1:80", None).contains("gopher:// is not supported"));
         assert!(refused("line://127.0.0.1", None).contains("has no port"));
         assert!(refused("http://127.0.0.1:99999/", None).contains("has no port"));
         assert!(refused("http://a@127.0.0.1/", None).contains("user"));

@@ -204,7 +204,7 @@ fn options_that_have_no_effect_are_refused() {
         refused(&["hash", "--model", model, "--offload", "2"], why);
     }
     refused(&["hello", "--offload", "2"], "leave --offload out");
-    refused(&["double", "--file", "x"], "leave it out");
+    refused(&["double", "--file", "x"], "applies only to `serve hash`");
     refused(&["hash", "--by-hand"], "not written by hand");
 }
 

@@ -160,12 +160,12 @@ fn invalid_flags_are_refused_with_the_permitted_values() {
     for (more, said) in [
         (&["-X", "get"][..], "expected one of GET, HEAD, POST"),
         (&["-X", "CONNECT"], "expected one of GET"),
-        (&["-H", "X-A"], "expected a header as 'Name: value'"),
+        (&["-H", "X-A"], "expected a header 'Name: value'"),
         (&["-H", "X A: b"], "is not a header name"),
         (&["-H", "X-A: b\nc"], "the value of a header cannot contain '\\n'"),
         (&["-H", "content-length: 3"], "the load sends content-length itself"),
         (&["-H", "Transfer-Encoding: chunked"], "bodies are sent whole"),
-        (&["-H", "Host: a", "-H", "host: b"], "--header gives Host twice"),
+        (&["-H", "Host: a", "-H", "host: b"], "--header sets Host twice"),
         (&["--body", "a", "--body-file", "b"], "cannot be used with"),
         (&["--body-file", "no/such"], "no/such"),
         (&["--expect-status", "20x"], "expected 200 to 599, a class such as 2xx, or any"),
@@ -185,7 +185,7 @@ fn invalid_flags_are_refused_with_the_permitted_values() {
     let url = format!("line://{}", api.addr);
     let output = command.args(["load", &url, "--expect-status", "200"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("--expect-status is for HTTP"), "{}", text(&output));
+    assert!(text(&output).contains("--expect-status applies only to HTTP"), "{}", text(&output));
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn options_that_contradict_each_other_or_have_no_effect_are_refused() {
         (&["hello", "--slow", "skip"][..], "serve hub"),
         (&["double", "--by-hand", "--slow", "skip"], "serve hub"),
         (&["hub", "--by-hand", "--slow", "skip"], "leave --by-hand out"),
-        (&["hub", "--file", "x"], "--file is what `hash` reads"),
+        (&["hub", "--file", "x"], "--file applies only to `serve hash`"),
         (&["hub", "--offload", "2"], "leave --offload out"),
         (&["hub", "--token-file", "x", "--jwt-key", "y"], "cannot be used with"),
         (&["hub", "--ping-after", "60s"], "--idle-timeout 1m"),

@@ -48,7 +48,7 @@ fn members_come_and_go_with_several_load_processes() {
     let printed = String::from_utf8(ended.stdout).unwrap();
     assert!(ended.status.success(), "{printed}");
     assert!(printed.contains("8 connections + 30 passing, × 1"), "{printed}");
-    assert!(printed.contains("members came and went"), "{printed}");
+    assert!(printed.contains("members joined and left"), "{printed}");
 }
 
 #[test]

@@ -53,5 +53,8 @@ fn heads_is_refused_for_workloads_without_heads() {
     let server = Server::lines(|_, _, line| Some(crate::server::double(line)));
     let more = ["--workload", "double", "--heads", "identical", "-n", "10"];
     let ended = load(&server.line_url(), &more).with_status(2);
-    assert!(ended.stderr.contains("--heads applies to the workloads hello and hash"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("--heads applies only to the workloads hello and hash"),
+        "{ended:?}"
+    );
 }

@@ -44,7 +44,7 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
         (&["--contender", "my server=x {port}"], &["a name must have only letters"]),
         (&["--contender", "mine=sh -c 'x {port}"], &["'name=command {port}'", "quote"]),
         (&["--resume", "out", "--rounds", "2"], &["cannot be used with", "--rounds"]),
-        (&["--precision", "2"], &["--precision", "with its sign, as 5%"]),
+        (&["--precision", "2"], &["--precision", "with the % sign, e.g. 5%"]),
         (&["--precision", "2%", "--rounds", "4"], &["--precision needs at least 5 rounds"]),
         (&["--only", "epoll,null", "--precision", "2%"], &["--precision has nothing to compare"]),
         (&["--fail-over", "-5%"], &["-5"]),

@@ -142,7 +142,7 @@ fn a_race_can_be_resumed_after_the_disk_became_full() {
     let ended = course.started(limited).ended().with_status(2);
     ended.assert_told(&[
         "regatta: the race stopped: cannot append to out/events.jsonl: File too large",
-        "starts are saved; go on with: regatta race --resume out",
+        "starts are saved; resume with: regatta race --resume out",
     ]);
     let torn = fs::read(&path).unwrap();
     assert!(!torn.ends_with(b"\n"), "the last line is complete");

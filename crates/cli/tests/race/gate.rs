@@ -50,24 +50,27 @@ fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
     result(&course, "same", 1.0, 1.0, gated);
     result(&course, "dearer", 1.1, 1.0, gated);
     let passed = course.race(&["--resume", "same"]).with_status(0).stdout;
-    assert!(passed.contains("passed: every cost is surely within 5%"), "{passed}");
+    assert!(passed.contains("passed: every cost is within 5%, with 95% confidence"), "{passed}");
     assert!(passed.contains("✔ no difference"), "{passed}");
     // Simulated rounds whose mean is at the limit.
     result(&course, "near", 1.05, 1.0, gated);
     let open = course.race(&["--resume", "near"]).with_status(3).stdout;
     assert!(
-        open.contains("NOT DECIDED: the rounds do not tell whether within 5%: new at"),
+        open.contains("NOT DECIDED: the rounds do not show whether these are within 5%: new at"),
         "{open}"
     );
     assert!(open.contains("? not decided"), "{open}");
     assert!(open.contains("an interval that includes the limit of 5%: "), "{open}");
     let failed = course.race(&["--resume", "dearer", "--md", "pr.md"]).with_status(1).stdout;
-    assert!(failed.contains("FAILED: surely more than 5% dearer: new at 64 conn"), "{failed}");
+    assert!(
+        failed.contains("FAILED: significantly more than 5% costlier: new at 64 conn"),
+        "{failed}"
+    );
     let comment = std::fs::read_to_string(course.path("pr.md")).unwrap();
     assert!(comment.contains("| new | 64 conn | 1."), "{comment}");
     assert!(comment.contains("**✘ worse**"), "{comment}");
     let page = std::fs::read_to_string(course.path("dearer/report.html")).unwrap();
-    assert!(page.contains("FAILED: surely more than 5% dearer: new at 64 conn"));
+    assert!(page.contains("FAILED: significantly more than 5% costlier: new at 64 conn"));
 }
 
 #[test]
@@ -110,7 +113,10 @@ fn two_results_are_compared() {
     let (status, told, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
     assert_eq!(status, 1, "{told}");
     assert!(told.starts_with("after against before\n"), "{told}");
-    assert!(told.contains("FAILED: surely more than 5% dearer: new at 64 conn\n"), "{told}");
+    assert!(
+        told.contains("FAILED: significantly more than 5% costlier: new at 64 conn\n"),
+        "{told}"
+    );
     let line = told.lines().find(|line| line.starts_with("old ")).unwrap();
     assert!(line.ends_with("✔ no difference"), "slower alike is no difference: {line}");
     assert!(told.contains("doubt: the kernel differs ("), "{told}");
@@ -157,9 +163,9 @@ fn wrong_usage_is_reported() {
         (&["one"][..], "<NEW>"),
         (&["one", "nowhere"], "nowhere cannot be compared: expected a result directory"),
         (&["one", "other"], "one raced the workload double, and other dialogue"),
-        (&["one", "one", "--fail-over", "5"], "with its sign, as 5%"),
+        (&["one", "one", "--fail-over", "5"], "with the % sign, e.g. 5%"),
         (&["one", "one", "--fail-over", "0%"], "above 0%"),
-        (&["one", "one", "--json", "-", "--md", "-"], "cannot both go to stdout"),
+        (&["one", "one", "--json", "-", "--md", "-"], "cannot both write to stdout"),
     ] {
         let (status, stdout, stderr) = diff(&course, args);
         assert_eq!((status, stdout.as_str()), (2, ""), "{args:?}: {stderr}");

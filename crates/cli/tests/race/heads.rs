@@ -20,7 +20,7 @@ fn raced(more: &str, args: &[&str]) -> (String, regatta_record::Summary) {
 fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
     let (table, summary) = raced("", &[]);
     assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("varied".into()));
-    assert!(!table.contains("identical heads"), "{table}");
+    assert!(!table.contains("identical headers"), "{table}");
     // A sample outside the load shows the reply: 131 bytes with a Date, until the time has more than ten
     // digits.
     for cell in &summary.cells {
@@ -31,7 +31,7 @@ fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
     for (more, args) in [("heads = 'identical'", &[][..]), ("", &["--heads", "identical"])] {
         let (table, summary) = raced(more, args);
         assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("identical".into()));
-        assert!(table.contains("hello, with identical heads"), "{table}");
+        assert!(table.contains("hello, with identical headers"), "{table}");
     }
 }
 

@@ -107,7 +107,7 @@ fn a_pilot_pass_is_replayed() {
     course.write_race("'null'", "200ms", load);
     let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     course.assert_nothing_left();
-    ended.assert_told(&["pilot: short rounds, to find out the rates: 1\nround 1: "]);
+    ended.assert_told(&["pilot: short rounds to determine the rates: 1\nround 1: "]);
     assert_replayed(&course, &[&ended]);
 }
 
@@ -163,7 +163,7 @@ fn a_result_of_an_earlier_regatta_can_be_resumed_but_not_replayed() {
     course.replay("out").with_status(2).assert_told(&said);
     assert!(!events.exists(), "the replay created a file");
     let resumed = course.race(&["--resume", "out"]);
-    resumed.assert_told(&["note: no events of this race were stored until now; a replay begins"]);
+    resumed.assert_told(&["note: this race has no events of earlier rounds; a replay starts"]);
     assert_replayed(&course, &[&resumed]);
     course.assert_nothing_left();
 }

@@ -1,4 +1,4 @@
-//! What `regatta capacity` prints: every step, and then the result in words.
+//! The output of `regatta capacity`: every step, then the result.
 
 use crate::{
     numbers::{grouped, memory, time},
@@ -10,14 +10,14 @@ use regatta_record::{
 };
 use std::fmt::Write;
 
-/// Prose wider than this is hard to read.
+/// Maximum width in columns; wider prose is hard to read.
 pub const WIDEST: usize = 80;
-/// Columns before what a step showed.
+/// Columns before the verdict of a step.
 const ROW: usize = 45;
-/// Columns of a line's name.
+/// Columns of the name of a line.
 const NAME: usize = 10;
 
-/// What the levels count.
+/// The unit of the levels.
 pub fn unit(load: &CapacityLoad) -> &'static str {
     match load {
         CapacityLoad::Clients { .. } => "clients",
@@ -25,7 +25,7 @@ pub fn unit(load: &CapacityLoad) -> &'static str {
     }
 }
 
-/// Why a level was tried, in a word.
+/// The phase in which a level was tried, in a word.
 pub fn phase(phase: CapacityPhase) -> &'static str {
     match phase {
         CapacityPhase::StepUp => "step up",
@@ -34,7 +34,7 @@ pub fn phase(phase: CapacityPhase) -> &'static str {
     }
 }
 
-/// All of it, no line wider than `width`, nor than 80 columns.
+/// The whole output; no line is wider than `width` or 80 columns.
 pub fn text(found: &Capacity, width: usize) -> String {
     let width = width.min(WIDEST);
     let head = format!(
@@ -65,7 +65,7 @@ pub fn text(found: &Capacity, width: usize) -> String {
     text
 }
 
-/// Whether the server held the level of a step.
+/// Whether the server sustained the level of a step.
 pub fn verdict(step: &CapacityStep) -> &'static str {
     match step.passed {
         Some(true) => "passed",
@@ -74,7 +74,7 @@ pub fn verdict(step: &CapacityStep) -> &'static str {
     }
 }
 
-/// A step in a line, or in several where it says why it did not pass.
+/// One line for a step, or several with the reason if it did not pass.
 pub fn row(step: &CapacityStep, width: usize) -> String {
     let level = grouped(step.level.into());
     let percentile = step.percentile_ns.map_or("–".into(), |ns| time(ns as f64));
@@ -88,13 +88,13 @@ pub fn row(step: &CapacityStep, width: usize) -> String {
     folded(&line, width, ROW)
 }
 
-/// `4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed`. The two levels
-/// are no 95% interval, so they are not written as one.
+/// `4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed`. The two
+/// levels are not a 95% interval, so they are not written as one.
 fn capacity(found: &Capacity) -> String {
     let (unit, limit) = (unit(&found.load), limit(found));
     let Some(CapacityInterval { best, low, high }) = found.clients.or(found.rate_per_s) else {
         return match found.steps.last() {
-            None => format!("unknown at {limit}: no step came to its end"),
+            None => format!("unknown at {limit}: no step finished"),
             Some(_) => format!("none found at {limit}: no level passed every time, see above"),
         };
     };
@@ -111,7 +111,7 @@ fn capacity(found: &Capacity) -> String {
     }
 }
 
-/// `p95 ≤ 250 ms`, and of what where that is not the request.
+/// `p95 ≤ 250 ms`, with the operation if it is not the request.
 fn limit(found: &Capacity) -> String {
     match found.limited.is_request() {
         true => found.limit.to_string(),
@@ -125,8 +125,8 @@ fn server(found: &Capacity) -> String {
         steps => format!("{steps} steps"),
     };
     match found.fresh_starts {
-        true => format!("{}, started afresh for each of {steps}", found.server),
-        false => format!("{}, running; fresh connections for each of {steps}", found.server),
+        true => format!("{}, restarted for each of {steps}", found.server),
+        false => format!("{}, already running; new connections for each of {steps}", found.server),
     }
 }
 
@@ -135,9 +135,9 @@ fn load(load: &CapacityLoad, workload: &str) -> String {
     let written = match load {
         CapacityLoad::Clients { pipeline, in_flight } => {
             let each = if *pipeline == 1 { "request" } else { "requests" };
-            let all = in_flight.map(|most| format!(", at most {} over all", grouped(most.into())));
+            let all = in_flight.map(|most| format!(", at most {} in total", grouped(most.into())));
             let all = all.unwrap_or_default();
-            write!(text, " · closed loop, {pipeline} {each} outstanding on each client{all}")
+            write!(text, " · closed loop, {pipeline} {each} in flight per client{all}")
         }
         CapacityLoad::Rate { connections, pipeline, arrivals } => {
             let arrivals = match arrivals {
@@ -147,7 +147,7 @@ fn load(load: &CapacityLoad, workload: &str) -> String {
             write!(
                 text,
                 " · open loop, {arrivals}, over {connections} connections with at most {pipeline} \
-                 outstanding each; latency counts from the intended send"
+                 in flight each; latency starts at the scheduled send time"
             )
         }
     };

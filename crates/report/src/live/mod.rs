@@ -1,9 +1,8 @@
-//! From events to what a terminal shows while they happen, and in the end.
+//! Turns events into terminal output, during a race or a capacity search and at its end.
 //!
-//! Pure: a state and an [`Event`] give the next texts. Times are those of the events, so the same
-//! stream, read again from a result directory, gives the same texts. Whether they reach a terminal,
-//! how a line of progress is replaced by the next, and how many of those are really drawn is the
-//! caller's business.
+//! Pure: a state and an [`Event`] give the next texts. Times are those of the events, so a stream that
+//! is read again from a result directory gives the same texts. The caller decides whether texts are
+//! printed, how a progress line replaces the previous one, and how often it is drawn.
 
 mod capacity;
 mod progress;
@@ -22,57 +21,57 @@ use regatta_record::{
 };
 use std::path::Path;
 
-/// What the place where the texts go can show.
+/// The capabilities of stdout and stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// Columns of what goes to stdout.
+    /// Width of the output on stdout, in columns.
     pub width: usize,
-    /// Whether stdout takes colours.
+    /// Whether to print colours on stdout.
     pub colour: bool,
-    /// Whether stderr is a terminal that shows a line of progress. Where it is not, each pass is
-    /// announced by a line.
+    /// Whether stderr is a terminal that shows a progress line. Otherwise each pass is announced by a
+    /// line.
     pub progress: bool,
 }
 
-/// What an event makes visible.
+/// A change of the output after an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// Goes to stdout; whole lines.
+    /// Print these whole lines to stdout.
     Stdout(String),
-    /// Goes to stderr, above the line of progress; whole lines.
+    /// Print these whole lines to stderr, above the progress line.
     Stderr(String),
-    /// The line of progress is this from now on.
+    /// Set the progress line to this text.
     Progress(String),
-    /// There is no line of progress any more.
+    /// Remove the progress line.
     NoProgress,
 }
 
-/// The state of what is shown.
+/// The state of the output.
 #[derive(Debug)]
 pub struct Live {
     looks: Looks,
-    /// The result directory as it was named.
+    /// The result directory, as it was given.
     dir: String,
-    /// The loads that were said to be left out.
+    /// The loads that were already reported as left out.
     left_out: Vec<String>,
     /// The pass that was announced last.
     pass: Option<u32>,
-    /// How precise the race is by now, where that decides when it ends.
+    /// The precision reached so far, if the race stops at a precision.
     precision: String,
     task: Task,
     bar: Bar,
 }
 
-/// What is being done, for the line of progress.
+/// The current task, for the progress line.
 #[derive(Debug)]
 struct Task {
     /// `round 1 · epoll · 64 conn`.
     name: String,
     window: Option<Window>,
-    /// It is observed how a contender warms up, for so many seconds at most.
+    /// Set while the warm-up of a contender is observed: the maximum time, in seconds.
     observes_s: Option<f64>,
     phase: Phase,
-    /// Connections that are open.
+    /// Open connections.
     open: Option<u64>,
 }
 
@@ -81,7 +80,7 @@ impl Task {
         Task { name, window, observes_s: None, phase: Phase::Starting, open: None }
     }
 
-    /// Inside the window nothing is drawn, so it is announced by what comes before.
+    /// The text of the phase. Nothing is drawn inside the window, so the phase before it announces it.
     fn phase(&self) -> String {
         if let (Phase::WarmUp, Some(longest_s)) = (self.phase, self.observes_s) {
             return format!("until its cost is steady, at most {longest_s} s");
@@ -104,7 +103,7 @@ impl Task {
 }
 
 impl Live {
-    /// Before the first event.
+    /// The state before the first event.
     pub fn new(looks: Looks) -> Live {
         Live {
             looks,
@@ -117,13 +116,13 @@ impl Live {
         }
     }
 
-    /// What the next event makes visible, in this order.
+    /// Returns the changes of the output after the next event, in order.
     pub fn show(&mut self, event: &Event) -> Vec<Shown> {
         let ns = event.ns;
         match &event.happened {
             Happened::RaceStarted(header) | Happened::RaceResumed(header) => self.starts(header),
             Happened::PilotStarted { rounds } => {
-                self.line(format!("pilot: short rounds, to find out the rates: {rounds}"))
+                self.line(format!("pilot: short rounds to determine the rates: {rounds}"))
             }
             Happened::RatesSettled { asked } => self.leave_out(asked),
             Happened::WarmUpsStarted { starts, longest_s } => self.line(format!(
@@ -142,14 +141,14 @@ impl Live {
             Happened::PassJudged { .. } | Happened::RaceFinished => Vec::new(),
             Happened::Judged(judged) => self.judged(judged),
             Happened::RaceInterrupted { stored: Some(stored) } => over(format!(
-                "interrupted; {stored} starts are saved: regatta race --resume {}",
+                "interrupted; {stored} starts are saved; resume with: regatta race --resume {}",
                 self.dir
             )),
             Happened::RaceInterrupted { stored: None } => {
                 over("interrupted in the pilot pass; nothing is saved".into())
             }
             Happened::RaceStopped { because, stored } => over(format!(
-                "regatta: the race stopped: {because}\nregatta: {stored} starts are saved; go on \
+                "regatta: the race stopped: {because}\nregatta: {stored} starts are saved; resume \
                  with: regatta race --resume {}",
                 self.dir
             )),
@@ -168,7 +167,7 @@ impl Live {
         let mut shown = Vec::new();
         if header.events_missing {
             shown.push(Shown::Stderr(
-                "note: no events of this race were stored until now; a replay begins here\n".into(),
+                "note: this race has no events of earlier rounds; a replay starts here\n".into(),
             ));
         }
         for note in &header.notes {
@@ -183,7 +182,7 @@ impl Live {
         shown
     }
 
-    /// Loads that this machine cannot give. The pilot pass may add some.
+    /// Reports new loads that this machine cannot run. The pilot pass may add some.
     fn leave_out(&mut self, asked: &Asked) -> Vec<Shown> {
         let is_new = |load: &&String| !self.left_out.contains(load);
         let new: Vec<String> = asked.left_out.iter().filter(is_new).cloned().collect();
@@ -192,7 +191,7 @@ impl Live {
         shown
     }
 
-    /// A line where there is no line of progress.
+    /// A line on stderr, if there is no progress line.
     fn line(&self, text: String) -> Vec<Shown> {
         if self.looks.progress { Vec::new() } else { vec![Shown::Stderr(text + "\n")] }
     }
@@ -274,7 +273,7 @@ impl Live {
         self.progress(ns).into_iter().collect()
     }
 
-    /// On a terminal the row that stands in the result as well; else a short line.
+    /// On a terminal, the row that is also in the result; otherwise a short line.
     fn level_ends(&self, step: &CapacityStep) -> Vec<Shown> {
         let text = match self.looks.progress {
             true => capacity::row(step, capacity::WIDEST),
@@ -296,7 +295,7 @@ fn over(text: String) -> Vec<Shown> {
     vec![Shown::NoProgress, Shown::Stderr(text + "\n")]
 }
 
-/// What is said of a round that did not finish. A pilot round says it where nobody finished.
+/// A line on a round that did not finish. Pilot rounds have none.
 fn remark(round: &RoundEnd) -> Vec<Shown> {
     let name = &round.contender;
     if round.pass.is_none() {

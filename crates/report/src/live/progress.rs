@@ -1,36 +1,36 @@
-//! How far a race is: a bar and the time that is left, by the times of its events.
+//! The progress bar of a race and the remaining time, derived from the times of its events.
 
 /// Columns of the bar.
 const COLUMNS: u32 = 24;
 const SECOND: u64 = 1_000_000_000;
 
-/// How far it is.
+/// The progress of a race or a search.
 #[derive(Debug, Default)]
 pub struct Bar {
-    /// Time of the first event that counts, and how much was done then.
+    /// Time of the first start that counts, and the number of starts done by then.
     first: Option<(u64, u32)>,
-    /// Time of the last start, and how much was done then.
+    /// Time of the last start, and the number of starts done by then.
     last: (u64, u32),
-    /// How much there is in all; 0: nobody knows.
+    /// Total number of starts; 0 if unknown.
     all: u32,
-    /// What the levels of a search count.
+    /// The unit of the levels of a search.
     unit: &'static str,
 }
 
 impl Bar {
-    /// For a search whose end is not known. It starts now.
+    /// A bar for a search of unknown length that starts at `ns`.
     pub fn unbounded(ns: u64, unit: &'static str) -> Bar {
         Bar { first: Some((ns, 0)), unit, ..Bar::default() }
     }
 
-    /// What the levels of a search count.
+    /// The unit of the levels of a search.
     pub fn unit(&self) -> &'static str {
         self.unit
     }
 
-    /// Something is started; `done` of `all` are over.
+    /// Records a start, after `done` of `all` are done.
     pub fn starts(&mut self, ns: u64, done: u32, all: u32) {
-        // A pilot pass counts by itself.
+        // The pilot pass has its own count.
         if done < self.last.1 {
             self.first = None;
         }
@@ -38,7 +38,7 @@ impl Bar {
         (self.last, self.all) = ((ns, done), all);
     }
 
-    /// `3/40 ━━╸───… 2m left`, or the time since the start where the end is not known.
+    /// `3/40 ━━╸───… 2m left`, or the elapsed time if the length is unknown.
     pub fn text(&self, ns: u64) -> String {
         let (_, done) = self.last;
         if self.all == 0 {
@@ -59,7 +59,7 @@ impl Bar {
         format!("{done}/{} {bar} {left:>4} left", self.all)
     }
 
-    /// By the mean so far, less what has gone since the last start.
+    /// The remaining seconds: by the mean duration so far, minus the time since the last start.
     fn left_s(&self, ns: u64) -> Option<u64> {
         let (began, before) = self.first?;
         let (at, done) = self.last;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_from_what_was_done() {
+    fn estimates_the_remaining_time() {
         let mut bar = Bar::default();
         bar.starts(SECOND, 0, 4);
         assert_eq!(bar.text(2 * SECOND), "0/4 ────────────────────────    ? left");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_race_counts_its_own_rounds_only() {
+    fn a_resumed_race_counts_only_its_own_rounds() {
         let mut bar = Bar::default();
         bar.starts(0, 10, 20);
         assert!(bar.text(0).contains("? left"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_race_starts_over_after_its_pilot_pass() {
+    fn the_estimate_restarts_after_the_pilot_pass() {
         let mut bar = Bar::default();
         bar.starts(0, 0, 2);
         bar.starts(SECOND, 1, 2);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_short_as_they_may_be() {
+    fn formats_short_times() {
         assert_eq!(
             [0, 99, 100, 3_600, 6_000, 90_061].map(seconds),
             ["0s", "99s", "2m", "60m", "1h40m", "25h01m"]

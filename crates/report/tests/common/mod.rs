@@ -1,6 +1,6 @@
-//! Finding one's way in the text of a report.
+//! Helpers that find parts of the text of a report.
 
-/// The lines of one table and what is said under it.
+/// The lines of one table, including the notes under it.
 pub fn table<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
     let from = text.lines().skip_while(|line| *line != title);
     let lines: Vec<&str> = from.take_while(|line| !line.is_empty()).collect();
@@ -8,7 +8,7 @@ pub fn table<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
     lines
 }
 
-/// Without the gaps between columns.
+/// A line with single spaces between words.
 pub fn words(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -18,7 +18,7 @@ pub fn row<'a>(table: &[&'a str], name: &str) -> &'a str {
     table.iter().find(|line| line.starts_with(name)).unwrap()
 }
 
-/// The values of a column of CSV (RFC 4180), by rising line.
+/// The values of a column of CSV (RFC 4180), in order of the lines.
 #[allow(dead_code)]
 pub fn column(csv: &str, name: &str) -> Vec<String> {
     let mut lines = csv.lines().map(fields);
