@@ -1,4 +1,4 @@
-//! A contender that speaks `double` and misbehaves as it is told: what the tests of `regatta race`
+//! A contender that speaks `double` and misbehaves as instructed: what the tests of `regatta race`
 //! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens |
 //! hoards]`.
 //!

@@ -84,16 +84,16 @@ fn main() {
         [port, "tires", s] => (port, Lie::Tires(number(s))),
         [port, "flatters", n] => (port, Lie::Flatters(n.parse().expect("a number"))),
         [port, "uneven", factor] => {
-            let is_third = nth_start(&told("LIAR_STARTS")) % 3 == 2;
+            let is_third = nth_start(&setting("LIAR_STARTS")) % 3 == 2;
             (port, Lie::Costs(if is_third { number(factor) } else { 1.0 }))
         }
         [port, "spoils-twin", factor] => {
-            (port, Lie::Costs(if is_twin(&told("LIAR_EVENTS")) { number(factor) } else { 1.0 }))
+            (port, Lie::Costs(if is_twin(&setting("LIAR_EVENTS")) { number(factor) } else { 1.0 }))
         }
         [port, "favours"] => (port, Lie::Favours),
         [port, "litters"] => {
             _accomplice =
-                Some(UnixStream::connect(told("LIAR_ACCOMPLICE")).expect("an accomplice"));
+                Some(UnixStream::connect(setting("LIAR_ACCOMPLICE")).expect("an accomplice"));
             (port, Lie::Costs(1.0))
         }
         [port, "hasty"] => (port, Lie::Hasty),
@@ -111,7 +111,7 @@ fn main() {
 }
 
 /// A variable of the environment.
-fn told(name: &str) -> String {
+fn setting(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
 }
 

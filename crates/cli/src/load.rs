@@ -18,9 +18,9 @@ use anyhow::{Context, bail};
 use regatta_host::{Meter, Observed, UsageWindow};
 use regatta_judge::Settler;
 use regatta_load::{
-    Edges, Plan, Processes, Progress, SoFar, Tally, Until, WarmUp, run_in_processes,
+    Edges, Plan, Processes, Progress, Tally, Until, WarmUp, WarmUpProgress, run_in_processes,
 };
-use regatta_race::{Seeing, judge_load, load_processes, processes_in_words};
+use regatta_race::{WarmUpObserver, judge_load, load_processes, processes_in_words};
 use regatta_record::{
     FORMAT, Heads, Kind, Latency, LoadOperation, LoadResult, OperationCounted, encode_histogram,
 };
@@ -47,7 +47,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
     let mut settler = args.settle.map(Settler::new);
     let meter = || Meter::of(observed.iter().cloned().collect());
-    let seeing = settler.as_mut().map(|settler| Seeing::new(settler, meter()));
+    let seeing = settler.as_mut().map(|settler| WarmUpObserver::new(settler, meter()));
     let window = observed.clone().map(UsageWindow::of);
     let mut server = Server { window, cpus, shares, seeing };
     let bar = progress::bar();
@@ -162,11 +162,11 @@ struct Server<'a> {
     /// Whether the server may run on CPUs of the load.
     shares: bool,
     /// Observes the warm-up, with --settle.
-    seeing: Option<Seeing<'a>>,
+    seeing: Option<WarmUpObserver<'a>>,
 }
 
 impl Edges for Server<'_> {
-    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+    fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
     }
 

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use regatta_host::{Containment, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
-    Changes, Contender, Contest, Events, Store, built_in, fingerprint, may_go_on, peers_folder,
-    pilot, plan, prepare, run as run_race, split_loads, unix_ms,
+    Changes, Contender, Contest, Events, Store, built_in, check_can_resume, fingerprint,
+    peers_folder, pilot, plan, prepare, run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
     Asked, Decision, Event, Figure, Form, Gate, Happened, Heads, Judged, Kind, RaceHeader, Round,
@@ -253,9 +253,9 @@ fn resume(
     let (store, asked, rounds) = Store::resume(dir)?;
     // A complete race runs nothing again, so any version of regatta may judge it.
     if !judge(&asked, &rounds).complete {
-        may_go_on(&asked, &setup(), binary)?;
+        check_can_resume(&asked, &setup(), binary)?;
     }
-    let events_missing = !events.go_on_in(&store)?;
+    let events_missing = !events.resume_in(&store)?;
     let notes = split_loads(&asked, binary);
     let header = header(dir, &asked, rounds.len(), events_missing, notes);
     events.emit(Happened::RaceResumed(header));

@@ -237,8 +237,8 @@ fn wrong_usage_is_reported_with_advice() {
         (vec![url.as_str(), limit[0], limit[1]], "refused"),
     ] {
         let output = capacity(&args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.contains(said), "{args:?}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }

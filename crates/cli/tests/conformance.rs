@@ -157,13 +157,13 @@ fn every_contender_answers_the_transcripts_of_hash() {
 
 /// Requests the digest on a new connection.
 fn expect_hash(addr: SocketAddr, status: &str, content: &str) -> Result<(), String> {
-    let told = |error: io::Error| error.to_string();
-    let mut stream = TcpStream::connect(addr).map_err(told)?;
-    stream.set_read_timeout(Some(WITHIN)).map_err(told)?;
+    let text = |error: io::Error| error.to_string();
+    let mut stream = TcpStream::connect(addr).map_err(text)?;
+    stream.set_read_timeout(Some(WITHIN)).map_err(text)?;
     let request = b"GET /hash?n=2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    stream.write_all(request).map_err(told)?;
+    stream.write_all(request).map_err(text)?;
     let mut reply = String::new();
-    stream.read_to_string(&mut reply).map_err(told)?;
+    stream.read_to_string(&mut reply).map_err(text)?;
     match reply.starts_with(&format!("HTTP/1.1 {status} ")) && reply.contains(content) {
         true => Ok(()),
         false => Err(format!("expected a reply with {status} and {content:?}, got {reply:?}")),
@@ -210,12 +210,12 @@ fn redis_set(key: &str) -> Vec<u8> {
 
 /// Sends requests and reads their replies, one line each.
 fn ask_redis(addr: SocketAddr, requests: &[u8], replies: usize) -> Result<Vec<String>, String> {
-    let told = |error: io::Error| error.to_string();
-    let mut stream = TcpStream::connect(addr).map_err(told)?;
-    stream.set_read_timeout(Some(WITHIN)).map_err(told)?;
-    stream.write_all(requests).map_err(told)?;
+    let text = |error: io::Error| error.to_string();
+    let mut stream = TcpStream::connect(addr).map_err(text)?;
+    stream.set_read_timeout(Some(WITHIN)).map_err(text)?;
+    stream.write_all(requests).map_err(text)?;
     let lines: Vec<String> =
-        BufReader::new(stream).lines().take(replies).collect::<Result<_, _>>().map_err(told)?;
+        BufReader::new(stream).lines().take(replies).collect::<Result<_, _>>().map_err(text)?;
     match lines.len() == replies {
         true => Ok(lines),
         false => Err(format!("the connection was closed after {} replies", lines.len())),
@@ -231,10 +231,10 @@ fn every_contender_stops_reading_from_a_client_that_does_not_read() {
     /// Far more than the socket buffers of both ends can hold together.
     const TOO_MUCH: usize = 96 << 20;
     with_each("double", |Served { addr, .. }| {
-        let told = |error: io::Error| error.to_string();
-        let mut stream = TcpStream::connect(addr).map_err(told)?;
-        stream.set_write_timeout(Some(Duration::from_millis(500))).map_err(told)?;
-        stream.set_read_timeout(Some(WITHIN)).map_err(told)?;
+        let text = |error: io::Error| error.to_string();
+        let mut stream = TcpStream::connect(addr).map_err(text)?;
+        stream.set_write_timeout(Some(Duration::from_millis(500))).map_err(text)?;
+        stream.set_read_timeout(Some(WITHIN)).map_err(text)?;
         let block = REQUEST.repeat(8192);
         let mut sent = 0;
         loop {
@@ -274,10 +274,10 @@ fn every_hub_delivers_every_message_to_its_members() {
             load.args(["--adapter", name]);
         }
         let output = load.output().map_err(|error| error.to_string())?;
-        let told = [output.stdout, output.stderr].concat();
+        let text = [output.stdout, output.stderr].concat();
         if output.status.success() {
             return Ok(());
         }
-        Err(format!("{}: {}", output.status, String::from_utf8_lossy(&told)))
+        Err(format!("{}: {}", output.status, String::from_utf8_lossy(&text)))
     });
 }

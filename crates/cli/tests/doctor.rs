@@ -106,8 +106,8 @@ fn a_low_limit_of_open_files_is_a_warning_and_a_very_low_one_is_bad() {
 fn a_file_that_cannot_be_written_is_an_error() {
     let output = doctor("true", "--json /nowhere/at/all.json");
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("cannot write /nowhere/at/all.json"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("cannot write /nowhere/at/all.json"), "{printed}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn an_unexpected_reply_is_shown_beside_the_expectation_of_the_workload_file() {
     let server = Server::double("epoll", &[]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
-    for (expectation, told) in [
+    for (expectation, printed) in [
         ("exact = '{n*3}'", "  expected  21\\n\n"),
         ("prefix = '{n}'", "  expected  a line starting with 7\n"),
         ("regex = '[a-z]+'", "  expected  a line matching [a-z]+\n"),
@@ -154,7 +154,7 @@ fn an_unexpected_reply_is_shown_beside_the_expectation_of_the_workload_file() {
         let output = load(&server, &["-n", "100", "--workload", path.to_str().unwrap()]);
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(1), "{text}");
-        let exchange = format!("  sent      7\\n\n{told}  received  14\\n\n");
+        let exchange = format!("  sent      7\\n\n{printed}  received  14\\n\n");
         assert!(text.contains(&exchange) && text.contains(" · mine · "), "{text}");
     }
 }
@@ -197,9 +197,9 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
         (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
         let output = load(&server, &args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.contains(said), "{args:?}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }
 

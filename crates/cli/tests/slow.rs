@@ -82,8 +82,8 @@ fn invalid_arguments_end_with_status_2() {
         ("https", vec!["-n", "1000", "--churn", "--insecure"], "expected TLS"),
     ] {
         let output = load(scheme, &server, &args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.contains(said), "{args:?}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }

@@ -25,8 +25,8 @@ fn cpus(cores: &[Core]) -> Vec<&[u32]> {
 }
 
 /// Returns the server, load and spare CPUs if the user gives none.
-fn shared_out(cores: &[Core]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
-    let CpuSets { server, load, spare } = CpuSets::shared_out(cores, None, None);
+fn divide(cores: &[Core]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    let CpuSets { server, load, spare } = CpuSets::divide(cores, None, None);
     (server, load, spare)
 }
 
@@ -34,14 +34,14 @@ fn shared_out(cores: &[Core]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
 fn on_an_intel_siblings_half_the_cpus_apart_stay_together() {
     let cores = recorded("intel", 0..8);
     assert_eq!(cpus(&cores), [[0, 4], [1, 5], [2, 6], [3, 7]]);
-    assert_eq!(shared_out(&cores), (vec![0, 1, 4, 5], vec![2, 3, 6, 7], vec![]));
+    assert_eq!(divide(&cores), (vec![0, 1, 4, 5], vec![2, 3, 6, 7], vec![]));
 }
 
 #[test]
 fn on_an_amd_neighbours_stay_together_and_two_cores_come_before_two_threads() {
     let cores = recorded("amd", 0..8);
     assert_eq!(cpus(&cores), [[0, 1], [2, 3], [4, 5], [6, 7]]);
-    assert_eq!(shared_out(&cores), (vec![0, 2, 1, 3], vec![4, 6, 5, 7], vec![]));
+    assert_eq!(divide(&cores), (vec![0, 2, 1, 3], vec![4, 6, 5, 7], vec![]));
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn on_a_hybrid_both_sides_get_performance_cores() {
     let cores = recorded("hybrid", 0..8);
     let slower: Vec<bool> = cores.iter().map(|core| core.slower).collect();
     assert_eq!(slower, [false, false, true, true, true, true]);
-    assert_eq!(shared_out(&cores), (vec![0, 1], vec![2, 3], vec![4, 5, 6, 7]));
+    assert_eq!(divide(&cores), (vec![0, 1], vec![2, 3], vec![4, 5, 6, 7]));
     let arm = recorded("arm", 0..6);
-    assert_eq!(shared_out(&arm), (vec![4], vec![5], vec![0, 1, 2, 3]));
+    assert_eq!(divide(&arm), (vec![4], vec![5], vec![0, 1, 2, 3]));
 }
 
 #[test]
@@ -59,14 +59,14 @@ fn on_two_nodes_both_sides_are_on_one() {
     let cores = recorded("two-nodes", 0..8);
     let nodes: Vec<Option<u32>> = cores.iter().map(|core| core.node).collect();
     assert_eq!(nodes, [Some(0), Some(1), Some(0), Some(1)]);
-    assert_eq!(shared_out(&cores), (vec![0, 4], vec![2, 6], vec![1, 3, 5, 7]));
+    assert_eq!(divide(&cores), (vec![0, 4], vec![2, 6], vec![1, 3, 5, 7]));
 }
 
 #[test]
 fn given_cpus_are_used_and_the_other_side_avoids_their_cores() {
     let cores = recorded("intel", 0..8);
     let of = |server: Option<&[u32]>, load: Option<&[u32]>| {
-        CpuSets::shared_out(&cores, server.map(<[u32]>::to_vec), load.map(<[u32]>::to_vec))
+        CpuSets::divide(&cores, server.map(<[u32]>::to_vec), load.map(<[u32]>::to_vec))
     };
     assert_eq!(of(Some(&[0]), None).load, [1, 2, 3, 5, 6, 7], "not 4, its sibling");
     assert_eq!(of(None, Some(&[3])).server, [0, 1, 2, 4, 5, 6]);
@@ -80,10 +80,10 @@ fn given_cpus_are_used_and_the_other_side_avoids_their_cores() {
 #[test]
 fn a_part_of_a_machine_is_shared_out() {
     // A container on two CPUs of one core, on one CPU, and on one core of each node.
-    assert_eq!(shared_out(&recorded("amd", [2, 3])), (vec![2], vec![3], vec![]));
+    assert_eq!(divide(&recorded("amd", [2, 3])), (vec![2], vec![3], vec![]));
     let one = recorded("amd", [2, 3]);
-    assert_eq!(CpuSets::shared_out(&one, None, None).shared_cores(&one), [[2, 3]]);
-    assert_eq!(shared_out(&recorded("amd", [5])), (vec![5], vec![5], vec![]));
-    assert_eq!(shared_out(&recorded("two-nodes", [0, 1])), (vec![0], vec![1], vec![]));
-    assert_eq!(shared_out(&recorded("hybrid", [0, 1, 4])), (vec![0, 1], vec![4], vec![]));
+    assert_eq!(CpuSets::divide(&one, None, None).shared_cores(&one), [[2, 3]]);
+    assert_eq!(divide(&recorded("amd", [5])), (vec![5], vec![5], vec![]));
+    assert_eq!(divide(&recorded("two-nodes", [0, 1])), (vec![0], vec![1], vec![]));
+    assert_eq!(divide(&recorded("hybrid", [0, 1, 4])), (vec![0, 1], vec![4], vec![]));
 }

@@ -40,5 +40,5 @@ pub use of_load::of_load;
 pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
 pub use race::judge;
 pub use settling::{Settler, agreed};
-pub use single::{Limited, OfServer, SingleLoad};
+pub use single::{Limited, ObservedServer, SingleLoad};
 pub use verdict::{BUSY, HELD, Used};

@@ -1,13 +1,13 @@
 //! The verdict on a single load, without a race.
 
 use crate::{
-    OfServer, SingleLoad, fault, signals,
+    ObservedServer, SingleLoad, fault, signals,
     verdict::{self, AtRate, Remedy, Used},
 };
 use regatta_record::{Drive, Figure, Kind, Outcome, Verdict};
 
 /// Judges the result of a load; `server` is `None` if it was not observed.
-pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
+pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict {
     match fault(load) {
         Some(Outcome::Disqualified { because, .. }) => {
             return Verdict::new(Kind::Disqualified, because);
@@ -71,7 +71,7 @@ fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
     Used { fraction, cpus: usable, busiest_thread: None, spun, waited }
 }
 
-fn server_used(server: OfServer, window_ns: f64) -> Used {
+fn server_used(server: ObservedServer, window_ns: f64) -> Used {
     let usable = server.usable_cpus();
     let whole = window_ns * f64::from(usable);
     // If there are more threads than CPUs, the threads wait for each other.
@@ -97,13 +97,13 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
 
     /// Judges 1,000 replies in a second, by a load that used half of a CPU.
-    fn judged(rate: Option<u32>, server: Option<OfServer>) -> Verdict {
+    fn judged(rate: Option<u32>, server: Option<ObservedServer>) -> Verdict {
         of_replies(rate, server, Replies::default(), None)
     }
 
     fn of_replies(
         rate: Option<u32>,
-        server: Option<OfServer>,
+        server: Option<ObservedServer>,
         replies: Replies<'_>,
         tolerates: Option<f64>,
     ) -> Verdict {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// Runs for half of the window, and waits for a CPU for the other half.
-    const SERVER: OfServer = OfServer {
+    const SERVER: ObservedServer = ObservedServer {
         cpu_ns: SECOND_NS / 2,
         threads: 1,
         voluntary_switches: 0,
@@ -149,7 +149,7 @@ mod tests {
     fn voids_the_cost_of_a_server_that_was_not_observed() {
         for rate in [None, Some(1_000), Some(2_000)] {
             assert!(judged(rate, None).voids(Figure::Cost), "{rate:?}");
-            let server = Some(OfServer { run_delay_ns: None, ..SERVER });
+            let server = Some(ObservedServer { run_delay_ns: None, ..SERVER });
             assert!(!judged(rate, server).voids(Figure::Cost), "{rate:?}");
         }
         assert!(judged(Some(1_000), None).is(Kind::AtAskedRate));
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn a_server_with_one_busy_thread_on_two_cpus_is_bound_by_it() {
         let with = |busiest_thread_ns| {
-            let of_two = OfServer { threads: 7, cpus: 2, run_delay_ns: None, ..SERVER };
-            judged(None, Some(OfServer { cpu_ns: SECOND_NS, busiest_thread_ns, ..of_two }))
+            let of_two = ObservedServer { threads: 7, cpus: 2, run_delay_ns: None, ..SERVER };
+            judged(None, Some(ObservedServer { cpu_ns: SECOND_NS, busiest_thread_ns, ..of_two }))
         };
         assert_eq!(with(None).kind, Kind::Idle, "the busiest thread is not known");
         assert_eq!(with(Some(SECOND_NS / 2)).kind, Kind::Idle);
@@ -180,7 +180,7 @@ mod tests {
                 turns: Some(0),
                 ..load(&latencies)
             };
-            of_load(&waits, Some(OfServer { run_delay_ns: None, ..SERVER }))
+            of_load(&waits, Some(ObservedServer { run_delay_ns: None, ..SERVER }))
         };
         assert_eq!(verdict(3).kind, Kind::Noisy);
         let shared = verdict(1);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_load_on_the_servers_cpu_may_have_taken_it() {
         let because = |shares| {
-            let verdict = judged(None, Some(OfServer { shares, ..SERVER }));
+            let verdict = judged(None, Some(ObservedServer { shares, ..SERVER }));
             assert_eq!((verdict.kind, &verdict.also[..]), (Kind::Noisy, &[Kind::Idle][..]));
             verdict.because
         };

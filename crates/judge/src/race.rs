@@ -179,7 +179,7 @@ impl Field {
             relation_unadjusted: None,
             rounds_needed: None,
             rounds_needed_at_most: None,
-            rounds_to_tell: None,
+            rounds_to_decide: None,
             band: None,
             latency_to_baseline: None,
             latency_to_all_reading: None,

@@ -51,7 +51,7 @@ pub struct Limited<'a> {
 
 /// Observations of the server during a load. Times are nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct OfServer {
+pub struct ObservedServer {
     /// CPU time used inside the window.
     pub cpu_ns: u64,
     /// Threads alive at the end of the window.
@@ -96,7 +96,7 @@ impl SingleLoad<'_> {
     }
 }
 
-impl OfServer {
+impl ObservedServer {
     /// Number of CPUs that it could keep busy: its CPUs, but at most one per thread.
     pub fn usable_cpus(&self) -> u32 {
         self.cpus.min(self.threads).max(1)

@@ -62,7 +62,7 @@ fn on_shared_cpus_only_the_cost_is_reported() {
     assert!(shared.verdict.voids(Figure::Rate) && !shared.verdict.voids(Figure::Cost));
     assert_eq!((shared.rate_per_s, shared.headroom), (None, None));
     assert_eq!(shared.latency_ns, Latency::default());
-    assert_eq!(shared.relation, Some(Relation::Dearer));
+    assert_eq!(shared.relation, Some(Relation::Costlier));
 
     let alone = cell(&s, "percore", one);
     assert!(!alone.shared_cpus && alone.latency_ns.p50.is_some());

@@ -197,8 +197,8 @@ fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
     }
     let s = judge(&asked(&NAMES, 12, &[LOAD]), &all);
     let percore = cell(&s, "percore");
-    assert_eq!(percore.relation, Some(Relation::Dearer));
-    assert_eq!(percore.relation_unadjusted, Some(Relation::NotToldApart));
+    assert_eq!(percore.relation, Some(Relation::Costlier));
+    assert_eq!(percore.relation_unadjusted, Some(Relation::Inconclusive));
     let text = doubt(&s, "percore at 64 conn against epoll: significantly more expensive, 1.");
     let text = text.expect("a doubt");
     assert!(text.contains("only because ratios are adjusted"), "{text}");

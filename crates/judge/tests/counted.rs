@@ -33,7 +33,7 @@ fn a_counted_load_is_measured_in_milliseconds_per_request() {
     assert!((ms.mean / 51.0 - 1.0).abs() < 0.1, "{ms:?}");
     assert!((ms.mean * rate.mean / 1e3 - 1.0).abs() < 1e-9 && ms.low < ms.mean, "{ms:?}");
     assert_eq!(threads.verdict.kind, Kind::ServerBound, "slow edges: {:?}", threads.verdict);
-    assert_eq!(threads.relation, Some(Relation::Dearer));
+    assert_eq!(threads.relation, Some(Relation::Costlier));
     assert_eq!(threads.little_residual, None);
     assert_eq!((threads.then.clone(), threads.then_in_words.as_deref()), (None, Some("far back")));
     assert_eq!(cell(&s, "epoll").then_in_words, None);

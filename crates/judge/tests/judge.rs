@@ -26,7 +26,7 @@ fn a_clean_race() {
     let node = cell(&s, "node");
     let ratio = node.ratio_to_baseline.unwrap();
     assert!(ratio.low < 1.72 && 1.72 < ratio.high && ratio.high - ratio.low < 0.08, "{ratio:?}");
-    assert_eq!(node.relation, Some(Relation::Dearer));
+    assert_eq!(node.relation, Some(Relation::Costlier));
     assert_eq!(node.band, Some(Band { best: 3, worst: 3 }));
     assert_eq!((node.rounds, node.verdict.kind), (7, Kind::ServerBound));
     assert!((node.headroom.unwrap() / (8.6 / 4.0) - 1.0).abs() < 0.02);
@@ -136,7 +136,7 @@ fn an_interrupted_race_is_judged_by_its_rounds_so_far() {
     assert!(!s.complete);
     assert!(doubt(&s, "22 of 35 rounds").is_some(), "{:?}", s.doubts);
     assert_eq!((cell(&s, "epoll").rounds, cell(&s, "node").rounds), (5, 4));
-    assert_eq!(cell(&s, "node").relation, Some(Relation::Dearer));
+    assert_eq!(cell(&s, "node").relation, Some(Relation::Costlier));
 
     let s = judged(&[]);
     assert!(!s.complete);
@@ -342,7 +342,7 @@ fn cells_are_ordered_by_compared_cost() {
     let (epoll, percore) = (cell(&s, "epoll"), cell(&s, "percore"));
     let cost = |c: &Cell| c.cost_ns_per_request.unwrap().mean;
     assert!(cost(epoll) > cost(percore), "on its own");
-    assert_eq!(percore.relation, Some(Relation::Dearer));
+    assert_eq!(percore.relation, Some(Relation::Costlier));
     let at = |name: &str| s.cells.iter().position(|c| c.contender == name);
     assert!(at("epoll") < at("percore"), "by compared cost");
     assert!(epoll.band.unwrap().best < percore.band.unwrap().best);

@@ -22,19 +22,19 @@ fn judged(rounds: &[Round]) -> Summary {
 
 fn node(summary: &Summary) -> &Cell {
     let node = summary.cells.iter().find(|c| c.contender == "node").unwrap();
-    assert_eq!(node.relation, Some(Relation::NotToldApart), "{:?}", node.ratio_to_baseline);
+    assert_eq!(node.relation, Some(Relation::Inconclusive), "{:?}", node.ratio_to_baseline);
     node
 }
 
 #[test]
 fn advises_as_many_rounds_as_would_decide() {
     let summary = judged(&race(5_000.0, 5_400.0, 0.06));
-    let needed = node(&summary).rounds_to_tell.expect("more rounds decide on 8%");
+    let needed = node(&summary).rounds_to_decide.expect("more rounds decide on 8%");
     assert!((8..200).contains(&needed), "{needed}");
     let more = rounds_of(needed * 2, 5_400.0);
     let later = judge(&asked(&NAMES, needed * 2, &[LOAD]), &more);
     let later = later.cells.iter().find(|c| c.contender == "node").unwrap();
-    assert_eq!((later.relation, later.rounds_to_tell), (Some(Relation::Dearer), None));
+    assert_eq!((later.relation, later.rounds_to_decide), (Some(Relation::Costlier), None));
 }
 
 fn rounds_of(passes: u32, node_ns: f64) -> Vec<Round> {
@@ -46,7 +46,7 @@ fn rounds_of(passes: u32, node_ns: f64) -> Vec<Round> {
 #[test]
 fn none_are_advised_within_a_lasting_offset_of_the_twin() {
     let summary = judged(&race(5_500.0, 5_300.0, 0.005));
-    assert_eq!(node(&summary).rounds_to_tell, None, "6% within an offset of 10%");
+    assert_eq!(node(&summary).rounds_to_decide, None, "6% within an offset of 10%");
     let floor = summary.doubts.iter().find(|d| d.starts_with("the noise floor is ±")).unwrap();
     assert!(floor.contains("more rounds do not lower it"), "{floor}");
     assert!(!floor.contains("run more rounds"), "{floor}");
@@ -64,7 +64,7 @@ fn none_are_advised_if_the_load_was_the_limit() {
     }
     let summary = judged(&rounds);
     assert!(node(&summary).verdict.is(Kind::GeneratorBound), "{:?}", node(&summary).verdict);
-    assert_eq!(node(&summary).rounds_to_tell, None);
+    assert_eq!(node(&summary).rounds_to_decide, None);
 }
 
 #[test]

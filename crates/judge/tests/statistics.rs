@@ -187,7 +187,7 @@ fn a_race_of_equals_shows_no_more_differences_than_it_admits() {
     for seed in 0..trials {
         let summary = judge(&asked, &rounds(&contenders, &[LOAD], 7, machine, seed));
         wrong += usize::from(summary.cells.iter().any(|c| {
-            matches!(c.relation, Some(Relation::Cheaper | Relation::Dearer))
+            matches!(c.relation, Some(Relation::Cheaper | Relation::Costlier))
                 || c.band.is_some_and(|b| (b.best, b.worst) != (1, 4))
         }));
     }

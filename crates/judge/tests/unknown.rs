@@ -68,7 +68,7 @@ fn a_cost_and_a_ratio_that_differ_by_orders_of_magnitude_are_not_known() {
     let node = cell(&summary, "node");
     assert_eq!((node.cost_ns_per_request, node.ratio_to_baseline), (None, None));
     assert!(node.is_unknown(Unknown::Cost) && node.is_unknown(Unknown::Ratio));
-    assert_eq!(node.relation, Some(Relation::NotToldApart));
+    assert_eq!(node.relation, Some(Relation::Inconclusive));
     assert!(cell(&summary, "epoll").cost_ns_per_request.is_some());
 }
 
@@ -80,5 +80,5 @@ fn a_noise_floor_beyond_a_factor_of_ten_is_not_known() {
     assert!(summary.doubts.iter().any(|d| d.starts_with(text)), "{:?}", summary.doubts);
     assert!(summary.doubts.iter().all(|d| !d.contains("00%")), "{:?}", summary.doubts);
     // 1.72 times as expensive in every round, but not significant with such a floor.
-    assert_eq!(cell(&summary, "node").relation, Some(Relation::NotToldApart));
+    assert_eq!(cell(&summary, "node").relation, Some(Relation::Inconclusive));
 }

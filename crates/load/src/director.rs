@@ -4,7 +4,7 @@
 use crate::{
     Error, Plan, Until, WarmUp,
     clock::{self, MS, Nanos, SECOND},
-    edges::{Edges, SoFar},
+    edges::{Edges, WarmUpProgress},
     leads::Leads,
     shared::{Phase, Shared, Sums},
     tally::RunOutcome,
@@ -185,7 +185,7 @@ impl<'a> Director<'a> {
                 (is_steady && lasted >= ns(least) && replies >= requests) || lasted >= ns(longest)
             }
             WarmUp::Judged { longest } => {
-                let so_far = SoFar { lasted: Duration::from_nanos(lasted), replies };
+                let so_far = WarmUpProgress { lasted: Duration::from_nanos(lasted), replies };
                 (self.warming.is_next_slice(lasted) && self.edges.is_warm(&so_far))
                     || lasted >= ns(longest)
             }

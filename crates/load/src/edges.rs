@@ -8,7 +8,7 @@ use std::time::Duration;
 pub trait Edges: Send {
     /// Returns whether the server is warm. Called ten times a second during a warm-up that the caller
     /// decides ([`crate::WarmUp::Judged`]), until it returns true.
-    fn is_warm(&mut self, _so_far: &SoFar) -> bool {
+    fn is_warm(&mut self, _so_far: &WarmUpProgress) -> bool {
         true
     }
 
@@ -41,7 +41,7 @@ pub trait Edges: Send {
 
 /// Progress of a warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SoFar {
+pub struct WarmUpProgress {
     /// Time since the warm-up began.
     pub lasted: Duration,
     /// Replies since the warm-up began.

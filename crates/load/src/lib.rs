@@ -48,12 +48,12 @@ mod tally;
 mod tls;
 mod worker;
 
-pub use edges::{Edges, SoFar};
+pub use edges::{Edges, WarmUpProgress};
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
-pub use processes::{Processes, Split, load_process, load_process_in, run_in_processes};
+pub use processes::{Processes, Split, load_process, load_process_dialect, run_in_processes};
 pub use regatta_record::{Arrivals, Burst, Drive};
-pub use run::{Progress, run, run_in};
+pub use run::{Progress, run, run_dialect};
 pub use shared::Phase;
 pub use slow::{SlowPlan, SlowProgress, SlowTally, run_slow};
 pub use tally::Tally;

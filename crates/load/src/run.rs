@@ -64,7 +64,7 @@ pub fn run(
 ///
 /// # Errors
 /// Those of [`run`].
-pub fn run_in<D: Dialect>(
+pub fn run_dialect<D: Dialect>(
     dialect: &D,
     plan: &Plan,
     edges: &mut dyn Edges,

@@ -1,19 +1,19 @@
 //! Readings of a contender at the edges of a load's window.
 
-use crate::warm::Seeing;
+use crate::warm::WarmUpObserver;
 use regatta_host::{Confined, Ownership, Roles, Watched};
-use regatta_load::{Edges, SoFar};
+use regatta_load::{Edges, WarmUpProgress};
 
 /// Passes the edges of a load's window on to the host, which reads usage there.
 pub(crate) struct AtEdges<'a> {
     pub watched: Watched,
     pub served: Served,
     /// Set if this start observes how the contender warms up.
-    pub seeing: Option<Seeing<'a>>,
+    pub seeing: Option<WarmUpObserver<'a>>,
 }
 
 impl Edges for AtEdges<'_> {
-    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+    fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
     }
 

@@ -67,7 +67,7 @@ impl<'a> Events<'a> {
     ///
     /// # Errors
     /// If its `events.jsonl` cannot be read or repaired.
-    pub fn go_on_in(&mut self, store: &Store) -> Result<bool, StoreError> {
+    pub fn resume_in(&mut self, store: &Store) -> Result<bool, StoreError> {
         let (file, past) = EventsFile::resume(store.dir())?;
         self.kept = Kept::File(file);
         let Some(Past { last_ns, started_unix_ms }) = past else { return Ok(false) };

@@ -79,7 +79,7 @@ fn images_of(
 ///
 /// # Errors
 /// If anything differs from when its rounds were run, or if the race stored no fingerprint.
-pub fn may_go_on(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(), ChangedError> {
+pub fn check_can_resume(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(), ChangedError> {
     let stored = asked.fingerprint.as_ref().ok_or(ChangedError::Unknown)?;
     let mut found = stored.differences(&fingerprint(asked, binary)?);
     // Differences of the fingerprint come first: they are more specific than those of the setup.

@@ -333,7 +333,7 @@ fn entry(contender: &Contender, service: &str) -> Entry {
     }
 }
 
-/// Returns the given CPUs. Roles without given CPUs get whole cores ([`CpuSets::shared_out`]).
+/// Returns the given CPUs. Roles without given CPUs get whole cores ([`CpuSets::divide`]).
 fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> {
     let given = changes.server_cpus.iter().chain(&changes.load_cpus).flatten();
     let mut all: Vec<u32> = cores.iter().flat_map(|core| core.cpus.iter().copied()).collect();
@@ -344,7 +344,7 @@ fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> 
     if let Some(cpu) = given.copied().find(|cpu| !all.contains(cpu)) {
         return Err(PrepareError(format!("CPU {cpu} is not available; regatta may use {all:?}")));
     }
-    Ok(CpuSets::shared_out(cores, changes.server_cpus.clone(), changes.load_cpus.clone()))
+    Ok(CpuSets::divide(cores, changes.server_cpus.clone(), changes.load_cpus.clone()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{
     sources,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
-    warm::{Seeing, Warm, needs},
+    warm::{Warm, WarmUpObserver, needs},
 };
 use regatta_host::{Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
@@ -88,7 +88,7 @@ pub(crate) fn run(
     let watched = Watched::new(&roles, &asked.cpus, &load);
     let seeing = match warm {
         Warm::Needs(_) => None,
-        Warm::See(settler, _) => Some(Seeing::new(settler, Meter::of(roles.observed()))),
+        Warm::See(settler, _) => Some(WarmUpObserver::new(settler, Meter::of(roles.observed()))),
     };
     let served = Served::new(&entrant.name, &roles);
     let mut watched = AtEdges { watched, served, seeing };

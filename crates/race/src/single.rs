@@ -1,7 +1,7 @@
 //! Converts a load of `regatta-load` and the usage of its server to the input of `regatta-judge`.
 
 use regatta_host::{Spent, allowed_cpus};
-use regatta_judge::{Limited, OfServer, Replies, SingleLoad, of_load};
+use regatta_judge::{Limited, ObservedServer, Replies, SingleLoad, of_load};
 use regatta_load::{OpenTally, Plan, Tally};
 use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
 use std::collections::BTreeSet;
@@ -46,8 +46,8 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
 }
 
 /// Converts a server's usage to the judge's input.
-pub(crate) fn of_server(spent: &Spent, cpus: u32, shares: bool) -> OfServer {
-    OfServer {
+pub(crate) fn of_server(spent: &Spent, cpus: u32, shares: bool) -> ObservedServer {
+    ObservedServer {
         cpu_ns: spent.cpu_ns,
         threads: spent.threads,
         voluntary_switches: spent.voluntary_switches,

@@ -8,7 +8,7 @@
 //! completed inside the window, but not on a CPU of the server (`aside`).
 
 use crate::events::Events;
-use regatta_load::{Edges, Progress, SoFar};
+use regatta_load::{Edges, Progress, WarmUpProgress};
 use regatta_record::{Happened, LoadSample, Phase};
 use std::{
     sync::OnceLock,
@@ -40,7 +40,7 @@ pub(crate) struct Around<'a> {
 }
 
 impl Edges for Around<'_> {
-    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+    fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.edges.is_warm(so_far)
     }
 

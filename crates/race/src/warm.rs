@@ -3,7 +3,7 @@
 use crate::sources;
 use regatta_host::Meter;
 use regatta_judge::Settler;
-use regatta_load::{Plan, Processes, SoFar, Until, WarmUp};
+use regatta_load::{Plan, Processes, Until, WarmUp, WarmUpProgress};
 use regatta_record::{Settling, WarmUpClass, WarmUpSlice};
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -65,21 +65,21 @@ pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
 }
 
 /// Observes a server's warm-up, slice by slice.
-pub struct Seeing<'a> {
+pub struct WarmUpObserver<'a> {
     settler: &'a mut Settler,
     meter: Meter,
-    last: SoFar,
+    last: WarmUpProgress,
 }
 
-impl<'a> Seeing<'a> {
+impl<'a> WarmUpObserver<'a> {
     /// Starts observing. `meter` reads the server's CPU time; `settler` receives all slices.
     pub fn new(settler: &'a mut Settler, meter: Meter) -> Self {
-        let last = SoFar { lasted: Duration::ZERO, replies: 0 };
-        Seeing { settler, meter, last }
+        let last = WarmUpProgress { lasted: Duration::ZERO, replies: 0 };
+        WarmUpObserver { settler, meter, last }
     }
 
     /// Takes the slice that just ended. Returns whether the contender is warm.
-    pub fn is_warm(&mut self, so_far: &SoFar) -> bool {
+    pub fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         let slice = WarmUpSlice {
             ns: so_far.lasted.saturating_sub(self.last.lasted).as_nanos() as u64,
             requests: so_far.replies.saturating_sub(self.last.replies),

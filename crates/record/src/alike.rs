@@ -7,7 +7,7 @@
 pub fn alike(remarks: impl IntoIterator<Item = (String, String)>) -> Vec<(Vec<String>, String)> {
     let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for (subject, text) in remarks {
-        match groups.iter_mut().find(|(_, texts)| are_alike(&texts[0], &text)) {
+        match groups.iter_mut().find(|(_, texts)| are_similar(&texts[0], &text)) {
             Some((subjects, texts)) => {
                 // Two findings on the same cell may be similar.
                 if !subjects.contains(&subject) {
@@ -22,7 +22,7 @@ pub fn alike(remarks: impl IntoIterator<Item = (String, String)>) -> Vec<(Vec<St
 }
 
 /// Whether two texts are equal except for their numbers.
-pub fn are_alike(a: &str, b: &str) -> bool {
+pub fn are_similar(a: &str, b: &str) -> bool {
     let (a, b) = (pieces(a), pieces(b));
     let alike = |(a, b): (&Piece<'_>, &Piece<'_>)| match (a, b) {
         (Piece::Text(a), Piece::Text(b)) => a == b,
@@ -159,8 +159,8 @@ mod tests {
             ("on CPU 0,1", "on CPU 0"),
             ("é1", "é2"),
         ] {
-            assert!(!are_alike(a, b), "{a} {b}");
+            assert!(!are_similar(a, b), "{a} {b}");
         }
-        assert!(are_alike("±1.5%", "±20%") && are_alike("", ""));
+        assert!(are_similar("±1.5%", "±20%") && are_similar("", ""));
     }
 }

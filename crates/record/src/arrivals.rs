@@ -1,7 +1,7 @@
 //! Arrival statistics of an open loop: integer sums, which merge without loss in any order. The crate
 //! `load` evaluates them.
 
-use crate::Unlike;
+use crate::Mismatch;
 use serde::{Deserialize, Serialize};
 
 /// Arrivals of one or several load threads. A *stride* is a fixed number of consecutive gaps.
@@ -48,7 +48,7 @@ impl ArrivalsSeen {
     ///
     /// # Errors
     /// If its strides differ in the number of gaps or quantiles. `self` is unchanged then.
-    pub fn add(&mut self, other: &ArrivalsSeen) -> Result<(), Unlike> {
+    pub fn add(&mut self, other: &ArrivalsSeen) -> Result<(), Mismatch> {
         self.check_like(other)?;
         self.places.iter_mut().zip(&other.places).for_each(|(sum, n)| *sum += n);
         self.strides += other.strides;
@@ -60,10 +60,10 @@ impl ArrivalsSeen {
         Ok(())
     }
 
-    pub(crate) fn check_like(&self, other: &ArrivalsSeen) -> Result<(), Unlike> {
+    pub(crate) fn check_like(&self, other: &ArrivalsSeen) -> Result<(), Mismatch> {
         if (self.gaps, self.places.len()) == (other.gaps, other.places.len()) {
             return Ok(());
         }
-        Err(Unlike(format!("strides of {} gaps and of {}", self.gaps, other.gaps)))
+        Err(Mismatch(format!("strides of {} gaps and of {}", self.gaps, other.gaps)))
     }
 }

@@ -3,7 +3,7 @@
 //! clock readings, so the clocks of the processes may differ.
 
 use crate::{
-    ArrivalsSeen, Errors, Exchange, FORMAT, Operation, OperationCounted, TlsSpoken, Unlike, hdr,
+    ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation, OperationCounted, TlsSpoken, hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ impl Counted {
     /// If the counts do not belong to the same load: histograms differ in range or precision, slices
     /// differ in length, kinds of operations differ, or both have the same instance of a burst. `self`
     /// is unchanged then.
-    pub fn add(&mut self, other: Counted) -> Result<(), Unlike> {
+    pub fn add(&mut self, other: Counted) -> Result<(), Mismatch> {
         self.check_like(&other)?;
         self.requests += other.requests;
         self.window_ns = self.window_ns.max(other.window_ns);
@@ -184,17 +184,17 @@ impl Counted {
         Ok(())
     }
 
-    fn check_like(&self, other: &Counted) -> Result<(), Unlike> {
+    fn check_like(&self, other: &Counted) -> Result<(), Mismatch> {
         if self.format != other.format {
             let (ours, theirs) = (self.format, other.format);
-            return Err(Unlike(format!("formats {ours} and {theirs}")));
+            return Err(Mismatch(format!("formats {ours} and {theirs}")));
         }
         if self.slice_ns != other.slice_ns {
             let (ours, theirs) = (self.slice_ns, other.slice_ns);
-            return Err(Unlike(format!("slices of {ours} ns and of {theirs} ns")));
+            return Err(Mismatch(format!("slices of {ours} ns and of {theirs} ns")));
         }
         if let Some(twice) = other.instances_ns.keys().find(|i| self.instances_ns.contains_key(i)) {
-            return Err(Unlike(format!("instance {twice} of the burst was counted twice")));
+            return Err(Mismatch(format!("instance {twice} of the burst was counted twice")));
         }
         hdr::check_like(&self.histogram, &other.histogram)?;
         OperationCounted::check_all_like(&self.operations, &other.operations)?;
@@ -209,8 +209,8 @@ impl Counted {
     ///
     /// # Errors
     /// The first contradiction.
-    pub fn check(&self, open_loop: bool) -> Result<(), Unlike> {
-        let refuse = |what: String| Err(Unlike(what));
+    pub fn check(&self, open_loop: bool) -> Result<(), Mismatch> {
+        let refuse = |what: String| Err(Mismatch(what));
         let sum: u64 = self.slices.iter().sum();
         if self.format != FORMAT {
             return refuse(format!("format {}, expected format {FORMAT}", self.format));
@@ -246,7 +246,7 @@ impl Counted {
 }
 
 impl OpenCounted {
-    fn add(&mut self, other: &OpenCounted) -> Result<(), Unlike> {
+    fn add(&mut self, other: &OpenCounted) -> Result<(), Mismatch> {
         self.due += other.due;
         self.unsent += other.unsent;
         self.late += other.late;
@@ -258,7 +258,7 @@ impl OpenCounted {
         self.arrivals.add(&other.arrivals)
     }
 
-    fn check_like(&self, other: &OpenCounted) -> Result<(), Unlike> {
+    fn check_like(&self, other: &OpenCounted) -> Result<(), Mismatch> {
         hdr::check_like(&self.wait, &other.wait)?;
         hdr::check_like(&self.lag, &other.lag)?;
         hdr::check_like(&self.service, &other.service)?;

@@ -1,7 +1,7 @@
 //! Histograms in messages: HDR V2 in base64, which includes range and precision. Merges them without
 //! loss.
 
-use crate::{Unlike, decode_histogram, encode_histogram};
+use crate::{Mismatch, decode_histogram, encode_histogram};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -19,18 +19,18 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogr
 
 /// Rejects histograms of different range or precision. Their buckets differ, so merging them would move
 /// samples.
-pub(crate) fn check_like(one: &Histogram<u64>, other: &Histogram<u64>) -> Result<(), Unlike> {
+pub(crate) fn check_like(one: &Histogram<u64>, other: &Histogram<u64>) -> Result<(), Mismatch> {
     let like = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
     if like(one) == like(other) {
         return Ok(());
     }
     let shape =
         |h: &Histogram<u64>| format!("{} to {} ns, {} digits", h.low(), h.high(), h.sigfig());
-    Err(Unlike(format!("a histogram of {} and one of {}", shape(one), shape(other))))
+    Err(Mismatch(format!("a histogram of {} and one of {}", shape(one), shape(other))))
 }
 
 /// Adds the samples of `one` to the same buckets of `sum`.
-pub(crate) fn add(sum: &mut Histogram<u64>, one: &Histogram<u64>) -> Result<(), Unlike> {
+pub(crate) fn add(sum: &mut Histogram<u64>, one: &Histogram<u64>) -> Result<(), Mismatch> {
     check_like(sum, one)?;
-    sum.add(one).map_err(|error| Unlike(format!("a histogram cannot be added: {error}")))
+    sum.add(one).map_err(|error| Mismatch(format!("a histogram cannot be added: {error}")))
 }

@@ -44,7 +44,7 @@ mod unlike;
 mod verdict;
 
 pub use age::{day_of, years_since};
-pub use alike::{alike, are_alike};
+pub use alike::{alike, are_similar};
 pub use arrivals::ArrivalsSeen;
 pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};
 pub use beside::Beside;
@@ -87,7 +87,7 @@ pub use summary::{
 };
 pub use topology::Core;
 pub use unknown::{Percentile, Unknown};
-pub use unlike::Unlike;
+pub use unlike::Mismatch;
 pub use verdict::{Figure, Kind, Verdict};
 
 /// Version of every file of a result directory; readers refuse unknown versions.

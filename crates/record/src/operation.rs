@@ -10,7 +10,7 @@
 //! bytes. Otherwise a server could lower its cost by sending a cheap operation more often. An extra
 //! operation is a wrong reply.
 
-use crate::{Unlike, encode_histogram, hdr};
+use crate::{Mismatch, encode_histogram, hdr};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -100,7 +100,7 @@ impl OperationCounted {
     }
 
     /// Adds the counts of another thread or process. Both lists of kinds must be equal.
-    pub(crate) fn add_all(ours: &mut [Self], theirs: &[Self]) -> Result<(), Unlike> {
+    pub(crate) fn add_all(ours: &mut [Self], theirs: &[Self]) -> Result<(), Mismatch> {
         for (ours, theirs) in ours.iter_mut().zip(theirs) {
             ours.count += theirs.count;
             ours.whole_run += theirs.whole_run;
@@ -110,27 +110,27 @@ impl OperationCounted {
     }
 
     /// Rejects lists of different kinds, or of the same kinds in another order.
-    pub(crate) fn check_all_like(ours: &[Self], theirs: &[Self]) -> Result<(), Unlike> {
+    pub(crate) fn check_all_like(ours: &[Self], theirs: &[Self]) -> Result<(), Mismatch> {
         let kinds = |all: &[Self]| -> Vec<Operation> {
             all.iter().map(|one| one.operation.clone()).collect()
         };
         if kinds(ours) != kinds(theirs) {
             let (ours, theirs) = (listed(ours), listed(theirs));
-            return Err(Unlike(format!("operations of the kinds {ours} and {theirs}")));
+            return Err(Mismatch(format!("operations of the kinds {ours} and {theirs}")));
         }
         let mut pairs = ours.iter().zip(theirs);
         pairs.try_for_each(|(ours, theirs)| hdr::check_like(&ours.histogram, &theirs.histogram))
     }
 
     /// Checks that the counts are consistent. `like` is a histogram of the same load.
-    pub(crate) fn check(&self, like: &Histogram<u64>) -> Result<(), Unlike> {
+    pub(crate) fn check(&self, like: &Histogram<u64>) -> Result<(), Mismatch> {
         let OperationCounted { operation, count, whole_run, histogram } = self;
         let (several, latencies) = (&operation.several, histogram.len());
         if operation.is_request() {
-            return Err(Unlike("requests are counted twice".into()));
+            return Err(Mismatch("requests are counted twice".into()));
         }
         if count > whole_run || latencies > *whole_run {
-            return Err(Unlike(format!(
+            return Err(Mismatch(format!(
                 "{count} {several} and {latencies} latencies of {several} in the window, but only \
                  {whole_run} in the whole run"
             )));

@@ -16,11 +16,13 @@ pub enum Relation {
     Tied,
     /// Neither tied nor significantly different: the interval is wider than ±2% and extends into
     /// the noise floor, or the difference may be chance.
-    NotToldApart,
+    #[serde(rename = "not-told-apart")]
+    Inconclusive,
     /// Significantly cheaper, by more than the noise floor.
     Cheaper,
     /// Significantly more expensive, by more than the noise floor.
-    Dearer,
+    #[serde(rename = "dearer")]
+    Costlier,
 }
 
 /// The ranks by cost that a contender could hold, counted from 1.
@@ -180,8 +182,8 @@ pub struct Cell {
     /// differs from it, if mean and variance are as observed. `None` if it is already decided, if
     /// no number of rounds decides (the difference lies within a lasting offset of the twin), if
     /// the load was the limit, or if more than 1,000 would be needed.
-    #[serde(default)]
-    pub rounds_to_tell: Option<u32>,
+    #[serde(default, rename = "rounds_to_tell")]
+    pub rounds_to_decide: Option<u32>,
     /// Latency over the baseline's at the same load. Absent: this is the baseline, or one of the
     /// two was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,7 @@ impl CpuSets {
     /// In each set the first CPU of every core precedes the second CPU of any, so that a load with
     /// `cores = 2` gets two cores. If one side is requested, the other gets the CPUs of all
     /// untouched cores, or if there are none, all remaining CPUs.
-    pub fn shared_out(cores: &[Core], server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> CpuSets {
+    pub fn divide(cores: &[Core], server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> CpuSets {
         let all = in_turn(&cores.iter().collect::<Vec<_>>());
         let besides = |taken: &[u32]| -> Vec<u32> {
             let whole =

@@ -3,4 +3,4 @@
 /// Counts that cannot be merged, or that contradict each other: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unlike(pub(crate) String);
+pub struct Mismatch(pub(crate) String);

@@ -4,8 +4,8 @@
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
 use regatta_record::{
-    ArrivalsSeen, Counted, Errors, Exchange, FirstWrong, OpenCounted, Operation, OperationCounted,
-    TlsSpoken, Unlike,
+    ArrivalsSeen, Counted, Errors, Exchange, FirstWrong, Mismatch, OpenCounted, Operation,
+    OperationCounted, TlsSpoken,
 };
 
 const SLICE_NS: u64 = 1_000;
@@ -177,7 +177,7 @@ fn rejects_counts_of_another_load_and_stays_unchanged() {
         let mut sum = nothing(true);
         record(&mut sum, 4, SAMPLE);
         let before = sum.clone();
-        let error = sum.add(other).map_err(|Unlike { .. }| ()).err();
+        let error = sum.add(other).map_err(|Mismatch { .. }| ()).err();
         assert_eq!(sum == before, error.is_some());
         error.is_none()
     };

@@ -286,13 +286,13 @@ fn means(cells: &[&Cell], of: impl Fn(&Cell) -> Option<Estimate>) -> impl Iterat
 fn meaning(cell: &Cell) -> Text {
     let toned = |text: &str, tone| Text { text: text.to_owned(), tone };
     match (cell.relation, cell.ratio_to_baseline) {
-        (Some(Relation::NotToldApart), Some(e)) => {
+        (Some(Relation::Inconclusive), Some(e)) => {
             toned(&format!("±{}?", numbers::percent((e.high / e.low).sqrt() - 1.0)), Tone::Void)
         }
         (Some(relation), _) => {
             let tone = match relation {
                 Relation::Cheaper => Tone::Good,
-                Relation::Dearer => Tone::Warn,
+                Relation::Costlier => Tone::Warn,
                 _ => Tone::Plain,
             };
             toned(word(relation), tone)
@@ -308,7 +308,7 @@ pub fn word(relation: Relation) -> &'static str {
         Relation::Baseline => "baseline",
         Relation::Tied => "tied",
         Relation::Cheaper => "cheaper",
-        Relation::Dearer => "costlier",
-        Relation::NotToldApart => "inconclusive",
+        Relation::Costlier => "costlier",
+        Relation::Inconclusive => "inconclusive",
     }
 }

@@ -150,9 +150,9 @@ fn relation(relation: Relation) -> &'static str {
     match relation {
         Relation::Baseline => "baseline",
         Relation::Tied => "tied",
-        Relation::NotToldApart => "not-told-apart",
+        Relation::Inconclusive => "not-told-apart",
         Relation::Cheaper => "cheaper",
-        Relation::Dearer => "dearer",
+        Relation::Costlier => "dearer",
     }
 }
 

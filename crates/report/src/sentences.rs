@@ -65,7 +65,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
 fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
     let baseline = visible(&summary.asked.baseline);
     let remark = |c: &&Cell| {
-        let words = rounds_in_words(c.rounds_to_tell?, None, summary.pass_s);
+        let words = rounds_in_words(c.rounds_to_decide?, None, summary.pass_s);
         let text = format!("to decide whether the cost differs from that of {baseline}: {words}");
         Some((visible(&c.contender), text))
     };
@@ -227,7 +227,7 @@ pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> Stri
     }
     let baseline = visible(&summary.asked.baseline);
     let against = |c: &Cell| match (c.relation, c.ratio_to_baseline) {
-        (Some(Relation::Cheaper | Relation::Dearer), Some(e)) => Some(numbers::ratio(&e)),
+        (Some(Relation::Cheaper | Relation::Costlier), Some(e)) => Some(numbers::ratio(&e)),
         _ => None,
     };
     let names = |wanted: &dyn Fn(&Cell) -> bool| -> String {
@@ -249,7 +249,7 @@ pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> Stri
     let possibly = names(&|c| {
         c.contender != cheapest.contender
             && c.band.is_some_and(|b| b.best == 1)
-            && c.relation != Some(Relation::Dearer)
+            && c.relation != Some(Relation::Costlier)
             && !(is_base && c.relation == Some(Relation::Tied))
             && (c.relation != Some(Relation::Baseline) || tied.is_empty())
     });
@@ -258,7 +258,7 @@ pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> Stri
     }
     if let Some((costliest, ratio)) = ranked.last().and_then(|c| Some((c, against(c)?)))
         && costliest.contender != cheapest.contender
-        && costliest.relation == Some(Relation::Dearer)
+        && costliest.relation == Some(Relation::Costlier)
     {
         let name = visible(&costliest.contender);
         parts.push(format!("{name} costs {ratio} as much as {baseline}"));

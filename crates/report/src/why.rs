@@ -1,7 +1,7 @@
 //! The reasons of verdicts: one note for each remark, with the names of all contenders it applies to.
 
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
-use regatta_record::{Cell, Kind, alike, are_alike};
+use regatta_record::{Cell, Kind, alike, are_similar};
 
 /// The findings of the verdicts of `cells`. Remarks that differ only in figures become one note with
 /// the ranges of the figures. Disqualifications and failures share a note only if their texts are
@@ -57,7 +57,7 @@ pub fn once(tables: &mut [Table]) {
     for table in tables {
         for note in &mut table.notes {
             let is_same = |(_, kind, because): &&(String, &'static str, String)| {
-                let alike = is_verdict(kind) && are_alike(because, &note.because);
+                let alike = is_verdict(kind) && are_similar(because, &note.because);
                 *kind == note.kind && (*because == note.because || alike)
             };
             match earlier.iter().find(is_same) {

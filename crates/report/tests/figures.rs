@@ -53,7 +53,7 @@ fn every_form_marks_figures_that_are_not_known() {
     assert_eq!(cell.verdict.kind, Kind::ServerBound);
     (cell.cost_ns_per_request, cell.ratio_to_baseline, cell.rate_per_s) = (None, None, None);
     (cell.latency_intervals.p50, cell.latency_intervals.p99) = (None, None);
-    cell.relation = Some(Relation::NotToldApart);
+    cell.relation = Some(Relation::Inconclusive);
     let percentiles = [Percentile::P50, Percentile::P99].map(Unknown::Latency);
     cell.not_known = [Unknown::Cost, Unknown::Ratio, Unknown::Rate].to_vec();
     cell.not_known.extend(percentiles);

@@ -51,7 +51,7 @@ fn cpus(allowed: u32, online: u32) -> Check {
 /// The default assignment of cores, and which CPUs share a core.
 fn cores(cores: &[Core]) -> Check {
     let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let sets = CpuSets::shared_out(cores, None, None);
+    let sets = CpuSets::divide(cores, None, None);
     let threads: Vec<String> = cores
         .iter()
         .filter(|core| core.cpus.len() > 1)

@@ -36,9 +36,9 @@ fn gets(url: &str) {
     let seconds = body.strip_prefix("Hello. The time is ").expect(body);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     assert!(seconds.parse::<u64>().unwrap().abs_diff(now) <= 2, "{seconds}, and it is {now}");
-    let told = head.lines().find_map(|line| line.strip_prefix("Date: ")).expect("a Date");
-    let date = Command::new("date").args(["-u", "-d", told, "+%s"]).output().expect("date runs");
-    assert_eq!(String::from_utf8(date.stdout).unwrap().trim(), seconds, "{told}");
+    let shown = head.lines().find_map(|line| line.strip_prefix("Date: ")).expect("a Date");
+    let date = Command::new("date").args(["-u", "-d", shown, "+%s"]).output().expect("date runs");
+    assert_eq!(String::from_utf8(date.stdout).unwrap().trim(), seconds, "{shown}");
     // curl fails if content comes after a HEAD.
     let reply = curl(&["-I", url, url]);
     assert_eq!(reply.matches("\r\nContent-Length: 29\r\n").count(), 2, "{reply}");
@@ -81,8 +81,8 @@ fn uploads(url: &str) {
 
 fn connections(url: &str) {
     let connects = |args: &[&str]| -> Vec<String> {
-        let told = curl(&[args, &["-w", "\nconnects %{num_connects}\n"]].concat());
-        told.lines().filter_map(|line| line.strip_prefix("connects ")).map(str::to_owned).collect()
+        let shown = curl(&[args, &["-w", "\nconnects %{num_connects}\n"]].concat());
+        shown.lines().filter_map(|line| line.strip_prefix("connects ")).map(str::to_owned).collect()
     };
     assert_eq!(connects(&[url, url, url]), ["1", "0", "0"], "kept alive");
     assert_eq!(connects(&["-H", "Connection: close", url, url]), ["1", "1"]);

@@ -27,9 +27,10 @@ fn status(server: &Server, query: &str, fields: &[(&'static str, &str)]) -> u16 
     match client(request, Patient(server.connect())) {
         Ok((_, reply)) => reply.status().as_u16(),
         Err(refused) => {
-            let told = refused.to_string();
-            let refused = [401, 403, 503].into_iter().find(|code| told.contains(&code.to_string()));
-            refused.unwrap_or_else(|| panic!("{told}"))
+            let printed = refused.to_string();
+            let refused =
+                [401, 403, 503].into_iter().find(|code| printed.contains(&code.to_string()));
+            refused.unwrap_or_else(|| panic!("{printed}"))
         }
     }
 }
@@ -131,8 +132,8 @@ fn a_trailing_newline_in_the_file_is_not_part_of_the_secret() {
     fs::write(&path, format!("{}\n", "x".repeat(31))).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--jwt-algorithm", "HS256", "--jwt-key"]).arg(&path);
-    let told = String::from_utf8(refused(command)).unwrap();
-    assert!(told.contains("32 bytes"), "{told}");
+    let printed = String::from_utf8(refused(command)).unwrap();
+    assert!(printed.contains("32 bytes"), "{printed}");
 }
 
 /// Returns the stderr of a server that refuses to start. Kills a server that starts, and fails the test.
@@ -238,8 +239,8 @@ fn invalid_key_files_and_origins_are_refused_at_the_start() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(["serve", "hub"]).args(options);
-        let told = String::from_utf8(refused(command)).unwrap();
-        assert!(told.contains(expected), "{options:?}: {told}");
+        let printed = String::from_utf8(refused(command)).unwrap();
+        assert!(printed.contains(expected), "{options:?}: {printed}");
     }
 }
 
@@ -257,8 +258,8 @@ fn options_that_contradict_each_other_or_have_no_effect_are_refused() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.arg("serve").args(options);
-        let told = String::from_utf8(refused(command)).unwrap();
-        assert!(told.contains(expected), "{options:?}: {told}");
+        let printed = String::from_utf8(refused(command)).unwrap();
+        assert!(printed.contains(expected), "{options:?}: {printed}");
     }
     let _without_pings = Server::of("hub", "epoll", &["--ping-after", "0s"]);
 }

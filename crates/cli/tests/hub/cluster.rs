@@ -109,10 +109,10 @@ fn a_killed_process_stops_the_cluster_and_closes_members_that_wait_for_it() {
         assert_eq!(closed(socket), Some(CloseCode::Away));
     }
     assert!(!server.ended().success());
-    let mut told = String::new();
-    server.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    let mut printed = String::new();
+    server.child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
     let expected = format!("process {dead} (one of 2) was killed by signal 9");
-    assert!(told.contains(&expected), "{told}");
+    assert!(printed.contains(&expected), "{printed}");
 }
 
 /// A client's frame, masked with zeros.
@@ -227,9 +227,9 @@ fn room_limits_are_refused() {
         let ended = command.args(["serve", "hub", "--model", "cluster"]).args(option).output();
         let ended = ended.unwrap();
         assert!(!ended.status.success(), "{option:?}");
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert!(told.contains("cluster") && told.contains(option[0]), "{told}");
-        assert!(told.contains("use percore"), "{told}: says what to do");
+        let printed = String::from_utf8(ended.stderr).unwrap();
+        assert!(printed.contains("cluster") && printed.contains(option[0]), "{printed}");
+        assert!(printed.contains("use percore"), "{printed}: says what to do");
     }
 }
 

@@ -186,9 +186,12 @@ fn an_invalid_message_gets_an_error_and_an_invalid_frame_closes() {
         let mut socket = member(&server);
         for bad in ["", "[]", r#"{"type":"x","payload":1}"#, r#"{"type":"echo"}"#] {
             socket.send(Message::text(bad)).unwrap();
-            let told = hear(&mut socket);
-            assert_eq!(told["type"], "error", "{model}: {told}");
-            assert!(told["error"].as_str().is_some_and(|why| !why.is_empty()), "{model}: {told}");
+            let printed = hear(&mut socket);
+            assert_eq!(printed["type"], "error", "{model}: {printed}");
+            assert!(
+                printed["error"].as_str().is_some_and(|why| !why.is_empty()),
+                "{model}: {printed}"
+            );
         }
         send(&mut socket, &json!({"type": "echo", "payload": "still there"}));
         assert_eq!(hear(&mut socket)["payload"], "still there", "{model}");
@@ -252,9 +255,9 @@ fn models_with_separate_processes_refuse_the_hub_with_a_reason() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let ended = command.args(["serve", "hub", "--model", model]).output().unwrap();
         assert!(!ended.status.success(), "{model}");
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert!(told.contains(model) && told.contains("hub"), "{told}");
-        assert!(told.contains("use "), "{told}: says what to do");
+        let printed = String::from_utf8(ended.stderr).unwrap();
+        assert!(printed.contains(model) && printed.contains("hub"), "{printed}");
+        assert!(printed.contains("use "), "{printed}: says what to do");
     }
 }
 

@@ -29,9 +29,9 @@ fn one_wrong_answer_in_a_million_is_found_and_shown() {
     ];
     let said = ["a reply was wrong", &exchange[0], &exchange[1], &exchange[2]];
     ended.assert_verdict("bad", Kind::Disqualified, &said);
-    let told = |part: &String| part.replacen(' ', "", 1);
+    let printed = |part: &String| part.replacen(' ', "", 1);
     let stderr = ended.stderr.replace(' ', "");
-    assert!(exchange.iter().all(|part| stderr.contains(&told(part))), "{stderr}");
+    assert!(exchange.iter().all(|part| stderr.contains(&printed(part))), "{stderr}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
         let args = [args, if args[0] == "--resume" { &[] } else { &["--out", "out"] }].concat();
         let ended = course.race(&args);
         assert_eq!(ended.status.code(), Some(2), "{args:?}: {}", ended.stderr);
-        ended.assert_told(said);
+        ended.assert_printed(said);
         assert!(ended.stdout.is_empty(), "{args:?}: {}", ended.stdout);
         assert!(!course.out().exists(), "{args:?} created a result directory");
     }

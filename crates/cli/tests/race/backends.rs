@@ -104,7 +104,7 @@ fn a_backend_that_is_killed_under_load_fails_the_cell_and_its_role_is_named() {
     course.assert_nothing_left();
     let said = ["front's backend app ", "was killed by signal 9 (SIGKILL) under load"];
     ended.assert_verdict("front", Kind::Failed, &said);
-    ended.assert_told(&["failed: front's backend app "]);
+    ended.assert_printed(&["failed: front's backend app "]);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn resuming_is_refused_after_an_image_was_rebuilt() {
     course.write("root/new", "new");
     image_called(&name, &course, &engine, &program).unwrap();
     let refused = course.race(&["--resume", "out"]).with_status(2);
-    refused.assert_told(&["the race cannot continue: ", "the image ", "was rebuilt"]);
+    refused.assert_printed(&["the race cannot continue: ", "the image ", "was rebuilt"]);
     let removed = Command::new(&engine).args(["rmi", "--force", &name]).output().unwrap();
     assert!(removed.status.success(), "{removed:?}");
     course.assert_nothing_left();

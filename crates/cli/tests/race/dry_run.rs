@@ -55,5 +55,5 @@ fn reports_a_mistake_in_the_race_file() {
     let course = Course::new();
     course.write("race.toml", &format!("contenders = ['null', 'mne']\n{RACE}"));
     let ended = course.race(&["race.toml", "--dry-run"]).with_status(2);
-    ended.assert_told(&["names the contender mne", "did you mean `mine`?"]);
+    ended.assert_printed(&["names the contender mne", "did you mean `mine`?"]);
 }

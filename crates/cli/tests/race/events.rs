@@ -110,11 +110,11 @@ fn a_full_disk_stops_the_race_before_its_first_round() {
     course.write_race("'null'", "100ms", "connections = 4");
     let args = ["race.toml", "--out", "out", "--contender", GOOD];
     let ended = course.race(&args).with_status(2);
-    ended.assert_told(&["regatta: cannot append to out/events.jsonl: No space left on device"]);
+    ended.assert_printed(&["regatta: cannot append to out/events.jsonl: No space left on device"]);
     assert!(course.log().is_empty(), "a contender was started");
     // With free space the race continues.
     fs::remove_file(course.out().join("events.jsonl")).unwrap();
-    course.race(&["--resume", "out"]).assert_told(&["round 1: 0 of 2 starts are done"]);
+    course.race(&["--resume", "out"]).assert_printed(&["round 1: 0 of 2 starts are done"]);
     course.assert_nothing_left();
 }
 
@@ -140,15 +140,15 @@ fn a_race_can_be_resumed_after_the_disk_became_full() {
         .current_dir(resumed.get_current_dir().unwrap())
         .envs(resumed.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ended = course.started(limited).ended().with_status(2);
-    ended.assert_told(&[
+    ended.assert_printed(&[
         "regatta: the race stopped: cannot append to out/events.jsonl: File too large",
         "starts are saved; resume with: regatta race --resume out",
     ]);
     let torn = fs::read(&path).unwrap();
     assert!(!torn.ends_with(b"\n"), "the last line is complete");
-    course.race(&["--resume", "out"]).assert_told(&["round 1: "]);
+    course.race(&["--resume", "out"]).assert_printed(&["round 1: "]);
     let replay = course.replay("out").with_status(0);
-    replay.assert_told(&["interrupted; "]);
+    replay.assert_printed(&["interrupted; "]);
     assert!(replay.stdout.ends_with("\nreport: out/report.html\n"), "{}", replay.stdout);
     course.assert_nothing_left();
 }
@@ -168,7 +168,7 @@ fn a_race_continues_if_its_output_is_closed() {
     assert!(summary.complete, "{status:?}");
     // The messages were lost, but can be replayed.
     let replay = course.replay("out").with_status(0);
-    replay.assert_told(&["round 1: 0 of 2 starts are done"]);
+    replay.assert_printed(&["round 1: 0 of 2 starts are done"]);
     assert!(replay.stdout.contains("report: out/report.html"), "{}", replay.stdout);
 }
 

@@ -110,26 +110,26 @@ fn two_results_are_compared() {
     let course = Course::new();
     result(&course, "before", 1.0, 1.0, |_| {});
     result(&course, "after", 1.3, 1.2, |asked| asked.setup.kernel = "6.18".to_owned());
-    let (status, told, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
-    assert_eq!(status, 1, "{told}");
-    assert!(told.starts_with("after against before\n"), "{told}");
+    let (status, printed, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
+    assert_eq!(status, 1, "{printed}");
+    assert!(printed.starts_with("after against before\n"), "{printed}");
     assert!(
-        told.contains("FAILED: significantly more than 5% costlier: new at 64 conn\n"),
-        "{told}"
+        printed.contains("FAILED: significantly more than 5% costlier: new at 64 conn\n"),
+        "{printed}"
     );
-    let line = told.lines().find(|line| line.starts_with("old ")).unwrap();
+    let line = printed.lines().find(|line| line.starts_with("old ")).unwrap();
     assert!(line.ends_with("✔ no difference"), "slower alike is no difference: {line}");
-    assert!(told.contains("doubt: the kernel differs ("), "{told}");
-    let (status, told, _) = diff(&course, &["before", "after"]);
-    assert_eq!(status, 0, "without a limit nothing fails: {told}");
+    assert!(printed.contains("doubt: the kernel differs ("), "{printed}");
+    let (status, printed, _) = diff(&course, &["before", "after"]);
+    assert_eq!(status, 0, "without a limit nothing fails: {printed}");
     let (status, json, _) = diff(&course, &["after", "after", "--fail-over", "5%", "--json", "-"]);
     let gate: Gate = serde_json::from_str(&json).unwrap();
     assert_eq!((status, gate.passes(), gate.lines.len()), (0, true, 2), "{json}");
     assert!(gate.lines.iter().all(|line| line.judgement == Judgement::Same));
     result(&course, "near", 1.05, 1.2, |_| {});
-    let (status, told, _) = diff(&course, &["before", "near", "--fail-over", "5%"]);
-    assert_eq!(status, 3, "{told}");
-    assert!(told.contains("NOT DECIDED"), "{told}");
+    let (status, printed, _) = diff(&course, &["before", "near", "--fail-over", "5%"]);
+    assert_eq!(status, 3, "{printed}");
+    assert!(printed.contains("NOT DECIDED"), "{printed}");
     let (status, comment, _) = diff(&course, &["before", "after", "--md", "-"]);
     assert_eq!(status, 0);
     assert!(comment.contains("| contender | load | new/old |  |\n"), "{comment}");
@@ -143,15 +143,18 @@ fn a_contender_that_vanished_fails_a_gate() {
         asked.contenders.retain(|name| name != "new");
         asked.entries.retain(|entry| entry.name != "new");
     });
-    let (status, told, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
-    assert_eq!(status, 1, "{told}");
-    assert!(told.contains("NOT PASSED: new at 64 conn could not be judged"), "{told}");
-    assert!(told.contains("after does not contain it"), "{told}");
-    let (status, told, _) = diff(&course, &["before", "after"]);
-    assert_eq!(status, 0, "{told}");
-    assert!(told.contains("only in before, therefore not compared: new at 64 conn"), "{told}");
-    let (status, told, _) = diff(&course, &["after", "before", "--fail-over", "5%"]);
-    assert_eq!(status, 0, "what is new is no loss: {told}");
+    let (status, printed, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
+    assert_eq!(status, 1, "{printed}");
+    assert!(printed.contains("NOT PASSED: new at 64 conn could not be judged"), "{printed}");
+    assert!(printed.contains("after does not contain it"), "{printed}");
+    let (status, printed, _) = diff(&course, &["before", "after"]);
+    assert_eq!(status, 0, "{printed}");
+    assert!(
+        printed.contains("only in before, therefore not compared: new at 64 conn"),
+        "{printed}"
+    );
+    let (status, printed, _) = diff(&course, &["after", "before", "--fail-over", "5%"]);
+    assert_eq!(status, 0, "what is new is no loss: {printed}");
 }
 
 #[test]

@@ -18,7 +18,8 @@ fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
 
     let before = course.rounds();
     let stored = before.iter().filter(|b| **b == b'\n').count();
-    ended.assert_told(&[&format!("interrupted; {stored} starts are saved"), "race --resume out"]);
+    ended
+        .assert_printed(&[&format!("interrupted; {stored} starts are saved"), "race --resume out"]);
     let saved = std::fs::read_to_string(course.out().join("summary.json")).unwrap();
     let saved: Summary = serde_json::from_str(&saved).unwrap();
     assert!(!saved.complete);
@@ -41,7 +42,7 @@ fn ctrl_c_is_handled_while_a_contender_starts() {
     race.signal("INT");
     let ended = race.ended().with_status(130);
     course.assert_nothing_left();
-    ended.assert_told(&["interrupted; 0 starts are saved", "race --resume results/"]);
+    ended.assert_printed(&["interrupted; 0 starts are saved", "race --resume results/"]);
     assert!(ended.stdout.contains(Kind::Skipped.name()), "{}", ended.stdout);
 }
 

@@ -25,7 +25,7 @@ fn a_load_beyond_a_stated_limit_is_skipped_and_is_not_a_failure() {
             assert_eq!(cell.verdict.because, said);
         }
     }
-    ended.assert_told(&["cannot-hold: small states a limit of 10 connections"]);
+    ended.assert_printed(&["cannot-hold: small states a limit of 10 connections"]);
 }
 
 #[test]
@@ -54,13 +54,14 @@ fn a_peer_that_is_not_installed_is_skipped_with_the_command_to_install_it() {
         ("unbuilt", "build/x is not built yet; run `regatta peers install unbuilt`"),
     ] {
         ended.assert_verdict(name, Kind::Skipped, &[why]);
-        ended.assert_told(&[&format!("skipped: {name}: {why}")]);
+        ended.assert_printed(&[&format!("skipped: {name}: {why}")]);
     }
     assert_eq!(ended.summary().asked.baseline, "good", "the baseline is not installed");
 
     let ended = course.race(&["race.toml", "--contender", good, "--baseline", "absent"]);
     let ended = ended.with_status(2);
-    ended.assert_told(&["the baseline absent does not take part; it must be one of: null, good"]);
+    ended
+        .assert_printed(&["the baseline absent does not take part; it must be one of: null, good"]);
 }
 
 #[test]

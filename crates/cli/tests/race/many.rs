@@ -24,7 +24,7 @@ fn a_load_takes_several_processes_if_one_may_not_open_enough_connections() {
         .envs(race.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ended = course.started(limited).ended();
     course.assert_nothing_left();
-    ended.assert_told(&["note: 900 connections need 2 load processes: the file limit"]);
+    ended.assert_printed(&["note: 900 connections need 2 load processes: the file limit"]);
     let rounds = String::from_utf8(course.rounds()).unwrap();
     let rounds: Vec<Round> =
         rounds.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

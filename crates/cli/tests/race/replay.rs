@@ -36,8 +36,8 @@ fn a_race_is_replayed_byte_for_byte() {
     let args = ["race.toml", "--rounds", "2", "--out", "out"];
     let contenders = ["--contender", GOOD, "--contender", WRONG, "--contender", DIES];
     let ended = course.race(&[&args[..], &contenders].concat()).with_status(1);
-    ended.assert_told(&["skipped: nobody:", "left out: ", "round 2: ", "disqualified: wrong"]);
-    ended.assert_told(&["failed: dies", "\n  received  "]);
+    ended.assert_printed(&["skipped: nobody:", "left out: ", "round 2: ", "disqualified: wrong"]);
+    ended.assert_printed(&["failed: dies", "\n  received  "]);
     assert!(ended.stdout.ends_with("\nreport: out/report.html\n"), "{}", ended.stdout);
     assert_replayed(&course, &[&ended]);
     // The replay needs only the events.
@@ -71,7 +71,7 @@ fn an_interrupted_and_resumed_race_is_replayed_whole() {
     assert_replayed(&course, &[&first]);
     let second = course.race(&["--resume", "out"]);
     course.assert_nothing_left();
-    second.assert_told(&["round 1: "]);
+    second.assert_printed(&["round 1: "]);
     assert_replayed(&course, &[&first, &second]);
 }
 
@@ -107,7 +107,7 @@ fn a_pilot_pass_is_replayed() {
     course.write_race("'null'", "200ms", load);
     let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     course.assert_nothing_left();
-    ended.assert_told(&["pilot: short rounds to determine the rates: 1\nround 1: "]);
+    ended.assert_printed(&["pilot: short rounds to determine the rates: 1\nround 1: "]);
     assert_replayed(&course, &[&ended]);
 }
 
@@ -121,9 +121,12 @@ fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
     race.signal("INT");
     let ended = race.ended().with_status(130);
     course.assert_nothing_left();
-    ended.assert_told(&["interrupted in the pilot pass; nothing is saved"]);
+    ended.assert_printed(&["interrupted in the pilot pass; nothing is saved"]);
     assert!(!course.out().exists());
-    course.replay("out").with_status(2).assert_told(&["cannot read out/race.toml: No such file"]);
+    course
+        .replay("out")
+        .with_status(2)
+        .assert_printed(&["cannot read out/race.toml: No such file"]);
 }
 
 #[test]
@@ -160,10 +163,10 @@ fn a_result_of_an_earlier_regatta_can_be_resumed_but_not_replayed() {
     fs::write(course.out().join("rounds.jsonl"), &rounds[..first]).unwrap();
 
     let said = ["out holds no events to replay", "an earlier regatta", "`regatta report out`"];
-    course.replay("out").with_status(2).assert_told(&said);
+    course.replay("out").with_status(2).assert_printed(&said);
     assert!(!events.exists(), "the replay created a file");
     let resumed = course.race(&["--resume", "out"]);
-    resumed.assert_told(&["note: this race has no events of earlier rounds; a replay starts"]);
+    resumed.assert_printed(&["note: this race has no events of earlier rounds; a replay starts"]);
     assert_replayed(&course, &[&resumed]);
     course.assert_nothing_left();
 }
@@ -181,7 +184,7 @@ fn damaged_events_are_replayed_up_to_the_damage() {
     fs::write(&path, damaged).unwrap();
     let ended = course.replay("out").with_status(2);
     let line = format!("out/events.jsonl cannot be understood: line {}: ", at + 1);
-    ended.assert_told(&["round 1: 0 of 2 starts are done\n", &line]);
+    ended.assert_printed(&["round 1: 0 of 2 starts are done\n", &line]);
     assert_eq!(ended.stdout, "");
 }
 

@@ -14,7 +14,7 @@ fn a_directory_of_a_running_race_is_refused() {
     until("it listens", || !course.log().is_empty());
     for args in [&args[..], &["--resume", "out"]] {
         let second = course.race(args).with_status(2);
-        second.assert_told(&["another race is writing to out"]);
+        second.assert_printed(&["another race is writing to out"]);
     }
     assert_eq!(course.log().len(), 1, "a refused race started a contender");
     first.signal("INT");
@@ -40,7 +40,10 @@ fn a_directory_that_holds_a_race_is_refused_and_kept() {
     let course = Course::new();
     course.race_short(GOOD).with_status(0);
     let before = course.rounds();
-    course.race_short(GOOD).with_status(2).assert_told(&["out already holds a race", "--resume"]);
+    course
+        .race_short(GOOD)
+        .with_status(2)
+        .assert_printed(&["out already holds a race", "--resume"]);
     let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
     assert!(ended.summary().complete);
     assert_eq!(course.rounds(), before);
@@ -54,10 +57,10 @@ fn a_directory_that_cannot_be_created_or_read_is_reported() {
     course.write("file", "");
     for out in ["file", "file/below"] {
         let args = ["quick", "--only", "null", "--contender", GOOD, "--out", out];
-        course.race(&args).with_status(2).assert_told(&["cannot create", out]);
+        course.race(&args).with_status(2).assert_printed(&["cannot create", out]);
     }
     let ended = course.race(&["--resume", "nowhere"]).with_status(2);
-    ended.assert_told(&["cannot read nowhere/race.toml"]);
+    ended.assert_printed(&["cannot read nowhere/race.toml"]);
     assert!(course.log().is_empty(), "a contender was started");
 }
 
@@ -73,14 +76,14 @@ fn a_full_disk_stops_the_race() {
     let ended = course.race(&args).with_status(2);
     course.assert_nothing_left();
     // Either file may be the first without space.
-    ended.assert_told(&["cannot append to disk/out/", ".jsonl: No space left", "--resume"]);
+    ended.assert_printed(&["cannot append to disk/out/", ".jsonl: No space left", "--resume"]);
     // The stored rounds are intact, and with more space the race continues.
     small.grow();
     let race = course.start(&["--resume", "disk/out"]);
     let started = course.log().len();
     until("it continues", || course.log().len() > started);
     race.signal("INT");
-    race.ended().with_status(130).assert_told(&["interrupted; "]);
+    race.ended().with_status(130).assert_printed(&["interrupted; "]);
     course.assert_nothing_left();
 }
 

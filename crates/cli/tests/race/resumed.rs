@@ -45,16 +45,16 @@ fn resuming_is_refused_after_regatta_or_a_contender_was_rebuilt() {
     rebuild(&good);
     let refused = race(&resume).with_status(2);
     let said = ["the race cannot continue: since its rounds were run, ", "good was changed; "];
-    refused.assert_told(&said);
+    refused.assert_printed(&said);
     rebuild(&own);
     let refused = race(&resume).with_status(2);
-    refused.assert_told(&["regatta was rebuilt; ", "good was changed; ", "start a new race"]);
+    refused.assert_printed(&["regatta was rebuilt; ", "good was changed; ", "start a new race"]);
 
     let file = course.out().join("race.toml");
     let asked = fs::read_to_string(&file).unwrap();
     let old = asked.replace("Linux ", "Minix ");
     assert_ne!(asked, old);
     fs::write(&file, old).unwrap();
-    race(&resume).with_status(2).assert_told(&["the kernel was Minix ", ", now Linux "]);
+    race(&resume).with_status(2).assert_printed(&["the kernel was Minix ", ", now Linux "]);
     assert_eq!(fs::read_to_string(course.out().join("rounds.jsonl")).unwrap(), rounds);
 }

@@ -94,7 +94,7 @@ impl Ended {
 
     /// Asserts that stderr contains each of `said`.
     #[track_caller]
-    pub fn assert_told(&self, said: &[&str]) {
+    pub fn assert_printed(&self, said: &[&str]) {
         for part in said {
             assert!(self.stderr.contains(part), "no {part:?} in {}", self.stderr);
         }

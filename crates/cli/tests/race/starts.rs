@@ -20,7 +20,7 @@ fn a_contender_that_exits_at_once_fails_with_its_message() {
     course.assert_nothing_left();
     let said = ["bad exited with status 4 before it was ready", "no licence for this machine"];
     ended.assert_verdict("bad", Kind::Failed, &said);
-    ended.assert_told(&["failed: bad", "no licence"]);
+    ended.assert_printed(&["failed: bad", "no licence"]);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_contender_that_does_not_exist_is_wrong_usage() {
         ("bad=no-such-program-at-all {port}", "no-such-program-at-all is not found"),
     ] {
         let ended = course.race_short(command).with_status(2);
-        ended.assert_told(&["the contender bad cannot race", said]);
+        ended.assert_printed(&["the contender bad cannot race", said]);
         assert!(!course.out().exists(), "a result directory was created");
     }
 }
@@ -66,13 +66,13 @@ fn a_contender_with_an_unknown_placeholder_fails() {
     course.assert_nothing_left();
     let said = ["unknown placeholder {threads}", "expected {port}, "];
     ended.assert_verdict("bad", Kind::Failed, &said);
-    ended.assert_told(&["failed: bad: "]);
+    ended.assert_printed(&["failed: bad: "]);
 }
 
 #[test]
 fn a_contender_without_the_port_in_its_command_is_wrong_usage() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" 4000'").with_status(2);
-    ended.assert_told(&["bad is not given its port", "{port}"]);
+    ended.assert_printed(&["bad is not given its port", "{port}"]);
     assert!(!course.out().exists(), "a result directory was created");
 }

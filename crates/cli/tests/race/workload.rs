@@ -95,12 +95,12 @@ fn errors_in_a_workload_file_are_reported_before_anything_starts() {
     let wrong = course(&WORKLOAD.replace("{n*2}", "{m*2}"));
     let cannot_run = "the race races/race.toml cannot be run: the workload races/../mine.toml: ";
     let ended = wrong.race(&["races/race.toml", "--out", "out"]).with_status(2);
-    ended.assert_told(&[cannot_run, "request 1: `exact`", "captured so far: n"]);
+    ended.assert_printed(&[cannot_run, "request 1: `exact`", "captured so far: n"]);
 
     let missing = course(WORKLOAD);
     fs::remove_file(missing.path("mine.toml")).unwrap();
     let ended = missing.race(&["races/race.toml", "--out", "out"]).with_status(2);
-    ended.assert_told(&[cannot_run, "cannot read races/../mine.toml: No such file"]);
+    ended.assert_printed(&[cannot_run, "cannot read races/../mine.toml: No such file"]);
     for course in [wrong, missing] {
         assert!(course.log().is_empty() && !course.out().exists(), "something was started");
     }

@@ -44,7 +44,7 @@ fn a_coarse_handicap_is_found() {
     // Several times the cost of the whole request: no machine can hide it.
     let raced = race(&turn, 100_000.0, 5, 5);
     let cell = raced.cell("burdened");
-    assert_eq!(cell.relation, Some(Relation::Dearer), "{:?}", cell.ratio_to_baseline);
+    assert_eq!(cell.relation, Some(Relation::Costlier), "{:?}", cell.ratio_to_baseline);
     let more = cell.cost_ns_per_request.unwrap().mean
         - raced.cell("base").cost_ns_per_request.unwrap().mean;
     assert!((90_000.0..200_000.0).contains(&more), "{more} ns more instead of 100000");
@@ -66,7 +66,7 @@ fn handicaps_are_covered_and_found() {
             let truth = base.map(|ns| 1.0 + extra / ns).unwrap_or(f64::NAN);
             let ratio = cell.ratio_to_baseline;
             let covers = ratio.is_some_and(|ratio| (ratio.low..=ratio.high).contains(&truth));
-            let found = cell.relation == Some(Relation::Dearer);
+            let found = cell.relation == Some(Relation::Costlier);
             println!("{percent:+4.0}%  {truth:.4}   {}  {covers:7}  {found}", shown(cell));
             covered += u32::from(covers);
             found_10 += u32::from(found && percent == 10.0);

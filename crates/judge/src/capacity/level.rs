@@ -1,7 +1,7 @@
 //! One level of a capacity search: whether the server held it.
 
 use super::search::Shown;
-use crate::{BUSY, Limited, OfServer, SingleLoad, of_load};
+use crate::{BUSY, Limited, ObservedServer, SingleLoad, of_load};
 use regatta_record::{Errors, Figure, Kind, Latency, Limit, Verdict};
 
 /// Maximum factor by which a window grows to get enough replies beyond the percentile.
@@ -67,7 +67,7 @@ impl Seen {
     pub fn of(
         limit: Limit,
         load: &SingleLoad<'_>,
-        server: Option<OfServer>,
+        server: Option<ObservedServer>,
         died: Option<String>,
     ) -> Seen {
         let window_ns = load.window_ns.max(1) as f64;
@@ -79,8 +79,9 @@ impl Seen {
             .replies
             .server_died
             .then(|| "the server stopped accepting connections and answering".to_string());
-        let busy =
-            |server: OfServer| server.cpu_ns as f64 / (window_ns * f64::from(server.usable_cpus()));
+        let busy = |server: ObservedServer| {
+            server.cpu_ns as f64 / (window_ns * f64::from(server.usable_cpus()))
+        };
         Seen {
             piled_up: piled_up(load),
             verdict: Some(of_load(load, server)),

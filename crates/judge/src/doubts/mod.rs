@@ -222,7 +222,7 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
             let ratio = known(geometric(log_ratios, asked.seed))?;
             let relation =
                 statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
-            matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
+            matches!(relation, Relation::Cheaper | Relation::Costlier).then(|| {
                 let text = format!(
                     "{original} and its twin differ, {:.3} [{:.3} to {:.3}], although they are the \
                      same program: something other than the contenders changes the figures; repeat \

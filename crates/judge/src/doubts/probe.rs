@@ -30,9 +30,9 @@ pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let remarks = all.iter().zip(differs).filter_map(|((field, name, changes), differs)| {
         let change = geometric(changes, asked.seed)?;
         let slower = match relation(&change, differs, Margins { tie: TIE_MARGIN, floor: 0.0 }) {
-            Relation::Dearer => "slower",
+            Relation::Costlier => "slower",
             Relation::Cheaper => "faster",
-            Relation::Baseline | Relation::Tied | Relation::NotToldApart => return None,
+            Relation::Baseline | Relation::Tied | Relation::Inconclusive => return None,
         };
         Some(format!(
             "at {} {name} leaves the machine {slower} than the others do: right after it the probe \
@@ -54,9 +54,9 @@ pub fn changed_relations(
 ) -> Vec<String> {
     let in_words = |relation: Option<Relation>| match relation {
         Some(Relation::Cheaper) => Some("significantly cheaper"),
-        Some(Relation::Dearer) => Some("significantly more expensive"),
+        Some(Relation::Costlier) => Some("significantly more expensive"),
         Some(Relation::Tied) => Some("tied"),
-        Some(Relation::NotToldApart) => Some("not distinguishable"),
+        Some(Relation::Inconclusive) => Some("not distinguishable"),
         Some(Relation::Baseline) | None => None,
     };
     let ratio =
@@ -83,13 +83,13 @@ pub fn changed_relations(
 
 /// The number of rounds that would decide a ratio without the adjustment, if only that one is
 /// undecided; if the adjusted ratio is undecided too, the cell reports it
-/// ([`Cell::rounds_to_tell`]).
+/// ([`Cell::rounds_to_decide`]).
 fn rounds_without(asked: &Asked, fields: &[Field], cell: &Cell, as_read: Floor) -> Option<u32> {
-    let is_decided = cell.relation != Some(Relation::NotToldApart);
-    if !is_decided || cell.relation_unadjusted != Some(Relation::NotToldApart) {
+    let is_decided = cell.relation != Some(Relation::Inconclusive);
+    if !is_decided || cell.relation_unadjusted != Some(Relation::Inconclusive) {
         return None;
     }
     let field = fields.iter().find(|field| field.load == cell.load)?;
     let (own, baseline) = (field.of(&cell.contender)?, field.of(&asked.baseline)?);
-    more_rounds::would_tell(asked, cell, &paired(&own.cost, &baseline.cost), as_read)
+    more_rounds::would_decide(asked, cell, &paired(&own.cost, &baseline.cost), as_read)
 }

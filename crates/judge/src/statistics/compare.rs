@@ -88,9 +88,9 @@ pub fn relation(ratio: &Estimate, differs: bool, margins: Margins) -> Relation {
     } else if differs && ratio.high < 1.0 / floor {
         Relation::Cheaper
     } else if differs && ratio.low > floor {
-        Relation::Dearer
+        Relation::Costlier
     } else {
-        Relation::NotToldApart
+        Relation::Inconclusive
     }
 }
 
@@ -114,8 +114,8 @@ pub fn bands(logs: &[&Series], margins: Margins) -> Vec<Band> {
         let ratio = Estimate { mean: e.mean.exp(), low: e.low.exp(), high: e.high.exp() };
         match relation(&ratio, differs, margins) {
             Relation::Cheaper => (better[b], worse[a]) = (better[b] + 1, worse[a] + 1),
-            Relation::Dearer => (better[a], worse[b]) = (better[a] + 1, worse[b] + 1),
-            Relation::Baseline | Relation::Tied | Relation::NotToldApart => {}
+            Relation::Costlier => (better[a], worse[b]) = (better[a] + 1, worse[b] + 1),
+            Relation::Baseline | Relation::Tied | Relation::Inconclusive => {}
         }
     }
     (0..k).map(|i| Band { best: 1 + better[i], worst: k as u32 - worse[i] }).collect()
@@ -142,11 +142,11 @@ mod tests {
         assert_eq!(found(0.99, 1.01, 0.0), Relation::Tied);
         assert_eq!(found(1.0 / 1.02, 1.02, 0.0), Relation::Tied);
         assert_eq!(found(1.005, 1.02, 0.0), Relation::Tied, "significant but small");
-        assert_eq!(found(1.005, 1.03, 0.0), Relation::Dearer);
+        assert_eq!(found(1.005, 1.03, 0.0), Relation::Costlier);
         assert_eq!(found(0.90, 0.95, 0.0), Relation::Cheaper);
-        assert_eq!(found(0.95, 1.10, 0.0), Relation::NotToldApart);
+        assert_eq!(found(0.95, 1.10, 0.0), Relation::Inconclusive);
         let insignificant = relation(&ratio(1.005, 1.03), false, under(0.0));
-        assert_eq!(insignificant, Relation::NotToldApart, "Holm");
+        assert_eq!(insignificant, Relation::Inconclusive, "Holm");
     }
 
     #[test]
@@ -154,18 +154,18 @@ mod tests {
         let ratio = |low, high| Estimate { mean: f64::sqrt(low * high), low, high };
         let found =
             |low, high, floor| relation(&ratio(low, high), true, Margins { tie: 0.02, floor });
-        assert_eq!(found(0.965, 0.995, 0.03), Relation::NotToldApart, "0.98 with a floor of 3%");
+        assert_eq!(found(0.965, 0.995, 0.03), Relation::Inconclusive, "0.98 with a floor of 3%");
         assert_eq!(
             found(1.03, 1.05, 0.10),
-            Relation::NotToldApart,
+            Relation::Inconclusive,
             "significant, but within the floor"
         );
-        assert_eq!(found(0.95, 1.04, 0.06), Relation::NotToldApart, "a wide floor makes no tie");
+        assert_eq!(found(0.95, 1.04, 0.06), Relation::Inconclusive, "a wide floor makes no tie");
         assert_eq!(found(0.985, 1.015, 0.10), Relation::Tied);
-        assert_eq!(found(1.0301, 1.05, 0.03), Relation::Dearer);
-        assert_eq!(found(1.03, 1.05, 0.03), Relation::NotToldApart, "at the floor");
+        assert_eq!(found(1.0301, 1.05, 0.03), Relation::Costlier);
+        assert_eq!(found(1.03, 1.05, 0.03), Relation::Inconclusive, "at the floor");
         assert_eq!(found(0.90, 0.97, 0.03), Relation::Cheaper);
-        assert_eq!(found(0.90, 1.0 / 1.03, 0.03), Relation::NotToldApart, "at the floor");
+        assert_eq!(found(0.90, 1.0 / 1.03, 0.03), Relation::Inconclusive, "at the floor");
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Floor {
     /// (Cochran, *Sampling Techniques*, 1977, section 4.6). The smaller of the two numbers counts.
     /// `None` if neither can be reached: the mean lies within the lasting part of the floor and
     /// beyond a tie, or more than [`Difference::MOST_ROUNDS`] would be needed.
-    pub fn rounds_to_tell(&self, log_ratios: &[f64], tie: f64) -> Option<u32> {
+    pub fn rounds_to_decide(&self, log_ratios: &[f64], tie: f64) -> Option<u32> {
         let mean = mean(log_ratios)?.abs();
         let (error, rounds) = (Difference::paired(log_ratios)?.error(), log_ratios.len());
         let normal = Normal::standard();
@@ -64,20 +64,20 @@ mod tests {
     fn rounds_for_a_difference_beyond_the_lasting_offset() {
         // e = 0.04·√(6/5)/√6 = 0.01789; (1.960 + 1.282)·e = 0.05799; 6·(0.05799/0.05)² = 8.07.
         let floor = Floor { lasting: 0.0, passing: 0.0 };
-        assert_eq!(floor.rounds_to_tell(&around(0.05, 0.04), 0.0), Some(9));
+        assert_eq!(floor.rounds_to_decide(&around(0.05, 0.04), 0.0), Some(9));
         // d = 0.05 − 0.02, and the floor's passing 0.01 decreases too: 6·(0.06799/0.03)² = 30.8.
         let floor = Floor { lasting: 0.02, passing: 0.01 };
-        assert_eq!(floor.rounds_to_tell(&around(0.05, 0.04), 0.0), Some(31));
+        assert_eq!(floor.rounds_to_decide(&around(0.05, 0.04), 0.0), Some(31));
     }
 
     #[test]
     fn within_a_lasting_offset_no_number_of_rounds_decides() {
         let floor = Floor { lasting: 0.06, passing: 0.01 };
-        assert_eq!(floor.rounds_to_tell(&around(0.05, 0.04), 0.02), None);
+        assert_eq!(floor.rounds_to_decide(&around(0.05, 0.04), 0.02), None);
         // A tie does not depend on the floor: 6·(0.05799/0.0198)² = 51.5.
-        assert_eq!(floor.rounds_to_tell(&around(0.0, 0.04), 0.02), Some(52));
-        assert_eq!(floor.rounds_to_tell(&around(0.0, 4.0), 0.02), None, "too many");
-        assert_eq!(floor.rounds_to_tell(&[0.1], 0.02), None);
+        assert_eq!(floor.rounds_to_decide(&around(0.0, 0.04), 0.02), Some(52));
+        assert_eq!(floor.rounds_to_decide(&around(0.0, 4.0), 0.02), None, "too many");
+        assert_eq!(floor.rounds_to_decide(&[0.1], 0.02), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn load_process() -> ExitCode {
 }
 
 /// Like [`load_process`], with a dialect instead of the plan's workload.
-pub fn load_process_in<D: Dialect>(dialect: impl FnOnce(&Plan) -> D) -> ExitCode {
+pub fn load_process_dialect<D: Dialect>(dialect: impl FnOnce(&Plan) -> D) -> ExitCode {
     follow(|plan, _, run| run.visit(&dialect(plan)))
 }
 

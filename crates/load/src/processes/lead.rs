@@ -15,7 +15,7 @@ use crate::{
     run::{EndAll, KeptOn, reached, report_progress, run},
     shared::{Gauge, Phase, Shared},
 };
-use regatta_record::{Counted, Failure, LoadProgress, Order, Part, Report, Unlike};
+use regatta_record::{Counted, Failure, LoadProgress, Mismatch, Order, Part, Report};
 use std::{
     sync::{
         atomic::{AtomicBool, Ordering::*},
@@ -231,7 +231,7 @@ impl<'a> Led<'a> {
         let mut all = self.counted.iter().flatten().cloned();
         let mut sum = all.next().expect("there is a process");
         for (number, counted) in (1..).zip(all) {
-            sum.add(counted).map_err(|unlike: Unlike| {
+            sum.add(counted).map_err(|unlike: Mismatch| {
                 self.failed(number, format!("reported counts of another load: {unlike}"))
             })?;
         }

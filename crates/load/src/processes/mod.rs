@@ -15,6 +15,6 @@ mod memory;
 mod split;
 mod wire;
 
-pub use follow::{load_process, load_process_in};
+pub use follow::{load_process, load_process_dialect};
 pub use lead::run_in_processes;
 pub use split::{Processes, Split};

@@ -5,7 +5,7 @@
 mod dialect;
 
 use regatta_load::{
-    Edges, Plan, Processes, Until, load_process, load_process_in, run_in_processes,
+    Edges, Plan, Processes, Until, load_process, load_process_dialect, run_in_processes,
 };
 use regatta_record::{Ask, Counted, Report};
 use regatta_script::Workload;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         // The mark distinguishes the processes of different tests.
         ["load-process", _mark] => load_process(),
         ["load-process-of-deliveries"] => {
-            load_process_in(|_| dialect::Deliveries::new(dialect::Times::Made))
+            load_process_dialect(|_| dialect::Deliveries::new(dialect::Times::Made))
         }
         ["lie", what] => lie(what),
         ["lead", target, mark] => lead(target, mark),

@@ -175,7 +175,7 @@ fn any_single_wrong_delivery_among_many_is_found() {
 }
 
 /// Runs a load in several processes, whose members receive each other's broadcasts.
-pub fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
+pub fn run_dialect(processes: usize, plan: &Plan) -> Result<Tally, Error> {
     run_until(processes, plan, &mut |_| {}, &AtomicBool::new(false))
 }
 
@@ -196,7 +196,7 @@ fn run_until(
 #[test]
 fn deliveries_to_members_of_all_processes_are_checked() {
     let server = serve(Own, Fault::None, MEMBERS);
-    let tally = run_in(3, &broadcasts(server.address, workload("hub"))).unwrap();
+    let tally = run_dialect(3, &broadcasts(server.address, workload("hub"))).unwrap();
     assert_eq!(tally.processes, 3);
     assert_undisturbed(&tally);
     assert_eq!((tally.requests, tally.replies), (400, 400 + MEMBERS as u64));
@@ -212,7 +212,7 @@ fn processes_whose_members_only_listen_are_started_too() {
         until: Until::Elapsed(Duration::from_millis(300)),
         ..broadcasts(server.address, workload("hub"))
     };
-    let tally = run_in(3, &plan).unwrap();
+    let tally = run_dialect(3, &plan).unwrap();
     assert_eq!(tally.processes, 3);
     assert_undisturbed(&tally);
     assert!(count(&tally, "deliveries") >= MEMBERS as u64);
@@ -229,7 +229,7 @@ fn a_wrong_delivery_to_a_member_of_another_process_is_found() {
         let server = serve(Own, fault, MEMBERS);
         let timeout = Duration::from_secs(2);
         let plan = Plan { timeout, ..broadcasts(server.address, workload("hub")) };
-        let tally = run_in(3, &plan).unwrap();
+        let tally = run_dialect(3, &plan).unwrap();
         let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
         assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
     }

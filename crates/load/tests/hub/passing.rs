@@ -5,7 +5,7 @@ use crate::{
     adapters::{ALL, Named, through},
     common::{assert_undisturbed, at, bounded, plan, run, workload},
     count,
-    own::{Own, run_in},
+    own::{Own, run_dialect},
     server::{Fault, serve},
 };
 use regatta_load::{Arrivals, Drive, Error, Plan, Until};
@@ -50,7 +50,7 @@ fn members_join_and_leave_in_open_loop_and_in_every_process() {
     let server = serve(Own, Fault::None, MEMBERS);
     let drives = [at(300, Arrivals::Poisson), Drive::Closed];
     for (drive, processes) in drives.into_iter().zip([1, 3]) {
-        let tally = run_in(processes, &Plan { drive, ..passing(server.address, 2) }).unwrap();
+        let tally = run_dialect(processes, &Plan { drive, ..passing(server.address, 2) }).unwrap();
         assert_undisturbed(&tally);
         assert_eq!(tally.processes, processes);
         assert!(tally.passed > PASSING as u64 / 2, "{} joined and left", tally.passed);

@@ -9,7 +9,7 @@ use common::{Called, Server, answer_lines, assert_undisturbed, plan};
 use dialect::{Deliveries, Times, lines, owed, took};
 use hdrhistogram::Histogram;
 use regatta_load::{
-    Arrivals, Burst, Drive, Plan, Processes, Tally, Until, WarmUp, run_in, run_in_processes,
+    Arrivals, Burst, Drive, Plan, Processes, Tally, Until, WarmUp, run_dialect, run_in_processes,
 };
 use regatta_record::OperationCounted;
 use std::{
@@ -54,7 +54,7 @@ impl Recorded {
 fn run(plan: &Plan, times: Times) -> Tally {
     let (began, dialect) = (Instant::now(), Deliveries::new(times));
     let never = AtomicBool::new(false);
-    let tally = run_in(&dialect, plan, &mut Called::default(), &mut |_| {}, &never).unwrap();
+    let tally = run_dialect(&dialect, plan, &mut Called::default(), &mut |_| {}, &never).unwrap();
     assert!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
     tally
 }

@@ -9,13 +9,13 @@ use crate::{
     processes::load_processes,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
-    warm::Seeing,
+    warm::WarmUpObserver,
 };
 use regatta_host::{
     Aside, Containment, Memory, Meter, Observed, Spent, UsageWindow, spent_together,
 };
 use regatta_judge::Settler;
-use regatta_load::{Edges, Plan, Processes, SoFar, Tally, Tls, run_in_processes};
+use regatta_load::{Edges, Plan, Processes, Tally, Tls, WarmUpProgress, run_in_processes};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
@@ -212,7 +212,7 @@ impl Ready<'_> {
     ) -> LoadResult {
         let windows = observed.iter().cloned().map(UsageWindow::of).collect();
         let meter = Meter::of(observed.clone());
-        let seeing = settler.map(|settler| Seeing::new(settler, meter));
+        let seeing = settler.map(|settler| WarmUpObserver::new(settler, meter));
         let mut read = Read { observed, windows, seeing, memory_bytes: None };
         let window = Window::default();
         let mut under_load = UnderLoad::new(events, &window);
@@ -248,12 +248,12 @@ struct Read<'a> {
     observed: Vec<Observed>,
     windows: Vec<UsageWindow>,
     /// Set if this load observes how the server warms up.
-    seeing: Option<Seeing<'a>>,
+    seeing: Option<WarmUpObserver<'a>>,
     memory_bytes: Option<u64>,
 }
 
 impl Edges for Read<'_> {
-    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+    fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
     }
 

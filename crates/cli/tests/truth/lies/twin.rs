@@ -42,7 +42,7 @@ fn a_twin_with_a_constant_difference_raises_the_noise_floor() {
         let doubt = raced.doubt("spoiler", "and its twin differ");
         let differs = |name: &&str| {
             let relation = raced.cell(name).relation;
-            matches!(relation, Some(Relation::Cheaper | Relation::Dearer))
+            matches!(relation, Some(Relation::Cheaper | Relation::Costlier))
         };
         let percent = floor.map_or(f64::NAN, |floor| floor * 100.0);
         findings.liars = vec![Finding {
