@@ -1,8 +1,8 @@
-//! A contender that speaks `double` and lets a daemon work for it, which is no process of its own:
-//! what the tests of the referee start. `handed_over daemon SOCKET` is the daemon, and
-//! `handed_over PORT SOCKET [all | beside | connections]` the contender: the daemon listens on the port
-//! alone, or both do (SO_REUSEPORT), or the contender listens and passes each connection on. The daemon
-//! gives the port up when the contender ends.
+//! A contender for the tests of the referee. It speaks `double` and lets a daemon do its work, which is
+//! not one of its own processes. `handed_over daemon SOCKET` is the daemon.
+//! `handed_over PORT SOCKET [all | beside | connections]` is the contender. With `all` only the daemon
+//! listens on the port; with `beside` both listen (SO_REUSEPORT); with `connections` the contender listens
+//! and passes each connection to the daemon. The daemon closes the port when the contender exits.
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -39,9 +39,9 @@ fn main() -> io::Result<()> {
 fn contender(port: u16, path: &str, how: &str) -> io::Result<()> {
     let own = (how != "all").then(|| listen(port)).transpose()?;
     let daemon = UnixStream::connect(path)?;
-    // Port 0: nothing to listen on.
+    // Port 0: the daemon does not listen.
     writeln!(&daemon, "{}", if how == "connections" { 0 } else { port })?;
-    // It has answered: it listens.
+    // The daemon answers once it listens.
     (&daemon).read_exact(&mut [0])?;
     let Some(own) = own else { return sleep_for_ever() };
     for stream in own.incoming() {
@@ -56,7 +56,7 @@ fn contender(port: u16, path: &str, how: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Until the end of the test at the latest.
+/// Runs until the test ends, at the latest.
 fn sleep_for_ever() -> io::Result<()> {
     thread::sleep(Duration::from_secs(600));
     Ok(())
@@ -79,7 +79,7 @@ fn pass(to: &UnixStream, stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// A thread for each contender that asks for its work.
+/// Serves each contender on a thread.
 fn daemon(asked: &UnixListener) -> io::Result<()> {
     for contender in asked.incoming() {
         let contender = contender?;
@@ -90,7 +90,7 @@ fn daemon(asked: &UnixListener) -> io::Result<()> {
 
 fn work_for(contender: &UnixStream) -> io::Result<()> {
     let mut line = String::new();
-    // One byte at a time: what follows may come with a descriptor.
+    // Reads one byte at a time, because the next one may carry a descriptor.
     let mut byte = [0];
     while (&mut &*contender).read(&mut byte)? == 1 && byte != *b"\n" {
         line.push(byte[0].into());
@@ -115,20 +115,20 @@ fn work_for(contender: &UnixStream) -> io::Result<()> {
     }
     is_over.store(true, Relaxed);
     if let Some(listening) = listening {
-        // Wakes it; it may have got a connection meanwhile, and be over.
+        // Wakes the listener, which may have accepted a connection meanwhile and returned.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
         listening.join().expect("a listener");
     }
     Ok(())
 }
 
-/// The next connection that a contender passes on; `None` when it has ended.
+/// Returns the next connection that the contender passes on; `None` when the contender has exited.
 fn passed(contender: &UnixStream) -> io::Result<Option<TcpStream>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let data = &mut [IoSliceMut::new(&mut byte)];
-    // A contender that is killed resets nothing: it just ends.
+    // If the contender is killed, the socket closes without a reset.
     recvmsg(contender, data, &mut control, RecvFlags::empty())?;
     let rights = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
@@ -137,7 +137,7 @@ fn passed(contender: &UnixStream) -> io::Result<Option<TcpStream>> {
     Ok(rights.map(TcpStream::from))
 }
 
-/// Doubles line by line, until the client leaves.
+/// Doubles each line until the client disconnects.
 fn answer(stream: &TcpStream) {
     let mut lines = BufReader::new(stream);
     let (mut line, mut answers) = (String::new(), Vec::new());
@@ -145,7 +145,7 @@ fn answer(stream: &TcpStream) {
         let asked: i128 = line.trim_end().parse().expect("an integer");
         writeln!(answers, "{}", asked * 2).expect("room for the answer");
         line.clear();
-        // One write for all that came together.
+        // One write for all lines that arrived together.
         if !lines.buffer().contains(&b'\n') {
             if { stream }.write_all(&answers).is_err() {
                 return;

@@ -1,9 +1,9 @@
-//! A contender that speaks `double` and misbehaves as instructed: what the tests of `regatta race`
-//! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens |
+//! A contender for the tests of `regatta race`. It speaks `double` and misbehaves as instructed:
+//! `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens |
 //! hoards]`.
 //!
-//! If `ILL_BEHAVED_LOG` is set, it appends `PID listens PORT` to that file, and `PID asked` when a
-//! deaf one gets SIGTERM.
+//! If `ILL_BEHAVED_LOG` is set, it appends `PID listens PORT` to that file, and, if it is `deaf`,
+//! `PID asked` when it gets SIGTERM.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::{consts::SIGTERM, iterator::Signals};
@@ -26,15 +26,15 @@ static ANSWERED: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Copy)]
 enum Behaviour {
     Good,
-    /// The n-th answer is too large by one.
+    /// Makes the n-th answer too large by one.
     WrongAt(u64),
-    /// Ends with this status instead of the n-th answer.
+    /// Exits with this status instead of sending the n-th answer.
     DiesAt(u64, i32),
     /// Keeps 16 KiB for each answer, up to 256 MiB.
     Hoards,
 }
 
-/// What is kept.
+/// The memory that a hoarder keeps.
 static HOARD: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 fn main() {
@@ -78,7 +78,7 @@ fn give_up(why: &str, status: i32) -> ! {
     exit(status)
 }
 
-/// On every CPU that there is, wherever it was put.
+/// Lets the process run on every CPU of the machine, whatever its CPU set was.
 fn run_anywhere() {
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
@@ -90,11 +90,11 @@ fn ignore_sigterm() {
     thread::spawn(move || signals.forever().for_each(|_| log("asked")));
 }
 
-/// Answers all lines of a read with one write, until the client leaves.
+/// Answers all lines of a read with one write, until the client disconnects.
 fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
     let mut buffer = vec![0; 64 * 1024];
     let (mut held, mut answers) = (0, Vec::new());
-    // A client that resets has left, too.
+    // A reset also means that the client has disconnected.
     while let Ok(n @ 1..) = stream.read(&mut buffer[held..]) {
         let filled = held + n;
         let whole = buffer[..filled].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
@@ -125,7 +125,7 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
 fn log(what: &str) {
     let Some(path) = env::var_os("ILL_BEHAVED_LOG") else { return };
     let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a log file");
-    // One write a line: several processes append to it.
+    // One write per line, because several processes append to the file.
     let line = format!("{} {what}\n", std::process::id());
     file.write_all(line.as_bytes()).expect("a line in the log");
 }

@@ -1,22 +1,21 @@
-//! A contender that speaks `double` and is not what it seems: what the tests of the referee start.
-//! `liar PORT LIE`, where LIE is one of:
+//! A contender for the tests of the referee. It speaks `double` and cheats: `liar PORT LIE`, where LIE is one of:
 //!
-//! - `honest`: none; `honest 1.5`: a request costs half as much again as usual, always.
-//! - `warms S`: like a runtime that compiles while it runs: at first a request costs ten times as much,
-//!   and less and less until S seconds after the first one.
-//! - `tires S`: a request costs half as much again from S seconds after the first one.
+//! - `honest`: does not cheat. `honest 1.5`: a request always costs 1.5 times the usual cost.
+//! - `warms S`: behaves like a JIT compiler: a request costs ten times as much at first, and less and
+//!   less until S seconds after the first request.
+//! - `tires S`: from S seconds after the first request, a request costs 1.5 times as much.
 //! - `flatters N`: each of the first N requests costs half as much.
-//! - `uneven FACTOR`: in every third start a request costs so many times as much. It counts its starts in
+//! - `uneven FACTOR`: in every third start a request costs FACTOR times as much. It counts its starts in
 //!   the file `$LIAR_STARTS`.
-//! - `spoils-twin FACTOR`: a request costs so many times as much where it is started as a twin, which it
-//!   reads in the events of the race, `$LIAR_EVENTS`.
-//! - `favours`: a request costs half as much where it comes from 127.0.0.1.
-//! - `litters`: it has an accomplice, which listens on the socket `$LIAR_ACCOMPLICE` and learns when it
-//!   has ended.
-//! - `hasty`: it answers a request before it has received the end of the line.
-//! - `adds`: after an answer it sends another one, which nobody asked for, a little later.
+//! - `spoils-twin FACTOR`: a request costs FACTOR times as much if the contender was started as a twin,
+//!   which it reads in the events of the race, `$LIAR_EVENTS`.
+//! - `favours`: a request from 127.0.0.1 costs half as much.
+//! - `litters`: it has an accomplice, which listens on the socket `$LIAR_ACCOMPLICE` and is notified when
+//!   the liar exits.
+//! - `hasty`: answers a request before it has received the end of the line.
+//! - `adds`: a little after each answer, sends a second, unsolicited one.
 //!
-//! All answers are right, except the one that nobody asked for. The cost of a request is CPU time by the
+//! All answers are correct, except the unsolicited one. The cost of a request is CPU time by the
 //! clock of the thread, in addition to reading and writing, so it is the same on every machine.
 
 use rustix::time::{ClockId, clock_gettime};
@@ -35,18 +34,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// When the first request came.
+/// Time of the first request.
 static FIRST: OnceLock<Instant> = OnceLock::new();
 
 /// Requests so far, on all connections.
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
-/// What a request costs an honest one, beside reading and writing.
+/// CPU time that a request costs an honest server, in addition to reading and writing.
 const USUAL: Duration = Duration::from_micros(100);
 
 #[derive(Clone, Copy)]
 enum Lie {
-    /// A request costs so many times as much as usual.
+    /// A request costs this multiple of the usual cost.
     Costs(f64),
     Warms(f64),
     Tires(f64),
@@ -57,7 +56,7 @@ enum Lie {
 }
 
 impl Lie {
-    /// What a request costs, as a multiple of what is usual.
+    /// Returns the cost of the next request as a multiple of the usual cost.
     fn cost(self, is_from_localhost: bool) -> f64 {
         let s = || FIRST.get_or_init(Instant::now).elapsed().as_secs_f64();
         match self {
@@ -75,7 +74,7 @@ fn main() {
     let args: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse().expect("a number");
-    // Held until the end.
+    // Stays open until the process exits.
     let mut _accomplice = None;
     let (port, lie) = match words[..] {
         [port, "honest"] => (port, Lie::Costs(1.0)),
@@ -110,12 +109,12 @@ fn main() {
     }
 }
 
-/// A variable of the environment.
+/// Returns an environment variable.
 fn setting(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
 }
 
-/// How many starts there were before this one. The file has a byte for each.
+/// Returns the number of earlier starts. The file has one byte for each.
 fn nth_start(path: &str) -> usize {
     let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a file");
     let before = file.metadata().expect("a length").len();
@@ -130,7 +129,7 @@ fn is_twin(path: &str) -> bool {
     last.split('"').next().is_some_and(|name| name.ends_with("-twin"))
 }
 
-/// Answers all lines of a read with one write, until the client leaves.
+/// Answers all lines of a read with one write, until the client disconnects.
 fn answer(mut stream: &TcpStream, lie: Lie) {
     let is_from_localhost = stream.peer_addr().is_ok_and(|peer| peer.ip() == Ipv4Addr::LOCALHOST);
     let mut buffer = vec![0; 64 * 1024];
@@ -145,7 +144,7 @@ fn answer(mut stream: &TcpStream, lie: Lie) {
         for line in buffer[..whole].split_inclusive(|b| *b == b'\n') {
             let line = str::from_utf8(line).expect("text").trim_end();
             if line.is_empty() {
-                // The end of a line that was answered before it came.
+                // The rest of a line that was answered before it arrived.
                 continue;
             }
             let asked: i128 = line.parse().expect("an integer");
@@ -171,7 +170,7 @@ fn burn(cost: Duration) {
     while used() < until {}
 }
 
-/// CPU that this thread has used.
+/// Returns the CPU time that this thread has used.
 fn used() -> Duration {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)

@@ -1,7 +1,7 @@
-//! A contender that speaks `double` and notes when it sends each reply: what the tests of the measured
-//! window compare a printed rate with. `logging PORT FOLDER [DELAY]`: a thread for each connection, which waits
-//! for DELAY milliseconds before each reply; and one file for each start, of lines with a Unix time in
-//! nanoseconds, written when all clients have left.
+//! A contender that speaks `double` and logs the time of each reply. Tests of the measured window compare the
+//! printed rate with its log. `logging PORT FOLDER [DELAY]` runs a thread per connection, which waits for
+//! DELAY milliseconds before each reply. Each start writes one file when all clients have disconnected: a line
+//! per reply, with its Unix time in nanoseconds.
 
 use std::{
     env, fs,
@@ -14,12 +14,12 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// When replies were sent, of connections that are over, in nanoseconds since the start.
+/// Times of the replies of closed connections, in nanoseconds since the start.
 static SENT: Mutex<Vec<u64>> = Mutex::new(Vec::new());
-/// Connections that are open.
+/// Number of open connections.
 static OPEN: Mutex<usize> = Mutex::new(0);
 
-/// Enough for a thread that reads and writes lines.
+/// Stack size in bytes; enough for a thread that reads and writes lines.
 const STACK: usize = 128 << 10;
 
 fn main() {
@@ -34,7 +34,7 @@ fn main() {
             process::exit(2);
         }
     };
-    // Time is monotonic from here on; this is what it is called elsewhere.
+    // From here on, times are monotonic; this is the Unix time of the start.
     let start = Instant::now();
     let start_ns = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
     let file = Path::new(folder).join(process::id().to_string());
@@ -60,7 +60,7 @@ fn main() {
     });
 }
 
-/// Answers until the client leaves; when replies were sent.
+/// Answers until the client disconnects, and records when each reply is sent.
 fn answer(stream: TcpStream, start: Instant, delay: Duration) -> Vec<u64> {
     let (mut sent, mut line) = (Vec::new(), String::new());
     let mut reader = BufReader::with_capacity(256, &stream);

@@ -1,8 +1,8 @@
-//! A contender that speaks `hash` and takes `n` × 1 ms for it, asleep: what the tests of fairness
-//! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large | caches]`.
+//! A contender for the tests of fairness. It speaks `hash` and sleeps `n` × 1 ms for each request:
+//! `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large | caches]`.
 //!
-//! It has a thread for each connection. One that `blocks` answers one request at a time all the same. One
-//! that `caches` computes the first answer for an `n`, and gives it to all who ask for that `n`.
+//! It has a thread per connection. With `blocks` it still answers only one request at a time. With `caches`
+//! it computes the first answer for each `n`, and repeats it for all later requests with that `n`.
 
 use regatta_script::hash_file::HashedFile;
 use std::{
@@ -16,13 +16,13 @@ use std::{
     time::Duration,
 };
 
-/// From this `n` on a request is a large one.
+/// Smallest `n` of a large request.
 const LARGE: u32 = 10;
 
-/// The first answer for each `n`, of one that caches.
+/// The cached answer for each `n`.
 static KEPT: Mutex<BTreeMap<u32, [u8; 32]>> = Mutex::new(BTreeMap::new());
 
-/// Held by who answers, where it blocks.
+/// Held while a request is answered, with `blocks`.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Answers until the client has gone.
+/// Answers until the client disconnects.
 fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
     stream.set_nodelay(true).expect("a socket takes it");
     let (mut n, mut salt) = (0, String::new());
@@ -68,7 +68,7 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
             let (digits, its_salt) = query.split_once("&salt=").unwrap_or((query, ""));
             (n, salt) = (digits.parse().expect("a number"), its_salt.to_owned());
         }
-        // The empty line is the end of a request without content.
+        // The empty line ends a request without a body.
         if line.is_empty() && stream.write_all(reply(n, &salt, behaviour).as_bytes()).is_err() {
             return;
         }
