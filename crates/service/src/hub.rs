@@ -16,7 +16,7 @@ pub use broadcast::Broadcast;
 pub use census::Limits;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
-pub use origin::{NoOrigin, Origin};
+pub use origin::{InvalidOrigin, Origin};
 pub use settings::Settings;
 
 use census::{Census, Presence};

@@ -79,7 +79,7 @@ pub const REPLY_FULL: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt<J> {
     /// No complete request remains: more input is needed.
-    Hungry,
+    NeedsInput,
     /// [`REPLY_FULL`] is reached: write, then answer the rest.
     Full,
     /// The service closes the connection.
@@ -87,7 +87,7 @@ pub enum Halt<J> {
     /// The next reply needs this job. Later requests may be answered meanwhile.
     Needs(J),
     /// The client asked to close the connection, and no input remains.
-    Parting,
+    ClosingByClient,
 }
 
 /// Answers the requests in `input` in order, and appends to `reply`. Returns the number of bytes
@@ -107,13 +107,13 @@ pub fn answer<S: Service>(
             return (consumed, Halt::Full);
         }
         match codec.decode(&input[consumed..]) {
-            Decoded::Incomplete => return (consumed, Halt::Hungry),
+            Decoded::Incomplete => return (consumed, Halt::NeedsInput),
             Decoded::Request(request, bytes) => {
                 consumed += bytes;
                 match service.call(local, now, request, reply) {
                     Called::Replied(Flow::Continue) => {}
                     Called::Replied(Flow::Part) if consumed == input.len() => {
-                        return (consumed, Halt::Parting);
+                        return (consumed, Halt::ClosingByClient);
                     }
                     Called::Replied(Flow::Close | Flow::Part) => return (consumed, Halt::Closing),
                     Called::Needs(job) => return (consumed, Halt::Needs(job)),

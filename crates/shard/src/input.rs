@@ -120,7 +120,7 @@ impl Proxy {
             Route::Split(merge) => self.split(client, command, decision, *merge, plan, effects),
             Route::AllNodes(merge) => self.send_to_all(client, command, decision, *merge, effects),
             Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
-            Route::Here(local) => self.here(client, command, *local, effects),
+            Route::Local(local) => self.answer_locally(client, command, *local, effects),
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
             Route::Refused(_) if is_set_info(command) => {
                 client.answer(b"+OK\r\n", effects);

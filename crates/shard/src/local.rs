@@ -21,8 +21,8 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         match &decision.route {
-            Route::Here(local @ (Local::Auth | Local::Hello | Local::Quit | Local::Reset)) => {
-                return self.here(client, command, *local, effects);
+            Route::Local(local @ (Local::Auth | Local::Hello | Local::Quit | Local::Reset)) => {
+                return self.answer_locally(client, command, *local, effects);
             }
             Route::Refused(text) => client.fail(&[text], effects),
             _ => client.fail(&[NO_AUTH], effects),
@@ -31,7 +31,7 @@ impl Proxy {
     }
 
     /// Answers a command in the proxy.
-    pub(super) fn here(
+    pub(super) fn answer_locally(
         &mut self,
         client: &mut Client,
         command: &Command<'_>,

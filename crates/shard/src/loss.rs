@@ -31,7 +31,7 @@ impl Loss {
             Loss::TimedOut => ("SHARDTIMEOUT", format!("no reply within {timeout:?}")),
             Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect: {why}")),
             Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
-            Loss::Malformed(what) => ("SHARDDOWN", format!("invalid RESP from the node: {what}")),
+            Loss::Malformed(what) => ("SHARDDOWN", format!("unusable reply: {what}")),
             Loss::Refused(text) => {
                 ("SHARDDOWN", format!("the node refused the connection: {}", text.escape_ascii()))
             }

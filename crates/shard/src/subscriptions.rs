@@ -29,7 +29,7 @@ impl Proxy {
         let name = decision.command.map_or("", |command| command.name);
         match &decision.route {
             Route::Lease(Lease::Subscription, _) => self.subscribe(client, command, effects),
-            Route::Here(Local::Ping | Local::Quit | Local::Reset) => {
+            Route::Local(Local::Ping | Local::Quit | Local::Reset) => {
                 self.go(client, command, decision, plan, effects)
             }
             Route::Refused(text) => {
@@ -44,7 +44,7 @@ impl Proxy {
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go
             }
-            Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello) => {
+            Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello) => {
                 let text = format!("ERR the proxy does not support '{name}' while subscribed");
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go

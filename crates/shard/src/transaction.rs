@@ -75,8 +75,8 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         match &decision.route {
-            Route::Here(local @ (Local::Quit | Local::Reset)) => {
-                self.here(client, command, *local, effects)
+            Route::Local(local @ (Local::Quit | Local::Reset)) => {
+                self.answer_locally(client, command, *local, effects)
             }
             _ if client.transaction().multi.is_some() => {
                 self.in_multi(client, command, decision, effects)
@@ -109,7 +109,7 @@ impl Proxy {
             (_, Route::OneNode(node) | Route::Lease(Lease::Blocking, Place::Node(node))) => {
                 self.queue(client, command, Some(*node), effects)
             }
-            ("unwatch", _) | (_, Route::AnyNode | Route::Here(Local::Ping | Local::Echo)) => {
+            ("unwatch", _) | (_, Route::AnyNode | Route::Local(Local::Ping | Local::Echo)) => {
                 self.queue(client, command, None, effects)
             }
             (_, Route::Split(_)) => client.abort_multi(&[&cross_slot()], effects),
@@ -289,7 +289,7 @@ impl Proxy {
                 Next::Stop
             }
             (_, Route::OneNode(_), Some(_)) => self.go(client, command, decision, plan, effects),
-            (_, Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello), _) => {
+            (_, Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello), _) => {
                 let text =
                     format!("ERR the proxy does not support '{name}' while keys are watched");
                 client.fail(&[text.as_bytes()], effects);

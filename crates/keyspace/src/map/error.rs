@@ -42,8 +42,8 @@ pub enum MapError {
     Distribution(String),
     /// The distribution `random` is not supported.
     #[error(
-        "the distribution 'random' is not supported: it sends each request to any node, so a written \
-         key would not be found again"
+        "the distribution 'random' is not supported: it sends each request to any node, so a \
+         written key would not be found again"
     )]
     Random,
 }

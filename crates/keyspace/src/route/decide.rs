@@ -97,7 +97,7 @@ fn route<A: Arguments + ?Sized>(
         Policy::Patterns => Route::Lease(Lease::Subscription, Place::AllNodes),
         Policy::Watch => lease(Lease::Watch, keys(command, args, map)?),
         Policy::Transaction => Route::Lease(Lease::Transaction, Place::Open),
-        Policy::Here(local) => Route::Here(local),
+        Policy::Local(local) => Route::Local(local),
         Policy::Cluster => return Err(refusal::no_cluster()),
         Policy::Refused(reason) => return Err(refusal::unsupported(command, reason)),
     })

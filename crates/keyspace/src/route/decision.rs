@@ -27,7 +27,7 @@ pub enum Route {
     /// [`Cursor::after`].
     Scan(Cursor),
     /// To no node: the proxy answers.
-    Here(Local),
+    Local(Local),
     /// Over a connection leased to the client.
     Lease(Lease, Place),
     /// To no node: the client gets this error. The text excludes the leading `-` and the line end.

@@ -41,7 +41,7 @@ pub(super) enum Policy {
     /// MULTI and related commands.
     Transaction,
     /// Answered by the proxy.
-    Here(Local),
+    Local(Local),
     /// A command of Redis Cluster, which the proxy does not support.
     Cluster,
     /// Refused, for this reason.
@@ -63,19 +63,19 @@ const RULES: &[(&str, Policy)] = &[
     ("readwrite", Policy::Cluster),
     ("*|help", Policy::AnyNode),
     // Answered by the proxy.
-    ("auth", Policy::Here(Local::Auth)),
-    ("client|getname", Policy::Here(Local::Client)),
-    ("client|getredir", Policy::Here(Local::Client)),
-    ("client|id", Policy::Here(Local::Client)),
-    ("client|info", Policy::Here(Local::Client)),
-    ("client|setname", Policy::Here(Local::Client)),
-    ("echo", Policy::Here(Local::Echo)),
-    ("hello", Policy::Here(Local::Hello)),
-    ("info", Policy::Here(Local::Info)),
-    ("ping", Policy::Here(Local::Ping)),
-    ("quit", Policy::Here(Local::Quit)),
-    ("reset", Policy::Here(Local::Reset)),
-    ("select", Policy::Here(Local::Select)),
+    ("auth", Policy::Local(Local::Auth)),
+    ("client|getname", Policy::Local(Local::Client)),
+    ("client|getredir", Policy::Local(Local::Client)),
+    ("client|id", Policy::Local(Local::Client)),
+    ("client|info", Policy::Local(Local::Client)),
+    ("client|setname", Policy::Local(Local::Client)),
+    ("echo", Policy::Local(Local::Echo)),
+    ("hello", Policy::Local(Local::Hello)),
+    ("info", Policy::Local(Local::Info)),
+    ("ping", Policy::Local(Local::Ping)),
+    ("quit", Policy::Local(Local::Quit)),
+    ("reset", Policy::Local(Local::Reset)),
+    ("select", Policy::Local(Local::Select)),
     // Split by key.
     ("mget", Policy::Split { first: 1, width: 1, merge: Merge::InOrder(1) }),
     ("mset", Policy::Split { first: 1, width: 2, merge: Merge::Ok }),

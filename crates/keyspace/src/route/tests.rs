@@ -166,7 +166,7 @@ fn the_proxy_answers_commands_about_the_connection() {
         ("auth user password", Local::Auth),
         ("reset", Local::Reset),
     ] {
-        assert_eq!(route(line), Route::Here(local), "{line}");
+        assert_eq!(route(line), Route::Local(local), "{line}");
     }
 }
 
@@ -330,7 +330,7 @@ proptest! {
             Route::Refused(text) => {
                 prop_assert!(!text.is_empty() && !text.contains(&b'\n') && !text.contains(&b'\r'));
             }
-            Route::AnyNode | Route::AllNodes(_) | Route::Here(_) => prop_assert!(of_keys.is_empty()),
+            Route::AnyNode | Route::AllNodes(_) | Route::Local(_) => prop_assert!(of_keys.is_empty()),
             Route::Lease(..) => {}
         }
     }

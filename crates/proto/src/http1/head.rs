@@ -250,8 +250,8 @@ const REQUEST_LINE: Fault =
     Fault::bad("Expected a request line: method, target and HTTP/1.1 with one space between.");
 const STATUS_LINE: Fault = Fault::bad("Expected a status line: HTTP/1.1, three digits, a reason.");
 const NAME: Fault = Fault::bad(
-    "Expected a field: a name, directly followed by a colon, and a value. A line that starts with a \
-     space does not continue the previous one.",
+    "Expected a field: a name, directly followed by a colon, and a value. A line that starts with \
+     a space does not continue the previous one.",
 );
 const VALUE: Fault = Fault::bad("A field's value contains a control character or a bare CR.");
 /// A line that does not end with CR LF (RFC 9112, 2.2).

@@ -211,7 +211,7 @@ mod tests {
         })
     }
 
-    /// The strategy also generates an attribute of an attribute, which is refused.
+    /// Returns whether no attribute directly precedes another one; the strategy generates such replies.
     fn fits(reply: &str) -> bool {
         !reply.contains("|1\r\n+ttl\r\n:5\r\n|1")
     }

@@ -89,7 +89,7 @@ impl Decoder {
     /// Takes bytes off the front of `input`. Returns their number, and the event that they
     /// complete. The bytes taken may have been unmasked in place. If nothing is taken, more bytes
     /// must arrive behind the present ones: at most
-    /// [`Frame::MOST_HEADER`](super::Frame::MOST_HEADER) + [`MAX_CONTROL`] bytes in total. After
+    /// [`Frame::MAX_HEADER`](super::Frame::MAX_HEADER) + [`MAX_CONTROL`] bytes in total. After
     /// [`Event::Close`] and after a violation, all bytes are taken, and nothing is interpreted.
     #[inline]
     pub fn next<'a>(

@@ -155,7 +155,7 @@ impl Deflate {
 /// Negotiation.
 impl DeflateSettings {
     /// Returns the settings for the first acceptable offer of a client, from the values of its
-    /// Sec-WebSocket-Extensions fields (RFC 7692, 5.1 and 7.1). `own`: what the server requires.
+    /// Sec-WebSocket-Extensions fields (RFC 7692, 5.1 and 7.1). `own`: what the server asks for.
     pub fn accept<'a>(
         offers: impl IntoIterator<Item = &'a str>,
         own: DeflateSettings,

@@ -178,12 +178,12 @@ impl<'a> Frame<'a> {
     }
 
     /// Maximum length of a header in bytes.
-    pub const MOST_HEADER: usize = 14;
+    pub const MAX_HEADER: usize = 14;
 
     /// Appends the frame without a mask, as a server sends it.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.reserve(Self::MOST_HEADER + self.payload.len());
+        out.reserve(Self::MAX_HEADER + self.payload.len());
         self.write_header(0, out);
         out.extend_from_slice(self.payload);
     }
@@ -192,7 +192,7 @@ impl<'a> Frame<'a> {
     /// mask for each frame (RFC 6455, 5.3).
     #[inline]
     pub fn write_masked(&self, mask: [u8; 4], out: &mut Vec<u8>) {
-        out.reserve(Self::MOST_HEADER + self.payload.len());
+        out.reserve(Self::MAX_HEADER + self.payload.len());
         self.write_header(MASKED, out);
         out.extend_from_slice(&mask);
         let begins = out.len();
@@ -204,7 +204,7 @@ impl<'a> Frame<'a> {
     /// text must follow.
     #[inline]
     pub fn write_text_header(length: usize, out: &mut Vec<u8>) {
-        out.reserve(Self::MOST_HEADER + length);
+        out.reserve(Self::MAX_HEADER + length);
         write_header(FIN | Opcode::Text.bits(), 0, length, out);
     }
 

@@ -35,7 +35,7 @@ pub(super) fn compressed(frame: Frame<'_>) -> Option<Vec<u8>> {
     if payload.len() >= frame.payload.len() {
         return None;
     }
-    let mut out = Vec::with_capacity(payload.len() + Frame::MOST_HEADER);
+    let mut out = Vec::with_capacity(payload.len() + Frame::MAX_HEADER);
     Frame { compressed: true, payload: &payload, ..frame }.write(&mut out);
     Some(out)
 }

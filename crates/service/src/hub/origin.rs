@@ -9,7 +9,7 @@ pub struct Origin(Box<str>);
 
 /// Why a text is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoOrigin {
+pub enum InvalidOrigin {
     /// The scheme is missing.
     #[error("an origin starts with a scheme; write {0}")]
     NoScheme(Origin),
@@ -28,25 +28,25 @@ impl fmt::Display for Origin {
 }
 
 impl FromStr for Origin {
-    type Err = NoOrigin;
+    type Err = InvalidOrigin;
 
     /// Parses the ASCII serialization (RFC 6454, 6.2). Browsers send non-ASCII host names in
     /// Punycode.
-    fn from_str(text: &str) -> Result<Self, NoOrigin> {
+    fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
         if text == "null" {
             // The origin of pages without one (RFC 6454, 7.3).
             return Ok(Origin(text.into()));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(match format!("https://{text}").parse() {
-                Ok(origin) | Err(NoOrigin::Path(origin)) => NoOrigin::NoScheme(origin),
+                Ok(origin) | Err(InvalidOrigin::Path(origin)) => InvalidOrigin::NoScheme(origin),
                 Err(other) => other,
             });
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let origin = read(scheme, authority).ok_or(NoOrigin::Malformed)?;
-        if path.is_empty() { Ok(origin) } else { Err(NoOrigin::Path(origin)) }
+        let origin = read(scheme, authority).ok_or(InvalidOrigin::Malformed)?;
+        if path.is_empty() { Ok(origin) } else { Err(InvalidOrigin::Path(origin)) }
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn origin(text: &str) -> Result<Origin, NoOrigin> {
+    fn origin(text: &str) -> Result<Origin, InvalidOrigin> {
         text.parse()
     }
 
@@ -129,7 +129,7 @@ mod tests {
                          https://example.com: | https://example.com:x | https://example.com:65536 | \
                          https://example.com:+1 | https://exämple.com | https://[::1 | 1http://a | a b";
         for text in malformed.split(" | ") {
-            assert_eq!(origin(text), Err(NoOrigin::Malformed), "{text}");
+            assert_eq!(origin(text), Err(InvalidOrigin::Malformed), "{text}");
         }
     }
 
@@ -137,10 +137,10 @@ mod tests {
         #[test]
         fn a_suggested_origin_is_valid(text in "(https?://|)[a-zA-Z:/?#.\\[\\]0-9*@ ]{0,12}") {
             match origin(&text) {
-                Ok(origin) | Err(NoOrigin::NoScheme(origin) | NoOrigin::Path(origin)) => {
+                Ok(origin) | Err(InvalidOrigin::NoScheme(origin) | InvalidOrigin::Path(origin)) => {
                     prop_assert_eq!(origin.to_string().parse(), Ok(origin));
                 }
-                Err(NoOrigin::Malformed) => {}
+                Err(InvalidOrigin::Malformed) => {}
             }
         }
     }

@@ -80,16 +80,16 @@ where
                 }
                 match stream.run(job, &mut reply).await? {
                     Flow::Continue => continue,
-                    Flow::Part if at == whole => halt = Halt::Parting,
+                    Flow::Part if at == whole => halt = Halt::ClosingByClient,
                     Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
-            let last = matches!(halt, Halt::Closing | Halt::Parting);
+            let last = matches!(halt, Halt::Closing | Halt::ClosingByClient);
             let at_once = send(&mut stream, &reply, last, limits).await?;
             reply.clear();
             match halt {
-                Halt::Parting => return part(&mut stream, at_once).await,
-                Halt::Hungry => break,
+                Halt::ClosingByClient => return part(&mut stream, at_once).await,
+                Halt::NeedsInput => break,
                 Halt::Closing => return linger(&mut stream).await,
                 Halt::Full | Halt::Needs(_) => {}
             }

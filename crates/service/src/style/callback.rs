@@ -63,10 +63,10 @@ impl<S: Service> Connection<S> {
                     self.slots.get_or_insert_default().defer(job);
                     continue;
                 }
-                Halt::Hungry => Halt::Hungry,
+                Halt::NeedsInput => Halt::NeedsInput,
                 Halt::Full => Halt::Full,
                 Halt::Closing => Halt::Closing,
-                Halt::Parting => Halt::Parting,
+                Halt::ClosingByClient => Halt::ClosingByClient,
             };
             return (consumed, halt);
         }
@@ -98,13 +98,13 @@ impl<S: Service> Connection<S> {
         if self.waiting().is_some() {
             match (halt, &mut self.slots) {
                 (Halt::Closing, Some(slots)) => slots.close(Flow::Close),
-                (Halt::Parting, Some(slots)) => slots.close(Flow::Part),
+                (Halt::ClosingByClient, Some(slots)) => slots.close(Flow::Part),
                 _ => {}
             }
             return Flow::Continue;
         }
         match halt {
-            Halt::Parting => Flow::Part,
+            Halt::ClosingByClient => Flow::Part,
             Halt::Closing => Flow::Close,
             _ if self.ended && !self.full => Flow::Close,
             _ => Flow::Continue,

@@ -218,12 +218,12 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     /// Returns whether the client's silence is not a timeout.
-    fn is_paused(&self) -> bool {
+    fn is_held_up(&self) -> bool {
         !self.reads() || self.session.is_waited_for()
     }
 
     fn due(&self, now: Now) -> Instant {
-        let check = match self.is_paused() {
+        let check = match self.is_held_up() {
             true => now.instant + Limits::LOOK,
             false => self.activity.due(&self.limits, self.session.inside()),
         };
@@ -238,7 +238,7 @@ impl<S: Session<Job = Never>> Member<S> {
         unacknowledged: impl FnOnce() -> usize,
     ) -> io::Result<()> {
         let inside = self.session.inside();
-        if self.is_paused() {
+        if self.is_held_up() {
             if room.is_gone() { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
         } else if self.activity.has_timed_out(now.instant, unacknowledged, &self.limits, inside) {
             Err(io::ErrorKind::TimedOut.into())

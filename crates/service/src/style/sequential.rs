@@ -77,7 +77,7 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
         match step? {
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
-            Step::Parting { at_once } => return part(stream, at_once),
+            Step::ClosingByClient { at_once } => return part(stream, at_once),
             Step::Continue { answered } => {
                 connection.idle_timer.after(stream, answered, !connection.held.is_empty())?
             }
@@ -113,7 +113,7 @@ enum Step<J> {
     Waits(J),
     Closing,
     /// The client asked to close the connection, and no input remains.
-    Parting {
+    ClosingByClient {
         at_once: bool,
     },
     Ended,
@@ -162,16 +162,16 @@ impl<S: Service> Connection<S> {
                 }
                 match stream.run(job, reply)? {
                     Flow::Continue => continue,
-                    Flow::Part if at == filled => halt = Halt::Parting,
+                    Flow::Part if at == filled => halt = Halt::ClosingByClient,
                     Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
-            let last = matches!(halt, Halt::Closing | Halt::Parting);
+            let last = matches!(halt, Halt::Closing | Halt::ClosingByClient);
             let at_once = send(stream, reply, last, *limits)?;
             match halt {
-                Halt::Parting => return Ok(Step::Parting { at_once }),
+                Halt::ClosingByClient => return Ok(Step::ClosingByClient { at_once }),
                 Halt::Closing => return Ok(Step::Closing),
-                Halt::Hungry => break,
+                Halt::NeedsInput => break,
                 Halt::Full | Halt::Needs(_) => {}
             }
         }

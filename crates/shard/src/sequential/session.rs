@@ -53,7 +53,7 @@ pub(super) enum Link<P> {
 /// A pending reply.
 pub(super) enum Owed {
     /// It is already complete.
-    Here(Vec<u8>),
+    Ready(Vec<u8>),
     /// The next reply of this node. If the command blocks, no reply timeout applies.
     Whole { node: usize, blocks: bool },
     /// Merged from the next replies of these nodes.
@@ -93,7 +93,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
 
     /// Replies with an error. The parts are concatenated.
     pub(super) fn fail(&mut self, parts: &[&[u8]]) {
-        self.owed.push_back(Owed::Here(errors::line(parts)));
+        self.owed.push_back(Owed::Ready(errors::line(parts)));
     }
 
     /// Routes a request, and adds it to the output of its nodes.
@@ -125,9 +125,9 @@ impl<'s, P: Read + Write> Session<'s, P> {
     ) -> Asked {
         let is_trusted = self.identity.is_trusted;
         match &decision.route {
-            Route::Here(local) => return self.here(*local, command, stream),
+            Route::Local(local) => return self.answer_locally(*local, command, stream),
             Route::Refused(_) if is_trusted && is_set_info(command) => {
-                self.owed.push_back(Owed::Here(b"+OK\r\n".to_vec()));
+                self.owed.push_back(Owed::Ready(b"+OK\r\n".to_vec()));
             }
             Route::Refused(text) => self.fail(&[text]),
             _ if !is_trusted => self.fail(&[NO_AUTH]),
@@ -307,7 +307,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Answers a command in the proxy.
-    fn here<T: Connects<Peer = P>>(
+    fn answer_locally<T: Connects<Peer = P>>(
         &mut self,
         local: Local,
         command: &Command<'_>,
@@ -320,7 +320,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             Local::Ping => self.identity.ping(command, false),
             Local::Echo => Ok(bulked(command.arg(1).unwrap_or_default())),
             Local::Quit => {
-                self.owed.push_back(Owed::Here(b"+OK\r\n".to_vec()));
+                self.owed.push_back(Owed::Ready(b"+OK\r\n".to_vec()));
                 return Asked::Last;
             }
             Local::Auth => self.identity.auth(command, own),
@@ -350,7 +350,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             Local::Select => self.select(command, stream),
         };
         match reply {
-            Ok(reply) => self.owed.push_back(Owed::Here(reply)),
+            Ok(reply) => self.owed.push_back(Owed::Ready(reply)),
             Err(text) => self.fail(&[&text]),
         }
         Asked::Owed

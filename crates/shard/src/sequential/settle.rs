@@ -33,7 +33,7 @@ impl<P: Read + Write> Session<'_, P> {
         let mut out = Vec::new();
         while let Some(owed) = self.owed.pop_front() {
             match owed {
-                Owed::Here(reply) => out.extend_from_slice(&reply),
+                Owed::Ready(reply) => out.extend_from_slice(&reply),
                 Owed::Whole { node, blocks: false } => {
                     self.whole(node, &mut out, stream, limits)?;
                 }

@@ -59,7 +59,7 @@ impl World {
         let nodes = Nodes::new((0..count).map(|node| (format!("n{node}"), address(node))));
         let map = Map::new(1, Slots::even(count).expect("few nodes"));
         let mut settings = Settings::new(map, nodes);
-        // With a small socket buffer a node seems slow without fault, so the timeout is long.
+        // Without faults the timeout is long, because a small socket buffer also slows a node down.
         let fails = fault.is_none() && random.random_bool(0.6);
         settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
         let now = Instant::now();

@@ -55,7 +55,7 @@ fn decode(mut decoder: Decoder, bytes: &[u8], cuts: &[usize]) -> (Vec<Received>,
                 break;
             }
         }
-        assert!(held.len() <= Frame::MOST_HEADER + MAX_CONTROL, "{} bytes not taken", held.len());
+        assert!(held.len() <= Frame::MAX_HEADER + MAX_CONTROL, "{} bytes not taken", held.len());
     }
     (received, None)
 }
