@@ -246,8 +246,8 @@ mod tests {
             &[b'a'; 100],
             &[0x80; 40],
         ] {
-            for behind in [&b""[..], b"aaaaaaaaaaaaaaaa", &[0x80; 16]] {
-                let all = [b"a", bytes, behind].concat();
+            for after in [&b""[..], b"aaaaaaaaaaaaaaaa", &[0x80; 16]] {
+                let all = [b"a", bytes, after].concat();
                 let expected = std::str::from_utf8(bytes).ok();
                 assert_eq!(text(&all, 1, 1 + bytes.len()), expected, "{}", all.escape_ascii());
                 assert_eq!(text(&all, 1, all.len() + 1), None);

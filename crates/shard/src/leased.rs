@@ -26,7 +26,7 @@ pub(super) struct Multi {
     /// A command was refused: EXEC will fail, too.
     pub(super) is_aborted: bool,
     /// MULTI was sent to the node.
-    pub(super) has_begun: bool,
+    pub(super) has_started: bool,
     /// Commands queued before the node was known, and their number.
     pub(super) early: Vec<u8>,
     pub(super) count: usize,

@@ -19,11 +19,11 @@ const LARGE: usize = 64 * 1024;
 impl Proxy {
     /// Handles bytes from a node.
     pub(super) fn replies(&mut self, mut upstream: Box<Upstream>, bytes: &[u8], effects: &mut Fx) {
-        let mut begun = std::mem::take(&mut upstream.begun);
-        let is_begun = !begun.is_empty();
-        let input: &[u8] = if is_begun {
-            begun.extend_from_slice(bytes);
-            &begun
+        let mut partial = std::mem::take(&mut upstream.partial);
+        let had_partial = !partial.is_empty();
+        let input: &[u8] = if had_partial {
+            partial.extend_from_slice(bytes);
+            &partial
         } else {
             bytes
         };
@@ -55,14 +55,14 @@ impl Proxy {
             start = at;
         }
         upstream.seen = at - start;
-        upstream.begun = if is_begun {
-            begun.drain(..start);
-            begun
+        upstream.partial = if had_partial {
+            partial.drain(..start);
+            partial
         } else {
             input[start..].to_vec()
         };
-        if upstream.begun.is_empty() {
-            upstream.begun.shrink_to(LARGE);
+        if upstream.partial.is_empty() {
+            upstream.partial.shrink_to(LARGE);
         }
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);

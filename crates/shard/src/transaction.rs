@@ -171,7 +171,7 @@ impl Proxy {
     /// Sends MULTI to the node, and the commands queued before the node was known.
     fn begin_on(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) {
         let Some(multi) = &mut client.transaction().multi else { return };
-        if std::mem::replace(&mut multi.has_begun, true) {
+        if std::mem::replace(&mut multi.has_started, true) {
             return;
         }
         let (early, count) = (std::mem::take(&mut multi.early), multi.count);
@@ -222,9 +222,9 @@ impl Proxy {
 
     fn discard(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
         let transaction = client.transaction();
-        let has_begun = transaction.multi.as_ref().is_some_and(|multi| multi.has_begun);
+        let has_started = transaction.multi.as_ref().is_some_and(|multi| multi.has_started);
         match transaction.lease.filter(|_| transaction.lost.is_none()) {
-            Some((_, conn)) if has_begun => self.send(client, conn, command, effects),
+            Some((_, conn)) if has_started => self.send(client, conn, command, effects),
             _ => {
                 // The connection is closed, and its watched keys are forgotten with it.
                 transaction.is_dirty = true;

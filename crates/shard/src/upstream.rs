@@ -16,7 +16,7 @@ pub(super) struct Upstream {
     /// Finds where replies end.
     pub(super) replies: Replies,
     /// The start of an incomplete reply.
-    pub(super) begun: Vec<u8>,
+    pub(super) partial: Vec<u8>,
     /// How many bytes of it are parsed.
     pub(super) seen: usize,
     /// The start of the current reply was already sent to its client.
@@ -77,7 +77,7 @@ impl Upstream {
             use_,
             is_open: false,
             replies: Replies::default(),
-            begun: Vec::new(),
+            partial: Vec::new(),
             seen: 0,
             streams: false,
             waiting: VecDeque::new(),

@@ -98,7 +98,7 @@ fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>,
     }
     let begin = match spec.begin {
         Begin::Index(position) => usize::from(position),
-        Begin::Keyword { word, from } => match behind(word, from, args) {
+        Begin::Keyword { word, from } => match position_after(word, from, args) {
             Some(position) => position,
             None => return Ok(None),
         },
@@ -133,7 +133,7 @@ fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>,
 
 /// Returns the position after a word. The last argument is not compared, as in Redis: no key could
 /// follow it.
-fn behind<A: Arguments + ?Sized>(word: &str, from: i16, args: &A) -> Option<usize> {
+fn position_after<A: Arguments + ?Sized>(word: &str, from: i16, args: &A) -> Option<usize> {
     let found = match usize::try_from(from) {
         Ok(from) => (from..args.count().saturating_sub(1)).find(|at| args.is(*at, word)),
         Err(_) => {

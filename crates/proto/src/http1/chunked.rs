@@ -159,8 +159,8 @@ mod tests {
             (b"1 ; a = b\r\nx\r\n0\r\nExpires: never\r\nX-Sum:1\r\n\r\n", b"x"),
             (b"1;a=\"b;\\\"c\xff\"\r\nx\r\n0;d\r\n\r\n", b"x"),
         ] {
-            let behind = [input, b"GET"].concat();
-            assert_eq!(read(&behind), Ok(Some((content.to_vec(), input.len()))));
+            let after = [input, b"GET"].concat();
+            assert_eq!(read(&after), Ok(Some((content.to_vec(), input.len()))));
             for cut in 0..input.len() {
                 assert_eq!(read(&input[..cut]), Ok(None), "{}", input[..cut].escape_ascii());
             }

@@ -270,14 +270,14 @@ impl ResponseHead {
 const LIMITS: Limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
 
 /// The start of every status line.
-const BEGINNING: &[u8] = b"HTTP/1.";
+const STATUS_LINE_START: &[u8] = b"HTTP/1.";
 
 /// Returns where the head ends, once it is complete. If it can never be, returns its first fault.
 #[inline]
 fn find_head(scan: &mut Scan, input: &[u8]) -> Result<Option<usize>, Malformed> {
     // Input that is not HTTP may never contain a line end.
-    let begins = &input[..input.len().min(BEGINNING.len())];
-    if !BEGINNING.starts_with(begins) {
+    let start = &input[..input.len().min(STATUS_LINE_START.len())];
+    if !STATUS_LINE_START.starts_with(start) {
         return Err(Malformed("Expected a status line: HTTP/1.1, three digits, a reason."));
     }
     let line_was_whole = scan.first_line().is_some();

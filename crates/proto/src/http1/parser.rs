@@ -40,19 +40,19 @@ pub(super) fn read(input: &[u8]) -> Option<(RequestHead, usize)> {
 #[inline]
 fn method(head: &[u8]) -> Option<(Method, usize)> {
     let start = u64::from_le_bytes(*head.first_chunk()?);
-    let begins_with = |text: &[u8]| {
+    let starts_with = |text: &[u8]| {
         let word = text.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         start << (64 - 8 * text.len()) == word << (64 - 8 * text.len())
     };
     Some(match () {
-        () if begins_with(b"GET ") => (Method::Get, 4),
-        () if begins_with(b"POST ") => (Method::Post, 5),
-        () if begins_with(b"HEAD ") => (Method::Head, 5),
-        () if begins_with(b"PUT ") => (Method::Put, 4),
-        () if begins_with(b"DELETE ") => (Method::Delete, 7),
-        () if begins_with(b"PATCH ") => (Method::Patch, 6),
-        () if begins_with(b"OPTIONS ") => (Method::Options, 8),
-        () if begins_with(b"TRACE ") => (Method::Trace, 6),
+        () if starts_with(b"GET ") => (Method::Get, 4),
+        () if starts_with(b"POST ") => (Method::Post, 5),
+        () if starts_with(b"HEAD ") => (Method::Head, 5),
+        () if starts_with(b"PUT ") => (Method::Put, 4),
+        () if starts_with(b"DELETE ") => (Method::Delete, 7),
+        () if starts_with(b"PATCH ") => (Method::Patch, 6),
+        () if starts_with(b"OPTIONS ") => (Method::Options, 8),
+        () if starts_with(b"TRACE ") => (Method::Trace, 6),
         () => return None,
     })
 }

@@ -205,14 +205,14 @@ impl Commands {
                 at += 1;
                 continue;
             }
-            let begins = at;
+            let start = at;
             if byte == b'"' || byte == b'\'' {
                 let quoted = &text[at + 1..];
                 let length = memchr::memchr(byte, quoted)
                     .filter(|length| quoted.get(length + 1).is_none_or(u8::is_ascii_whitespace))
                     .filter(|length| !quoted[..*length].contains(&b'\\'))
                     .ok_or(Malformed("unbalanced quotes in request"))?;
-                self.args.push(begins + 1..begins + 1 + length);
+                self.args.push(start + 1..start + 1 + length);
                 at += length + 2;
                 continue;
             }
@@ -220,7 +220,7 @@ impl Commands {
             if text[at..at + length].iter().any(|byte| matches!(byte, b'"' | b'\'')) {
                 return Err(Malformed("unbalanced quotes in request"));
             }
-            self.args.push(begins..begins + length);
+            self.args.push(start..start + length);
             at += length;
         }
         Ok(Some(end + 1))

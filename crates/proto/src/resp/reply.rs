@@ -19,7 +19,7 @@ pub struct Replies {
     attribute: Option<usize>,
     /// The current reply is a push.
     push: bool,
-    begun: bool,
+    started: bool,
     closed: bool,
 }
 
@@ -73,8 +73,8 @@ impl Replies {
             let Some((text, taken)) = line(&rest[1..], LONGEST_LINE)? else {
                 return more(self, at);
             };
-            if !self.begun {
-                (self.begun, self.push) = (true, kind == b'>');
+            if !self.started {
+                (self.started, self.push) = (true, kind == b'>');
             } else if kind == b'>' {
                 return Err(Malformed("a push inside a reply"));
             }
@@ -146,7 +146,7 @@ impl Replies {
     }
 
     fn found(&mut self, bytes: usize) -> Found {
-        self.begun = false;
+        self.started = false;
         Found { bytes, whole: true, push: self.push }
     }
 }

@@ -201,7 +201,7 @@ impl Decoder {
     }
 
     fn append(&mut self, message: Message, bytes: &[u8], last: bool) -> Result<(), Violation> {
-        let begun = self.assembled.len();
+        let start = self.assembled.len();
         match &mut self.inflate {
             Some(inflate) if message.compressed => {
                 inflate.push(bytes, last, self.limit, &mut self.assembled)?;
@@ -209,7 +209,7 @@ impl Decoder {
             _ => self.assembled.extend_from_slice(bytes),
         }
         let is_text = !message.is_text
-            || self.utf8.push(&self.assembled[begun..]) && (!last || self.utf8.end());
+            || self.utf8.push(&self.assembled[start..]) && (!last || self.utf8.end());
         if is_text { Ok(()) } else { Err(Violation::NOT_TEXT) }
     }
 

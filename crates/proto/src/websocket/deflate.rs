@@ -132,7 +132,7 @@ impl Deflate {
         if !self.keeps {
             self.stream.reset();
         }
-        let begins = out.len();
+        let start = out.len();
         loop {
             out.reserve(payload.len() / 2 + 64);
             let before = self.stream.total_in();
@@ -143,10 +143,10 @@ impl Deflate {
                 break;
             }
         }
-        if out[begins..].ends_with(&TAIL) {
+        if out[start..].ends_with(&TAIL) {
             out.truncate(out.len() - TAIL.len());
         }
-        if out.len() == begins {
+        if out.len() == start {
             out.push(0); // an empty message (RFC 7692, 7.2.3.6)
         }
     }

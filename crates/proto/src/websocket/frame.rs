@@ -195,9 +195,9 @@ impl<'a> Frame<'a> {
         out.reserve(Self::MAX_HEADER + self.payload.len());
         self.write_header(MASKED, out);
         out.extend_from_slice(&mask);
-        let begins = out.len();
+        let start = out.len();
         out.extend_from_slice(self.payload);
-        mask::apply(mask, 0, &mut out[begins..]);
+        mask::apply(mask, 0, &mut out[start..]);
     }
 
     /// Appends the header of a complete text message of this many bytes, as a server sends it. The

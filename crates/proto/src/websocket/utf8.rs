@@ -6,7 +6,7 @@ use std::str;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Utf8 {
     /// The start of a character whose rest is missing.
-    begun: [u8; 4],
+    partial: [u8; 4],
     length: usize,
 }
 
@@ -15,10 +15,10 @@ impl Utf8 {
     pub(super) fn push(&mut self, mut piece: &[u8]) -> bool {
         while self.length > 0 {
             let Some((&byte, rest)) = piece.split_first() else { return true };
-            self.begun[self.length] = byte;
+            self.partial[self.length] = byte;
             self.length += 1;
             piece = rest;
-            match str::from_utf8(&self.begun[..self.length]) {
+            match str::from_utf8(&self.partial[..self.length]) {
                 Ok(_) => self.length = 0,
                 Err(error) if error.error_len().is_none() => {}
                 Err(_) => return false,
@@ -27,9 +27,9 @@ impl Utf8 {
         match str::from_utf8(piece) {
             Ok(_) => true,
             Err(error) if error.error_len().is_none() => {
-                let begun = &piece[error.valid_up_to()..];
-                self.begun[..begun.len()].copy_from_slice(begun);
-                self.length = begun.len();
+                let partial = &piece[error.valid_up_to()..];
+                self.partial[..partial.len()].copy_from_slice(partial);
+                self.length = partial.len();
                 true
             }
             Err(_) => false,
@@ -57,8 +57,8 @@ mod tests {
         // The start of a surrogate, a code point that is too large, and bytes that never occur.
         for wrong in [&b"\xed\xa0"[..], b"\xf4\x90", b"\xc0", b"\xff", b"\x80", b"\xf8"] {
             let mut utf8 = Utf8::default();
-            let (last, begins) = wrong.split_last().unwrap();
-            assert!(utf8.push(begins));
+            let (last, start) = wrong.split_last().unwrap();
+            assert!(utf8.push(start));
             assert!(!utf8.push(&[*last]), "{wrong:x?}");
         }
     }

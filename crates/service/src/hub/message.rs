@@ -80,8 +80,8 @@ pub fn write_broadcast(payload: &str, out: &mut Vec<u8>) -> usize {
 pub fn write_result(payload: &str, members: u32, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let members = digits.format(members).as_bytes();
-    let begin = br#"{"type":"broadcastResult","payload":"#;
-    frame(&[begin, payload.as_bytes(), br#","listenerCount":"#, members, b"}"], out);
+    let start = br#"{"type":"broadcastResult","payload":"#;
+    frame(&[start, payload.as_bytes(), br#","listenerCount":"#, members, b"}"], out);
 }
 
 /// What happened to a member of a room.
@@ -99,8 +99,8 @@ pub fn write_presence(change: Change, name: Option<&str>, members: usize, out: &
         Change::Left => "leave",
     };
     let name = json(&name);
-    let begin = format!(r#"{{"type":"presence","event":"{event}","member":{name},"#);
-    frame(&[begin.as_bytes(), format!(r#""count":{members}}}"#).as_bytes()], out);
+    let start = format!(r#"{{"type":"presence","event":"{event}","member":{name},"#);
+    frame(&[start.as_bytes(), format!(r#""count":{members}}}"#).as_bytes()], out);
 }
 
 /// Appends the frame that lists the members with a name for a new member, with the number of all

@@ -174,12 +174,12 @@ fn a_slow_request_and_a_silent_client_time_out() {
         let played = STYLES.iter().map(|style| play(*style, &program, client, LIMITS));
         played.map(|played| (played.output(), played.closed.as_secs())).collect()
     }
-    let dawdles = Client::new().pause(secs(5)).send("1").pause(secs(7)).send("2");
-    let in_time = dawdles.clone().pause(secs(2)).send("3\n4");
+    let slow = Client::new().pause(secs(5)).send("1").pause(secs(7)).send("2");
+    let in_time = slow.clone().pause(secs(2)).send("3\n4");
     let silent = in_time.clone().pause(secs(6)).send("\n");
     let all = |output: &str, at: u64| vec![(output.as_bytes().to_vec(), at); STYLES.len()];
     for (client, output, at) in [
-        (dawdles, "", 15),      // the request started at 5 and may take 10
+        (slow, "", 15),         // the request started at 5 and may take 10
         (in_time, "246\n", 24), // the next request started at 14
     ] {
         assert_eq!(closed(&client, Shared(double::Double)), all(output, at));

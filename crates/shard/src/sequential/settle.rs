@@ -73,14 +73,14 @@ impl<P: Read + Write> Session<'_, P> {
         stream: &mut T,
         limits: Limits,
     ) -> io::Result<()> {
-        let (start, mut is_begun) = (out.len(), false);
+        let (start, mut is_started) = (out.len(), false);
         let loss = match &mut self.links[node] {
             Link::Open(link) => loop {
                 match link.piece(out) {
                     Ok(true) => return Ok(()),
                     Ok(false) if out.len() >= FULL => {
                         send(stream, out, false, limits)?;
-                        is_begun = true;
+                        is_started = true;
                     }
                     Ok(false) => {}
                     Err(loss) => break loss,
@@ -89,7 +89,7 @@ impl<P: Read + Write> Session<'_, P> {
             Link::Lost(loss) => loss.clone(),
             Link::Closed => Loss::Closed,
         };
-        if is_begun {
+        if is_started {
             // The client has the start of its reply. An error cannot follow it.
             return Err(io::Error::other("the connection to a node was lost within a reply"));
         }

@@ -274,7 +274,7 @@ impl Client {
             return Err("a message for a client without subscriptions".into());
         }
         let text = String::from_utf8_lossy(text);
-        let (publisher, number) = text.split_once(' ').ok_or("a message of nobody")?;
+        let (publisher, number) = text.split_once(' ').ok_or("a message without a publisher")?;
         let number: u64 = number.parse().map_err(|_| "a message without a number")?;
         let key = [publisher.as_bytes(), b" ", &channel].concat();
         let last = self.heard.insert(key, number).unwrap_or(0);

@@ -454,25 +454,25 @@ impl World {
             else {
                 break;
             };
-            let begin = to_proxy.len();
+            let start = to_proxy.len();
             if !session.step(&mut self.data[place], self.now, to_proxy, &mut published) {
                 break;
             }
             moved = true;
             if self.random.random_bool(0.02) {
                 match self.fault {
-                    Some(Fault::Lost) => to_proxy.truncate(begin),
-                    Some(Fault::Doubled) => to_proxy.extend_from_within(begin..),
+                    Some(Fault::Lost) => to_proxy.truncate(start),
+                    Some(Fault::Doubled) => to_proxy.extend_from_within(start..),
                     Some(Fault::Crossed) => {
                         let mut next = Vec::new();
                         session.step(&mut self.data[place], self.now, &mut next, &mut published);
-                        to_proxy.splice(begin..begin, next);
+                        to_proxy.splice(start..start, next);
                     }
-                    Some(Fault::AppliedTwice) if to_proxy[begin..].starts_with(b":") => {
+                    Some(Fault::AppliedTwice) if to_proxy[start..].starts_with(b":") => {
                         let text =
-                            String::from_utf8_lossy(&to_proxy[begin + 1..]).trim().to_string();
+                            String::from_utf8_lossy(&to_proxy[start + 1..]).trim().to_string();
                         let more = text.parse::<i64>().expect("a number") + 1;
-                        to_proxy.truncate(begin);
+                        to_proxy.truncate(start);
                         to_proxy.extend_from_slice(format!(":{more}\r\n").as_bytes());
                     }
                     _ => {}

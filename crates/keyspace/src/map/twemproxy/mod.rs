@@ -112,8 +112,8 @@ impl Twemproxy {
 /// Returns the part of a key that is hashed: the text between the first `open` and the first
 /// `close` after it, if it is not empty. Otherwise the whole key.
 fn tagged(key: &[u8], [open, close]: [u8; 2]) -> &[u8] {
-    let Some(begins) = key.iter().position(|byte| *byte == open) else { return key };
-    let rest = &key[begins + 1..];
+    let Some(start) = key.iter().position(|byte| *byte == open) else { return key };
+    let rest = &key[start + 1..];
     match rest.iter().position(|byte| *byte == close) {
         None | Some(0) => key,
         Some(length) => &rest[..length],

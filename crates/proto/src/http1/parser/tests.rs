@@ -24,8 +24,8 @@ fn assert_agrees(input: &[u8]) {
 fn assert_read(head: &[u8]) {
     let expected = read_carefully(head);
     assert!(expected.is_some(), "{}", head.escape_ascii());
-    for behind in [&b""[..], b"GET / HTTP/1.1\r\n", &[0; 100], &[b'\n'; 100], &[b'a'; 100]] {
-        let input = [head, behind].concat();
+    for after in [&b""[..], b"GET / HTTP/1.1\r\n", &[0; 100], &[b'\n'; 100], &[b'a'; 100]] {
+        let input = [head, after].concat();
         assert_eq!(read(&input), expected, "{}", input.escape_ascii());
     }
     for cut in 0..head.len() {
@@ -69,7 +69,7 @@ fn known_field() -> impl Strategy<Value = String> {
     let space = || select(vec!["", " ", " ", " ", "\t", "  "]);
     let named = |name: &str, values: BoxedStrategy<String>| {
         (any_case(name), space(), values, select(vec!["", "", "", " ", "\t"]))
-            .prop_map(|(name, before, value, behind)| format!("{name}:{before}{value}{behind}\r\n"))
+            .prop_map(|(name, before, value, after)| format!("{name}:{before}{value}{after}\r\n"))
             .boxed()
     };
     let list = |text: &'static [&'static str]| {
@@ -111,13 +111,13 @@ fn head() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn heads_are_parsed_like_by_the_careful_parser(head in head(), behind: Vec<u8>) {
+    fn both_parsers_agree_on_heads(head in head(), after: Vec<u8>) {
         assert_agrees(&head);
-        assert_agrees(&[&head[..], &behind].concat());
+        assert_agrees(&[&head[..], &after].concat());
     }
 
     #[test]
-    fn modified_heads_are_parsed_like_by_the_careful_parser(
+    fn both_parsers_agree_on_modified_heads(
         head in head(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 1..4),
         likely in select(b" \t\r\n:\0\x7f\x80,;/?%*".to_vec()),
