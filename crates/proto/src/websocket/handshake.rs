@@ -30,7 +30,7 @@ impl Refusal {
     /// Appends the reply. It contains the supported protocol and version (RFC 6455, 4.4).
     pub fn write(&self, terms: Terms, date: &Date, out: &mut Vec<u8>) {
         let fields = [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
-        let fields = fields.map(|(name, value)| Field::new(name, value).expect("both are fit"));
+        let fields = fields.map(|(name, value)| Field::new(name, value).expect("a valid field"));
         let fields = if self.status == Status::UpgradeRequired { &fields[..] } else { &[] };
         Reply::text(self.status, self.why.as_bytes()).write_with(fields, terms, date, out);
     }

@@ -64,7 +64,7 @@ pub(super) fn answer(
             (Some(entered), Flow::Continue)
         }
         Err(NotOpened::Denied(denied)) => {
-            let field = Field::new("WWW-Authenticate", denied.challenge()).expect("both are fit");
+            let field = Field::new("WWW-Authenticate", denied.challenge()).expect("a valid field");
             let reply = Reply::text(Status::Unauthorized, denied.why().as_bytes());
             reply.write_with(&[field], request.terms, date, out);
             (None, flow(request.terms))
@@ -124,7 +124,7 @@ fn open(
 fn policy() -> Field<'static> {
     let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                   connect-src 'self'; base-uri 'none'; form-action 'none'";
-    Field::new("Content-Security-Policy", policy).expect("both are fit")
+    Field::new("Content-Security-Policy", policy).expect("a valid field")
 }
 
 /// Returns whether a request's `Origin` is allowed.
