@@ -20,8 +20,8 @@ fn replies<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
             all.append(&mut reply);
             match halt {
                 Halt::Full => continue,
-                Halt::Closing | Halt::Parting => return all,
-                Halt::Hungry => break,
+                Halt::Closing | Halt::ClosingByClient => return all,
+                Halt::NeedsInput => break,
             }
         }
         assert!(held.len() < MAX_FRAME);

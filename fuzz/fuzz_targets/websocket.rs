@@ -28,7 +28,7 @@ fn events<'a>(
                 break;
             }
         }
-        assert!(held.len() <= Frame::MOST_HEADER + MAX_CONTROL);
+        assert!(held.len() <= Frame::MAX_HEADER + MAX_CONTROL);
     }
     (all, None)
 }

@@ -1,4 +1,4 @@
-//! Prints `src/command/table.rs` from what the redis-server on the machine says of its commands.
+//! Prints `src/command/table.rs` from the data of the installed redis-server.
 
 #[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/live/mod.rs"]
@@ -6,7 +6,7 @@ mod live;
 
 fn main() {
     let Some(redis) = live::Redis::start() else {
-        eprintln!("redis-server is not installed; scripts/setup gets it");
+        eprintln!("redis-server is not installed; run scripts/setup");
         std::process::exit(1);
     };
     print!("{}", live::table::render(&mut redis.connect()));

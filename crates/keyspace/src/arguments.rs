@@ -1,16 +1,16 @@
-//! The arguments of a request, wherever they lie.
+//! The arguments of a request, in whatever form.
 
 use regatta_proto::resp;
 
-/// The arguments of a request, its name first.
+/// The arguments of a request, starting with its name.
 pub trait Arguments {
-    /// How many there are, the name included.
+    /// Returns the number of arguments, including the name.
     fn count(&self) -> usize;
 
-    /// The argument at this position; 0 is the name. `None` behind the last.
+    /// Returns the argument at this position; 0 is the name. `None` after the last.
     fn get(&self, position: usize) -> Option<&[u8]>;
 
-    /// Whether the argument at this position is this word, in upper or lower case.
+    /// Returns whether the argument at this position is this word, ignoring case.
     fn is(&self, position: usize, word: &str) -> bool {
         self.get(position).is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_off_the_wire_and_a_slice_are_alike() {
+    fn a_decoded_command_and_a_slice_behave_the_same() {
         let mut commands = resp::Commands::new(resp::CommandLimits::default());
         let (_, command) = commands.next(b"get \"a b\"\r\n").unwrap();
         let (command, slice) = (command.unwrap(), ["get", "a b"]);

@@ -1,11 +1,11 @@
-//! What a proxy in front of N Redis nodes must know of keys: which node has which key, and which nodes
-//! a request concerns.
+//! The knowledge about keys that a proxy in front of N Redis nodes needs: which node owns which
+//! key, and which nodes a request concerns.
 //!
-//! Everything here is pure: no sockets, no clocks, no threads, no connections.
+//! Everything here is pure: no sockets, clocks, threads or connections.
 //!
-//! - [`map`]: the shard map, an immutable snapshot that maps a key to a node.
-//! - [`command`]: the commands of Redis, and where their keys are.
-//! - [`route`]: the decision for one request: which nodes get it, or why it is refused.
+//! - [`map`]: the shard map, an immutable snapshot that maps keys to nodes.
+//! - [`command`]: the commands of Redis, and the positions of their keys.
+//! - [`route`]: the decision for one request: which nodes receive it, or why it is refused.
 
 mod arguments;
 pub mod command;

@@ -1,4 +1,5 @@
-//! The table of commands, the positions of keys and the texts of errors beside a live redis-server.
+//! Compares the command table, the positions of keys and the texts of errors with a live
+//! redis-server.
 
 mod live;
 
@@ -10,23 +11,23 @@ use regatta_keyspace::{
     route::{Plan, Route, decide},
 };
 
-/// A server of the release whose commands the table has. Another release has other commands.
+/// Starts a server of the release that the table describes. Another release has other commands.
 fn server() -> Option<Redis> {
     let Some(redis) = Redis::start() else {
-        println!("skipped: redis-server is not installed; scripts/setup gets it");
+        println!("skipped: redis-server is not installed; run scripts/setup");
         return None;
     };
     let version = table::version(&mut redis.connect());
     let release = |version: &str| version.rsplit_once('.').map(|(release, _)| release.to_owned());
     if release(&version) != release(VERSION) {
-        println!("skipped: the table is of Redis {VERSION}, the server is of {version}");
+        println!("skipped: the table describes Redis {VERSION}, the server is {version}");
         return None;
     }
     Some(redis)
 }
 
 #[test]
-fn the_table_is_what_the_server_says() {
+fn the_table_matches_the_server() {
     let Some(redis) = server() else { return };
     let saved = include_str!("../src/command/table.rs");
     let entries = saved.lines().filter(|line| line.starts_with("    co")).map(str::trim_start);
@@ -41,7 +42,7 @@ fn the_table_is_what_the_server_says() {
     }
 }
 
-/// What `COMMAND GETKEYS` and the table say about the keys of a request must be the same.
+/// Asserts that `COMMAND GETKEYS` and the table give the same keys for a request.
 fn compare_keys(client: &mut Client, args: &[String]) {
     let question: Vec<&str> =
         ["COMMAND", "GETKEYS"].into_iter().chain(args.iter().map(String::as_str)).collect();
@@ -69,7 +70,7 @@ fn compare_keys(client: &mut Client, args: &[String]) {
 }
 
 #[test]
-fn keys_are_those_that_the_server_finds() {
+fn keys_match_those_of_the_server() {
     let Some(redis) = server() else { return };
     let mut client = redis.connect();
     for line in [
@@ -108,7 +109,8 @@ fn keys_are_those_that_the_server_finds() {
     assert!(compared > 5000, "only {compared} requests");
 }
 
-/// The server's answer to a request, and the decision over several nodes, must be the same error.
+/// Asserts that the server's reply to a request and the decision over several nodes are the same
+/// error.
 fn compare_errors(client: &mut Client, args: &[Vec<u8>]) {
     let map = Map::new(0, Slots::even(3).expect("a map"));
     let Route::Refused(text) = decide(args, &map, &mut Plan::default()).route else {
@@ -123,7 +125,7 @@ fn compare_errors(client: &mut Client, args: &[Vec<u8>]) {
 }
 
 #[test]
-fn errors_are_in_the_words_of_the_server() {
+fn errors_have_the_wording_of_the_server() {
     let Some(redis) = server() else { return };
     let mut client = redis.connect();
     let long = |byte: u8| vec![byte; 200];

@@ -1,11 +1,11 @@
-//! The nodes that RedisSharding itself chose, read off the original.
+//! Compares the nodes with those chosen by the original RedisSharding.
 
 use regatta_keyspace::map::{Map, RedisSharding};
 use std::collections::BTreeMap;
 
 #[derive(serde::Deserialize)]
 struct Vectors {
-    /// By number of nodes: a key in hexadecimal digits, and its node.
+    /// By number of nodes: keys in hexadecimal digits, with their nodes.
     by_node_count: BTreeMap<usize, BTreeMap<String, usize>>,
 }
 
@@ -16,7 +16,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 }
 
 #[test]
-fn keys_are_on_the_nodes_where_redis_sharding_put_them() {
+fn keys_are_on_the_nodes_chosen_by_redis_sharding() {
     let vectors: Vectors =
         serde_json::from_str(include_str!("data/redissharding-vectors.json")).expect("the vectors");
     let mut checked = 0;

@@ -1,10 +1,10 @@
-//! Nanoseconds of one core per request, without sockets: what the server end takes to decode a
-//! request, to decode it and write the reply of `hello`, and to decode it and append that reply as it
-//! was prepared. The last line is the client end, which reads that reply.
+//! Measures the CPU time per request of one core in nanoseconds, without sockets, for the server
+//! side: decoding a request; decoding and writing the reply of `hello`; decoding and appending that
+//! reply as prepared. The last line is the client side, which decodes that reply.
 //!
-//! Every case is a stream of pipelined requests. The cases take turns, a short round each, so that a
-//! change in the machine's speed touches all of them. Printed are the median over the rounds and, in
-//! brackets, the 10th and the 90th percentile.
+//! Each case is a stream of pipelined requests. The cases run in turn, one short round each, so
+//! that a change in the machine's speed affects all of them. The output is the median over the
+//! rounds and, in brackets, the 10th and 90th percentiles.
 //!
 //! `cargo run --release -p regatta-proto --example http1_speed`
 
@@ -15,10 +15,10 @@ use regatta_proto::http1::{
 };
 use std::{hint::black_box, time::Instant};
 
-/// Requests of a stream, at least. A multiple of every number of different requests below.
+/// Minimum number of requests in a stream. A multiple of every number of different requests below.
 const REQUESTS: usize = 240;
 const ROUNDS: usize = 400;
-/// Passes over its stream that a case makes in a round.
+/// Passes of a case over its stream per round.
 const PASSES: usize = 4;
 
 fn main() {
@@ -66,12 +66,12 @@ struct Case {
     name: &'static str,
     requests: usize,
     stream: Vec<u8>,
-    /// Each request is given to a decoder that has seen no other.
+    /// Each request is decoded by a new decoder.
     fresh: bool,
 }
 
 impl Case {
-    /// `requests` over and over.
+    /// Creates a case that repeats `requests`.
     fn new(name: &'static str, requests: &[Vec<u8>]) -> Self {
         let repeats = REQUESTS.div_ceil(requests.len());
         let stream = requests.concat().repeat(repeats);
@@ -80,7 +80,7 @@ impl Case {
 
     fn ns_per_request(&self, mut each: impl FnMut(&server::Request<'_>)) -> f64 {
         let mut decoder = server::Decoder::default();
-        let began = Instant::now();
+        let started = Instant::now();
         for _ in 0..PASSES {
             if self.fresh {
                 answer_fresh(black_box(&self.stream), &mut each);
@@ -88,7 +88,7 @@ impl Case {
                 answer(&mut decoder, black_box(&self.stream), &mut each);
             }
         }
-        began.elapsed().as_nanos() as f64 / (PASSES * self.requests) as f64
+        started.elapsed().as_nanos() as f64 / (PASSES * self.requests) as f64
     }
 }
 
@@ -109,7 +109,7 @@ fn cases() -> Vec<Case> {
         .iter()
         .flat_map(|target| FIELD_SETS.map(|fields| written(get(target, fields))))
         .collect();
-    // Twenty times the twelve, in an order that repeats too late to be predicted.
+    // The twelve heads, about twenty times each, in an order that repeats too late to be predicted.
     let mut seed = 1_u32;
     let shuffled: Vec<_> = (0..REQUESTS)
         .map(|_| {
@@ -158,7 +158,7 @@ const BROWSER: &[(&str, &str)] = &[
     ("Connection", "keep-alive"),
 ];
 
-/// Besides Host, as four kinds of clients send them.
+/// The fields besides Host of four kinds of clients.
 const FIELD_SETS: [&[(&str, &str)]; 4] = [
     &[],
     &[("User-Agent", "curl/8.5.0"), ("Accept", "*/*")],
@@ -188,7 +188,7 @@ fn answer(
     assert!(rest.is_empty());
 }
 
-/// Decodes all requests of `stream`, each on a connection of its own.
+/// Decodes all requests of `stream`, each on a separate connection.
 fn answer_fresh(stream: &[u8], mut each: impl FnMut(&server::Request<'_>)) {
     let mut rest = stream;
     while let Some((event, length)) = black_box(server::Decoder::default()).decode(rest) {
@@ -200,13 +200,13 @@ fn answer_fresh(stream: &[u8], mut each: impl FnMut(&server::Request<'_>)) {
     assert!(rest.is_empty());
 }
 
-/// Answers as `hello` does.
+/// Answers like `hello`.
 fn respond(request: &server::Request<'_>, date: &Date, replies: &mut Vec<u8>) {
     let reply = if is_hello(request) { HELLO } else { Reply::not_found() };
     reply.write(request.terms, date, replies);
 }
 
-/// The same, with the two replies prepared.
+/// Answers like `hello`, with both replies prepared.
 fn respond_prepared(
     request: &server::Request<'_>,
     date: &Date,
@@ -232,14 +232,14 @@ fn is_hello(request: &server::Request<'_>) -> bool {
 
 fn read_ns(reply: &[u8]) -> f64 {
     let mut decoder = client::Decoder::default();
-    let began = Instant::now();
+    let started = Instant::now();
     for _ in 0..REQUESTS {
         let mut rest = black_box(reply);
         while let Ok(Some(event)) = decoder.next(&mut rest, Method::Get) {
             black_box(event);
         }
     }
-    began.elapsed().as_nanos() as f64 / REQUESTS as f64
+    started.elapsed().as_nanos() as f64 / REQUESTS as f64
 }
 
 fn shown(mut times_ns: Vec<f64>) -> String {

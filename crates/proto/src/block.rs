@@ -1,15 +1,16 @@
-//! Classes of bytes in a block of sixteen, as a mask. Also bytes as text, cheaply if they are ASCII.
+//! Byte classes in a block of sixteen bytes, as a mask. Also conversion of bytes to text, with a
+//! fast path for ASCII.
 //!
-//! Bit *n* of a mask stands for byte *n* of the block. The upper half of a mask is zero. A class takes
-//! a few SSE2 instructions on x86-64, which always has them, and a loop elsewhere. This is the only
-//! file of the crate that contains `unsafe`.
+//! Bit *n* of a mask is set if byte *n* of the block is in the class. The upper half of a mask is
+//! zero. A class takes a few SSE2 instructions on x86-64, which always has SSE2, and a loop
+//! elsewhere. This is the only file of the crate that contains `unsafe`.
 
 /// Sixteen bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a>(&'a [u8; Block::LEN]);
 
 impl<'a> Block<'a> {
-    /// Bytes of a block.
+    /// Number of bytes in a block.
     pub(crate) const LEN: usize = 16;
 
     #[inline]
@@ -23,13 +24,13 @@ impl<'a> Block<'a> {
         find::controls(self.0)
     }
 
-    /// Letters, digits and `-`. Names of fields rarely have another byte in them.
+    /// Letters, digits and `-`. Field names rarely contain other bytes.
     #[inline]
     pub(crate) fn name_bytes(self) -> u32 {
         find::name_bytes(self.0)
     }
 
-    /// Letters, digits, `-` and `.`. Hosts rarely have another byte in them.
+    /// Letters, digits, `-` and `.`. Hosts rarely contain other bytes.
     #[inline]
     pub(crate) fn host_bytes(self) -> u32 {
         find::host_bytes(self.0)
@@ -47,21 +48,21 @@ impl<'a> Block<'a> {
         find::digits(self.0)
     }
 
-    /// Bytes that may stand in a path and its query, except `!`, `$`, `%` and `~`.
+    /// Bytes that are allowed in a path and its query, except `!`, `$`, `%` and `~`.
     #[inline]
     pub(crate) fn path_bytes(self) -> u32 {
         find::path_bytes(self.0)
     }
 
-    /// Bytes that are `byte`.
+    /// Bytes equal to `byte`.
     #[inline]
     pub(crate) fn equal_to(self, byte: u8) -> u32 {
         find::equal_to(self.0, byte)
     }
 }
 
-/// Returns the bytes from `start` to `end` as text, or `None` if they are not UTF-8. ASCII is cheap,
-/// above all if it is short and more bytes follow, e.g. a target in a head.
+/// Returns the bytes from `start` to `end` as text, or `None` if they are not UTF-8. ASCII is fast,
+/// especially if it is short and more bytes follow, e.g. a target in a head.
 #[inline]
 pub(crate) fn text(bytes: &[u8], start: usize, end: usize) -> Option<&str> {
     let rest = bytes.get(start..)?;
@@ -75,7 +76,7 @@ pub(crate) fn text(bytes: &[u8], start: usize, end: usize) -> Option<&str> {
     if !is_ascii {
         return std::str::from_utf8(text).ok();
     }
-    // SAFETY: no byte of it is above 0x7f, so it is ASCII, which is UTF-8.
+    // SAFETY: no byte of `text` is above 0x7f, so it is ASCII, which is UTF-8.
     Some(unsafe { std::str::from_utf8_unchecked(text) })
 }
 
@@ -102,7 +103,7 @@ mod sse2 {
                     #[allow(clippy::redundant_closure_call)]
                     mask(($class)(load(bytes) $(, $other)?))
                 }
-                // SAFETY: this is compiled only where SSE2 is enabled for the whole crate.
+                // SAFETY: this is compiled only if SSE2 is enabled for the whole crate.
                 unsafe { inner(bytes $(, $other)?) }
             }
         )*};
@@ -110,7 +111,7 @@ mod sse2 {
     masks! {
         controls() = |x| or(range(x, 0, 0x1f), equal(x, 0x7f));
         name_bytes() = |x| or(or(letters(x), range(x, b'0', b'9')), equal(x, b'-'));
-        // `-`, `.`, `/` and the digits follow each other.
+        // `-`, `.`, `/` and the digits are adjacent.
         host_bytes() = |x| or(or(letters(x), range(x, b'0', b'9')), range(x, b'-', b'.'));
         digits() = |x| range(x, b'0', b'9');
         above_ascii() = |x| x;
@@ -124,7 +125,7 @@ mod sse2 {
     #[inline]
     #[target_feature(enable = "sse2")]
     fn load(bytes: &[u8; 16]) -> __m128i {
-        // SAFETY: sixteen bytes can be read there, and this load needs no alignment.
+        // SAFETY: the reference is to sixteen readable bytes, and this load needs no alignment.
         unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
     }
 
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_those_of_a_loop() {
+    fn masks_match_those_of_a_loop() {
         type Class = (fn(Block<'_>) -> u32, fn(&[u8; 16]) -> u32);
         let classes: [Class; 7] = [
             (|block| block.above_ascii(), portable::above_ascii),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_what_is_utf_8() {
+    fn text_is_returned_exactly_for_utf_8() {
         for bytes in [
             &b""[..],
             b"/",
@@ -245,8 +246,8 @@ mod tests {
             &[b'a'; 100],
             &[0x80; 40],
         ] {
-            for behind in [&b""[..], b"aaaaaaaaaaaaaaaa", &[0x80; 16]] {
-                let all = [b"a", bytes, behind].concat();
+            for after in [&b""[..], b"aaaaaaaaaaaaaaaa", &[0x80; 16]] {
+                let all = [b"a", bytes, after].concat();
                 let expected = std::str::from_utf8(bytes).ok();
                 assert_eq!(text(&all, 1, 1 + bytes.len()), expected, "{}", all.escape_ascii());
                 assert_eq!(text(&all, 1, all.len() + 1), None);
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_hold_what_they_say() {
+    fn classes_contain_their_bytes() {
         fn all(class: fn(Block<'_>) -> u32, text: &[u8; 16]) -> bool {
             class(Block(text)) == 0xffff
         }

@@ -1,6 +1,6 @@
-//! Protocols as pure functions and state machines: bytes in, meaning out, and back.
+//! Protocols as pure functions and state machines: from bytes to values, and back.
 //!
-//! Nothing here owns a socket, a clock or a thread. *Incomplete* is an answer, never an error.
+//! Nothing here owns a socket, a clock or a thread. *Incomplete* is a result, never an error.
 
 mod block;
 pub mod http1;

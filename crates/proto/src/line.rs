@@ -1,36 +1,38 @@
 //! Lines of decimal integers: the framing and the numbers of the `double` workload.
 //!
-//! A line ends with `\n`; one `\r` right before it is dropped. It holds at most [`MAX_LINE`]
-//! bytes, not counting its end.
+//! A line ends with `
+//! `; one `\r` directly before it is dropped. A line has at most [`MAX_LINE`] bytes, excluding its
+//! line end.
 
 use crate::block::Block;
 use std::ops::Neg;
 
-/// Longest line in bytes, its end not counted.
+/// Maximum length of a line in bytes, excluding its line end.
 pub const MAX_LINE: usize = 1024;
 
-/// The longest line with its `\r\n`: a buffer of this size always makes progress.
+/// Maximum length of a line with its `\r
+/// `: a buffer of this size always makes progress.
 pub const MAX_FRAME: usize = MAX_LINE + 2;
 
-/// What stands at the front of a buffer.
+/// What is at the front of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Split<'a> {
-    /// A whole line without its end, and the bytes that it takes with it.
+    /// A complete line, and the number of bytes to consume.
     Line {
         /// The line, without `\n` or `\r\n`.
         line: &'a [u8],
         /// Bytes to drop from the front of the buffer.
         consumed: usize,
     },
-    /// No end of line yet, and there may still come one within the limit.
+    /// The line end is missing, but can still arrive within the limit.
     Incomplete,
-    /// Whatever comes, this line is longer than [`MAX_LINE`].
+    /// The line is longer than [`MAX_LINE`].
     TooLong,
 }
 
 /// Splits the first line off a buffer.
 ///
-/// Keeps no state between calls: what it searches twice is bounded by [`MAX_FRAME`].
+/// Keeps no state between calls: repeated searches are bounded by [`MAX_FRAME`].
 #[inline]
 pub fn split(input: &[u8]) -> Split<'_> {
     let window = &input[..input.len().min(MAX_FRAME)];
@@ -43,15 +45,15 @@ pub fn split(input: &[u8]) -> Split<'_> {
             }
             Split::Line { line, consumed: end + 1 }
         }
-        // The byte after the last permitted one may be the `\r` of the line's end.
+        // The byte after the limit may be the `\r` of the line end.
         None if window.len() <= MAX_LINE => Split::Incomplete,
         None if window.len() == MAX_LINE + 1 && window[MAX_LINE] == b'\r' => Split::Incomplete,
         None => Split::TooLong,
     }
 }
 
-/// Returns where the first `\n` is. Most lines end within two blocks, where a search that is called
-/// costs more than it finds.
+/// Returns the position of the first `
+/// `. Most lines end within two blocks, where a call of `memchr` would cost more than it saves.
 #[inline]
 fn end_of_line(window: &[u8]) -> Option<usize> {
     let mut rest = window;
@@ -66,9 +68,9 @@ fn end_of_line(window: &[u8]) -> Option<usize> {
     memchr::memchr(b'\n', rest).map(|end| window.len() - rest.len() + end)
 }
 
-/// Returns the number that eight digits stand for. `None` if one is no digit.
+/// Parses eight digits. Returns `None` if a byte is not a digit.
 ///
-/// All at once: pairs of digits are put together, then pairs of pairs (D. Lemire, "Quickly parsing
+/// All digits are combined at once: into pairs, then pairs of pairs (D. Lemire, "Quickly parsing
 /// eight digits", 2018).
 #[inline]
 fn eight_digits(text: [u8; 8]) -> Option<u64> {
@@ -93,8 +95,8 @@ pub struct Integer {
 }
 
 impl Integer {
-    /// Reads `[+-]?[0-9]+`, all of `text`, leading zeros allowed. `None` for anything else and
-    /// for numbers that do not fit in 64 bits.
+    /// Parses `[+-]?[0-9]+`, all of `text`, with leading zeros allowed. Returns `None` for anything
+    /// else and for numbers that do not fit in 64 bits.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (negative, digits) = match text {
@@ -106,7 +108,7 @@ impl Integer {
             return None;
         }
         let mut magnitude = 0u64;
-        // Nineteen digits always fit, so only longer ones pay for the check.
+        // Nineteen digits always fit, so only later digits pay for the overflow check.
         let (mut sure, rest) = digits.split_at(digits.len().min(19));
         while let Some((eight, behind)) = sure.split_first_chunk() {
             magnitude = magnitude * 100_000_000 + eight_digits(*eight)?;
@@ -129,7 +131,7 @@ impl Integer {
         (!negative || magnitude <= 1 << 63).then_some(Integer { negative, magnitude })
     }
 
-    /// Appends the exact double, up to 65 bits, in decimal and without an end of line.
+    /// Appends the exact double, up to 65 bits, in decimal, without a line end.
     #[inline]
     pub fn write_double(self, out: &mut Vec<u8>) {
         let mut buffer = itoa::Buffer::new();
@@ -163,8 +165,8 @@ impl From<Integer> for i128 {
     }
 }
 
-/// Appends the first `limit` bytes of `bytes`, printable: 0x20 to 0x7e stand for themselves but
-/// for `\`, which becomes `\\`; every other byte becomes `\xNN`.
+/// Appends the first `limit` bytes of `bytes`, printable: `\` becomes `\\`, other bytes from 0x20
+/// to 0x7e stay, and all others become `\xNN`.
 pub fn escape(bytes: &[u8], limit: usize, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for &byte in bytes.iter().take(limit) {
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_counts_neither_newline_nor_carriage_return() {
+    fn the_limit_excludes_the_line_end() {
         let full = [b'7'; MAX_LINE];
         let with = |end: &[u8]| [&full[..], end].concat();
         assert_eq!(split(&full), Split::Incomplete);
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_at_the_edges_of_64_bits() {
+    fn doubles_at_the_limits_of_64_bits() {
         for (text, expected) in [
             ("0", "0"),
             ("-0", "0"),
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_what_does_not_print() {
+    fn escapes_unprintable_bytes() {
         let mut out = Vec::new();
         escape(b"a\\b\x00\x7f\xff\t~ z", 9, &mut out);
         assert_eq!(out, b"a\\\\b\\x00\\x7f\\xff\\x09~ ");
@@ -274,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn a_byte_that_is_no_digit_is_found_wherever_it_is(
+        fn a_byte_that_is_not_a_digit_is_found_anywhere(
             text in "[0-9]{1,24}",
             at: prop::sample::Index,
             byte: u8,
@@ -288,7 +290,7 @@ mod tests {
         }
 
         #[test]
-        fn the_first_newline_is_found_wherever_it_is(
+        fn the_first_newline_is_found_anywhere(
             line in proptest::collection::vec(any::<u8>(), 0..100),
             behind in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
@@ -301,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn never_panics_and_never_takes_more_than_there_is(bytes: Vec<u8>) {
+        fn never_panics_or_consumes_more_than_the_input(bytes: Vec<u8>) {
             if let Split::Line { line, consumed } = split(&bytes) {
                 prop_assert!(consumed <= bytes.len() && line.len() < consumed);
                 prop_assert!(!line.contains(&b'\n'));
@@ -309,9 +311,9 @@ mod tests {
             let _ = Integer::parse(&bytes);
         }
 
-        /// Splitting a growing buffer finds the same lines as splitting the whole at once.
+        /// Splitting a growing buffer finds the same lines as splitting all of it at once.
         #[test]
-        fn every_cut_gives_the_same_lines(
+        fn lines_do_not_depend_on_how_the_input_is_split(
             text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..400),
             cuts in proptest::collection::vec(1usize..40, 1..20),
         ) {

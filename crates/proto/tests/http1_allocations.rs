@@ -1,5 +1,5 @@
-//! In the steady state neither end of HTTP/1.1 allocates: not for a request, its reply, its
-//! content, nor for one that is refused.
+//! In the steady state, neither client nor server allocates for HTTP/1.1: not for a request, its
+//! reply, its content, nor for a refused request.
 
 use regatta_proto::http1::{
     Date, Field, Method, Prepared, Reply, Status, Terms, Version,
@@ -14,7 +14,7 @@ const REQUESTS: &[u8] = b"GET /hash?n=1 HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r
 const REFUSED: &[u8] = b"HEAD / HTTP/1.1\r\nHost : a\r\n\r\n";
 
 #[test]
-fn the_server_end_allocates_nothing() {
+fn the_server_allocates_nothing() {
     let date = Date::at(784_111_777);
     let mut replies = Vec::with_capacity(64 * 1024);
     let mut decoder = server::Decoder::default();
@@ -22,7 +22,7 @@ fn the_server_end_allocates_nothing() {
     let (hello, upgrade) = (Reply::text(Status::Ok, b"a"), Field::new("Upgrade", "x").unwrap());
     let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
     prepared.prepare(&hello, terms, &date);
-    // It makes room for the head that it remembers.
+    // The first call allocates room for the remembered head.
     answer(&mut decoder, REQUESTS, &date, &mut replies);
     let counted = allocation_counter::measure(|| {
         for cut in 0..REQUESTS.len() {
@@ -39,7 +39,7 @@ fn the_server_end_allocates_nothing() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// Answers what is whole, and tells how many bytes that took.
+/// Answers all complete requests. Returns the number of bytes taken.
 fn answer(decoder: &mut server::Decoder, input: &[u8], date: &Date, out: &mut Vec<u8>) -> usize {
     let mut taken = 0;
     while let Some((event, length)) = decoder.decode(&input[taken..]) {
@@ -58,7 +58,7 @@ fn answer(decoder: &mut server::Decoder, input: &[u8], date: &Date, out: &mut Ve
 }
 
 #[test]
-fn the_client_end_allocates_nothing() {
+fn the_client_allocates_nothing() {
     const RESPONSES: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n\
         HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc\
         HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n";

@@ -1,9 +1,9 @@
-//! `double` and a two-step dialogue, written by hand in each style: how do they read, and does
-//! the shared machinery cost anything? Lay [`straight`], [`callback`] and [`asynchronous`] side
-//! by side. All use the same parser and the same replies; only the waiting is written out.
+//! `double` and a two-step dialogue, written directly in each style: how do the styles read, and
+//! what does the shared machinery cost? Compare [`straight`], [`callback`] and [`asynchronous`]
+//! side by side. All use the same parser and the same replies; they differ only in how they wait.
 //!
-//! The dialogue asks for a first name, then for a last name, then greets, and begins again:
-//! where a straight-line program is simply further down, a callback has to remember.
+//! The dialogue asks for a first name, then for a last name, then greets, and starts over. A
+//! straight-line program holds its state in its position; a callback must store it.
 
 mod asynchronous;
 pub mod callback;
@@ -17,7 +17,7 @@ use crate::{
 };
 use std::{future::Future, io};
 
-/// Ties the three forms of a program together.
+/// Combines the three forms of a program.
 macro_rules! by_hand {
     ($(#[$doc:meta])* $program:ident, $form:ident) => {
         $(#[$doc])*
@@ -51,12 +51,12 @@ macro_rules! by_hand {
 }
 
 by_hand!(
-    /// `double`, by hand.
+    /// `double`, without the shared machinery.
     Double,
     double
 );
 by_hand!(
-    /// The dialogue, by hand.
+    /// The dialogue, without the shared machinery.
     Dialogue,
     dialogue
 );

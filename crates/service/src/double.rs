@@ -1,23 +1,23 @@
-//! `double`: lines of integers in, their doubles out (workload 1).
+//! `double`: replies to each integer with its double, line by line (workload 1).
 
 use crate::{Called, Codec, Decoded, Flow, Never, Now, Service};
 use regatta_proto::line::{self, Integer, MAX_FRAME, Split};
 
-/// Bytes of a bad line that its error reply repeats.
+/// Bytes of an invalid line that the error reply quotes.
 pub const QUOTED: usize = 32;
 
 /// The reply to a line over the limit; the connection closes after it.
 pub const TOO_LONG: &[u8] = b"error: line longer than 1024 bytes\n";
 
-/// The service. It keeps no state.
+/// The service. It has no state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Double;
 
-/// Its protocol. It keeps no state either.
+/// Its protocol. It has no state either.
 #[derive(Debug, Default)]
 pub struct Lines;
 
-/// A line, understood.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// A 64-bit integer.
@@ -26,12 +26,12 @@ pub enum Request<'a> {
     End,
     /// Any other line.
     NotAnInteger(&'a [u8]),
-    /// A line over the limit, whole or not.
+    /// A line over the limit, complete or not.
     TooLong,
 }
 
 impl<'a> Request<'a> {
-    /// Reads a line without its end.
+    /// Parses a line, given without its line end.
     #[inline]
     pub fn parse(line: &'a [u8]) -> Self {
         match Integer::parse(line) {

@@ -1,7 +1,8 @@
-//! `hash`: a file is read for every request, and hashed as often as the request asks (workload 4).
+//! `hash`: each request reads a file and hashes it as often as requested (workload 4).
 //!
-//! With a salt, each digest covers the one before it and then the file, so that no part of the work can
-//! be kept for another request: d₀ = the ASCII bytes of the salt, dᵢ = SHA-256(dᵢ₋₁ ‖ the file's bytes).
+//! With a salt, each digest covers the previous digest and then the file, so that no result can be
+//! reused for another request: d₀ = the ASCII bytes of the salt, dᵢ = SHA-256(dᵢ₋₁ ‖ the file's
+//! bytes).
 
 use crate::{
     Called, Flow, Job, Now,
@@ -28,16 +29,17 @@ impl Hash {
     /// Hashes `file`.
     ///
     /// # Errors
-    /// The name has a byte 0 in it.
+    /// The file name contains a zero byte.
     pub fn new(file: &Path) -> io::Result<Self> {
         Ok(Hash { file: CString::new(file.as_os_str().as_bytes())?.into() })
     }
 }
 
-/// Most that a request may ask for.
+/// Maximum value of `n`.
 const MOST: u32 = 100_000;
 
-/// As often as this, 64 KiB take a quarter of a millisecond with the CPU's instructions.
+/// The largest `n` of a short job: 64 KiB take a quarter of a millisecond with the CPU's SHA
+/// instructions.
 const SHORT: u32 = 8;
 
 const BAD_N: &[u8] = b"n must be given once, an integer from 1 to 100000: /hash?n=1000.";
@@ -71,26 +73,26 @@ impl Resource for Hash {
     }
 }
 
-/// The `n` of a query, if there is one alone, and a good one. Other parameters are ignored.
+/// Returns the `n` of a query if it occurs once and is valid. Other parameters are ignored.
 fn times(query: &str) -> Option<u32> {
     let mut values = query.split('&').filter_map(|parameter| parameter.strip_prefix("n="));
     let (Some(n), None) = (values.next(), values.next()) else { return None };
-    // `parse` takes a sign too.
+    // `parse` would also accept a sign.
     let digits = n.bytes().all(|byte| byte.is_ascii_digit());
     n.parse().ok().filter(|n| digits && (1..=MOST).contains(n))
 }
 
-/// Longest salt, in digits.
+/// Maximum length of a salt, in digits.
 const LONGEST_SALT: usize = 32;
 
-/// The ASCII bytes of a salt.
+/// A salt, as ASCII digits.
 #[derive(Clone, Copy, Debug)]
 struct Salt {
     digits: [u8; LONGEST_SALT],
     length: usize,
 }
 
-/// The query has a salt that is not permitted.
+/// The query has an invalid salt.
 #[derive(Debug, PartialEq, Eq)]
 struct BadSalt;
 
@@ -100,7 +102,7 @@ impl Salt {
     }
 }
 
-/// The salt of a query, if it has one.
+/// Returns the salt of a query, if it has one.
 fn salt(query: &str) -> Result<Option<Salt>, BadSalt> {
     let mut values = query.split('&').filter_map(|parameter| parameter.strip_prefix("salt="));
     let Some(salt) = values.next() else { return Ok(None) };
@@ -117,7 +119,7 @@ fn salt(query: &str) -> Result<Option<Salt>, BadSalt> {
     Ok(Some(Salt { digits, length }))
 }
 
-/// A reply's need.
+/// The job of one reply.
 #[derive(Debug)]
 pub struct Hashing {
     file: Arc<CStr>,
@@ -137,7 +139,7 @@ impl Job for Hashing {
 
     fn finish(self, now: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
         let Hashing { n, salt, terms, .. } = self;
-        // A reply is dated when it is there, not when it was asked for (RFC 9110, 6.6.1).
+        // The date is that of the completed reply, not of the request (RFC 9110, 6.6.1).
         let date = Date::at(now.unix_s);
         let mut write = |status, text: &[u8]| Reply::text(status, text).write(terms, &date, reply);
         match file {
@@ -151,7 +153,7 @@ impl Job for Hashing {
     }
 }
 
-/// The digest in lower-case hex, computed `n` times; `n` is at least 1.
+/// Computes the digest `n` times; `n` is at least 1. Returns the last one in lower-case hex.
 fn hashed(bytes: &[u8], n: u32, salt: Option<Salt>) -> [u8; 2 * SHA256_OUTPUT_LEN] {
     let last = match salt {
         Some(salt) => chained(bytes, n, &salt),
@@ -166,7 +168,7 @@ fn hashed(bytes: &[u8], n: u32, salt: Option<Salt>) -> [u8; 2 * SHA256_OUTPUT_LE
     hex
 }
 
-/// The digest of the bytes, computed anew each time.
+/// Computes the same digest `n` times.
 fn repeated(bytes: &[u8], n: u32) -> Digest {
     let mut last = digest(&SHA256, black_box(bytes));
     for _ in 1..n {
@@ -176,7 +178,7 @@ fn repeated(bytes: &[u8], n: u32) -> Digest {
     last
 }
 
-/// The last of the digests that each cover the one before.
+/// Computes a chain of digests, each covering the previous one. Returns the last.
 fn chained(bytes: &[u8], n: u32, salt: &Salt) -> Digest {
     let over = |before: &[u8]| {
         let mut context = Context::new(&SHA256);
@@ -194,7 +196,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn digests_of_the_standard_however_often() {
+    fn computes_the_digests_of_the_standard_for_any_n() {
         // FIPS 180-4, examples.
         let abc = b"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let none = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -204,10 +206,10 @@ mod tests {
         }
     }
 
-    /// By another program: `printf 'c0ffee%s' abc | sha256sum`, and that digest, as bytes, before `abc`
-    /// again.
+    /// Computed with another program: `printf 'c0ffee%s' abc | sha256sum`, then that digest, as
+    /// bytes, followed by `abc`.
     #[test]
-    fn with_a_salt_each_digest_covers_the_one_before_it() {
+    fn with_a_salt_each_digest_covers_the_previous_one() {
         let salted = |n| {
             let salt = salt("n=1&salt=c0ffee").unwrap();
             String::from_utf8(hashed(b"abc", n, salt).to_vec()).unwrap()
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_salt_is_one_of_1_to_32_lower_case_hex_digits() {
+    fn a_salt_has_1_to_32_lower_case_hex_digits() {
         let of = |query: &str| salt(query).map(|salt| salt.map(|salt| salt.bytes().to_vec()));
         let longest = "0123456789abcdef".repeat(2);
         assert_eq!(of("n=1"), Ok(None));
@@ -233,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_dated_when_it_is_there() {
+    fn a_reply_has_the_date_of_its_completion() {
         let now = |unix_s| Now { instant: Instant::now(), unix_s };
         let mut hash = Hash::new(Path::new("file")).unwrap();
         let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
         let (asked, mut reply) = (Date::at(784_111_777), Vec::new());
         let Called::Needs(job) = hash.get(&mut (), Some("n=1"), terms, &asked, &mut reply) else {
-            panic!("it needs the file");
+            panic!("the reply must need the file");
         };
         assert_eq!(job.finish(now(784_111_780), Ok(b"abc"), &mut reply), Flow::Continue);
         let text = String::from_utf8(reply).unwrap();
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn n_is_one_plain_integer_within_its_bounds() {
+    fn n_must_be_a_plain_integer_within_its_bounds() {
         for (query, n) in [("n=1", 1), ("n=100000", 100_000), ("n=007", 7), ("a=2&n=5&nn=6", 5)] {
             assert_eq!(times(query), Some(n), "{query}");
         }

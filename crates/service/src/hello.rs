@@ -1,9 +1,9 @@
-//! `hello`: the smallest HTTP answer (workload 2).
+//! `hello`: the smallest HTTP reply (workload 2).
 
 use crate::{Called, Never, http, http::Resource};
 use regatta_proto::http1::{Date, Prepared, Reply, Status, Terms};
 
-/// The resource. It keeps no state.
+/// The resource. It has no state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hello;
 
@@ -12,7 +12,7 @@ const GREETING: &[u8] = b"Hello. The time is ";
 impl Resource for Hello {
     const PATH: &'static str = "/";
     type Job = Never;
-    /// The last reply. It is the same for a second, for all who ask on the same terms.
+    /// The last reply. It is valid for one second, for all requests with the same terms.
     type Local = Prepared;
 
     #[inline]

@@ -1,4 +1,4 @@
-//! HTTP services: what every resource has in common, so that one is only what it answers to GET.
+//! HTTP services. This is what all resources have in common; a resource only implements GET.
 
 use crate::{Called, Codec, Decoded, Flow, Job, Now, Service};
 use regatta_proto::http1::{
@@ -23,19 +23,19 @@ impl Codec for Http {
     }
 }
 
-/// What a resource answers to GET. HEAD, OPTIONS, other methods and other paths are answered for it.
+/// The replies of a resource to GET. [`Site`] answers HEAD, OPTIONS, other methods and other paths.
 pub trait Resource: Clone + Send + Sync + 'static {
-    /// Where it is.
+    /// The path.
     const PATH: &'static str;
 
-    /// What its replies may need.
+    /// The job that a reply may need.
     type Job: Job;
 
-    /// What its connections may share within a thread: caches, never meaning.
+    /// Data that connections may share within a thread. It may only hold caches.
     type Local: Default + Send + 'static;
 
-    /// Appends the reply on these terms, or says what it needs for that. `query` is what follows the
-    /// `?`, not decoded.
+    /// Appends the reply according to `terms`, or returns the job it needs. `query` is the text
+    /// after `?`, not decoded.
     fn get(
         &mut self,
         local: &mut Self::Local,
@@ -50,10 +50,10 @@ pub trait Resource: Clone + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Site<R>(pub R);
 
-/// What the connections of a site share within a thread.
+/// Data that the connections of a site share within a thread.
 #[derive(Debug)]
 pub struct Local<L> {
-    /// That of the last reply, formatted once.
+    /// The date of the last reply, formatted once.
     date: Date,
     resource: L,
 }
@@ -66,8 +66,8 @@ impl<L: Default> Default for Local<L> {
 
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// What a connection does after a reply on these terms. One that ends does so because the client
-/// asked for it, so it sends no more (RFC 9112, 9.6).
+/// Returns what happens to the connection after a reply with these terms. If it closes, the client
+/// asked for that and sends nothing more (RFC 9112, 9.6).
 #[inline]
 pub fn flow(terms: Terms) -> Flow {
     if terms.keep_alive { Flow::Continue } else { Flow::Part }

@@ -1,5 +1,5 @@
-//! The WebSocket hub: a broadcast of one member is delivered to all members of its room. A connection
-//! speaks HTTP until its upgrade, and WebSocket messages afterwards.
+//! The WebSocket hub: a broadcast from one member is delivered to all members of its room. A
+//! connection uses HTTP until its upgrade, then WebSocket messages.
 
 mod access;
 mod broadcast;
@@ -16,13 +16,13 @@ pub use broadcast::Broadcast;
 pub use census::Limits;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
-pub use origin::{NoOrigin, Origin};
+pub use origin::{InvalidOrigin, Origin};
 pub use settings::Settings;
 
 use census::{Census, Presence};
 use compress::compressed;
 use door::Entered;
-use message::{Came, write_echo, write_result, write_roster};
+use message::{Change, write_echo, write_result, write_roster};
 use regatta_engine::{
     Backlog, Bounds, Context, Counter, Flow, Heard, Never, Now, PolicyCounts, Post, RoomName,
     Session, Start,
@@ -33,12 +33,12 @@ use regatta_proto::{
 };
 use std::{mem, sync::Arc, time::Instant};
 
-/// Maximum number of names in the list that a new member is sent.
+/// Maximum number of names in the list sent to a new member.
 const NAMES: usize = 100;
-/// Bytes of pending output from which on broadcasts wait in the member's backlog.
+/// Bytes of pending output from which on broadcasts go into the member's backlog.
 const FULL: usize = 64 * 1024;
 
-/// Makes the members of a hub.
+/// Creates the members of a hub.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
     settings: Arc<Settings>,
@@ -46,16 +46,16 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub with these settings, in which nobody is.
+    /// Creates an empty hub with these settings.
     pub fn new(settings: Settings) -> Hub {
         Hub { settings: Arc::new(settings), census: Arc::default() }
     }
 
-    /// As [`Hub::new`], for a hub that is forked into processes, with counters that these share. They share
-    /// the number of members and what is counted, but not who is in which room.
+    /// Like [`Hub::new`], for a hub that is forked into processes, with counters that they share.
+    /// The processes share the number of members and all counters, but not their rooms.
     ///
     /// # Errors
-    /// Those of `counter`.
+    /// Returns the error of `counter`.
     pub fn shared<E>(
         mut settings: Settings,
         mut counter: impl FnMut() -> Result<Counter, E>,
@@ -64,7 +64,7 @@ impl Hub {
         Ok(Hub { settings: Arc::new(settings), census: Arc::new(Census::shared(counter)?) })
     }
 
-    /// The page that Prometheus reads.
+    /// Returns the page for Prometheus.
     pub fn metrics(&self) -> Metrics {
         Metrics { census: Arc::clone(&self.census), settings: Arc::clone(&self.settings) }
     }
@@ -105,22 +105,22 @@ impl Start for Hub {
 pub struct Member {
     settings: Arc<Settings>,
     census: Arc<Census>,
-    /// Its place in a room, while it is in one.
+    /// Its entry in a room. `None` while it is in none.
     presence: Option<Presence>,
     state: State,
-    /// Whether its client reads the frames that are compressed once for all members.
+    /// Whether its client accepts the frames that are compressed once for all members.
     inflates: bool,
-    /// The beginning of an incomplete request or frame.
+    /// The start of an incomplete request or frame.
     held: Vec<u8>,
-    /// Payloads of its broadcasts that are not queued on every core yet, by ticket.
+    /// Payloads of its broadcasts that are not yet queued on every core, by ticket.
     results: Vec<(u64, Box<str>)>,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
-    /// When input last came.
+    /// When input last arrived.
     heard_at: Instant,
-    /// Since when its client is inside a request or a message.
+    /// When the current incomplete request or message started.
     inside: Option<Instant>,
-    /// When to check next whether it has been silent.
+    /// When its silence is checked next.
     pings_at: Option<Instant>,
 }
 
@@ -129,13 +129,13 @@ enum State {
     Http(server::Decoder),
     Open {
         decoder: Box<Decoder>,
-        /// Whether it is at `/echo`, and so in no room.
+        /// Whether it is at `/echo`, and therefore in no room.
         echoes: bool,
         next_ticket: u64,
     },
-    /// No more input comes, but broadcasts wait. A Close frame is sent after them.
+    /// The input has ended, but broadcasts are pending. A Close frame follows them.
     Leaving,
-    /// A Close frame was sent; input is ignored.
+    /// A Close frame was sent. Input is ignored.
     Closed,
 }
 
@@ -167,13 +167,14 @@ impl Session for Member {
         flow
     }
 
-    /// The client closed its side, or the server stops. It gets what waits for it, and then a Close frame.
+    /// The client closed its side, or the server is stopping. Pending broadcasts are sent, then a
+    /// Close frame.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if !matches!(self.state, State::Open { .. }) {
             return Flow::Close;
         }
         self.state = State::Leaving;
-        // It cannot answer any more.
+        // The client can no longer answer a ping.
         self.pings_at = None;
         self.on_room(context)
     }
@@ -214,7 +215,7 @@ impl Session for Member {
             self.state = State::Closed;
             return Flow::Close;
         }
-        // It was not read while so much waited for it.
+        // It was not read while so much output was pending, so its time starts anew.
         self.inside = self.inside.map(|_| context.now.instant);
         Flow::Continue
     }
@@ -245,10 +246,10 @@ impl Session for Member {
 
     fn on_gone(&mut self) -> Option<Broadcast> {
         let presence = self.presence.take()?;
-        let tells = self.settings.presence;
-        tells.then(|| {
+        let announces = self.settings.presence;
+        announces.then(|| {
             let left = presence.here(0).0.saturating_sub(1);
-            Broadcast::presence(presence.note(Came::Out), left)
+            Broadcast::presence(presence.note(Change::Left), left)
         })
     }
 
@@ -263,8 +264,8 @@ impl Session for Member {
 }
 
 impl Member {
-    /// Handles all complete requests and frames. Returns the number of bytes taken, and what the connection
-    /// does next.
+    /// Handles all complete requests and frames. Returns the number of bytes consumed, and the
+    /// flow.
     fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -289,7 +290,7 @@ impl Member {
         (taken, Flow::Continue)
     }
 
-    /// Whether a part of a message has been taken, and more of it must come.
+    /// Returns whether a message is incomplete: part of it was consumed.
     fn is_inside_message(&self) -> bool {
         matches!(&self.state, State::Open { decoder, .. } if decoder.is_inside())
     }
@@ -318,7 +319,7 @@ impl Member {
         }
     }
 
-    /// Begins the WebSocket of a client whose upgrade was accepted.
+    /// Starts the WebSocket of a client whose upgrade was accepted.
     fn enter(&mut self, context: &mut Context<'_, Self>, Entered { place, agreed }: Entered) {
         let mut decoder = Decoder::new(Role::Server, self.settings.longest);
         if let Some(agreed) = agreed {
@@ -334,13 +335,13 @@ impl Member {
             let (members, names) = presence.here(NAMES);
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             write_roster(&names, members, context.out);
-            let note = presence.note(Came::In);
+            let note = presence.note(Change::Joined);
             context.post(Post::Others(Broadcast::presence(note, members)));
         }
         self.presence = Some(presence);
     }
 
-    /// Sends a Close frame, leaves the room, and ignores further input.
+    /// Sends a Close frame and leaves the room. Further input is ignored.
     fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
         code.write(why, context.out);
         self.state = State::Closed;
@@ -352,7 +353,7 @@ impl Member {
         context.post(Post::Leave);
     }
 
-    /// Takes a frame of an open WebSocket.
+    /// Handles one frame of an open WebSocket.
     fn frame(&mut self, context: &mut Context<'_, Self>, input: &mut [u8]) -> (usize, Flow) {
         let State::Open { decoder, echoes, next_ticket } = &mut self.state else {
             return (0, Flow::Continue);
@@ -416,7 +417,7 @@ impl Member {
     }
 }
 
-/// Appends a message as it came, compressed if the client inflates and that is shorter.
+/// Appends a message unchanged, compressed if the client accepts that and it becomes shorter.
 fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
     match inflates.then(|| compressed(frame)).flatten() {
         Some(compressed) => out.extend_from_slice(&compressed),

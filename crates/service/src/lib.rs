@@ -1,9 +1,9 @@
-//! What servers do, apart from how they wait.
+//! The behaviour of servers, independent of how they wait.
 //!
 //! A request/response service is a [`Codec`] (bytes → requests) and a [`Service::call`] (a request
-//! → a reply). Three [`style`]s turn these two into a connection, each written once, each the loop
-//! that a person would write. A [`Program`] is anything that has all three forms: the shared
-//! services through [`Shared`], and the programs written [`by_hand`] that they are raced against.
+//! → a reply). Three [`style`]s turn these two into a connection. Each style is written once, as
+//! the loop that a person would write. A [`Program`] is anything that has all three forms: the
+//! shared services through [`Shared`], and the [`by_hand`] programs that they are compared with.
 //!
 //! Nothing here opens a socket or a file, starts a thread or reads a clock: streams and times are
 //! arguments.

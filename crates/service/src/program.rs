@@ -1,4 +1,4 @@
-//! A program in all three styles: what an I/O model is handed to run.
+//! A program in all three styles, ready for an I/O model to run.
 
 use crate::{
     Limits, Never, Now, Service, Session, Start,
@@ -6,16 +6,15 @@ use crate::{
 };
 use std::{future::Future, io};
 
-/// Something that can serve connections in each of the three styles. A model uses the one that it
-/// is made for. [`Start::session`] is its callback form.
+/// A program that can serve connections in each of the three styles. A model uses the style it is
+/// built for. [`Start::session`] is the callback form.
 ///
-/// Its connections stand alone: none hears of another. So a model may run it in one process or in
-/// many.
+/// Its connections are independent of each other, so a model may run it in one process or in many.
 pub trait Program: Start<Session: Session<Push = Never>> + Clone + Send + Sync + 'static {
-    /// Serves a connection to its end, blocking.
+    /// Serves a connection until it closes, blocking.
     fn sequential<T: sequential::Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
 
-    /// Serves a connection to its end, as a future.
+    /// Serves a connection until it closes, as a future.
     fn asynchronous<T: asynchronous::Stream>(
         &self,
         stream: T,

@@ -1,5 +1,5 @@
-//! TLS around a session. rustls does no input or output of its own, so this runs on every model that
-//! carries sessions.
+//! TLS around a session. rustls performs no I/O itself, so this runs on every model that carries
+//! sessions.
 
 use crate::{Flow, Now, Session, Start};
 use regatta_engine::{Bounds, Context, Heard, Never, RoomName};
@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-/// Starts sessions that speak through TLS.
+/// Starts sessions over TLS.
 #[derive(Clone, Debug)]
 pub struct Sealed<F> {
     start: F,
@@ -19,7 +19,7 @@ pub struct Sealed<F> {
 }
 
 impl<F> Sealed<F> {
-    /// The sessions of `start`, with the certificates and versions of `config`.
+    /// Wraps the sessions of `start`, with the certificates and versions of `config`.
     pub fn new(start: F, config: Arc<ServerConfig>) -> Self {
         Sealed { start, config }
     }
@@ -29,16 +29,16 @@ impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
     type Session = SealedSession<F::Session>;
 
     fn session(&self, now: Now) -> Self::Session {
-        // It fails only where a configuration has no versions, and then none is made.
+        // Fails only if the configuration has no TLS versions, which is never built.
         let tls = ServerConnection::new(Arc::clone(&self.config)).ok().map(|mut tls| {
-            // What the session writes is bounded by the session.
+            // The session bounds its own output.
             tls.set_buffer_limit(None);
             Box::new(tls)
         });
         SealedSession {
             inner: self.start.session(now),
             tls,
-            began: now.instant,
+            started: now.instant,
             records: Records::default(),
             inside: None,
             ended: false,
@@ -58,28 +58,28 @@ impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
     }
 }
 
-/// A session that speaks through TLS.
+/// A session over TLS.
 #[derive(Debug)]
 pub struct SealedSession<S: Session> {
     inner: S,
-    /// `None` once it has failed.
+    /// `None` after TLS has failed.
     tls: Option<Box<ServerConnection>>,
-    began: Instant,
+    started: Instant,
     records: Records,
-    /// Since when a record is incomplete.
+    /// When the current incomplete record started.
     inside: Option<Instant>,
-    /// The session has heard of the end of its input.
+    /// `on_end` of the session was called.
     ended: bool,
 }
 
 impl<S: Session<Job = Never>> SealedSession<S> {
-    /// Calls the session, and seals what it appends. The session sees how much output is pending.
+    /// Calls the session and encrypts what it appends. The session sees how much output is pending.
     fn call(
         &mut self,
         context: &mut Context<'_, Self>,
         what: impl FnOnce(&mut S, &mut Context<'_, S>) -> Flow,
     ) -> Flow {
-        let begin = context.out.len();
+        let start = context.out.len();
         let mut inner = Context {
             now: context.now,
             local: &mut *context.local,
@@ -87,18 +87,18 @@ impl<S: Session<Job = Never>> SealedSession<S> {
             posts: &mut *context.posts,
         };
         let flow = what(&mut self.inner, &mut inner);
-        if self.seal(context.out, begin, flow != Flow::Continue) { flow } else { Flow::Close }
+        if self.seal(context.out, start, flow != Flow::Continue) { flow } else { Flow::Close }
     }
 
-    /// Replaces the plaintext from `begin` on by its records. Returns false if TLS has failed.
-    fn seal(&mut self, out: &mut Vec<u8>, begin: usize, last: bool) -> bool {
+    /// Replaces the plaintext from `start` on with its records. Returns `false` if TLS has failed.
+    fn seal(&mut self, out: &mut Vec<u8>, start: usize, last: bool) -> bool {
         let Some(tls) = &mut self.tls else {
-            out.truncate(begin);
+            out.truncate(start);
             return false;
         };
-        if out.len() > begin {
-            let plain = out.split_off(begin);
-            // Into memory without a limit.
+        if out.len() > start {
+            let plain = out.split_off(start);
+            // Writes to memory, without a limit.
             if tls.writer().write_all(&plain).is_err() {
                 return false;
             }
@@ -116,13 +116,13 @@ impl<S: Session<Job = Never>> SealedSession<S> {
             let Some(tls) = &mut self.tls else { return Flow::Close };
             let read = tls.read_tls(&mut bytes).is_ok();
             let Some(state) = tls.process_new_packets().ok().filter(|_| read) else {
-                // The alert that names the error.
+                // Sends the alert that describes the error.
                 flush(tls, context.out);
                 self.tls = None;
                 return Flow::Close;
             };
             flush(tls, context.out);
-            // As much as was read at once, and no more than rustls buffers.
+            // At most what was read at once, and no more than rustls buffers.
             let mut plain = vec![0; state.plaintext_bytes_to_read()];
             if !plain.is_empty() {
                 if tls.reader().read_exact(&mut plain).is_err() {
@@ -141,13 +141,13 @@ impl<S: Session<Job = Never>> SealedSession<S> {
     }
 }
 
-/// Follows the records of an input (RFC 8446, 5.1).
+/// Tracks the record boundaries of an input (RFC 8446, 5.1).
 #[derive(Clone, Copy, Debug, Default)]
 struct Records {
-    /// Bytes of the record's header that have been read.
+    /// Bytes of the current record's header read so far.
     header: u8,
-    /// How many bytes of the content are still to come. While the header is being read: as much of the length
-    /// as has been read.
+    /// Bytes of the content still missing. While the header is read: the part of the length read so
+    /// far.
     missing: usize,
 }
 
@@ -155,7 +155,7 @@ impl Records {
     /// Bytes of a header: the type, a version, and the length in two bytes.
     const HEADER: u8 = 5;
 
-    /// Reads the next bytes of the input. Returns whether they complete a record.
+    /// Processes the next input bytes. Returns whether they complete a record.
     fn follow(&mut self, mut bytes: &[u8]) -> bool {
         let mut whole = false;
         while let Some((first, rest)) = bytes.split_first() {
@@ -177,16 +177,16 @@ impl Records {
         whole
     }
 
-    /// Whether the last record is incomplete.
+    /// Returns whether the last record is incomplete.
     fn is_inside(&self) -> bool {
         self.header > 0
     }
 }
 
-/// Appends all records that TLS has to send.
+/// Appends all records that TLS has ready.
 fn flush(tls: &mut ServerConnection, out: &mut Vec<u8>) {
     while tls.wants_write() {
-        // Into memory it does not fail.
+        // Writing to memory cannot fail.
         let _ = tls.write_tls(out);
     }
 }
@@ -218,25 +218,25 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
 
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if mem::replace(&mut self.ended, true) {
-            // It may have more to say, though it has heard of the end.
+            // The session knows of the end, but may have more to send.
             return if self.inner.wants_room() { Flow::Continue } else { Flow::Close };
         }
         self.call(context, |inner, context| inner.on_end(context))
     }
 
     fn on_push(&mut self, now: Now, push: &S::Push, out: &mut Vec<u8>) -> Heard {
-        let begin = out.len();
+        let start = out.len();
         let heard = self.inner.on_push(now, push, out);
-        match self.seal(out, begin, heard == Heard::Close) {
+        match self.seal(out, start, heard == Heard::Close) {
             true => heard,
             false => Heard::Close,
         }
     }
 
     fn on_overrun(&mut self, out: &mut Vec<u8>) {
-        let begin = out.len();
+        let start = out.len();
         self.inner.on_overrun(out);
-        self.seal(out, begin, true);
+        self.seal(out, start, true);
     }
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
@@ -263,11 +263,11 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
         self.inner.is_waited_for()
     }
 
-    /// An incomplete handshake or record counts as an incomplete request, for the request timeout.
+    /// An incomplete handshake or record counts as an incomplete request for the request timeout.
     fn inside(&self) -> Option<Instant> {
         let opening = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
         if opening {
-            return Some(self.began);
+            return Some(self.started);
         }
         self.inside.into_iter().chain(self.inner.inside()).min()
     }
@@ -284,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_are_followed_however_they_are_cut(
+        fn records_are_tracked_however_input_is_split(
             lengths in proptest::collection::vec(0..600_usize, 1..6),
             cuts in proptest::collection::vec(1..50_usize, 1..20),
         ) {

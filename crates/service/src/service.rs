@@ -1,13 +1,13 @@
-//! Codec + call, and the one step that all three styles share: answering what is buffered.
+//! Codec and call, and the step that all three styles share: answering buffered requests.
 
 use crate::{Flow, Job, Now};
 
-/// The server's end of a protocol: finds requests at the front of a buffer.
+/// The server side of a protocol: finds requests at the front of a buffer.
 pub trait Codec: Default + Send + 'static {
-    /// A request, borrowing from the buffer. Malformed input is a request too: it has a reply.
+    /// A request, borrowed from the buffer. Malformed input is also a request: it gets a reply.
     type Request<'a>;
 
-    /// Bytes of the longest request: a buffer of this size always makes progress.
+    /// Maximum size of a request, in bytes. A buffer of this size always makes progress.
     const MAX_FRAME: usize;
 
     /// Decodes the request at the front of `input`. Called again with a longer buffer after
@@ -15,21 +15,21 @@ pub trait Codec: Default + Send + 'static {
     fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Self::Request<'a>>;
 }
 
-/// What stands at the front of a buffer.
+/// The result of decoding the front of a buffer.
 pub enum Decoded<R> {
-    /// A whole request and how many bytes it takes.
+    /// A complete request, and its number of bytes.
     Request(R, usize),
-    /// The beginning of one, or nothing.
+    /// The start of a request, or nothing.
     Incomplete,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub enum Called<J> {
-    /// The reply is appended.
+    /// The reply was appended.
     Replied(Flow),
-    /// The reply needs more than the request. Nothing is appended yet; the replies to later
-    /// requests of the connection come after this one's.
+    /// The reply needs a job first. Nothing was appended yet. Replies to later requests of the
+    /// connection follow this one.
     Needs(J),
 }
 
@@ -40,19 +40,19 @@ impl<J> From<Flow> for Called<J> {
     }
 }
 
-/// What a server does with a request. One value serves one connection and may keep its state; it
-/// is cloned from the service that was started.
+/// The server's reaction to requests. One value serves one connection and may hold its state. It is
+/// cloned from the service that was started.
 pub trait Service: Clone + Send + Sync + 'static {
-    /// Its protocol.
+    /// The protocol.
     type Codec: Codec;
 
-    /// What its replies may need; [`Never`](crate::Never) if a request is all that they need.
+    /// The job that a reply may need; [`Never`](crate::Never) if none ever does.
     type Job: Job;
 
-    /// What its connections may share within a thread: caches, never meaning.
+    /// Data that connections may share within a thread. It may only hold caches.
     type Local: Default + Send + 'static;
 
-    /// Appends the reply to `request` to `reply`, or says what it needs for that.
+    /// Appends the reply to `request` to `reply`, or returns the job it needs.
     fn call(
         &mut self,
         local: &mut Self::Local,
@@ -62,36 +62,36 @@ pub trait Service: Clone + Send + Sync + 'static {
     ) -> Called<Self::Job>;
 }
 
-/// Where a thread keeps what its connections share ([`Service::Local`]).
+/// Storage of a thread for the data that its connections share ([`Service::Local`]).
 pub trait Locals {
-    /// Takes it out, or makes it; [`Locals::give_back`] follows soon, without a wait in between.
+    /// Takes the data out, or creates it. [`Locals::give_back`] follows without a wait in between.
     fn take<L: Default + Send + 'static>(&self) -> Box<L>;
 
-    /// Puts it back.
+    /// Returns the data.
     fn give_back<L: Default + Send + 'static>(&self, local: Box<L>);
 }
 
-/// Bytes of replies from which on they are written before the next request is answered. With the
-/// size of a read this bounds what a connection can hold.
+/// Bytes of replies from which on they are written before the next request is answered. Together
+/// with the size of a read, this bounds the memory of a connection.
 pub const REPLY_FULL: usize = 64 * 1024;
 
 /// Why [`answer`] stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt<J> {
-    /// No whole request is left: more input is needed.
-    Hungry,
+    /// No complete request remains: more input is needed.
+    NeedsInput,
     /// [`REPLY_FULL`] is reached: write, then answer the rest.
     Full,
-    /// The service ends the connection.
+    /// The service closes the connection.
     Closing,
-    /// The next reply needs this. What follows may be answered meanwhile.
+    /// The next reply needs this job. Later requests may be answered meanwhile.
     Needs(J),
-    /// It ends by the client's wish, and nothing of the input is left.
-    Parting,
+    /// The client asked to close the connection, and no input remains.
+    ClosingByClient,
 }
 
-/// Answers the requests in `input` one after the other, appending to `reply`. Gives the number of
-/// bytes consumed and why it stopped.
+/// Answers the requests in `input` in order, and appends to `reply`. Returns the number of bytes
+/// consumed, and why it stopped.
 #[inline]
 pub fn answer<S: Service>(
     service: &mut S,
@@ -107,13 +107,13 @@ pub fn answer<S: Service>(
             return (consumed, Halt::Full);
         }
         match codec.decode(&input[consumed..]) {
-            Decoded::Incomplete => return (consumed, Halt::Hungry),
+            Decoded::Incomplete => return (consumed, Halt::NeedsInput),
             Decoded::Request(request, bytes) => {
                 consumed += bytes;
                 match service.call(local, now, request, reply) {
                     Called::Replied(Flow::Continue) => {}
                     Called::Replied(Flow::Part) if consumed == input.len() => {
-                        return (consumed, Halt::Parting);
+                        return (consumed, Halt::ClosingByClient);
                     }
                     Called::Replied(Flow::Close | Flow::Part) => return (consumed, Halt::Closing),
                     Called::Needs(job) => return (consumed, Halt::Needs(job)),

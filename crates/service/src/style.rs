@@ -1,4 +1,4 @@
-//! The three ways to write a server, each once.
+//! The three ways to write a server, each implemented once.
 
 pub mod asynchronous;
 pub mod callback;

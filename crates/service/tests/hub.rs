@@ -1,4 +1,4 @@
-//! The hub without a socket: however its input is cut, and whatever it is.
+//! The hub without sockets, with its input split anywhere, and with random input.
 
 use proptest::prelude::*;
 use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions, Socket};
@@ -6,7 +6,7 @@ use regatta_proto::websocket::{Frame, Opcode};
 use regatta_service::hub::{Hub, Settings};
 use std::time::Instant;
 
-/// A socket that nothing is asked of.
+/// A socket whose state never matters.
 struct Silent;
 
 impl Socket for Silent {
@@ -27,7 +27,8 @@ const OPENING: &[u8] =
     b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// What a client gets that sends these pieces; and whether it is closed then.
+/// Returns what a client receives that sends these pieces, and whether the hub closed the
+/// connection.
 fn play<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
     let settings = Settings { longest: 1000, ..Settings::default() };
     let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
@@ -44,7 +45,7 @@ fn play<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
                     let length = output.len();
                     core.wrote(conn, length);
                 }
-                // What still comes is discarded.
+                // Further input is discarded.
                 Next::FinishWriting => return (got, true),
                 Next::Close => return (got, true),
                 Next::Wait => break,
@@ -54,7 +55,7 @@ fn play<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
     (got, false)
 }
 
-/// The frames of a client's message, in so many parts, with a ping between them.
+/// Returns the frames of a client's message, split into this many parts with pings in between.
 fn message(text: &str, mask: [u8; 4], parts: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let size = text.len().div_ceil(parts).max(1);
@@ -73,8 +74,8 @@ fn message(text: &str, mask: [u8; 4], parts: usize) -> Vec<u8> {
     out
 }
 
-/// The frames that a server has sent behind its 101, sorted: the result of a broadcast follows all that
-/// was answered to the same read.
+/// Returns the frames after the server's 101 reply, sorted, because the result of a broadcast
+/// follows all other replies to the same read.
 fn frames(got: &[u8]) -> Vec<&[u8]> {
     let head = got.windows(4).position(|four| four == b"\r\n\r\n").expect("an answer");
     let mut rest = &got[head + 4..];
@@ -92,7 +93,7 @@ fn frames(got: &[u8]) -> Vec<&[u8]> {
     all
 }
 
-/// Cuts at these places, in whatever order they are given.
+/// Cuts at these positions, given in any order.
 fn cut<'a>(bytes: &'a [u8], at: &[usize]) -> Vec<&'a [u8]> {
     let mut at: Vec<usize> = at.iter().map(|at| at % (bytes.len() + 1)).collect();
     at.extend([0, bytes.len()]);
@@ -102,7 +103,7 @@ fn cut<'a>(bytes: &'a [u8], at: &[usize]) -> Vec<&'a [u8]> {
 
 proptest! {
     #[test]
-    fn a_member_is_answered_alike_however_its_input_is_cut(
+    fn replies_to_a_member_do_not_depend_on_how_its_input_is_split(
         texts in prop::collection::vec((".{0,200}", prop::array::uniform4(any::<u8>()), 1..4_usize, 0..3), 0..8),
         at in prop::collection::vec(any::<usize>(), 0..20),
     ) {
@@ -122,10 +123,10 @@ proptest! {
         }
     }
 
-    /// Whatever comes behind an opening, it ends in a wait or in a close, and nothing panics. A close
-    /// tells its code.
+    /// Any input after an opening leads to a wait or a close, without a panic. A close includes a
+    /// code.
     #[test]
-    fn random_bytes_do_no_harm(
+    fn random_bytes_never_panic_and_a_close_has_a_code(
         bytes in prop::collection::vec(any::<u8>(), 0..400),
         at in prop::collection::vec(any::<usize>(), 0..5),
         opens: bool,
@@ -159,7 +160,7 @@ fn malformed_frames_close_with_the_right_code() {
         ("a reserved bit", masked(0xC1, b"x"), 1002),
         ("a reserved opcode", masked(0x83, b"x"), 1002),
         ("a reserved control opcode", masked(0x8B, b"x"), 1002),
-        ("a control frame in parts", masked(0x09, b"x"), 1002),
+        ("a fragmented control frame", masked(0x09, b"x"), 1002),
         (
             "a long control frame",
             {
@@ -169,16 +170,16 @@ fn malformed_frames_close_with_the_right_code() {
             },
             1002,
         ),
-        ("a continuation of nothing", masked(0x80, b"x"), 1002),
+        ("a continuation without a start", masked(0x80, b"x"), 1002),
         ("a text inside a text", [masked(0x01, b"x"), masked(0x81, b"y")].concat(), 1002),
-        ("no UTF-8", masked(0x81, &[0xC3, 0x28]), 1007),
-        ("cut UTF-8", masked(0x81, &[0xC3]), 1007),
+        ("invalid UTF-8", masked(0x81, &[0xC3, 0x28]), 1007),
+        ("truncated UTF-8", masked(0x81, &[0xC3]), 1007),
         ("a surrogate", masked(0x81, &[0xED, 0xA0, 0x80]), 1007),
-        ("bytes", masked(0x82, b"x"), 1003),
+        ("a binary message", masked(0x82, b"x"), 1003),
         ("too long", long, 1009),
         ("a close of one byte", masked(0x88, &[3]), 1002),
-        ("a close with a code of nobody's", masked(0x88, &1004_u16.to_be_bytes()), 1002),
-        ("a close that is no UTF-8", masked(0x88, &[3, 0xE8, 0xFF]), 1007),
+        ("a close with a reserved code", masked(0x88, &1004_u16.to_be_bytes()), 1002),
+        ("a close with invalid UTF-8", masked(0x88, &[3, 0xE8, 0xFF]), 1007),
     ] {
         let (got, closed) = play([OPENING, &frames]);
         assert!(closed, "{what}");

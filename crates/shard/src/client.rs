@@ -9,47 +9,47 @@ use regatta_proto::resp::Commands;
 pub(super) struct Client {
     pub(super) conn: Conn,
     pub(super) identity: Identity,
-    /// Of the map by which its last request was sent.
+    /// The epoch of the map that routed its last request.
     pub(super) epoch: u64,
-    /// The connections to nodes that it shares with others.
+    /// The pool of shared connections to nodes that it uses.
     pub(super) pool: usize,
-    /// The replies that it is owed.
+    /// Its pending replies.
     pub(super) ring: Ring,
-    /// Bytes that its next reply is expected to have: a mean of those that came, the latest most.
+    /// Expected size of its next reply in bytes: a moving average over the previous replies.
     pub(super) reply_bytes: usize,
-    /// Input that no command has taken yet.
+    /// Input that is not yet parsed into commands.
     pub(super) rest: Option<Box<Rest>>,
     pub(super) input: Input,
     pub(super) mode: Mode,
-    /// The pool that it changes to, once the node has answered to SELECT.
+    /// The pool that it switches to once the node accepts its SELECT.
     pub(super) selects: Option<usize>,
-    /// The bytes of its replies that count for the limit of all clients.
+    /// The bytes of its replies that count towards the limit of all clients.
     pub(super) counted: usize,
-    /// It sends nothing more.
+    /// The client has closed its sending side.
     pub(super) has_ended: bool,
-    /// A node does not take its requests fast enough.
+    /// A node does not read its requests fast enough.
     pub(super) node_is_full: bool,
-    /// The last reply was no error. Meant for a command that was sent alone.
-    pub(super) was_fine: bool,
-    /// What the driver was last asked for.
+    /// The last reply was not an error. Meaningful after a command that was sent alone.
+    pub(super) last_succeeded: bool,
+    /// The status last set at the driver.
     pub(super) status: Option<Status>,
-    /// It is among those whose input is looked at again.
+    /// It is in the queue of clients whose input is to resume.
     pub(super) is_due: bool,
 }
 
-/// Bytes that the first replies of a client are expected to have.
+/// Expected size of a client's first replies, in bytes.
 const FIRST_REPLY: usize = 16 * 1024;
 
-/// What is done with a client's input.
+/// The state of a client's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
-    /// It is read.
+    /// Input is read.
     Read,
-    /// It waits until all replies are there.
+    /// Paused until all pending replies have arrived.
     Waits,
-    /// It waits until the client has read its replies, or a node its requests.
+    /// Paused until there is room: in the client's output, in its pending replies, or at a node.
     Full,
-    /// It has ended, or is not believed any more. The connection ends after the last reply.
+    /// Closed, or no longer valid. The connection closes after the last reply.
     Ended,
 }
 
@@ -58,21 +58,21 @@ pub(super) enum Input {
 pub(super) enum Mode {
     #[default]
     Plain,
-    /// A transaction, watched keys, or a command that blocks.
+    /// A transaction, watched keys, or a blocking command.
     Leased(Box<Transaction>),
     Subscribed(Box<Subscriptions>),
 }
 
-/// Input that no command has taken yet.
+/// Input that is not yet parsed into commands.
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) commands: Commands,
     bytes: Vec<u8>,
-    /// How many of the bytes are taken.
+    /// How many of the bytes are consumed.
     taken: usize,
 }
 
-/// Memory for input that is kept for the next client, in bytes.
+/// Memory of an input buffer that is kept for the next client, in bytes.
 const KEPT: usize = 64 * 1024;
 
 impl Rest {
@@ -80,7 +80,7 @@ impl Rest {
         Rest { commands, bytes: Vec::new(), taken: 0 }
     }
 
-    /// The bytes that are not taken, with these behind them, and the decoder for them.
+    /// Returns the unconsumed bytes followed by `more`, and their decoder.
     pub(super) fn with<'a>(&'a mut self, more: &'a [u8]) -> (&'a mut Commands, &'a [u8]) {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
@@ -96,7 +96,7 @@ impl Rest {
         (&mut self.commands, &self.bytes[self.taken..])
     }
 
-    /// So many of these bytes were taken; the others are kept. Returns whether nothing is left.
+    /// Marks `count` of these bytes as consumed and keeps the others. Returns whether none remain.
     pub(super) fn took(&mut self, count: usize, more: &[u8]) -> bool {
         if self.bytes.is_empty() {
             self.bytes.extend_from_slice(&more[count..]);
@@ -114,9 +114,9 @@ impl Rest {
 }
 
 impl Client {
-    /// A reply of so many bytes has come for it.
+    /// Updates the expected reply size after a reply of this many bytes.
     #[inline]
-    pub(super) fn learns(&mut self, bytes: usize) {
+    pub(super) fn note_reply_size(&mut self, bytes: usize) {
         self.reply_bytes = self.reply_bytes - self.reply_bytes / 8 + bytes / 8;
     }
 
@@ -135,7 +135,7 @@ impl Client {
             counted: 0,
             has_ended: false,
             node_is_full: false,
-            was_fine: false,
+            last_succeeded: false,
             status: None,
             is_due: false,
         }

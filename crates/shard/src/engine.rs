@@ -1,4 +1,4 @@
-//! The proxy as the engine of a core: what happens to its connections.
+//! The proxy as an engine: events of its connections.
 
 use super::{
     client::Client,
@@ -22,7 +22,7 @@ impl Engine for Proxy {
         }
         let mut client = Box::new(Client::new(conn, Identity::new(&self.shared)));
         self.pools.enter(client.pool);
-        self.look(&mut client, effects);
+        self.resume(&mut client, effects);
         self.peers.put(conn, Peer::Client(client));
     }
 
@@ -31,13 +31,13 @@ impl Engine for Proxy {
         match self.peers.take(conn) {
             Some(Peer::Client(mut client)) => {
                 self.input(&mut client, bytes, effects);
-                self.look(&mut client, effects);
+                self.resume(&mut client, effects);
                 self.peers.put(conn, Peer::Client(client));
             }
             Some(Peer::Upstream(upstream)) => self.replies(upstream, bytes, effects),
             None => {}
         }
-        self.look_again(effects);
+        self.resume_due(effects);
     }
 
     fn room(&mut self, conn: Conn, effects: &mut Fx) {
@@ -46,16 +46,16 @@ impl Engine for Proxy {
             upstream.wants_room(false, effects);
             self.release(held);
         } else {
-            self.look_later(conn);
+            self.resume_later(conn);
         }
-        self.look_again(effects);
+        self.resume_due(effects);
     }
 
     fn ended(&mut self, conn: Conn, effects: &mut Fx) {
         match self.peers.take(conn) {
             Some(Peer::Client(mut client)) => {
                 client.has_ended = true;
-                self.look(&mut client, effects);
+                self.resume(&mut client, effects);
                 self.peers.put(conn, Peer::Client(client));
             }
             Some(Peer::Upstream(upstream)) => {
@@ -63,7 +63,7 @@ impl Engine for Proxy {
             }
             None => {}
         }
-        self.look_again(effects);
+        self.resume_due(effects);
     }
 
     fn closed(&mut self, conn: Conn, effects: &mut Fx) {
@@ -74,7 +74,7 @@ impl Engine for Proxy {
             }
             None => {}
         }
-        self.look_again(effects);
+        self.resume_due(effects);
     }
 
     fn due(&self) -> Option<Instant> {
@@ -83,7 +83,7 @@ impl Engine for Proxy {
 
     fn tick(&mut self, effects: &mut Fx) {
         self.follow_map(effects);
-        self.look_at_nodes(effects);
-        self.look_again(effects);
+        self.check_nodes(effects);
+        self.resume_due(effects);
     }
 }

@@ -1,12 +1,12 @@
-//! The errors that a client gets from the proxy itself.
+//! Errors that the proxy itself sends to clients.
 
-/// Appends an error. The parts make its text, without the `-` in front; what would end the line
-/// becomes a space.
+/// Appends an error. The parts are concatenated, without the leading `-`; line breaks become
+/// spaces.
 pub(super) fn write(out: &mut Vec<u8>, parts: &[&[u8]]) {
     out.push(b'-');
-    let begin = out.len();
+    let start = out.len();
     parts.iter().for_each(|part| out.extend_from_slice(part));
-    for byte in &mut out[begin..] {
+    for byte in &mut out[start..] {
         if matches!(byte, b'\r' | b'\n') {
             *byte = b' ';
         }
@@ -14,14 +14,15 @@ pub(super) fn write(out: &mut Vec<u8>, parts: &[&[u8]]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// An error as bytes of its own.
+/// Returns an error line.
 pub(super) fn line(parts: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     write(&mut out, parts);
     out
 }
 
-/// The code in front of an error's text, e.g. `OOM`, and the text behind it. `ERR` if there is none.
+/// Splits an error into its code, e.g. `OOM`, and its text. The code is `ERR` if the error has
+/// none.
 pub(super) fn split_code(text: &[u8]) -> (&[u8], &[u8]) {
     match text.iter().position(|byte| *byte == b' ') {
         Some(end) if end > 0 && text[..end].iter().all(u8::is_ascii_uppercase) => {

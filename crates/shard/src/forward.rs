@@ -1,4 +1,4 @@
-//! Requests to nodes over the connections that clients share.
+//! Requests to nodes over shared connections.
 
 use super::{
     client::Client,
@@ -18,13 +18,13 @@ use regatta_keyspace::{
 use regatta_proto::resp::{Command, write_command};
 use std::sync::Arc;
 
-/// Bytes that are pending to a node, and replies that it owes, beyond which the clients that ask it
-/// are not read.
+/// Unsent bytes to a node, and pending replies from it, beyond which the clients that use it are
+/// paused.
 pub(super) const FULL: usize = 1 << 20;
 pub(super) const OWED: usize = 256 * 1024;
 
 impl Proxy {
-    /// Sends a request to one node, whose reply is the client's.
+    /// Forwards a request to one node. Its reply is sent to the client.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -44,7 +44,7 @@ impl Proxy {
         Next::Go
     }
 
-    /// Sends a request over a connection that takes output.
+    /// Sends a request over a connection that can take output.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -62,10 +62,10 @@ impl Proxy {
                 Waiter { client: client.conn, slot: client.ring.wait(), what: What::Whole };
             upstream.wait(waiter, now);
         }
-        self.look_soon(now);
+        self.check_soon(now);
     }
 
-    /// Sends the parts of a request that was split.
+    /// Sends the parts of a split request.
     pub(super) fn split(
         &mut self,
         client: &mut Client,
@@ -105,7 +105,7 @@ impl Proxy {
             Ok(conns) => conns,
             Err(next) => return next,
         };
-        // Where the first value found is taken, the search does not always begin with the same node.
+        // The first value found is returned: start at a random node, so that none is preferred.
         let first = if merge == Merge::AnyValue { self.random.random_range(0..nodes) } else { 0 };
         let order = (first..nodes).chain(0..first);
         let merging = self.merging(Rule::All(merge), order.clone(), decision);
@@ -119,7 +119,7 @@ impl Proxy {
         Next::Go
     }
 
-    /// Sends SCAN to the node whose turn it is, with the node's own cursor.
+    /// Sends SCAN to the current node, with that node's own cursor.
     pub(super) fn scan(
         &mut self,
         client: &mut Client,
@@ -146,8 +146,8 @@ impl Proxy {
         Next::Go
     }
 
-    /// The shared connections to these nodes. If one of them is down nothing is sent to any, and the
-    /// client gets an error.
+    /// Returns the shared connections to these nodes. If one of the nodes is down, nothing is sent
+    /// to any of them, and the client gets an error.
     fn all_of(
         &mut self,
         client: &mut Client,
@@ -188,14 +188,14 @@ impl Proxy {
     ) {
         let now = effects.now().instant;
         if let Some(upstream) = self.peers.upstream(conn) {
-            // A request has at most a million arguments.
+            // Fits: a request has at most a million arguments.
             upstream.wait(Waiter { client, slot, what: What::Part(part as u32) }, now);
         }
-        self.look_soon(now);
+        self.check_soon(now);
     }
 
-    /// A node for a request that any node can answer: always the same one for a client, as long as it
-    /// is up.
+    /// Chooses a node for a request that any node can answer: the same one for a client while it is
+    /// up.
     pub(super) fn any_node(&self, client: &Client) -> usize {
         let nodes = self.health.len();
         let first = (client.identity.id % nodes as u64) as usize;
@@ -203,7 +203,7 @@ impl Proxy {
         order.find(|node| self.health[*node].why_down().is_none()).unwrap_or(first)
     }
 
-    /// Whether a node does not take its requests fast enough. The client then waits for room.
+    /// Returns whether a node reads too slowly. The client then waits for room.
     fn is_full(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> bool {
         let Some(upstream) = self.peers.upstream(conn) else { return false };
         if effects.pending(conn) < FULL && upstream.waiting.len() < OWED {
@@ -215,17 +215,18 @@ impl Proxy {
         true
     }
 
-    /// These clients need not wait for room any more.
+    /// Lets clients continue that waited for room.
     pub(super) fn release(&mut self, held: Vec<Conn>) {
         for conn in held {
             if let Some(client) = self.peers.client(conn) {
                 client.node_is_full = false;
             }
-            self.look_later(conn);
+            self.resume_later(conn);
         }
     }
 
-    /// The connection of a pool to a node; it is opened if there is none. `None` if the node is down.
+    /// Returns the pool's connection to a node, and opens it if necessary. `None` if the node is
+    /// down.
     #[inline]
     pub(super) fn shared_to(&mut self, pool: usize, node: usize, effects: &mut Fx) -> Option<Conn> {
         if let Some(conn) = self.pools.get(pool).shared[node]
@@ -238,8 +239,8 @@ impl Proxy {
         Some(conn)
     }
 
-    /// Opens a connection to a node, and prepares it for the clients of a pool. `None` if the node is
-    /// down.
+    /// Opens a connection to a node and prepares it for the clients of a pool. `None` if the node
+    /// is down.
     pub(super) fn connect(
         &mut self,
         pool: usize,
@@ -272,23 +273,23 @@ impl Proxy {
             write_command([&b"PING"[..]], out);
             upstream.wait_for_itself(What::Probed, now);
         }
-        // Its silence is looked at in `look_at_nodes`.
+        // `check_nodes` enforces the reply timeout.
         effects.set(conn, Status { waits: true, ..Status::default() });
         self.peers.put(conn, Peer::Upstream(upstream));
-        self.look_soon(now);
+        self.check_soon(now);
         Some(conn)
     }
 }
 
 impl Upstream {
-    /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called when everything pending to
-    /// the node has been written.
+    /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
+    /// node has been written.
     pub(super) fn wants_room(&self, wants_room: bool, effects: &mut Fx) {
         effects.set(self.conn, Status { waits: true, wants_room, ..Status::default() });
     }
 }
 
-/// Appends a request as an array, whatever it came as.
+/// Appends a request as a RESP array, even if it was sent inline.
 #[inline]
 pub(super) fn as_array(command: &Command<'_>, out: &mut Vec<u8>) {
     if command.inline {
@@ -298,7 +299,7 @@ pub(super) fn as_array(command: &Command<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends SCAN with the cursor of the node.
+/// Appends SCAN with the node's cursor.
 pub(super) fn write_scan(command: &Command<'_>, cursor: Cursor, out: &mut Vec<u8>) {
     let own = cursor.cursor.to_string();
     let args = command.args().enumerate();
@@ -306,7 +307,7 @@ pub(super) fn write_scan(command: &Command<'_>, cursor: Cursor, out: &mut Vec<u8
     write_command(args, out);
 }
 
-/// Appends the part of a request that goes to one node.
+/// Appends one node's part of a request.
 pub(super) fn write_part(command: &Command<'_>, part: Part<'_>, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let mut head = |kind: u8, count: usize, out: &mut Vec<u8>| {

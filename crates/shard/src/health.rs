@@ -1,4 +1,4 @@
-//! Looks at the nodes once in a while: who takes too long, and who is tried again.
+//! Periodic checks of the nodes: reply timeouts, and probes of nodes that are down.
 
 use super::{
     loss::Loss,
@@ -11,11 +11,11 @@ use rand::Rng;
 use regatta_engine::Conn;
 use std::time::{Duration, Instant};
 
-/// How often the nodes are looked at while one of them owes a reply.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval between checks while a node owes a reply.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Proxy {
-    pub(super) fn look_at_nodes(&mut self, effects: &mut Fx) {
+    pub(super) fn check_nodes(&mut self, effects: &mut Fx) {
         let now = effects.now().instant;
         let timeout = self.shared.settings.node_timeout;
         let owes =
@@ -33,16 +33,16 @@ impl Proxy {
                 self.connect(0, node, Use::Probe, effects);
             }
         }
-        // Subscribers send nothing, and must hear of a new map, too.
+        // Subscribers send nothing, but must also learn of a new map.
         let is_busy = self
             .peers
             .upstreams()
             .any(|one| !one.waiting.is_empty() || matches!(one.use_, Use::Subscribed(_)));
         let due = self.health.iter().filter_map(Health::due).min();
-        self.tick_at = due.into_iter().chain(is_busy.then_some(now + LOOK)).min();
+        self.tick_at = due.into_iter().chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
     }
 
-    /// Takes the map of now, if it is another one.
+    /// Switches to the current shard map if it has changed.
     #[inline]
     pub(super) fn follow_map(&mut self, effects: &mut Fx) {
         if let Some(map) = self.shared.newer_map(self.map.epoch()) {
@@ -51,7 +51,7 @@ impl Proxy {
         }
     }
 
-    /// Ends what depends on where keys and channels were.
+    /// Closes connections that depend on where keys and channels were.
     #[cold]
     fn end_leases(&mut self, effects: &mut Fx) {
         let is_own = |one: &&Upstream| matches!(one.use_, Use::Leased(_) | Use::Subscribed(_));
@@ -63,16 +63,16 @@ impl Proxy {
         }
     }
 
-    /// A node owes a reply from now on: it is looked at soon.
+    /// Schedules a check of the nodes, because one of them now owes a reply.
     #[inline]
-    pub(super) fn look_soon(&mut self, now: Instant) {
-        let soon = now + LOOK;
+    pub(super) fn check_soon(&mut self, now: Instant) {
+        let soon = now + CHECK_INTERVAL;
         if self.tick_at.is_none_or(|at| at > soon) {
             self.tick_at = Some(soon);
         }
     }
 
-    /// A node could not be reached, or did not answer in time.
+    /// Records that a node could not be reached, or did not answer in time.
     pub(super) fn fails(&mut self, node: usize, why: &str, effects: &mut Fx) {
         let jitter = self.random.random();
         self.health[node].failed(effects.now().instant, why.to_string(), jitter);
@@ -80,10 +80,10 @@ impl Proxy {
         self.tick_at = self.tick_at.into_iter().chain(due).min();
     }
 
-    /// The error for a request to a node that is down, without the `-` in front.
+    /// The error for a request to a node that is down, without the leading `-`.
     pub(super) fn down(&self, node: usize) -> Vec<u8> {
         let name = self.shared.settings.nodes.name(node);
-        let why = self.health[node].why_down().unwrap_or("its connection has just been lost");
+        let why = self.health[node].why_down().unwrap_or("the connection was just lost");
         format!("SHARDDOWN node {name}: {why}").into_bytes()
     }
 }

@@ -1,4 +1,4 @@
-//! Who a client is, and what is answered from that alone.
+//! A client's identity, and the commands that can be answered from it alone.
 
 use super::{settings::Credentials, shared::Shared};
 use regatta_keyspace::{Arguments, command::VERSION};
@@ -17,40 +17,40 @@ const WRONG_NAME: &[u8] =
 const NO_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
 const NO_DATABASE: &[u8] = b"ERR DB index is out of range";
 
-/// A reply, or the text of an error without the `-` in front.
+/// A reply, or the text of an error without the leading `-`.
 pub(super) type Answer = Result<Vec<u8>, Vec<u8>>;
 
-/// Who a client is.
+/// A client's identity.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// Its number, for CLIENT ID. Unique among the clients of all cores.
+    /// The number that CLIENT ID returns. Unique among the clients of all cores.
     pub(super) id: u64,
-    /// A version 3 client gets pushes and null in the new form.
+    /// The client uses RESP3: it receives pushes, and null as `_`.
     pub(super) resp3: bool,
-    /// It has given the right password, or no password is set.
+    /// The client has authenticated, or no password is set.
     pub(super) is_trusted: bool,
     name: Vec<u8>,
 }
 
 impl Identity {
-    /// A client that has just connected.
+    /// Creates the identity of a newly connected client.
     pub(super) fn new(shared: &Shared) -> Self {
         let id = shared.counts.connections.add(1) as u64 + 1;
         let is_trusted = shared.settings.auth.clients.is_none();
         Identity { id, resp3: false, is_trusted, name: Vec::new() }
     }
 
-    /// As if it had just connected, with the same number.
+    /// Resets everything except the number.
     pub(super) fn reset(&mut self, own: Option<&Credentials>) {
         *self = Identity { id: self.id, resp3: false, is_trusted: own.is_none(), name: Vec::new() };
     }
 
-    /// Null, as this client reads it.
+    /// Null, in the client's protocol version.
     pub(super) fn null(&self) -> &'static [u8] {
         if self.resp3 { b"_\r\n" } else { b"$-1\r\n" }
     }
 
-    /// PING.
+    /// Answers PING.
     pub(super) fn ping(&self, command: &Command<'_>, is_subscribed: bool) -> Answer {
         if command.len() > 2 {
             return Err(b"ERR wrong number of arguments for 'ping' command".to_vec());
@@ -64,7 +64,7 @@ impl Identity {
         Ok(text.map_or_else(|| b"+PONG\r\n".to_vec(), bulked))
     }
 
-    /// AUTH. `own`: what clients must say, if they must.
+    /// Answers AUTH. `own`: the credentials that clients must send, if any.
     pub(super) fn auth(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
         let (user, password) = match (command.arg(1), command.arg(2)) {
             (Some(_), Some(_)) if command.len() > 3 => return Err(b"ERR syntax error".to_vec()),
@@ -83,8 +83,8 @@ impl Identity {
         password: &[u8],
     ) -> Result<(), Vec<u8>> {
         match own {
-            Some(own) if !own.are(user, password) => Err(WRONG_PASSWORD.to_vec()),
-            // Without a password, the default user may say any.
+            Some(own) if !own.matches(user, password) => Err(WRONG_PASSWORD.to_vec()),
+            // If no password is set, the default user may send any.
             None if user != Credentials::DEFAULT_USER => Err(WRONG_PASSWORD.to_vec()),
             _ => {
                 self.is_trusted = true;
@@ -93,7 +93,7 @@ impl Identity {
         }
     }
 
-    /// HELLO. It may change the protocol.
+    /// Answers HELLO, which may change the protocol version.
     pub(super) fn hello(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
         let mut resp3 = self.resp3;
         if let Some(version) = command.arg(1) {
@@ -145,7 +145,7 @@ impl Identity {
         Ok(out)
     }
 
-    /// A subcommand of CLIENT about the client's own connection.
+    /// Answers a subcommand of CLIENT about the client's own connection.
     pub(super) fn client(&mut self, command: &Command<'_>) -> Answer {
         let name = command.arg(1).unwrap_or_default().to_ascii_lowercase();
         match &name[..] {
@@ -172,13 +172,13 @@ impl Identity {
         Ok(())
     }
 
-    /// INFO. `state`: of each node.
+    /// Answers INFO. `state`: returns the state of a node.
     pub(super) fn info(&self, shared: &Shared, state: impl Fn(usize) -> String) -> Vec<u8> {
         let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
         let connections = counts.connections.get();
         let connected = connections.saturating_sub(counts.disconnections.get());
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n\
@@ -200,7 +200,7 @@ impl Identity {
         self.text(&text)
     }
 
-    /// A text for people, in the form of the client's protocol.
+    /// Encodes text for people, in the client's protocol version.
     fn text(&self, text: &str) -> Vec<u8> {
         if self.resp3 {
             format!("={}\r\ntxt:{text}\r\n", text.len() + 4).into_bytes()
@@ -217,15 +217,15 @@ pub(super) fn database(command: &Command<'_>) -> Result<u32, Vec<u8>> {
     Ok(u32::try_from(number).map_err(|_| NO_DATABASE)?)
 }
 
-/// A bulk string.
+/// Encodes a bulk string.
 pub(super) fn bulked(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 16);
     write_bulk(bytes, &mut out);
     out
 }
 
-/// Whether this is CLIENT SETINFO of Redis 7.2, with which libraries introduce themselves. The table of
-/// commands is older.
+/// Returns whether this is CLIENT SETINFO of Redis 7.2, with which client libraries identify
+/// themselves. The table of commands is older.
 pub(super) fn is_set_info(command: &Command<'_>) -> bool {
     command.is(0, "client") && command.is(1, "setinfo") && command.len() == 4
 }

@@ -1,4 +1,4 @@
-//! What a client sends: commands, one after the other, and when its input waits.
+//! Input from a client: commands in order, and when reading pauses.
 
 use super::{
     client::{Client, Input, Mode, Rest},
@@ -12,23 +12,23 @@ use regatta_engine::{Conn, Flow, Status};
 use regatta_keyspace::route::{Decision, Plan, Route, decide};
 use regatta_proto::resp::{Command, Commands};
 
-/// Replies that a client may be owed, and bytes of them as far as they can be foretold. Beyond it, its input
-/// waits until half of them are there: what one client asks for must not hold up all others that ask the
-/// same nodes.
+/// Maximum number of replies that may be pending for a client, and their expected number of bytes.
+/// Beyond either, the client's input pauses until half of them have arrived: one client must not
+/// hold up all others that use the same nodes.
 const OWED: usize = 4096;
 const OWED_BYTES: usize = 256 * 1024;
 
-/// Bytes of replies that are pending to a client, beyond which its input waits.
+/// Unsent reply bytes for a client beyond which its input pauses.
 const UNREAD: usize = 64 * 1024;
 
-/// Bytes of unread replies from which on a client's are counted.
+/// Unread reply bytes from which on a client counts towards the limits.
 const COUNTED: usize = 16 * 1024;
 
-/// Decoders that are kept for the next clients.
+/// Maximum number of decoders kept for later clients.
 const SPARE: usize = 256;
 
 impl Proxy {
-    /// A client has sent this, or what it has sent before is looked at again.
+    /// Handles input of a client: new bytes, or bytes that it sent earlier.
     pub(super) fn input(&mut self, client: &mut Client, bytes: &[u8], effects: &mut Fx) {
         if client.input == Input::Ended {
             return;
@@ -81,7 +81,7 @@ impl Proxy {
 
     fn command(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
         if client.epoch != self.map.epoch() {
-            // By another map a request could overtake those that were sent before.
+            // With another map, a request could overtake earlier ones.
             if !client.ring.is_empty() {
                 return Next::Again;
             }
@@ -102,7 +102,7 @@ impl Proxy {
         next
     }
 
-    /// Carries out what was decided, for a client that is in the middle of nothing.
+    /// Carries out a routing decision for a client that has no transaction, lease or subscription.
     pub(super) fn go(
         &mut self,
         client: &mut Client,
@@ -120,7 +120,7 @@ impl Proxy {
             Route::Split(merge) => self.split(client, command, decision, *merge, plan, effects),
             Route::AllNodes(merge) => self.send_to_all(client, command, decision, *merge, effects),
             Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
-            Route::Here(local) => self.here(client, command, *local, effects),
+            Route::Local(local) => self.answer_locally(client, command, *local, effects),
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
             Route::Refused(_) if is_set_info(command) => {
                 client.answer(b"+OK\r\n", effects);
@@ -133,8 +133,8 @@ impl Proxy {
         }
     }
 
-    /// A client's input is looked at again before the driver goes on.
-    pub(super) fn look_later(&mut self, conn: Conn) {
+    /// Queues a client, whose input then resumes before control returns to the driver.
+    pub(super) fn resume_later(&mut self, conn: Conn) {
         if let Some(client) = self.peers.client(conn)
             && !std::mem::replace(&mut client.is_due, true)
         {
@@ -142,18 +142,18 @@ impl Proxy {
         }
     }
 
-    pub(super) fn look_again(&mut self, effects: &mut Fx) {
+    pub(super) fn resume_due(&mut self, effects: &mut Fx) {
         while let Some(conn) = self.due.pop() {
             let Some(Peer::Client(mut client)) = self.peers.take(conn) else { continue };
             client.is_due = false;
-            self.look(&mut client, effects);
+            self.resume(&mut client, effects);
             self.peers.put(conn, Peer::Client(client));
         }
     }
 
-    /// Goes on with a client's input if it can, counts what it has not read, and says what is wanted of
-    /// the driver.
-    pub(super) fn look(&mut self, client: &mut Client, effects: &mut Fx) {
+    /// Resumes a client's input if possible, counts its unread bytes, and updates its status at the
+    /// driver.
+    pub(super) fn resume(&mut self, client: &mut Client, effects: &mut Fx) {
         loop {
             match client.input {
                 Input::Waits if client.ring.is_empty() => self.waited(client, effects),
@@ -174,7 +174,7 @@ impl Proxy {
         let is_over = match client.input {
             Input::Ended => client.ring.is_empty(),
             Input::Read => client.has_ended && client.ring.is_empty(),
-            // A client that has ended its input waits for no message, and nobody would read it.
+            // The client closed its sending side and is blocked: nobody would read a message.
             Input::Waits => client.has_ended && client.is_blocked(),
             Input::Full => false,
         };
@@ -195,7 +195,7 @@ impl Proxy {
         }
     }
 
-    /// Disconnects a client that leaves too much unread, or the one that leaves most.
+    /// Disconnects a client that leaves too many bytes unread, or the client with the most.
     fn count_unread(&mut self, client: &mut Client, effects: &mut Fx) {
         let unread = effects.pending(client.conn) + client.ring.held();
         if unread < COUNTED && client.counted == 0 {
@@ -222,7 +222,7 @@ impl Proxy {
         }
     }
 
-    /// Disconnects a client that leaves its replies unread.
+    /// Disconnects a client that does not read its replies.
     pub(super) fn disconnect(&mut self, client: &mut Client, effects: &mut Fx) {
         self.shared.counts.unread.add(1);
         self.unread -= std::mem::take(&mut client.counted);
@@ -231,7 +231,7 @@ impl Proxy {
         effects.abort(client.conn);
     }
 
-    /// A client has gone.
+    /// Cleans up after a client that has disconnected.
     pub(super) fn leave(&mut self, mut client: Box<Client>, effects: &mut Fx) {
         self.shared.counts.disconnections.add(1);
         self.unread -= client.counted;
@@ -252,20 +252,20 @@ impl Proxy {
 }
 
 impl Client {
-    /// Whether it may be owed one reply more than so many.
+    /// Returns whether one more reply may become pending when so many already are.
     #[inline]
     fn may_be_owed(&self, replies: usize) -> bool {
         replies < OWED && replies * self.reply_bytes < OWED_BYTES
     }
 
-    /// Answers without asking a node.
+    /// Sends a reply without asking a node.
     pub(super) fn answer(&mut self, reply: &[u8], effects: &mut Fx) {
         if let Some(out) = effects.out(self.conn) {
             self.ring.answer(reply, out);
         }
     }
 
-    /// Answers with an error. The parts make its text.
+    /// Replies with an error. The parts are concatenated.
     pub(super) fn fail(&mut self, parts: &[&[u8]], effects: &mut Fx) {
         self.answer(&errors::line(parts), effects);
     }

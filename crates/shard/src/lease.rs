@@ -1,4 +1,4 @@
-//! Connections of a client's own.
+//! Leasing connections to single clients.
 
 use super::{
     client::{Client, Input, Mode},
@@ -14,7 +14,7 @@ use regatta_keyspace::route::{Lease, Place};
 use regatta_proto::resp::Command;
 
 impl Proxy {
-    /// A command for which a client in the middle of nothing needs a connection of its own.
+    /// Handles a command that needs a dedicated connection, from a client in plain mode.
     pub(super) fn lease(
         &mut self,
         client: &mut Client,
@@ -30,7 +30,7 @@ impl Proxy {
             }
             (Lease::Transaction, _) => self.begin(client, command, effects),
             (_, Place::Node(node)) => {
-                // Requests over other connections must not be overtaken.
+                // This request must not overtake those on other connections.
                 if !client.ring.is_empty() {
                     return Next::Again;
                 }
@@ -47,7 +47,7 @@ impl Proxy {
                 self.send(client, conn, command, effects);
                 if blocks { Next::Stop } else { Next::Go }
             }
-            // `decide` gives such commands a node.
+            // Unreachable: `decide` gives such commands a node.
             (Lease::Watch | Lease::Blocking, Place::Open | Place::Parts | Place::AllNodes) => {
                 client.fail(&[b"ERR the proxy found no node for this command"], effects);
                 Next::Go
@@ -55,7 +55,7 @@ impl Proxy {
         }
     }
 
-    /// A connection to a node that only this client uses. `None` if the node is down.
+    /// Returns a connection to a node for this client alone. `None` if the node is down.
     pub(super) fn leased_to(
         &mut self,
         client: &Client,
@@ -74,7 +74,7 @@ impl Proxy {
         self.connect(client.pool, node, use_, effects)
     }
 
-    /// A client gives its connection back. It is kept if it is as it was when it was leased.
+    /// Ends a lease. The connection is kept for reuse if it is in its initial state.
     pub(super) fn give_back(&mut self, node: usize, conn: Conn, is_clean: bool, effects: &mut Fx) {
         let Some(upstream) = self.peers.upstream(conn) else { return };
         let (pool, is_quiet) = (upstream.pool, upstream.waiting.is_empty());
@@ -85,20 +85,23 @@ impl Proxy {
         }
     }
 
-    /// The connection that a client had leased is lost. What depended on it is discarded.
+    /// Handles the loss of a leased connection. Everything that depends on it is discarded.
     pub(super) fn lease_is_lost(&mut self, client: Conn, conn: Conn, loss: Loss) {
         if let Some(Client { mode: Mode::Leased(transaction), .. }) = self.peers.client(client) {
             transaction.lose(conn, loss);
         }
     }
 
-    /// All replies are there for which a client's input waited.
+    /// Continues after all replies have arrived that a client's input waited for.
     pub(super) fn waited(&mut self, client: &mut Client, effects: &mut Fx) {
         client.input = Input::Read;
         if let Some(pool) = client.selects.take() {
             let before = std::mem::replace(&mut client.pool, pool);
-            let unused =
-                if client.was_fine { before } else { std::mem::replace(&mut client.pool, before) };
+            let unused = if client.last_succeeded {
+                before
+            } else {
+                std::mem::replace(&mut client.pool, before)
+            };
             self.leave_pool(unused, effects);
         }
         match &mut client.mode {
@@ -136,7 +139,7 @@ impl Proxy {
 }
 
 impl Client {
-    /// Whether it waits for as long as it has asked for: for an element, or for messages.
+    /// Returns whether the client chose to wait: for an element of a list, or for messages.
     pub(super) fn is_blocked(&self) -> bool {
         match &self.mode {
             Mode::Plain => false,

@@ -1,21 +1,21 @@
-//! What a client does over a leased connection: a transaction, watched keys, a command that blocks.
+//! State of a leased connection: a transaction, watched keys, or a blocking command.
 
 use super::loss::Loss;
 use regatta_engine::Conn;
 
-/// What a client does over a leased connection.
+/// State of a leased connection.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     pub(super) lease: Option<(usize, Conn)>,
-    /// The connection was lost, for this reason. Nothing can be carried out any more.
+    /// Why the connection was lost. No command can be carried out.
     pub(super) lost: Option<Loss>,
-    /// Something is queued on the node that must not be carried out.
+    /// The node has queued commands that must not be carried out.
     pub(super) is_dirty: bool,
     /// Keys are watched.
     pub(super) watches: bool,
-    /// The command that is under way may block.
+    /// The command in flight may block.
     pub(super) blocks: bool,
-    /// The command that is under way ends the transaction, or forgets the watched keys.
+    /// The command in flight ends the transaction, or the watch.
     pub(super) ends: bool,
     /// Between MULTI and EXEC or DISCARD.
     pub(super) multi: Option<Multi>,
@@ -23,23 +23,23 @@ pub(super) struct Transaction {
 
 #[derive(Debug, Default)]
 pub(super) struct Multi {
-    /// A command was refused: EXEC will be, too.
+    /// A command was refused: EXEC will fail, too.
     pub(super) is_aborted: bool,
-    /// The node has got MULTI.
-    pub(super) has_begun: bool,
-    /// What was queued before the node was known, and how many commands these are.
+    /// MULTI was sent to the node.
+    pub(super) has_started: bool,
+    /// Commands queued before the node was known, and their number.
     pub(super) early: Vec<u8>,
     pub(super) count: usize,
 }
 
-/// What becomes of a client's lease.
+/// What happens to a client's lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// It goes on.
+    /// The client keeps it.
     Kept,
-    /// There is none any more.
+    /// The lease has ended, and there is no connection to return.
     Over,
-    /// It is over. The connection, and whether others may use it.
+    /// The lease has ended. The node, the connection, and whether others may use it.
     GivenBack(usize, Conn, bool),
 }
 
@@ -58,7 +58,7 @@ impl Transaction {
         }
     }
 
-    /// The command that was under way is done.
+    /// Advances after the command in flight has completed.
     pub(super) fn step(&mut self) -> After {
         if std::mem::take(&mut self.ends) {
             (self.multi, self.watches) = (None, false);

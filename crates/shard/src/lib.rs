@@ -8,10 +8,10 @@
 //!    └── ring: replies in order ←── replies ←── node
 //! ```
 //!
-//! Connections to nodes are shared by all clients of a core that use the same database and protocol,
-//! and carry only commands that leave no state behind. What needs a connection of its own gets one:
-//! transactions, watched keys, commands that block, subscriptions. A client's requests to one node
-//! never travel on two connections at once, so they cannot overtake each other.
+//! All clients of a core that use the same database and protocol share one connection to each node.
+//! These connections carry only commands that leave no state behind on the node. Transactions,
+//! watched keys, blocking commands and subscriptions each get a dedicated connection. A client's
+//! requests to one node never use two connections at once, so they cannot overtake each other.
 
 mod client;
 mod engine;

@@ -1,4 +1,4 @@
-//! What the proxy answers itself.
+//! Commands that the proxy answers itself.
 
 use super::{
     client::{Client, Mode},
@@ -12,7 +12,7 @@ use regatta_proto::resp::Command;
 use std::sync::Arc;
 
 impl Proxy {
-    /// A command of a client that has not said the password yet.
+    /// Handles a command of a client that has not authenticated yet.
     pub(super) fn before_trust(
         &mut self,
         client: &mut Client,
@@ -21,8 +21,8 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         match &decision.route {
-            Route::Here(local @ (Local::Auth | Local::Hello | Local::Quit | Local::Reset)) => {
-                return self.here(client, command, *local, effects);
+            Route::Local(local @ (Local::Auth | Local::Hello | Local::Quit | Local::Reset)) => {
+                return self.answer_locally(client, command, *local, effects);
             }
             Route::Refused(text) => client.fail(&[text], effects),
             _ => client.fail(&[NO_AUTH], effects),
@@ -30,8 +30,8 @@ impl Proxy {
         Next::Go
     }
 
-    /// Answers a command here.
-    pub(super) fn here(
+    /// Answers a command in the proxy.
+    pub(super) fn answer_locally(
         &mut self,
         client: &mut Client,
         command: &Command<'_>,
@@ -54,7 +54,7 @@ impl Proxy {
                 let why = self.health[node].why_down();
                 why.map_or("up".to_string(), |why| format!("down, {why}"))
             })),
-            // These change over which connections requests go: nothing may be under way.
+            // These change which connections are used: no request may be in flight.
             Local::Hello | Local::Reset | Local::Select if !client.ring.is_empty() => {
                 return Next::Again;
             }
@@ -88,7 +88,7 @@ impl Proxy {
         self.leave_pool(std::mem::replace(&mut client.pool, pool), effects);
     }
 
-    /// `None`: a node is asked whether there is such a database.
+    /// Changes the database. Returns `None` while a node is asked whether it exists.
     fn select(
         &mut self,
         client: &mut Client,
@@ -101,7 +101,7 @@ impl Proxy {
         };
         let key = Key { database, ..self.pools.get(client.pool).key };
         let pool = self.pools.of(key);
-        if self.pools.get(pool).is_proved {
+        if self.pools.get(pool).is_verified {
             self.change_pool(client, key, effects);
             return Some(Ok(b"+OK\r\n".to_vec()));
         }

@@ -1,44 +1,44 @@
-//! Why a connection to a node is lost, and how a client is told.
+//! Reasons for the loss of a connection to a node, and their error messages.
 
 use std::time::Duration;
 
-/// Why a connection to a node is lost.
+/// Why a connection to a node was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// The node closed it, or it could not be opened.
+    /// The node closed the connection, or it could not be opened.
     Closed,
-    /// The node did not answer in time.
+    /// The node did not reply in time.
     TimedOut,
-    /// The node sent what is no reply, or a reply that nobody has asked for.
+    /// The node sent invalid RESP, or a reply without a request.
     Malformed(&'static str),
-    /// The node refused to prepare it, with this error.
+    /// The node rejected the preparation of the connection with this error.
     Refused(Vec<u8>),
-    /// What it was leased for may be on another node now.
+    /// The shard map changed while the connection was in use by one client.
     Moved,
-    /// The proxy could not open it, for a reason of its own.
+    /// The proxy itself could not open the connection, for this reason.
     NotOpened(String),
 }
 
 impl Loss {
-    /// The code of the error for those who wait, and the reason. `was_open`: the connection was open
-    /// before; `timeout`: how long a node may take.
+    /// Returns the error code for waiting clients, and the reason. `was_open`: the connection was
+    /// open; `timeout`: the reply timeout.
     pub(super) fn words(&self, was_open: bool, timeout: Duration) -> (&'static str, String) {
         match self {
-            Loss::Closed if !was_open => ("SHARDDOWN", "it cannot be connected to".to_string()),
+            Loss::Closed if !was_open => ("SHARDDOWN", "cannot connect".to_string()),
             Loss::Closed => {
-                ("SHARDDOWN", "it closed the connection before it answered".to_string())
+                ("SHARDDOWN", "the node closed the connection before it replied".to_string())
             }
-            Loss::TimedOut => ("SHARDTIMEOUT", format!("it did not answer within {timeout:?}")),
-            Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect to it: {why}")),
+            Loss::TimedOut => ("SHARDTIMEOUT", format!("no reply within {timeout:?}")),
+            Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect: {why}")),
             Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
-            Loss::Malformed(what) => ("SHARDDOWN", format!("it sent no RESP: {what}")),
+            Loss::Malformed(what) => ("SHARDDOWN", format!("unusable reply: {what}")),
             Loss::Refused(text) => {
-                ("SHARDDOWN", format!("it refused the connection: {}", text.escape_ascii()))
+                ("SHARDDOWN", format!("the node refused the connection: {}", text.escape_ascii()))
             }
         }
     }
 
-    /// The text of the error for a client whose request was sent to the node of this name, or was to be.
+    /// The error text for a client whose request was, or would have been, sent to this node.
     pub(super) fn text(&self, node: &str, was_open: bool, timeout: Duration) -> String {
         let (code, why) = self.words(was_open, timeout);
         let note = if was_open { "; the command may have been applied" } else { "" };

@@ -1,28 +1,28 @@
-//! One reply out of several nodes' replies.
+//! Merging of replies from several nodes into one.
 
 use super::{errors, nodes::Nodes};
 use regatta_keyspace::route::{Cursor, Merge, Plan};
 use regatta_proto::resp::{Replies, Value};
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
-/// A reply that is put together from the replies of several nodes.
+/// A reply that is merged from the replies of several nodes.
 #[derive(Debug)]
 pub(super) struct Merging {
     rule: Rule,
-    /// What came of each part; `None`: nothing yet.
+    /// The parts, each with its outcome so far.
     parts: Vec<Part>,
-    /// How many parts are to come.
+    /// How many parts are still pending.
     left: usize,
-    /// How many bytes the parts hold that have come.
+    /// Total bytes of the parts received so far.
     held: usize,
-    /// The command changes data.
+    /// Whether the command changes data.
     writes: bool,
     nodes: Arc<Nodes>,
 }
 
 #[derive(Debug)]
 struct Part {
-    /// The node that was asked.
+    /// The node that received this part.
     node: usize,
     outcome: Outcome,
 }
@@ -30,11 +30,11 @@ struct Part {
 #[derive(Debug)]
 enum Outcome {
     Waiting,
-    /// The node's whole reply.
+    /// The node's complete reply.
     Reply(Vec<u8>),
-    /// The node answered with this error: without the `-` in front and the end of the line.
+    /// The node replied with this error, without the leading `-` and the line end.
     Error(Vec<u8>),
-    /// The node did not answer, for this reason.
+    /// The node did not reply, for this reason.
     Lost(Vec<u8>),
 }
 
@@ -47,22 +47,22 @@ impl Outcome {
     }
 }
 
-/// How the parts become one reply.
+/// How the parts are merged into one reply.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// By the kind of command.
+    /// By the command's merge rule.
     All(Merge),
-    /// Elements go where the keys were in the request. For each part its keys' numbers; how many
-    /// elements belong to a key.
+    /// Elements are returned in the order of the keys in the request. `keys`: for each part, the
+    /// positions of its keys; `width`: elements per key.
     InOrder { keys: Vec<Vec<u32>>, width: usize },
-    /// The reply of SCAN by one node: its cursor becomes the client's.
+    /// A reply of one node to SCAN: the node's cursor is converted to the client's.
     Scan { cursor: Cursor, nodes: usize },
-    /// The confirmations of subscriptions: written by the proxy, once all nodes have confirmed.
+    /// Confirmations of subscriptions, which the proxy writes once all nodes have confirmed.
     Confirmation(Vec<u8>),
 }
 
 impl Rule {
-    /// The rule for a request that was split by this plan.
+    /// The rule for a request that was split according to this plan.
     pub(super) fn split(merge: Merge, plan: &Plan) -> Rule {
         match merge {
             Merge::InOrder(width) => Rule::InOrder {
@@ -78,7 +78,7 @@ impl Rule {
 }
 
 impl Merging {
-    /// A reply to which each of these nodes contributes.
+    /// Creates a merge to which each of these nodes contributes one reply.
     pub(super) fn new(
         rule: Rule,
         asked: impl IntoIterator<Item = usize>,
@@ -90,7 +90,7 @@ impl Merging {
         Merging { rule, left: parts.len(), held: 0, parts, writes, nodes }
     }
 
-    /// How many bytes its parts hold.
+    /// Total bytes of the parts received so far.
     pub(super) fn held(&self) -> usize {
         self.held
     }
@@ -99,7 +99,7 @@ impl Merging {
         self.left == 0
     }
 
-    /// A node has answered.
+    /// Records a node's reply.
     pub(super) fn reply(&mut self, part: usize, reply: &[u8]) {
         let outcome = match Value::read(reply) {
             Some((Value::Error(text), _)) => Outcome::Error(text.to_vec()),
@@ -109,7 +109,7 @@ impl Merging {
         self.set(part, outcome);
     }
 
-    /// A node did not answer. `why`: an error, without the `-` in front.
+    /// Records that a node did not reply. `why`: an error, without the leading `-`.
     pub(super) fn lost(&mut self, part: usize, why: &[u8]) {
         self.set(part, Outcome::Lost(why.to_vec()));
     }
@@ -122,26 +122,26 @@ impl Merging {
         }
     }
 
-    /// Writes the reply, once all parts are there.
+    /// Writes the merged reply. All parts must have arrived.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         if self.parts.iter().all(|part| matches!(part.outcome, Outcome::Reply(_))) {
-            let begin = out.len();
+            let start = out.len();
             if self.merge(out).is_none() {
-                out.truncate(begin);
-                errors::write(out, &[b"ERR the replies of the nodes do not fit together"]);
+                out.truncate(start);
+                errors::write(out, &[b"ERR the nodes returned replies that cannot be merged"]);
             }
         } else {
             self.fail(out);
         }
     }
 
-    /// Not all nodes have done what they were asked.
+    /// Writes an error, because not all nodes succeeded.
     fn fail(&self, out: &mut Vec<u8>) {
         let mut errors = self.parts.iter().map(|part| match &part.outcome {
             Outcome::Error(text) => Some(text),
             _ => None,
         });
-        // What every node refuses in the same words, one Redis would refuse, too.
+        // If all nodes return the same error, a single Redis would return it, too.
         if let Some(Some(first)) = errors.next()
             && errors.all(|error| error == Some(first))
         {
@@ -171,7 +171,7 @@ impl Merging {
         self.replies().map(|reply| Some(Value::read(reply)?.0))
     }
 
-    /// `None` if a reply is not what the rule needs.
+    /// Returns `None` if a reply does not fit the rule.
     fn merge(&self, out: &mut Vec<u8>) -> Option<()> {
         match &self.rule {
             Rule::All(Merge::Sum) => {
@@ -250,7 +250,7 @@ impl Merging {
                 let found = self.replies().find(|reply| !is_null(reply));
                 out.extend_from_slice(found.or_else(|| self.replies().next())?);
             }
-            Rule::All(Merge::InOrder(_)) => return None, // it needs the keys
+            Rule::All(Merge::InOrder(_)) => return None, // needs the keys: see `Rule::InOrder`
             Rule::InOrder { keys, width } => self.in_order(keys, *width, out)?,
             Rule::Scan { cursor, nodes } => self.scan(*cursor, *nodes, out)?,
             Rule::Confirmation(text) => out.extend_from_slice(text),
@@ -291,7 +291,7 @@ impl Merging {
     }
 }
 
-/// The elements of an aggregate: its kind, how many, and their bytes.
+/// The elements of an aggregate: its kind, their number, and their bytes.
 fn elements(value: Value<'_>) -> Option<(u8, usize, &[u8])> {
     match value {
         Value::Elements(kind @ (b'*' | b'~'), count, bytes) => Some((kind, count, bytes)),
@@ -299,7 +299,7 @@ fn elements(value: Value<'_>) -> Option<(u8, usize, &[u8])> {
     }
 }
 
-/// Where so many elements lie, which follow each other.
+/// The byte ranges of `count` consecutive elements.
 fn ranges(bytes: &[u8], count: usize) -> Option<Vec<Range<usize>>> {
     let (mut replies, mut at) = (Replies::default(), 0);
     let mut ranges = Vec::with_capacity(count);
@@ -348,10 +348,10 @@ mod tests {
         all(Rule::All(merge), false, replies)
     }
 
-    const MISFIT: &str = "-ERR the replies of the nodes do not fit together\r\n";
+    const MISFIT: &str = "-ERR the nodes returned replies that cannot be merged\r\n";
 
     #[test]
-    fn each_rule() {
+    fn merges_by_each_rule() {
         for (merge, replies, expected) in [
             (Merge::Sum, &[":1\r\n", ":0\r\n", ":41\r\n"][..], ":42\r\n"),
             (Merge::Sum, &[":1\r\n", "+OK\r\n"], MISFIT),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_go_where_the_keys_were() {
+    fn elements_are_returned_in_the_order_of_the_keys() {
         let rule = || Rule::InOrder { keys: vec![vec![0, 3], vec![1], vec![2]], width: 1 };
         let replies = ["*2\r\n$1\r\na\r\n$1\r\nd\r\n", "*1\r\n$-1\r\n", "*1\r\n$2\r\n\r\n\r\n"];
         let expected = "*4\r\n$1\r\na\r\n$-1\r\n$2\r\n\r\n\r\n$1\r\nd\r\n";
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_rule_knows_the_keys_of_each_part() {
+    fn the_rule_of_a_split_request_has_the_keys_of_each_part() {
         let (map, mut plan) = (Map::new(0, Slots::even(4).unwrap()), Plan::default());
         let decision =
             regatta_keyspace::route::decide(&["mget", "a", "b", "c", "a"][..], &map, &mut plan);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_carries_the_node() {
+    fn the_cursor_of_a_scan_contains_the_node() {
         let rule = Rule::Scan { cursor: Cursor { node: 1, cursor: 0 }, nodes: 4 };
         let next = (1_u64 << 48 | 7).to_string();
         assert_eq!(
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_write_says_what_was_applied() {
+    fn a_partly_failed_write_reports_how_many_nodes_applied_it() {
         assert_eq!(
             all(Rule::All(Merge::Ok), true, &["+OK\r\n", "-OOM no memory\r\n", "+OK\r\n"]),
             "-OOM applied on 2 of 3 nodes; node n1: no memory\r\n"
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_read_is_an_error() {
+    fn a_read_fails_if_one_node_fails() {
         let rule = Rule::InOrder { keys: vec![vec![0], vec![1]], width: 1 };
         assert_eq!(
             all(rule, false, &["*1\r\n$-1\r\n", "lost SHARDDOWN it is gone"]),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_node_refuses_is_refused_in_its_words() {
+    fn an_error_that_all_nodes_return_is_passed_on_unchanged() {
         let error = "-ERR syntax error\r\n";
         assert_eq!(all(Rule::All(Merge::Ok), true, &[error, error]), error);
         assert_eq!(

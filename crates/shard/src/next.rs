@@ -1,16 +1,16 @@
-//! What follows a command.
+//! What happens after a command.
 
-/// What follows a command.
+/// What happens after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next command.
+    /// Read the next command.
     Go,
-    /// Nothing, until all replies are there.
+    /// Pause until all replies have arrived.
     Stop,
-    /// The same command again, once all replies are there.
+    /// Repeat the command once all replies have arrived.
     Again,
-    /// The same command again, once there is room.
+    /// Repeat the command once there is room.
     Full,
-    /// The end of the connection, after the last reply.
+    /// Close the connection after the last reply.
     End,
 }

@@ -1,4 +1,4 @@
-//! The nodes behind the proxy, and what is known of each.
+//! The nodes behind the proxy, and their health.
 
 use std::{
     net::SocketAddr,
@@ -12,12 +12,12 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes by the names under which errors mention them, with their addresses.
+    /// Creates the list from names, which appear in error messages, and addresses.
     pub fn new(nodes: impl IntoIterator<Item = (String, SocketAddr)>) -> Self {
         Nodes { nodes: nodes.into_iter().collect() }
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub fn count(&self) -> usize {
         self.nodes.len()
     }
@@ -33,28 +33,28 @@ impl Nodes {
     }
 }
 
-/// The first pause before a node is tried again, and the longest.
+/// The first pause before a node is retried, and the longest.
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MOST: Duration = Duration::from_secs(1);
 
-/// Whether a node can be reached: a circuit breaker.
+/// Whether a node is reachable: a circuit breaker.
 ///
-/// A node that could not be connected to, or that did not answer in time, is *down*: its requests fail
-/// at once. After a pause it is probed with a PING; when it answers, it is up again. Pauses double up to
-/// a second, and are shortened at random by up to a half, so that the proxies in front of a node that
-/// comes back do not all connect at the same moment.
+/// A node is *down* after a connection to it failed or a reply timed out. Its requests then fail at
+/// once. After a pause, the proxy probes it with a PING; when it answers, it is up again. Pauses
+/// double up to one second. Each is shortened at random by up to a half, so that several proxies do
+/// not all reconnect to a recovering node at the same moment.
 #[derive(Debug, Default)]
 pub(super) enum Health {
     #[default]
     Up,
-    /// Not reached; it is probed at `retry_at`. `why`: the reason, for messages.
+    /// Unreachable; the next probe is at `retry_at`. `why`: the reason, for messages.
     Down { retry_at: Instant, pause: Duration, why: String },
-    /// A probe is under way.
+    /// A probe is in flight.
     Probing { pause: Duration, why: String },
 }
 
 impl Health {
-    /// Why its requests fail, if they do.
+    /// Why its requests fail. `None`: the node is up.
     pub(super) fn why_down(&self) -> Option<&str> {
         match self {
             Health::Up => None,
@@ -62,7 +62,7 @@ impl Health {
         }
     }
 
-    /// It could not be reached. `jitter`: a random number from 0 to 1.
+    /// Records a failure. `jitter`: a random number from 0 to 1.
     pub(super) fn failed(&mut self, now: Instant, why: String, jitter: f64) {
         let pause = match self {
             Health::Up => BACKOFF,
@@ -72,7 +72,7 @@ impl Health {
         *self = Health::Down { retry_at: now + pause.mul_f64(1.0 - jitter / 2.0), pause, why };
     }
 
-    /// When it is probed next.
+    /// When the next probe is due.
     pub(super) fn due(&self) -> Option<Instant> {
         match self {
             Health::Down { retry_at, .. } => Some(*retry_at),
@@ -80,7 +80,7 @@ impl Health {
         }
     }
 
-    /// Whether it is to be probed now; it is then being probed.
+    /// Returns whether a probe is due now. If so, the state becomes `Probing`.
     pub(super) fn probes(&mut self, now: Instant) -> bool {
         match self {
             Health::Down { retry_at, pause, why } if *retry_at <= now => {
@@ -91,7 +91,7 @@ impl Health {
         }
     }
 
-    /// It has answered.
+    /// Records that the node answered.
     pub(super) fn answered(&mut self) {
         *self = Health::Up;
     }
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_a_second() {
-        let begin = Instant::now();
-        let (mut health, mut now, mut pauses) = (Health::default(), begin, Vec::new());
+        let start = Instant::now();
+        let (mut health, mut now, mut pauses) = (Health::default(), start, Vec::new());
         for _ in 0..7 {
             health.failed(now, "refused".into(), 0.0);
             let due = health.due().unwrap();
@@ -128,7 +128,7 @@ mod tests {
         let mut health = Health::default();
         health.failed(now, "one".into(), 0.0);
         let due = health.due();
-        // The other connections to it fail, too.
+        // The other connections to the node fail, too.
         health.failed(now + Duration::from_millis(20), "two".into(), 0.0);
         assert_eq!((health.due(), health.why_down()), (due, Some("one")));
     }

@@ -1,9 +1,9 @@
-//! Who is at the other end of each connection.
+//! The peers of the proxy's connections.
 
 use super::{client::Client, upstream::Upstream};
 use regatta_engine::Conn;
 
-/// Who is at the other end of a connection.
+/// The peer of a connection: a client or a node.
 #[derive(Debug)]
 pub(super) enum Peer {
     Client(Box<Client>),
@@ -19,12 +19,12 @@ impl Peer {
     }
 }
 
-/// The peers of all connections, by their places.
+/// The peers of all connections, indexed by connection.
 #[derive(Debug, Default)]
 pub(super) struct Peers(Vec<Option<Peer>>);
 
 impl Peers {
-    /// Takes a peer out, so that others can be reached while it is served.
+    /// Removes a peer, so that others are accessible while it is served.
     #[inline]
     pub(super) fn take(&mut self, conn: Conn) -> Option<Peer> {
         self.0.get_mut(conn.index())?.take_if(|peer| peer.conn() == conn)
@@ -46,7 +46,7 @@ impl Peers {
         }
     }
 
-    pub(super) fn look(&self, conn: Conn) -> Option<&Client> {
+    pub(super) fn peek(&self, conn: Conn) -> Option<&Client> {
         match self.0.get(conn.index()) {
             Some(Some(Peer::Client(client))) if client.conn == conn => Some(client),
             _ => None,

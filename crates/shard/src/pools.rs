@@ -1,32 +1,32 @@
-//! The connections to nodes, in pools.
+//! Pools of connections to nodes.
 
 use regatta_engine::Conn;
 
-/// Connections to one node that are kept for the next lease.
+/// Maximum number of idle connections per node that are kept for later leases.
 const IDLE: usize = 16;
 
-/// What the clients of a pool have in common: what they would be told on any of its connections.
+/// What the clients of a pool have in common: it determines how their connections are prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) database: u32,
     pub(super) resp3: bool,
 }
 
-/// The connections for clients of one key.
+/// The connections for the clients with one key.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) key: Key,
-    /// To each node, the one that all clients share.
+    /// For each node, the connection that all clients share.
     pub(super) shared: Vec<Option<Conn>>,
-    /// To each node, those that were leased and are not now.
+    /// For each node, connections that are no longer leased.
     pub(super) idle: Vec<Vec<Conn>>,
-    /// How many clients use it.
+    /// The number of clients.
     users: usize,
-    /// A node has accepted its database.
-    pub(super) is_proved: bool,
+    /// A node has accepted the database.
+    pub(super) is_verified: bool,
 }
 
-/// The pools of a core. The first is that of clients which have not asked for anything else.
+/// The pools of a core. The first one is for clients with default settings.
 #[derive(Debug)]
 pub(super) struct Pools {
     pools: Vec<Pool>,
@@ -37,22 +37,22 @@ impl Pools {
     pub(super) fn new(nodes: usize) -> Self {
         let mut pools = Pools { pools: Vec::new(), nodes };
         pools.of(Key::default());
-        pools.pools[0].is_proved = true;
+        pools.pools[0].is_verified = true;
         pools
     }
 
-    /// The pool for this key.
+    /// Returns the pool for this key.
     pub(super) fn of(&mut self, key: Key) -> usize {
         if let Some(place) = self.pools.iter().position(|pool| pool.key == key) {
             return place;
         }
-        // A pool that nobody uses has no connections.
+        // An unused pool has no connections, so it can be replaced.
         let pool = Pool {
             key,
             shared: vec![None; self.nodes],
             idle: vec![Vec::new(); self.nodes],
             users: 0,
-            is_proved: false,
+            is_verified: false,
         };
         match self.pools.iter().skip(1).position(|pool| pool.users == 0) {
             Some(place) => {
@@ -66,12 +66,12 @@ impl Pools {
         }
     }
 
-    /// One more client uses a pool.
+    /// Adds a client to a pool.
     pub(super) fn enter(&mut self, pool: usize) {
         self.pools[pool].users += 1;
     }
 
-    /// One client fewer uses a pool. Returns the connections that nobody needs any more.
+    /// Removes a client from a pool. Returns the connections that are no longer needed.
     pub(super) fn leave(&mut self, pool: usize) -> Vec<Conn> {
         let pool_ = &mut self.pools[pool];
         pool_.users -= 1;
@@ -99,7 +99,7 @@ impl Pool {
         has_room
     }
 
-    /// A connection is gone.
+    /// Forgets a closed connection.
     pub(super) fn forget(&mut self, node: usize, conn: Conn) {
         self.shared[node].take_if(|shared| *shared == conn);
         self.idle[node].retain(|idle| *idle != conn);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_that_nobody_uses_is_used_again() {
+    fn an_unused_pool_is_reused() {
         let mut pools = Pools::new(2);
         let key = |database| Key { database, resp3: false };
         assert_eq!(pools.of(key(0)), 0);
@@ -126,11 +126,11 @@ mod tests {
         assert_eq!(pools.leave(one), [conn, Conn::from_bits(8)]);
         assert_eq!(pools.of(key(3)), one);
         assert_eq!(pools.get(one).shared, [None, None]);
-        assert!(!pools.get(one).is_proved);
+        assert!(!pools.get(one).is_verified);
     }
 
     #[test]
-    fn the_first_pool_stays() {
+    fn the_default_pool_is_never_discarded() {
         let mut pools = Pools::new(1);
         pools.enter(0);
         pools.get(0).shared[0] = Some(Conn::from_bits(7));

@@ -1,4 +1,4 @@
-//! What a node answers: whose reply it is, and what happens to those who wait when it is lost.
+//! Replies from nodes: which client each is for, and what happens when a connection is lost.
 
 use super::{
     client::{Client, Input},
@@ -12,24 +12,25 @@ use super::{
 use regatta_engine::{Conn, Flow};
 use regatta_proto::resp::Found;
 
-/// Bytes of a reply from which on it goes out before it is whole. Until then its client would get an
-/// error if the node were lost.
+/// Bytes of an incomplete reply from which on it is forwarded in pieces. A smaller reply is held
+/// until it is complete, because its client gets an error if the node is lost.
 const LARGE: usize = 64 * 1024;
 
 impl Proxy {
-    /// Bytes of a node.
+    /// Handles bytes from a node.
     pub(super) fn replies(&mut self, mut upstream: Box<Upstream>, bytes: &[u8], effects: &mut Fx) {
-        let mut begun = std::mem::take(&mut upstream.begun);
-        let is_begun = !begun.is_empty();
-        let input: &[u8] = if is_begun {
-            begun.extend_from_slice(bytes);
-            &begun
+        let mut partial = std::mem::take(&mut upstream.partial);
+        let had_partial = !partial.is_empty();
+        let input: &[u8] = if had_partial {
+            partial.extend_from_slice(bytes);
+            &partial
         } else {
             bytes
         };
         let now = effects.now().instant;
-        // Of `input`: where the reply begins that is coming, and up to where it was looked at.
-        let (mut begin, mut at) = (0, std::mem::take(&mut upstream.seen));
+        // `start`: where the incomplete reply starts in `input`; `at`: the end of the bytes already
+        // parsed.
+        let (mut start, mut at) = (0, std::mem::take(&mut upstream.seen));
         let loss = loop {
             let found = match upstream.replies.next(&input[at..]) {
                 Ok(found) => found,
@@ -40,28 +41,28 @@ impl Proxy {
             if !whole {
                 break None;
             }
-            let reply = &input[begin..at];
-            begin = at;
+            let reply = &input[start..at];
+            start = at;
             if let Some(loss) = self.reply(&mut upstream, reply, push, effects) {
                 break Some(loss);
             }
             upstream.since = now;
         };
         if loss.is_none()
-            && at - begin > LARGE
-            && self.stream(&mut upstream, &input[begin..at], effects)
+            && at - start > LARGE
+            && self.stream(&mut upstream, &input[start..at], effects)
         {
-            begin = at;
+            start = at;
         }
-        upstream.seen = at - begin;
-        upstream.begun = if is_begun {
-            begun.drain(..begin);
-            begun
+        upstream.seen = at - start;
+        upstream.partial = if had_partial {
+            partial.drain(..start);
+            partial
         } else {
-            input[begin..].to_vec()
+            input[start..].to_vec()
         };
-        if upstream.begun.is_empty() {
-            upstream.begun.shrink_to(LARGE);
+        if upstream.partial.is_empty() {
+            upstream.partial.shrink_to(LARGE);
         }
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);
@@ -73,7 +74,7 @@ impl Proxy {
         self.peers.put(upstream.conn, Peer::Upstream(upstream));
     }
 
-    /// One whole reply of a node.
+    /// Handles one complete reply of a node.
     #[inline]
     fn reply(
         &mut self,
@@ -88,10 +89,10 @@ impl Proxy {
             return None;
         }
         if push && !matches!(upstream.use_, Use::Subscribed(_)) {
-            return None; // nobody has asked for it, and it answers nothing
+            return None; // unsolicited, and not a reply to any request
         }
         let Some(waiter) = upstream.waiting.pop_front() else {
-            return Some(Loss::Malformed("a reply that nobody has asked for"));
+            return Some(Loss::Malformed("a reply without a request"));
         };
         match waiter.what {
             What::Whole => {
@@ -109,7 +110,7 @@ impl Proxy {
                         text.strip_suffix(b"\r\n").unwrap_or(text).to_vec(),
                     ));
                 }
-                _ if upstream.pool != 0 => self.pools.get(upstream.pool).is_proved = true,
+                _ if upstream.pool != 0 => self.pools.get(upstream.pool).is_verified = true,
                 _ => {}
             },
             What::Queued => {}
@@ -121,24 +122,24 @@ impl Proxy {
         None
     }
 
-    /// A client's reply, or the end of one whose beginning went out.
+    /// Delivers a client's reply, or the remainder of one whose start was already sent.
     #[inline]
     fn deliver(&mut self, waiter: Waiter, reply: &[u8], effects: &mut Fx) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
-        client.learns(reply.len());
+        client.note_reply_size(reply.len());
         client.ring.complete(waiter.slot, reply, out);
-        client.was_fine = reply.first() != Some(&b'-');
-        if client.needs_a_look(out.len()) {
-            self.look_later(waiter.client);
+        client.last_succeeded = reply.first() != Some(&b'-');
+        if client.needs_resume(out.len()) {
+            self.resume_later(waiter.client);
         }
     }
 
     fn selects(&self, client: Conn) -> bool {
-        self.peers.look(client).is_some_and(|client| client.selects.is_some())
+        self.peers.peek(client).is_some_and(|client| client.selects.is_some())
     }
 
-    /// A part of so many bytes of a client's reply.
+    /// Adds a part of a client's merged reply. `bytes`: its size.
     fn part(
         &mut self,
         waiter: Waiter,
@@ -148,15 +149,15 @@ impl Proxy {
     ) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
-        client.learns(bytes);
+        client.note_reply_size(bytes);
         client.ring.part(waiter.slot, out, part);
-        if client.needs_a_look(out.len()) {
-            self.look_later(waiter.client);
+        if client.needs_resume(out.len()) {
+            self.resume_later(waiter.client);
         }
     }
 
-    /// The beginning of a large reply goes to its client, if it is the client's turn. Returns whether
-    /// these bytes need not be kept.
+    /// Forwards the start of a large reply if it is the next one for its client. Returns whether
+    /// the caller may drop these bytes.
     fn stream(&mut self, upstream: &mut Upstream, bytes: &[u8], effects: &mut Fx) -> bool {
         let Some(waiter) = upstream.waiting.front().copied() else { return false };
         let Waiter { client: conn, slot, what } = waiter;
@@ -169,10 +170,10 @@ impl Proxy {
         if what == What::Whole && client.ring.is_first(slot) {
             out.extend_from_slice(bytes);
             upstream.streams = true;
-            self.look_later(conn);
+            self.resume_later(conn);
             return true;
         }
-        // It counts as a reply that is held for this client.
+        // The bytes stay stashed for this client, so its limit applies.
         let is_too_much = bytes.len() > self.shared.settings.client_bytes;
         if is_too_much && let Some(Peer::Client(mut client)) = self.peers.take(conn) {
             self.disconnect(&mut client, effects);
@@ -181,13 +182,14 @@ impl Proxy {
         is_too_much
     }
 
-    /// A connection to a node is lost. Each client that waits for a reply over it gets an error.
+    /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
+    /// error.
     pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);
         if upstream.use_ == Use::Probe && upstream.waiting.is_empty() {
-            return; // it has answered
+            return; // the probe was answered
         }
         if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
             self.shared.counts.lost.add(1);
@@ -203,9 +205,10 @@ impl Proxy {
         let part_error = format!("{code} {why}");
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {
-                // The client has the beginning of its reply. No error can follow that.
+                // The client has the start of this reply. An error cannot follow it.
                 What::Whole if place == 0 && upstream.streams => effects.abort(waiter.client),
-                // What a node says to SELECT is the client's reply, also if it is said to the proxy.
+                // The node's error to SELECT is the client's reply, even if the proxy sent the
+                // SELECT.
                 What::Whole => match &loss {
                     Loss::Refused(text) if self.selects(waiter.client) => {
                         self.deliver(waiter, &errors::line(&[text]), effects);
@@ -221,7 +224,7 @@ impl Proxy {
         self.release(std::mem::take(&mut upstream.held));
         match upstream.use_ {
             Use::Leased(client) => self.lease_is_lost(client, conn, loss),
-            // It would miss messages and not know of it.
+            // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
             Use::Shared | Use::Idle | Use::Probe => {}
         }
@@ -229,9 +232,9 @@ impl Proxy {
 }
 
 impl Client {
-    /// Whether more follows from a reply than that it goes out.
+    /// Returns whether more must happen after a reply than sending it.
     #[inline]
-    fn needs_a_look(&self, pending: usize) -> bool {
+    fn needs_resume(&self, pending: usize) -> bool {
         self.input != Input::Read
             || self.has_ended
             || pending >= LARGE / 4
@@ -241,20 +244,20 @@ impl Client {
 }
 
 impl Upstream {
-    /// Whether clients that wait for room may ask again.
+    /// Returns whether clients that wait for room may continue.
     fn has_room(&self, effects: &Fx) -> bool {
         effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < forward::OWED / 2
     }
 
-    /// Whether a reply may take as long as the client pleases.
+    /// Returns whether the client chose how long the reply may take.
     pub(super) fn may_block(&self, peers: &Peers) -> bool {
         match self.use_ {
-            Use::Leased(client) => peers.look(client).is_some_and(|client| client.is_blocked()),
+            Use::Leased(client) => peers.peek(client).is_some_and(|client| client.is_blocked()),
             _ => false,
         }
     }
 
-    /// Sends a request of the proxy itself.
+    /// Sends a request from the proxy itself.
     pub(super) fn ask(&mut self, args: &[&[u8]], what: What, effects: &mut Fx) {
         let now = effects.now().instant;
         if let Some(out) = effects.out(self.conn) {

@@ -1,40 +1,40 @@
-//! The replies that a client is owed, in the order of its requests.
+//! A client's pending replies, in the order of its requests.
 
 use super::merging::Merging;
 use std::collections::VecDeque;
 
-/// Memory for stashed replies that a client keeps when none is stashed, in bytes.
+/// Memory for stashed replies that a client keeps while none is stashed, in bytes.
 const KEPT: usize = 4096;
 
-/// The replies that a client is owed, in the order of its requests.
+/// A client's pending replies, in the order of its requests.
 ///
-/// A reply whose turn it is goes out at once, without a copy. One that comes too early is stashed until
-/// all in front of it are there.
+/// The reply to the oldest request is written at once, without a copy. Later replies are stashed
+/// until all earlier ones have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     slots: VecDeque<Slot>,
     /// The number of the first slot.
     first: u32,
-    /// The bytes of the replies that came too early.
+    /// Replies that arrived before it was their turn.
     stash: Vec<u8>,
-    /// How many bytes of them are still to go out.
+    /// Bytes in the stash that are not yet written.
     stashed: usize,
-    /// How many bytes the parts of unfinished merges hold.
+    /// Bytes held by the parts of unfinished merges.
     merging: usize,
 }
 
 #[derive(Debug)]
 enum Slot {
-    /// Its reply is to come.
+    /// The reply has not arrived.
     Waiting,
-    /// Its reply is in the stash.
+    /// The reply is in the stash.
     Stashed { at: u32, length: u32 },
-    /// Its reply is put together from several.
+    /// The reply is merged from several.
     Merging(Box<Merging>),
 }
 
 impl Ring {
-    /// How many replies are owed.
+    /// The number of pending replies.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.slots.len()
@@ -45,20 +45,20 @@ impl Ring {
         self.slots.is_empty()
     }
 
-    /// How many bytes of replies are held.
+    /// The number of reply bytes held.
     #[inline]
     pub(super) fn held(&self) -> usize {
         self.stashed + self.merging
     }
 
-    /// Keeps a place for the reply to the next request. Returns its number.
+    /// Reserves a slot for the reply to the next request. Returns its number.
     #[inline]
     pub(super) fn wait(&mut self) -> u32 {
         self.slots.push_back(Slot::Waiting);
         self.last()
     }
 
-    /// Keeps a place for a reply that is put together from several.
+    /// Reserves a slot for a merged reply. Returns its number.
     pub(super) fn merge(&mut self, merging: Box<Merging>) -> u32 {
         self.slots.push_back(Slot::Merging(merging));
         self.last()
@@ -68,7 +68,7 @@ impl Ring {
         self.first.wrapping_add(self.slots.len() as u32 - 1)
     }
 
-    /// Adds a reply that is there already.
+    /// Adds a reply that is already complete.
     pub(super) fn answer(&mut self, reply: &[u8], out: &mut Vec<u8>) {
         if self.slots.is_empty() {
             out.extend_from_slice(reply);
@@ -78,14 +78,14 @@ impl Ring {
         }
     }
 
-    /// Whether it is this reply's turn.
+    /// Returns whether this reply is the next to be written.
     #[inline]
     pub(super) fn is_first(&self, number: u32) -> bool {
         number == self.first && !self.slots.is_empty()
     }
 
-    /// The whole reply of a slot, or the end of one whose beginning went out already. Appends to `out`
-    /// the replies that can go out now.
+    /// Completes a slot with its whole reply, or with the remainder of a reply whose start was
+    /// already written. Appends to `out` the replies that can now be written.
     #[inline]
     pub(super) fn complete(&mut self, number: u32, reply: &[u8], out: &mut Vec<u8>) {
         if self.is_first(number) {
@@ -100,8 +100,8 @@ impl Ring {
         }
     }
 
-    /// A part of a merged reply, or the error that came instead of it. Appends to `out` the replies
-    /// that can go out now.
+    /// Adds a part of a merged reply, or the error that replaces it. Appends to `out` the replies
+    /// that can now be written.
     pub(super) fn part(&mut self, number: u32, out: &mut Vec<u8>, part: impl FnOnce(&mut Merging)) {
         let Some(place) = self.place(number) else { return };
         let Slot::Merging(merging) = &mut self.slots[place] else { return };
@@ -133,14 +133,14 @@ impl Ring {
         Slot::Stashed { at, length }
     }
 
-    /// Moves the stashed replies together. Each byte is moved once on average.
+    /// Removes the gaps from the stash. Each byte is moved once on average.
     fn compact(&mut self) {
         let mut stash = Vec::with_capacity(self.stashed * 2);
         for slot in &mut self.slots {
             if let Slot::Stashed { at, length } = slot {
-                let begin = *at as usize;
+                let start = *at as usize;
                 *at = stash.len() as u32;
-                stash.extend_from_slice(&self.stash[begin..begin + *length as usize]);
+                stash.extend_from_slice(&self.stash[start..start + *length as usize]);
             }
         }
         self.stash = stash;
@@ -148,8 +148,8 @@ impl Ring {
 
     fn flush(&mut self, out: &mut Vec<u8>) {
         while let Some(Slot::Stashed { at, length }) = self.slots.front() {
-            let (begin, length) = (*at as usize, *length as usize);
-            out.extend_from_slice(&self.stash[begin..begin + length]);
+            let (start, length) = (*at as usize, *length as usize);
+            out.extend_from_slice(&self.stash[start..start + length]);
             self.stashed -= length;
             self.slots.pop_front();
             self.first = self.first.wrapping_add(1);
@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_reply_whose_turn_it_is_goes_out_at_once() {
+    fn the_oldest_pending_reply_is_written_at_once() {
         let (mut ring, mut out) = (Ring::default(), Vec::new());
         let (one, two, three) = (ring.wait(), ring.wait(), ring.wait());
         ring.answer(b"four", &mut out);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_burst_is_given_back() {
+    fn memory_is_released_after_a_burst() {
         let (mut ring, mut out) = (Ring::default(), Vec::new());
         let numbers: Vec<u32> = (0..10_000).map(|_| ring.wait()).collect();
         for number in numbers.iter().rev() {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stash_stays_in_proportion_to_what_is_in_it() {
+    fn the_stash_does_not_keep_replies_already_written() {
         let (mut ring, mut out) = (Ring::default(), Vec::new());
         // The queue is never empty, and every second reply comes too early.
         let mut first = ring.wait();
@@ -215,9 +215,9 @@ mod tests {
         fn replies_go_out_in_the_order_of_the_requests(
             sizes in proptest::collection::vec(0usize..3000, 1..40),
             order in proptest::collection::vec(any::<u32>(), 40),
-            begin in any::<u32>(),
+            start in any::<u32>(),
         ) {
-            let mut ring = Ring { first: begin, ..Ring::default() };
+            let mut ring = Ring { first: start, ..Ring::default() };
             let replies: Vec<Vec<u8>> =
                 sizes.iter().enumerate().map(|(i, size)| vec![i as u8; *size]).collect();
             let (mut out, mut open) = (Vec::new(), Vec::new());

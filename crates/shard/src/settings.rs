@@ -1,36 +1,38 @@
-//! What a proxy is asked to do.
+//! Configuration of a proxy.
 
 use super::nodes::Nodes;
 use regatta_keyspace::map::Map;
 use regatta_proto::resp::CommandLimits;
 use std::{sync::Arc, time::Duration};
 
-/// What a proxy is asked to do.
+/// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which node has which key at first; see [`Shared::change_map`](super::Shared::change_map).
+    /// Which node owns which key at the start; see
+    /// [`Shared::change_map`](super::Shared::change_map).
     pub map: Arc<Map>,
-    /// The nodes, as many as the map has.
+    /// The nodes, exactly as many as the map has.
     pub nodes: Arc<Nodes>,
-    /// Who may use the proxy, and as whom it uses the nodes.
+    /// Passwords: of the clients, and for the nodes.
     pub auth: Auth,
-    /// What a request may be like.
+    /// Limits on a request.
     pub request: CommandLimits,
-    /// Longest time that a node may take for a reply, except to a command that blocks.
+    /// Maximum time that a node may take to reply, except to a blocking command.
     pub node_timeout: Duration,
-    /// Bytes of replies, pending or stashed, that a client may leave unread. Beyond it, it is
-    /// disconnected.
+    /// Maximum number of reply bytes, pending or stashed, that a client may leave unread. A client
+    /// that exceeds it is disconnected.
     pub client_bytes: usize,
-    /// The same for all clients of one core together: beyond it, those that hold most are disconnected.
+    /// The same limit for all clients of one core together. When it is exceeded, the client with
+    /// the most unread bytes is disconnected.
     pub all_bytes: usize,
-    /// Clients that send nothing are not disconnected.
+    /// Idle clients are not disconnected.
     pub patient: bool,
 }
 
 impl Settings {
     /// Settings with the default limits.
     pub fn new(map: Map, nodes: Nodes) -> Self {
-        assert_eq!(map.nodes(), nodes.count(), "a map over other nodes");
+        assert_eq!(map.nodes(), nodes.count(), "the map and the list of nodes differ in length");
         Settings {
             map: Arc::new(map),
             nodes: Arc::new(nodes),
@@ -48,31 +50,31 @@ impl Settings {
     }
 }
 
-/// Who may use the proxy, and as whom it uses the nodes.
+/// Passwords: of the clients, and for the nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Auth {
-    /// Clients must say this with AUTH. `None`: they need not.
+    /// Credentials that clients must send with AUTH. `None`: no password is needed.
     pub clients: Option<Credentials>,
-    /// The proxy says this to the nodes. `None`: nothing.
+    /// Credentials that the proxy sends to the nodes. `None`: it sends none.
     pub nodes: Option<Credentials>,
 }
 
-/// A user and the password.
+/// A user name and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user; `default` where none is named.
+    /// The user name; `default` if none was given.
     pub user: Vec<u8>,
     /// The password.
     pub password: Vec<u8>,
 }
 
 impl Credentials {
-    /// The user's name of connections that name none.
+    /// The user name of a connection that does not give one.
     pub const DEFAULT_USER: &'static [u8] = b"default";
 
-    /// Whether these are the same. Takes as long for a password that is wrong early as for one that
-    /// is wrong late.
-    pub(super) fn are(&self, user: &[u8], password: &[u8]) -> bool {
+    /// Returns whether these credentials are correct. The time does not depend on where a wrong
+    /// password first differs.
+    pub(super) fn matches(&self, user: &[u8], password: &[u8]) -> bool {
         self.user == user && self.password.len() == password.len() && {
             let differs = |all: u8, (one, other): (&u8, &u8)| all | (one ^ other);
             std::hint::black_box(self.password.iter().zip(password).fold(0, differs)) == 0

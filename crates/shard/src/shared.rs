@@ -1,4 +1,4 @@
-//! What the proxies of all cores share.
+//! State shared by the proxies of all cores.
 
 use super::settings::Settings;
 use regatta_engine::Counter;
@@ -8,51 +8,52 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
 };
 
-/// What the proxies of all cores share.
+/// State shared by the proxies of all cores.
 #[derive(Debug)]
 pub struct Shared {
-    /// What they are asked to do.
+    /// The configuration.
     pub settings: Settings,
-    /// What they have counted.
+    /// Counters of all proxies together.
     pub counts: Counts,
     map: Mutex<Arc<Map>>,
-    /// Of the map, to be looked at without the lock.
+    /// The map's epoch, readable without the lock.
     epoch: AtomicU64,
 }
 
 impl Shared {
-    /// For the proxies of all cores.
+    /// Creates the shared state.
     pub fn new(settings: Settings) -> Self {
         Self::counting(settings, Counts::default())
     }
 
-    /// For proxies that count here.
+    /// Creates the shared state with these counters.
     pub fn counting(settings: Settings, counts: Counts) -> Self {
         let map = Arc::clone(&settings.map);
         let epoch = AtomicU64::new(map.epoch());
         Shared { settings, counts, map: Mutex::new(map), epoch }
     }
 
-    /// Changes which node has which key for the proxies of this process, while clients are served. One takes the new map before the
-    /// next request that it reads, within 100 ms if it has subscribers.
+    /// Replaces the shard map for the proxies of this process while they serve clients. Each proxy
+    /// adopts the new map before the next request that it reads, and within 100 ms if it has
+    /// subscribers.
     ///
-    /// Requests that were sent to nodes before are answered first: no client has requests under way by two
-    /// maps, so none of its requests is overtaken by a later one. Transactions, watched keys and commands
-    /// that block end with an error, and clients that are subscribed are disconnected, because what they
-    /// depend on may be on another node now.
+    /// Requests that are already in flight are answered first: a client never has requests in
+    /// flight under two maps, so none of its requests is overtaken by a later one. Transactions,
+    /// watched keys and blocking commands end with an error, and subscribed clients are
+    /// disconnected, because what they depend on may have moved to another node.
     ///
     /// # Panics
-    /// If the map has another number of nodes, or no higher epoch.
+    /// Panics if the number of nodes differs, or if the epoch is not higher.
     pub fn change_map(&self, map: Map) {
-        assert_eq!(map.nodes(), self.settings.nodes.count(), "a map over other nodes");
+        assert_eq!(map.nodes(), self.settings.nodes.count(), "the map has another number of nodes");
         let mut current = self.map.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(map.epoch() > current.epoch(), "a map that is not newer");
+        assert!(map.epoch() > current.epoch(), "the epoch of a new map must be higher");
         let epoch = map.epoch();
         *current = Arc::new(map);
         self.epoch.store(epoch, Release);
     }
 
-    /// The map of now, if it is another than that of this epoch.
+    /// Returns the current map, if its epoch differs from this one.
     #[inline]
     pub(super) fn newer_map(&self, epoch: u64) -> Option<Arc<Map>> {
         (self.epoch.load(Acquire) != epoch)
@@ -60,26 +61,26 @@ impl Shared {
     }
 }
 
-/// What the proxies of all cores have counted since their start.
+/// Counters of the proxies of all cores since their start.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Clients that have connected.
+    /// Client connections accepted.
     pub connections: Counter,
-    /// Clients that have gone.
+    /// Client connections closed.
     pub disconnections: Counter,
-    /// Clients that were disconnected because they left too many bytes of replies unread.
+    /// Clients disconnected because they left too many reply bytes unread.
     pub unread: Counter,
-    /// Connections to nodes that were lost, or could not be opened.
+    /// Connections to nodes that were lost or could not be opened.
     pub lost: Counter,
-    /// Replies of nodes that did not come in time.
+    /// Replies from nodes that timed out.
     pub timeouts: Counter,
 }
 
 impl Counts {
-    /// In memory of this kind, such as one that processes share.
+    /// Creates the counters with `make`, e.g. in memory that processes share.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Returns the error of `make`.
     pub fn new<E>(make: impl Fn() -> Result<Counter, E>) -> Result<Self, E> {
         Ok(Counts {
             connections: make()?,

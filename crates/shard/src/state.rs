@@ -1,4 +1,4 @@
-//! The proxy of one core.
+//! The state of one core's proxy.
 
 use super::{client::Rest, nodes::Health, peers::Peers, pools::Pools, shared::Shared};
 use rand::{SeedableRng, rngs::SmallRng};
@@ -9,30 +9,30 @@ use std::{sync::Arc, time::Instant};
 /// The proxy of one core.
 pub struct Proxy {
     pub(super) shared: Arc<Shared>,
-    /// Which node has which key.
+    /// Which node owns which key.
     pub(super) map: Arc<Map>,
     pub(super) peers: Peers,
     pub(super) pools: Pools,
-    /// Of each node.
+    /// The health of each node.
     pub(super) health: Vec<Health>,
-    /// Clients whose input is looked at again.
+    /// Clients whose input is to resume.
     pub(super) due: Vec<Conn>,
-    /// Memory for the parts of a request, and for input that waits.
+    /// Reusable memory: for the parts of a request, and for input that is pending.
     pub(super) plan: Plan,
     #[expect(clippy::vec_box, reason = "they move from here to clients and back")]
     pub(super) spare: Vec<Box<Rest>>,
-    /// Bytes of replies that clients have not read, as far as they are counted.
+    /// Unread reply bytes of the clients that count towards the limit.
     pub(super) unread: usize,
-    /// When timeouts are looked at.
+    /// When the nodes are checked next.
     pub(super) tick_at: Option<Instant>,
     pub(super) random: SmallRng,
 }
 
-/// What it does to its connections.
+/// What the proxy does to its connections.
 pub(super) type Fx = Effects<Proxy>;
 
 impl Proxy {
-    /// A proxy without clients. `seed`: of the jitter of its pauses.
+    /// Creates a proxy without clients. `seed`: of the jitter of retry pauses.
     pub fn new(shared: Arc<Shared>, seed: u64) -> Self {
         let nodes = shared.settings.nodes.count();
         Proxy {

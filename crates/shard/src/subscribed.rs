@@ -1,12 +1,12 @@
-//! What a client is subscribed to.
+//! A client's subscriptions.
 
 use regatta_engine::Conn;
 use std::collections::BTreeSet;
 
-/// What a client is subscribed to.
+/// A client's subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    /// To each node the connection, where there is one.
+    /// For each node, the connection, if one is open.
     pub(super) conns: Vec<Option<Conn>>,
     channels: BTreeSet<Vec<u8>>,
     patterns: BTreeSet<Vec<u8>>,
@@ -29,7 +29,7 @@ impl Subscriptions {
         }
     }
 
-    /// As a node would count them.
+    /// The count that a node would report.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channels | Kind::Patterns => self.channels.len() + self.patterns.len(),

@@ -1,7 +1,7 @@
-//! Subscriptions of a client: over connections of its own, one to each node that is concerned.
+//! Subscriptions of a client, over dedicated connections: one to each node concerned.
 //!
-//! The proxy knows what a client is subscribed to. It asks a node only for what changes, and writes the
-//! confirmations itself, once all nodes have confirmed, because only it can count them.
+//! The proxy tracks what a client is subscribed to and sends nodes only the changes. It writes the
+//! confirmations itself once all nodes have confirmed, because only it can count the subscriptions.
 
 use super::{
     client::{Client, Mode},
@@ -17,7 +17,7 @@ use regatta_proto::resp::{Command, Value, write_bulk, write_command};
 use std::{collections::BTreeSet, sync::Arc};
 
 impl Proxy {
-    /// A command of a client that is subscribed to something.
+    /// Handles a command of a client that has subscriptions.
     pub(super) fn subscribed(
         &mut self,
         client: &mut Client,
@@ -29,7 +29,7 @@ impl Proxy {
         let name = decision.command.map_or("", |command| command.name);
         match &decision.route {
             Route::Lease(Lease::Subscription, _) => self.subscribe(client, command, effects),
-            Route::Here(Local::Ping | Local::Quit | Local::Reset) => {
+            Route::Local(Local::Ping | Local::Quit | Local::Reset) => {
                 self.go(client, command, decision, plan, effects)
             }
             Route::Refused(text) => {
@@ -44,7 +44,7 @@ impl Proxy {
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go
             }
-            Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello) => {
+            Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello) => {
                 let text = format!("ERR the proxy does not support '{name}' while subscribed");
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go
@@ -53,7 +53,7 @@ impl Proxy {
         }
     }
 
-    /// Subscribes to something, or no longer.
+    /// Subscribes or unsubscribes.
     pub(super) fn subscribe(
         &mut self,
         client: &mut Client,
@@ -79,7 +79,7 @@ impl Proxy {
         if names.is_empty() {
             names.extend(subscriptions.of(kind).iter().cloned());
         }
-        // What is asked, of whom.
+        // What to send to which node.
         let mut asked: Vec<(usize, Vec<u8>)> = Vec::new();
         let known = subscriptions.of(kind);
         let mut changed = BTreeSet::new();
@@ -119,7 +119,7 @@ impl Proxy {
         Next::Stop
     }
 
-    /// The connection for a client's subscriptions on a node. `None` if the node is down.
+    /// Returns the connection for a client's subscriptions on a node. `None` if the node is down.
     fn subscriber(&mut self, client: &mut Client, node: usize, effects: &mut Fx) -> Option<Conn> {
         let (own, pool, nodes) = (client.conn, client.pool, self.health.len());
         let Mode::Subscribed(subscriptions) = &mut client.mode else { return None };
@@ -132,7 +132,7 @@ impl Proxy {
         Some(conn)
     }
 
-    /// Whether a reply is a message for a subscriber, which then gets it.
+    /// Forwards a message to its subscriber. Returns `false` if the reply is not a message.
     pub(super) fn message(
         &mut self,
         client: Conn,
@@ -147,12 +147,12 @@ impl Proxy {
         if let Some(client) = self.peers.client(client) {
             client.answer(reply, effects);
             let conn = client.conn;
-            self.look_later(conn);
+            self.resume_later(conn);
         }
         true
     }
 
-    /// If a client is subscribed to nothing any more, it is an ordinary one again.
+    /// Returns a client without subscriptions to plain mode.
     pub(super) fn end_subscriptions(&mut self, client: &mut Client, effects: &mut Fx) {
         if matches!(&client.mode, Mode::Subscribed(subscriptions) if subscriptions.is_empty()) {
             self.end_mode(client, effects);
@@ -164,7 +164,7 @@ fn single(node: usize) -> std::ops::Range<usize> {
     node..node + 1
 }
 
-/// Carries out a change. Returns the confirmations.
+/// Updates the subscriptions. Returns the confirmations.
 fn confirm(
     client: &mut Client,
     name: &[u8],

@@ -1,7 +1,7 @@
-//! Transactions, watched keys, and commands that block: what a client does over a leased connection.
+//! Transactions, watched keys and blocking commands, which use a leased connection.
 //!
-//! The node of a transaction is that of its first key. What is queued before that is answered here with
-//! `QUEUED`, and is sent once the node is known.
+//! A transaction runs on the node of its first key. Commands before that are answered with `QUEUED`
+//! by the proxy, and are sent once the node is known.
 
 use super::{
     client::{Client, Mode},
@@ -20,7 +20,7 @@ use regatta_proto::resp::Command;
 const EARLY: usize = 1 << 20;
 
 impl Client {
-    /// What it does over a leased connection.
+    /// The state of its leased connection.
     pub(super) fn transaction(&mut self) -> &mut Transaction {
         if !matches!(self.mode, Mode::Leased(_)) {
             self.mode = Mode::Leased(Box::default());
@@ -29,7 +29,7 @@ impl Client {
         transaction
     }
 
-    /// A command was refused: EXEC will be, too.
+    /// Marks the transaction as aborted: EXEC will fail, too.
     fn abort_multi(&mut self, error: &[&[u8]], effects: &mut Fx) -> Next {
         if let Some(multi) = &mut self.transaction().multi {
             multi.is_aborted = true;
@@ -38,7 +38,7 @@ impl Client {
         Next::Go
     }
 
-    /// What is under way ends the transaction.
+    /// Marks the command in flight as the last of the transaction.
     fn end(&mut self) -> Next {
         self.transaction().ends = true;
         Next::Stop
@@ -46,7 +46,7 @@ impl Client {
 }
 
 impl Proxy {
-    /// MULTI, EXEC, DISCARD or UNWATCH of a client that is in the middle of nothing.
+    /// Handles MULTI, EXEC, DISCARD or UNWATCH of a client in plain mode.
     pub(super) fn begin(
         &mut self,
         client: &mut Client,
@@ -65,7 +65,7 @@ impl Proxy {
         Next::Go
     }
 
-    /// A command of a client that is in a transaction, or that watches keys.
+    /// Handles a command of a client that is in a transaction or watches keys.
     pub(super) fn in_transaction(
         &mut self,
         client: &mut Client,
@@ -75,8 +75,8 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         match &decision.route {
-            Route::Here(local @ (Local::Quit | Local::Reset)) => {
-                self.here(client, command, *local, effects)
+            Route::Local(local @ (Local::Quit | Local::Reset)) => {
+                self.answer_locally(client, command, *local, effects)
             }
             _ if client.transaction().multi.is_some() => {
                 self.in_multi(client, command, decision, effects)
@@ -85,7 +85,7 @@ impl Proxy {
         }
     }
 
-    /// A command between MULTI and EXEC.
+    /// Handles a command between MULTI and EXEC.
     fn in_multi(
         &mut self,
         client: &mut Client,
@@ -109,7 +109,7 @@ impl Proxy {
             (_, Route::OneNode(node) | Route::Lease(Lease::Blocking, Place::Node(node))) => {
                 self.queue(client, command, Some(*node), effects)
             }
-            ("unwatch", _) | (_, Route::AnyNode | Route::Here(Local::Ping | Local::Echo)) => {
+            ("unwatch", _) | (_, Route::AnyNode | Route::Local(Local::Ping | Local::Echo)) => {
                 self.queue(client, command, None, effects)
             }
             (_, Route::Split(_)) => client.abort_multi(&[&cross_slot()], effects),
@@ -120,7 +120,7 @@ impl Proxy {
         }
     }
 
-    /// A command that is queued. `node`: that of its keys.
+    /// Queues a command. `node`: the node of its keys, if it has any.
     fn queue(
         &mut self,
         client: &mut Client,
@@ -156,7 +156,7 @@ impl Proxy {
         node: usize,
         effects: &mut Fx,
     ) -> Result<Conn, Next> {
-        // Requests over other connections must not be overtaken.
+        // This request must not overtake those on other connections.
         if !client.ring.is_empty() {
             return Err(Next::Again);
         }
@@ -168,10 +168,10 @@ impl Proxy {
         Ok(conn)
     }
 
-    /// The node gets MULTI, and what was queued before it was known.
+    /// Sends MULTI to the node, and the commands queued before the node was known.
     fn begin_on(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) {
         let Some(multi) = &mut client.transaction().multi else { return };
-        if std::mem::replace(&mut multi.has_begun, true) {
+        if std::mem::replace(&mut multi.has_started, true) {
             return;
         }
         let (early, count) = (std::mem::take(&mut multi.early), multi.count);
@@ -222,11 +222,11 @@ impl Proxy {
 
     fn discard(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
         let transaction = client.transaction();
-        let has_begun = transaction.multi.as_ref().is_some_and(|multi| multi.has_begun);
+        let has_started = transaction.multi.as_ref().is_some_and(|multi| multi.has_started);
         match transaction.lease.filter(|_| transaction.lost.is_none()) {
-            Some((_, conn)) if has_begun => self.send(client, conn, command, effects),
+            Some((_, conn)) if has_started => self.send(client, conn, command, effects),
             _ => {
-                // Keys that are watched are forgotten with the connection.
+                // The connection is closed, and its watched keys are forgotten with it.
                 transaction.is_dirty = true;
                 client.answer(b"+OK\r\n", effects);
             }
@@ -234,7 +234,7 @@ impl Proxy {
         client.end()
     }
 
-    /// A command of a client that watches keys and has not begun a transaction.
+    /// Handles a command of a client that watches keys and has not started a transaction.
     fn watching(
         &mut self,
         client: &mut Client,
@@ -289,13 +289,14 @@ impl Proxy {
                 Next::Stop
             }
             (_, Route::OneNode(_), Some(_)) => self.go(client, command, decision, plan, effects),
-            (_, Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello), _) => {
+            (_, Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello), _) => {
                 let text =
                     format!("ERR the proxy does not support '{name}' while keys are watched");
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go
             }
-            // Over shared connections, maybe to the same node: alone, so that nothing is overtaken.
+            // This uses shared connections, possibly to the same node: it runs alone, so that
+            // nothing is overtaken.
             _ if !client.ring.is_empty() => Next::Again,
             _ => match self.go(client, command, decision, plan, effects) {
                 Next::Go => Next::Stop,
@@ -304,19 +305,19 @@ impl Proxy {
         }
     }
 
-    /// The error for a transaction whose connection was lost, without the `-` in front.
+    /// The error for a transaction whose connection was lost, without the leading `-`.
     fn lost(&self, transaction: &Transaction) -> Vec<u8> {
         let name = self.shared.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
         let what = match transaction.lost {
             Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
             _ => format!("SHARDDOWN node {name}: the connection was lost"),
         };
-        format!("{what}; nothing of the transaction was applied").into_bytes()
+        format!("{what}; no command of the transaction was applied").into_bytes()
     }
 }
 
 impl Client {
-    /// A command that is queued before the node is known.
+    /// Queues a command before the node is known.
     fn queue_early(&mut self, command: &Command<'_>, effects: &mut Fx) -> Next {
         let Some(multi) = &mut self.transaction().multi else { return Next::Go };
         if multi.early.len() + command.bytes.len() > EARLY {

@@ -9,61 +9,62 @@ use std::{collections::VecDeque, time::Instant};
 pub(super) struct Upstream {
     pub(super) conn: Conn,
     pub(super) node: usize,
-    /// The pool that it belongs to.
+    /// The pool it belongs to.
     pub(super) pool: usize,
     pub(super) use_: Use,
     pub(super) is_open: bool,
-    /// Finds the ends of replies.
+    /// Finds where replies end.
     pub(super) replies: Replies,
-    /// The beginning of a reply that is not whole.
-    pub(super) begun: Vec<u8>,
-    /// How many bytes of it were looked at.
+    /// The start of an incomplete reply.
+    pub(super) partial: Vec<u8>,
+    /// How many bytes of it are parsed.
     pub(super) seen: usize,
-    /// The beginning of the reply that is coming went out to its client already.
+    /// The start of the current reply was already sent to its client.
     pub(super) streams: bool,
-    /// What the next replies are for. One whose client has gone keeps its position.
+    /// What the next replies are for. An entry stays when its client disconnects.
     pub(super) waiting: VecDeque<Waiter>,
-    /// Since when the first of them has been the first.
+    /// When the first entry became the first.
     pub(super) since: Instant,
-    /// Clients that are not read until what is pending to the node is written.
+    /// Clients that are paused until the node has room again.
     pub(super) held: Vec<Conn>,
 }
 
-/// Who uses a connection to a node.
+/// What uses a connection to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// All clients of its pool.
     Shared,
-    /// One client, for commands that others must not come between.
+    /// One client, for commands that must not be interleaved with those of others.
     Leased(Conn),
-    /// Nobody, for now: it was leased before.
+    /// Nothing at present; it was leased before.
     Idle,
     /// One client, for its subscriptions.
     Subscribed(Conn),
-    /// The proxy, to see whether the node answers.
+    /// The proxy, to check that the node answers.
     Probe,
 }
 
-/// What a reply of a node is for.
+/// What a node's reply is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiter {
     pub(super) client: Conn,
-    /// The number of the client's slot.
+    /// The slot number in the client's ring.
     pub(super) slot: u32,
     pub(super) what: What,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// It is the client's reply.
+    /// The client's whole reply.
     Whole,
-    /// It is this part of the client's reply.
+    /// This part of the client's reply.
     Part(u32),
-    /// The proxy asked, to prepare the connection: anything but an error is fine.
+    /// The reply to a command that prepares the connection. Any reply except an error is fine.
     Prepared,
-    /// The proxy asked in the client's name within a transaction; the client does not see the reply.
+    /// The reply to a command that the proxy sent for the client in a transaction. The client does
+    /// not see it.
     Queued,
-    /// The proxy asked whether the node answers.
+    /// The reply to a probe.
     Probed,
 }
 
@@ -76,7 +77,7 @@ impl Upstream {
             use_,
             is_open: false,
             replies: Replies::default(),
-            begun: Vec::new(),
+            partial: Vec::new(),
             seen: 0,
             streams: false,
             waiting: VecDeque::new(),
@@ -85,7 +86,7 @@ impl Upstream {
         }
     }
 
-    /// One more reply is to come.
+    /// Registers a pending reply.
     #[inline]
     pub(super) fn wait(&mut self, waiter: Waiter, now: Instant) {
         if self.waiting.is_empty() {
@@ -94,7 +95,7 @@ impl Upstream {
         self.waiting.push_back(waiter);
     }
 
-    /// One more reply to the proxy itself is to come.
+    /// Registers a pending reply to the proxy itself.
     pub(super) fn wait_for_itself(&mut self, what: What, now: Instant) {
         self.wait(Waiter { client: self.conn, slot: 0, what }, now);
     }

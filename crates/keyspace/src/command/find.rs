@@ -1,16 +1,16 @@
-//! Looking up commands by name: a hash table that the compiler fills.
+//! Lookup of commands by name, in a hash table built at compile time.
 
 use super::{entry::Command, table::TABLE};
 
-/// Places of the hash table: a power of two, so large that most names are found at once.
+/// Size of the hash table: a power of two, large enough that most names are found at once.
 const PLACES: usize = 1024;
 
-/// The longest name. A longer word is no command, and is not hashed.
+/// Length of the longest name. A longer word is not a command, and is not hashed.
 const LONGEST: usize = longest();
 
 static COMMANDS: [Command; TABLE.len()] = numbered();
 
-/// For each place the number of a command, plus one; 0: none.
+/// For each slot of the hash table, the number of a command plus one; 0: empty.
 static INDEX: [u16; PLACES] = index();
 
 /// FNV-1a, 32 bits.
@@ -23,7 +23,7 @@ impl Command {
         &COMMANDS
     }
 
-    /// The command of this name, in upper or lower case; no subcommands.
+    /// Returns the command with this name, ignoring case. Finds no subcommands.
     #[inline]
     pub fn find(name: &[u8]) -> Option<&'static Command> {
         if name.len() > LONGEST {
@@ -33,7 +33,7 @@ impl Command {
         (!found.is_subcommand()).then_some(found)
     }
 
-    /// The subcommand of this name, in upper or lower case.
+    /// Returns the subcommand with this name, ignoring case.
     #[inline]
     pub fn subcommand(&self, name: &[u8]) -> Option<&'static Command> {
         if !self.is_container || name.len() > LONGEST {
@@ -49,7 +49,7 @@ impl Command {
     }
 }
 
-/// The command with this hash whose name is the right one.
+/// Returns the command with this hash for whose name `is_right` holds.
 #[inline]
 fn probe(hash: u32, is_right: impl Fn(&[u8]) -> bool) -> Option<&'static Command> {
     let mut place = place(hash);
@@ -71,7 +71,7 @@ const fn place(hash: u32) -> usize {
     (hash ^ (hash >> 16)) as usize % PLACES
 }
 
-/// Goes on with a hash over these bytes, in lower case.
+/// Continues a hash with these bytes, in lower case.
 #[inline]
 const fn add(mut hash: u32, bytes: &[u8]) -> u32 {
     let mut at = 0;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_commands() {
+    fn other_words_are_not_commands() {
         for word in ["", "g", "gett", "client|id", "CLIENT|ID", "get|", "ge\0t", "subscribe "] {
             assert_eq!(Command::find(word.as_bytes()), None, "{word}");
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_after_few_places() {
+    fn most_names_are_found_at_once() {
         let mut steps = 0;
         for command in Command::all() {
             let mut place = place(add(BASIS, command.name.as_bytes()));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_what_redis_says() {
+    fn entries_match_the_data_of_redis() {
         let get = Command::find(b"GET").unwrap();
         assert_eq!((get.arity, get.since, get.group), (2, "1.0.0", "string"));
         assert!(get.takes(2) && !get.takes(1) && !get.takes(3));
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_may_be_looked_up(
+        fn any_bytes_can_be_looked_up(
             name in prop_oneof![
                 proptest::collection::vec(any::<u8>(), 0..40),
                 "[a-z|]{0,12}".prop_map(String::into_bytes),

@@ -1,4 +1,4 @@
-//! Flags of commands and of their keys, by the names that Redis gives them.
+//! Flags of commands and of their keys, with the names that Redis uses.
 //!
 //! Source: the documentation of COMMAND ("Flags") and "Command key specifications".
 
@@ -7,7 +7,7 @@ pub type Flags = u32;
 
 /// May change data.
 pub const WRITE: Flags = 1;
-/// Reads data and changes none.
+/// Reads data and does not change it.
 pub const READONLY: Flags = 1 << 1;
 /// Refused when the server is out of memory.
 pub const DENYOOM: Flags = 1 << 2;
@@ -33,7 +33,7 @@ pub const ASKING: Flags = 1 << 11;
 pub const FAST: Flags = 1 << 12;
 /// Allowed before authentication.
 pub const NO_AUTH: Flags = 1 << 13;
-/// May come without any key.
+/// May be sent without keys.
 pub const NO_MANDATORY_KEYS: Flags = 1 << 14;
 /// Not allowed while the server loads its data in the background.
 pub const NO_ASYNC_LOADING: Flags = 1 << 15;
@@ -63,7 +63,7 @@ pub const UPDATE: KeyFlags = 1 << 5;
 pub const INSERT: KeyFlags = 1 << 6;
 /// Something is removed from the value.
 pub const DELETE: KeyFlags = 1 << 7;
-/// It is no key, although a cluster routes by it: a channel.
+/// Not a key, although a cluster routes by it: a channel.
 pub const NOT_KEY: KeyFlags = 1 << 8;
 /// The specification does not find all keys.
 pub const INCOMPLETE: KeyFlags = 1 << 9;

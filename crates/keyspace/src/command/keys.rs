@@ -1,9 +1,10 @@
-//! Where the keys of a request are.
+//! The positions of the keys in a request.
 //!
-//! The specifications of the table say it, except for commands whose options must be read in order: SORT,
-//! GEORADIUS, XREAD and their relatives. For these, Redis' specifications are incomplete, or wrong where a
-//! key or a group has the name of an option; here their options are read as the commands themselves read
-//! them. `tests/commands` compares with what a live redis-server answers to `COMMAND GETKEYS`.
+//! They follow the specifications of the table, except for commands whose options must be read in
+//! order: SORT, GEORADIUS, XREAD and their variants. For these, the specifications of Redis are
+//! incomplete, or wrong if a key or a group has the name of an option. Here, their options are read
+//! as the commands themselves read them. `tests/commands` compares the results with `COMMAND
+//! GETKEYS` of a live redis-server.
 
 use super::{
     entry::Command,
@@ -15,17 +16,17 @@ use crate::arguments::Arguments;
 use std::ops::Range;
 use thiserror::Error;
 
-/// The most specifications of one command.
+/// Maximum number of specifications per command.
 const MOST: usize = 4;
 
-/// Why the keys of a request cannot be given.
+/// Why the keys of a request cannot be determined.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum KeysError {
-    /// The arguments are not of the command's form. Redis answers such a request with an error.
-    #[error("the arguments are not of the command's form")]
+    /// The arguments are malformed. Redis answers such a request with an error.
+    #[error("the arguments do not have the form that the command requires")]
     Malformed,
-    /// The command may have keys that Redis does not describe.
-    #[error("Redis does not describe where all keys of this command are")]
+    /// The command may have keys whose positions Redis does not specify.
+    #[error("Redis does not specify the positions of all keys of this command")]
     Incomplete,
 }
 
@@ -37,7 +38,7 @@ pub struct Keys {
     current: usize,
 }
 
-/// Positions at equal distances.
+/// Equally spaced positions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     next: usize,
@@ -71,9 +72,9 @@ impl Iterator for Keys {
 }
 
 impl Command {
-    /// The positions of the keys in a request of this command: none where the command has no keys, or
-    /// where the request is malformed so early that no key can be named. A key that appears twice is
-    /// given twice.
+    /// Returns the positions of the keys in a request of this command. They are empty if the
+    /// command has no keys, or if the request is malformed before any key is known. A repeated key
+    /// is returned each time.
     pub fn keys<A: Arguments + ?Sized>(&self, args: &A) -> Result<Keys, KeysError> {
         if self.has(MOVABLEKEYS)
             && let Some(keys) = by_options(self.name, args)
@@ -90,14 +91,14 @@ impl Command {
     }
 }
 
-/// The keys of one specification; `None` where there are none.
+/// Returns the keys of one specification; `None` if there are none.
 fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>, KeysError> {
     if spec.flags & INCOMPLETE != 0 {
         return Err(KeysError::Incomplete);
     }
     let begin = match spec.begin {
         Begin::Index(position) => usize::from(position),
-        Begin::Keyword { word, from } => match behind(word, from, args) {
+        Begin::Keyword { word, from } => match position_after(word, from, args) {
             Some(position) => position,
             None => return Ok(None),
         },
@@ -130,9 +131,9 @@ fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>,
     Ok(Some(Span { next: first as usize, last: last as usize, step: usize::from(step.max(1)) }))
 }
 
-/// The position behind a word. Nothing can follow it where it is the last argument, so Redis does not
-/// look there.
-fn behind<A: Arguments + ?Sized>(word: &str, from: i16, args: &A) -> Option<usize> {
+/// Returns the position after a word. The last argument is not compared, as in Redis: no key could
+/// follow it.
+fn position_after<A: Arguments + ?Sized>(word: &str, from: i16, args: &A) -> Option<usize> {
     let found = match usize::try_from(from) {
         Ok(from) => (from..args.count().saturating_sub(1)).find(|at| args.is(*at, word)),
         Err(_) => {
@@ -143,7 +144,7 @@ fn behind<A: Arguments + ?Sized>(word: &str, from: i16, args: &A) -> Option<usiz
     Some(found? + 1)
 }
 
-/// A number as Redis takes it: no plus sign, no zeros in front.
+/// Parses a number like Redis: without a plus sign or leading zeros.
 fn integer(text: &[u8]) -> Option<i64> {
     match text {
         b"0" => Some(0),
@@ -152,7 +153,7 @@ fn integer(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The keys of commands whose options must be read in order; `None` for other commands.
+/// Returns the keys of commands whose options must be read in order; `None` for other commands.
 fn by_options<A: Arguments + ?Sized>(name: &str, args: &A) -> Option<Keys> {
     let mut keys = Keys::default();
     let destination = match name {
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_at_fixed_positions() {
+    fn finds_keys_at_fixed_positions() {
         assert_eq!(keys("get a"), Ok(vec![1]));
         assert_eq!(keys("mget a b c"), Ok(vec![1, 2, 3]));
         assert_eq!(keys("mset a 1 b 2"), Ok(vec![1, 3]));
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_counted() {
+    fn finds_counted_keys() {
         assert_eq!(keys("eval s 2 a b c"), Ok(vec![3, 4]));
         assert_eq!(keys("eval s 0 a"), Ok(vec![]));
         assert_eq!(keys("zunionstore d 2 a b weights 1 2"), Ok(vec![1, 3, 4]));
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_of_sort() {
+    fn finds_destinations_of_sort() {
         assert_eq!(keys("sort a"), Ok(vec![1]));
         assert_eq!(keys("sort a by w_* limit 0 1 get # store d"), Ok(vec![1, 10]));
         assert_eq!(keys("sort a by store store d"), Ok(vec![1, 5]));
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_of_georadius() {
+    fn finds_destinations_of_georadius() {
         assert_eq!(keys("georadius a 1 2 3 m"), Ok(vec![1]));
         assert_eq!(keys("georadius a 1 2 3 m store d"), Ok(vec![1, 7]));
         assert_eq!(keys("georadius a 1 2 3 m storedist store"), Ok(vec![1, 7]));
@@ -249,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn what_redis_does_not_describe_is_an_error() {
+    fn unspecified_keys_are_an_error() {
         assert_eq!(keys("migrate h 1 a 0 5 keys a b"), Err(KeysError::Incomplete));
-        // The options of the others that are not described are read here.
+        // All other commands with incomplete specifications are read here.
         for command in Command::all() {
             let arguments = ["x"; 12];
             let incomplete = command.keys(&arguments[..]).err() == Some(KeysError::Incomplete);
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_may_go_backwards() {
+    fn a_search_can_go_backwards() {
         const SPECS: &[KeySpec] = &[KeySpec {
             flags: RW,
             begin: Begin::Keyword { word: "KEYS", from: -2 },
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_the_keys_of_every_command() {
+    fn no_command_has_too_many_specifications() {
         assert!(Command::all().iter().all(|command| command.specs.len() <= MOST));
     }
 

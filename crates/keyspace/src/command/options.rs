@@ -1,19 +1,19 @@
-//! Options of commands that must be read in order, since the value of an option may have the name of
-//! another one.
+//! Options that must be read in order, because the value of an option may look like another option.
 
 use crate::arguments::Arguments;
 use std::ops::Range;
 
-/// What the options of SORT say.
+/// The options of SORT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sort {
-    /// The position behind the last option STORE.
+    /// The position after the last STORE.
     pub(crate) destination: Option<usize>,
-    /// Whether a pattern of BY or GET has a `*`: then the command reads keys that it does not name.
+    /// Whether a pattern of BY or GET contains `*`: then the command reads keys that it does not
+    /// name.
     pub(crate) has_patterns: bool,
 }
 
-/// Reads the options of SORT or SORT_RO.
+/// Parses the options of SORT or SORT_RO.
 pub(crate) fn sort<A: Arguments + ?Sized>(args: &A) -> Sort {
     let (mut sort, mut at) = (Sort::default(), 2);
     while at < args.count() {
@@ -32,7 +32,7 @@ pub(crate) fn sort<A: Arguments + ?Sized>(args: &A) -> Sort {
     sort
 }
 
-/// The position behind the last option STORE or STOREDIST of GEORADIUS or GEORADIUSBYMEMBER.
+/// Returns the position after the last STORE or STOREDIST of GEORADIUS or GEORADIUSBYMEMBER.
 pub(crate) fn destination_of_georadius<A: Arguments + ?Sized>(args: &A) -> Option<usize> {
     let (mut destination, mut at) = (None, 5);
     while at < args.count() {
@@ -45,17 +45,17 @@ pub(crate) fn destination_of_georadius<A: Arguments + ?Sized>(args: &A) -> Optio
     destination
 }
 
-/// What the options of XREAD or XREADGROUP say.
+/// The options of XREAD or XREADGROUP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Streams {
-    /// The positions of the keys: the first half of what follows STREAMS, since as many identifiers
-    /// follow the keys. Empty if the request is malformed.
+    /// The positions of the keys: the first half of the arguments after STREAMS, because each key
+    /// has one identifier after them. Empty if the request is malformed.
     pub(crate) keys: Range<usize>,
-    /// Whether the option BLOCK is set.
+    /// Whether BLOCK is present.
     pub(crate) blocks: bool,
 }
 
-/// Reads the options of XREAD or XREADGROUP.
+/// Parses the options of XREAD or XREADGROUP.
 pub(crate) fn streams<A: Arguments + ?Sized>(args: &A) -> Streams {
     let (mut blocks, mut at) = (false, 1);
     while at < args.count() && !args.is(at, "streams") {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_sort() {
+    fn reads_the_options_of_sort() {
         for (line, destination, has_patterns) in [
             ("sort a", None, false),
             ("sort a BY w_* limit 0 1 get # store d", Some(10), true),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_streams() {
+    fn reads_the_options_of_streams() {
         for (line, keys, blocks) in [
             ("xread streams a 0", 2..3, false),
             ("xread BLOCK 0 streams a b 0 0", 4..6, true),

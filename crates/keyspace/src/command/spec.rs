@@ -1,58 +1,59 @@
-//! Where the keys of a command are, as Redis describes it ("Command key specifications").
+//! The positions of a command's keys, in the terms of Redis ("Command key specifications").
 
 use super::flag::KeyFlags;
 
 /// Some of the keys of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
-    /// What happens to them (see [`flag`](super::flag)).
+    /// How the command uses them (see [`flag`](super::flag)).
     pub flags: KeyFlags,
-    /// Where to begin.
+    /// Where the search starts.
     pub begin: Begin,
-    /// What is a key from there on.
+    /// Which arguments are keys from there on.
     pub find: Find,
 }
 
-/// Where the search for keys begins. Positions count the command's name as 0.
+/// Where the search for keys starts. The command's name has position 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// At this argument.
     Index(u16),
-    /// Behind this word, in upper or lower case.
+    /// After this word, ignoring case.
     Keyword {
         /// The word.
         word: &'static str,
-        /// The first argument that is compared with it. If negative, the search begins so many
-        /// arguments before the end, and goes backwards.
+        /// The first argument to compare with it. Negative: the search starts this many arguments
+        /// before the end and goes backwards.
         from: i16,
     },
-    /// Redis does not say.
+    /// Not specified by Redis.
     Unknown,
 }
 
-/// What is a key.
+/// Which arguments are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// Every `step`-th argument up to a last one.
+    /// Every `step`-th argument up to the last key.
     Range {
-        /// The last key: so many arguments behind the first. If negative, so many before the end: −1 is
-        /// the last argument.
+        /// The last key, relative to the first. Negative: relative to the end, where −1 is the last
+        /// argument.
         last: i16,
         /// The distance from one key to the next.
         step: u16,
-        /// With `last` −1 and a limit above 1, the keys are one part of this many of the arguments.
+        /// With `last` −1 and a limit above 1, the keys are this fraction of the arguments: one
+        /// half for 2.
         limit: u16,
     },
-    /// An argument has the number of keys.
+    /// An argument contains the number of keys.
     Number {
-        /// That argument, counted from where the search begins.
+        /// The position of that argument, relative to the start of the search.
         at: u16,
-        /// The first key, counted from there, too.
+        /// The position of the first key, relative to the start of the search.
         first: u16,
         /// The distance from one key to the next.
         step: u16,
     },
-    /// Redis does not say.
+    /// Not specified by Redis.
     Unknown,
 }
 

@@ -1,7 +1,7 @@
-//! The shard map: which node has which key.
+//! The shard map: which node owns which key.
 //!
-//! A [`Map`] is an immutable snapshot. A new assignment is a new map with a higher epoch; the proxy swaps
-//! it whole. A map does no I/O, and a lookup allocates nothing.
+//! A [`Map`] is an immutable snapshot. A new assignment is a new map with a higher epoch, which the
+//! proxy swaps in as a whole. A map does no I/O, and a lookup does not allocate.
 
 mod error;
 mod redis_sharding;
@@ -15,7 +15,7 @@ pub use twemproxy::Twemproxy;
 
 /// A snapshot of the assignment of keys to nodes.
 ///
-/// Nodes are numbered from 0, in the order in which they were given.
+/// Nodes are numbered from 0, in the given order.
 #[derive(Clone, Debug)]
 pub struct Map {
     epoch: u64,
@@ -25,11 +25,11 @@ pub struct Map {
 /// How a map assigns keys to nodes.
 #[derive(Clone, Debug)]
 pub enum Mode {
-    /// 16,384 slots, as in Redis Cluster, over plain nodes.
+    /// 16,384 slots, as in Redis Cluster, over separate nodes.
     Slots(Slots),
     /// CRC-32 modulo the number of nodes, as in RedisSharding.
     RedisSharding(RedisSharding),
-    /// A pool of twemproxy.
+    /// A twemproxy pool.
     Twemproxy(Twemproxy),
 }
 
@@ -52,7 +52,7 @@ impl From<Twemproxy> for Mode {
 }
 
 impl Map {
-    /// A map. `epoch`: number of this snapshot; a later one has a higher number.
+    /// Creates a map. `epoch`: the number of this snapshot; a later one has a higher number.
     pub fn new(epoch: u64, mode: impl Into<Mode>) -> Self {
         Map { epoch, mode: mode.into() }
     }
@@ -71,7 +71,7 @@ impl Map {
         }
     }
 
-    /// The node that has the key: a number below [`Map::nodes`].
+    /// Returns the node that owns the key: a number below [`Map::nodes`].
     #[inline]
     pub fn node(&self, key: &[u8]) -> usize {
         match &self.mode {
@@ -88,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
     use twemproxy::{Distribution, Hash, Server};
 
-    /// A map of each mode over so many nodes.
+    /// Maps of all modes over this number of nodes.
     fn maps(nodes: usize) -> Vec<Map> {
         let servers: Vec<Server> =
             (0..nodes).map(|i| format!("node{i}:6379:{}", i % 3 + 1).parse().unwrap()).collect();

@@ -1,15 +1,15 @@
-//! The assignment of RedisSharding: CRC-32 of the tag, modulo the number of nodes.
+//! The assignment of RedisSharding: CRC-32 of the key's tag, modulo the number of nodes.
 
 use super::error::{MapError, check};
 
-/// Nodes in the order in which RedisSharding was given them.
+/// Nodes in the order of RedisSharding's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisSharding {
     nodes: usize,
 }
 
 impl RedisSharding {
-    /// The assignment over so many nodes.
+    /// Creates the assignment over this number of nodes.
     pub fn new(nodes: usize) -> Result<Self, MapError> {
         Ok(RedisSharding { nodes: check(nodes)? })
     }
@@ -24,8 +24,8 @@ impl RedisSharding {
     }
 }
 
-/// The part of a key that decides. Only a key that ends in `}` has a tag: the bytes between the last
-/// `{` and the end, which may be none.
+/// Returns the part of a key that is hashed. Only a key that ends with `}` has a tag: the bytes
+/// after the last `{`, without the final `}`. It may be empty.
 #[inline]
 fn tag(key: &[u8]) -> &[u8] {
     let Some((b'}', rest)) = key.split_last() else { return key };
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_needs_a_node() {
+    fn a_map_needs_at_least_one_node() {
         assert_eq!(RedisSharding::new(0), Err(MapError::NoNodes));
     }
 }

@@ -1,4 +1,4 @@
-//! Slots as in Redis Cluster: CRC-16 of the key or of its tag, modulo 16,384.
+//! Slots as in Redis Cluster: CRC-16 of the key or its tag, modulo 16,384.
 //!
 //! Source: the Redis Cluster specification, "Key distribution model" and "Hash tags".
 
@@ -10,14 +10,14 @@ pub const SLOTS: u16 = 16_384;
 
 static XMODEM: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
-/// The slot of a key, below [`SLOTS`]. `CLUSTER KEYSLOT` gives the same number.
+/// Returns the slot of a key, below [`SLOTS`]. `CLUSTER KEYSLOT` gives the same number.
 #[inline]
 pub fn slot(key: &[u8]) -> u16 {
     XMODEM.checksum(tag(key)) % SLOTS
 }
 
-/// The part of a key that decides: what is between the first `{` and the first `}` behind it, if there
-/// is anything between them. Otherwise the whole key.
+/// Returns the part of a key that is hashed: the text between the first `{` and the first `}` after
+/// it, if it is not empty. Otherwise the whole key.
 #[inline]
 fn tag(key: &[u8]) -> &[u8] {
     let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
@@ -28,7 +28,7 @@ fn tag(key: &[u8]) -> &[u8] {
     }
 }
 
-/// Slots, spread over plain nodes in ranges.
+/// Ranges of slots, assigned to separate nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     /// The first slot of each node, ascending.
@@ -36,8 +36,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Ranges of nearly equal length: those that `redis-cli --cluster create` gives to so many
-    /// masters. Its arithmetic is in single precision, so this one is, too.
+    /// Creates ranges of nearly equal length, the same as `redis-cli --cluster create` for this
+    /// number of masters. It uses single precision, and so does this.
     pub fn even(nodes: usize) -> Result<Self, MapError> {
         let each = f32::from(SLOTS) / check(nodes)? as f32;
         let (mut firsts, mut first, mut cursor) = (Vec::with_capacity(nodes), 0, 0.0_f32);
@@ -50,7 +50,7 @@ impl Slots {
         Ok(Slots { firsts: firsts.into() })
     }
 
-    /// The node of a slot.
+    /// Returns the node of a slot.
     #[inline]
     pub fn node_of(&self, slot: u16) -> usize {
         self.firsts.partition_point(|first| *first <= slot) - 1
@@ -75,7 +75,7 @@ mod tests {
     use crate::map::MAX_NODES;
 
     #[test]
-    fn slots_of_the_specification() {
+    fn slots_match_the_specification() {
         assert_eq!(XMODEM.checksum(b"123456789"), 0x31c3);
         // `CLUSTER KEYSLOT` of these keys.
         for (key, expected) in [("foo", 12182), ("bar", 5061), ("somekey", 11058), ("", 0)] {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_in_the_first_braces_that_hold_anything() {
+    fn a_tag_is_in_the_first_non_empty_braces() {
         for (key, expected) in [
             ("{user1000}.following", "user1000"),
             ("{user1000}.followers", "user1000"),
@@ -100,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_those_of_redis_cli() {
-        // What `redis-cli --cluster create` prints for three and for six masters.
+    fn ranges_match_those_of_redis_cli() {
+        // The output of `redis-cli --cluster create` for three and six masters.
         let firsts = |nodes| Slots::even(nodes).unwrap().firsts.to_vec();
         assert_eq!(firsts(3), [0, 5461, 10923]);
         assert_eq!(firsts(6), [0, 2731, 5461, 8192, 10923, 13653]);

@@ -1,24 +1,25 @@
 //! Cursors of SCAN over several nodes.
 //!
-//! The proxy scans one node after the other. A cursor that it gives to a client has the node's own
-//! cursor in the lower 48 bits and the number of the node above them. Bit 63 stays 0, so the cursor is
-//! positive for clients that read it as a signed number. A node's cursor counts the buckets of a hash
-//! table, so 48 bits suffice; where they do not, the client gets an error.
+//! The proxy scans one node after the other. A client's cursor contains the node's own cursor in
+//! the lower 48 bits and the node's number above. Bit 63 is 0, so clients may read the cursor as a
+//! signed number. A node's cursor counts the buckets of a hash table, so 48 bits suffice; if a
+//! cursor exceeds them, the client gets an error.
 
-/// Bits of a node's own cursor.
+/// Number of bits for the node's own cursor.
 const BITS: u32 = 48;
 
-/// A place in a scan.
+/// A position in a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The node that is asked next.
+    /// The node to ask next.
     pub node: usize,
     /// The cursor for that node.
     pub cursor: u64,
 }
 
 impl Cursor {
-    /// Reads a client's cursor: decimal digits. `None` if it is not a cursor over so many nodes.
+    /// Parses a client's cursor: decimal digits. Returns `None` if it is not valid for this number
+    /// of nodes.
     pub fn parse(text: &[u8], nodes: usize) -> Option<Cursor> {
         if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
             return None;
@@ -31,8 +32,8 @@ impl Cursor {
         Some(Cursor { node, cursor: cursor & ((1 << BITS) - 1) })
     }
 
-    /// The client's next cursor, after the node answered with `next`; 0 after the last node. `None` if
-    /// the node's cursor does not fit.
+    /// Returns the client's next cursor, after the node replied with `next`; 0 after the last node.
+    /// `None` if the node's cursor does not fit.
     pub fn after(self, next: u64, nodes: usize) -> Option<u64> {
         match next {
             _ if nodes == 1 => Some(next),
@@ -51,8 +52,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_scan_goes_through_all_nodes() {
-        // Each node answers 7, then 0.
+    fn a_scan_visits_all_nodes() {
+        // Each node replies with 7, then 0.
         let (mut cursor, mut asked) = (0, Vec::new());
         loop {
             let place = Cursor::parse(cursor.to_string().as_bytes(), 3).unwrap();
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_cursors_are_refused() {
+    fn invalid_cursors_are_refused() {
         let beyond = (3_u64 << BITS).to_string();
         for wrong in ["", "x", "-1", "+1", " 1", "1 ", "99999999999999999999", &beyond] {
             assert_eq!(Cursor::parse(wrong.as_bytes(), 3), None, "{wrong}");
@@ -75,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_of_a_node_that_does_not_fit_is_refused() {
+    fn a_node_cursor_that_does_not_fit_is_refused() {
         let place = Cursor { node: 1, cursor: 0 };
         assert_eq!(place.after(1 << BITS, 3), None);
         assert_eq!(place.after((1 << BITS) - 1, 3), Some((2 << BITS) - 1));
     }
 
     #[test]
-    fn one_node_has_its_own_cursors() {
+    fn a_single_node_keeps_its_own_cursors() {
         let cursor = Cursor::parse(u64::MAX.to_string().as_bytes(), 1).unwrap();
         assert_eq!(cursor, Cursor { node: 0, cursor: u64::MAX });
         assert_eq!(cursor.after(u64::MAX, 1), Some(u64::MAX));
@@ -90,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_client_gets_is_read_again(
+        fn a_returned_cursor_can_be_parsed(
             nodes in 2..=MAX_NODES,
             node in 0..MAX_NODES,
             next in 1_u64..1 << BITS,

@@ -1,4 +1,4 @@
-//! The decision for one request.
+//! The routing decision for one request.
 
 use super::{
     cursor::Cursor,
@@ -13,15 +13,15 @@ use crate::{
     map::Map,
 };
 
-const UNDESCRIBED: &str = "Redis does not describe where all of its keys are";
-const OTHER_KEYS: &str = "its pattern of BY or GET reads keys that may be on other nodes";
-const NO_KEYS: &str = "without keys it has no node; pass the keys that it uses";
+const UNDESCRIBED: &str = "Redis does not specify the positions of all its keys";
+const OTHER_KEYS: &str = "its BY or GET pattern may read keys on other nodes";
+const NO_KEYS: &str = "without keys, its node is unknown; pass all keys that it uses";
 
-/// Decides where a request goes. It needs at least one argument: the command's name.
+/// Decides where to send a request. It must have at least one argument: the command's name.
 ///
-/// The parts of a request that goes to several nodes are in `plan` afterwards. The decision depends on
-/// nothing but the request and the map; what the client's connection is in the middle of (a
-/// transaction, a subscription) is up to the caller.
+/// If the request goes to several nodes, `plan` contains its parts afterwards. The decision depends
+/// only on the request and the map. The caller must consider the state of the client's connection,
+/// e.g. a transaction or a subscription.
 pub fn decide<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Decision {
     match lookup(args) {
         Ok(command) => {
@@ -32,7 +32,7 @@ pub fn decide<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> De
     }
 }
 
-/// The command or subcommand that a request names.
+/// Finds the command or subcommand of a request.
 fn lookup<A: Arguments + ?Sized>(args: &A) -> Result<&'static Command, Vec<u8>> {
     let name = args.get(0).unwrap_or_default();
     let command = Command::find(name).ok_or_else(|| refusal::unknown(args))?;
@@ -97,7 +97,7 @@ fn route<A: Arguments + ?Sized>(
         Policy::Patterns => Route::Lease(Lease::Subscription, Place::AllNodes),
         Policy::Watch => lease(Lease::Watch, keys(command, args, map)?),
         Policy::Transaction => Route::Lease(Lease::Transaction, Place::Open),
-        Policy::Here(local) => Route::Here(local),
+        Policy::Local(local) => Route::Local(local),
         Policy::Cluster => return Err(refusal::no_cluster()),
         Policy::Refused(reason) => return Err(refusal::unsupported(command, reason)),
     })
@@ -105,15 +105,15 @@ fn route<A: Arguments + ?Sized>(
 
 /// Where the keys of a request are.
 enum Keyed {
-    /// All on this node.
+    /// All keys are on this node.
     Node(usize),
-    /// The request names none.
+    /// The request has no keys.
     None,
-    /// The request is malformed. Every node answers it with the same error, and changes nothing.
+    /// The request is malformed. Every node replies with the same error and changes nothing.
     Malformed,
 }
 
-/// The node of all keys of a request. An error if they are on several nodes.
+/// Returns the node of all keys of a request, or an error if they are on several nodes.
 fn keys<A: Arguments + ?Sized>(command: &Command, args: &A, map: &Map) -> Result<Keyed, Vec<u8>> {
     let keys = match command.keys(args) {
         Ok(keys) => keys,
@@ -138,7 +138,7 @@ fn to(keyed: Keyed) -> Route {
     }
 }
 
-/// A request without keys cannot block: the node answers it with an error.
+/// A request without keys cannot block: the node replies with an error.
 fn lease(why: Lease, keyed: Keyed) -> Route {
     match keyed {
         Keyed::Node(node) => Route::Lease(why, Place::Node(node)),
@@ -146,7 +146,7 @@ fn lease(why: Lease, keyed: Keyed) -> Route {
     }
 }
 
-/// Plans the parts of a request that is split by key. If all keys are on one node: that node.
+/// Plans the parts of a request that is split by key. Returns the node if all keys are on one.
 fn split<A: Arguments + ?Sized>(
     args: &A,
     (first, width): (usize, usize),
@@ -162,8 +162,9 @@ fn split<A: Arguments + ?Sized>(
     parts.next().is_none().then_some(part.node)
 }
 
-/// Where channels are subscribed. Each node publishes the notifications about its own keys, so these
-/// channels concern all nodes. Without channels, UNSUBSCRIBE concerns every node that has some.
+/// Returns where channels are subscribed. Each node publishes the notifications for its own keys,
+/// so these channels concern all nodes. UNSUBSCRIBE without channels concerns every node with
+/// subscriptions.
 fn channels<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Place {
     let mut channels = (1..args.count()).filter_map(|position| args.get(position));
     if args.count() == 1 || channels.any(is_notification) {
@@ -172,7 +173,7 @@ fn channels<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Plac
     split(args, (1, 1), map, plan).map_or(Place::Parts, Place::Node)
 }
 
-/// Whether each node publishes to this channel what concerns its own keys.
+/// Returns whether each node publishes to this channel for its own keys.
 pub fn is_notification(channel: &[u8]) -> bool {
     channel.starts_with(b"__keyspace@") || channel.starts_with(b"__keyevent@")
 }

@@ -1,12 +1,12 @@
-//! What is decided for a request.
+//! The decision for a request.
 
 use super::{cursor::Cursor, merge::Merge};
 use crate::command::Command;
 
-/// What is decided for a request.
+/// The decision for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The command, where Redis knows it.
+    /// The command, if Redis knows it.
     pub command: Option<&'static Command>,
     /// Where the request goes.
     pub route: Route,
@@ -15,27 +15,26 @@ pub struct Decision {
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// To this node, as it came.
+    /// Unchanged to this node.
     OneNode(usize),
-    /// To any node, as it came: all give the same answer.
+    /// Unchanged to any node: all give the same reply.
     AnyNode,
-    /// Parts of it to some of the nodes: the [`Plan`](super::Plan) has the parts.
+    /// In parts to several nodes. The [`Plan`](super::Plan) contains the parts.
     Split(Merge),
-    /// To every node, as it came.
+    /// Unchanged to every node.
     AllNodes(Merge),
-    /// SCAN: to one node, with the node's own cursor. The cursor in the reply is replaced by
+    /// SCAN: to one node, with the node's own cursor. The cursor in the reply must be replaced with
     /// [`Cursor::after`].
     Scan(Cursor),
-    /// Nowhere: the proxy answers.
-    Here(Local),
-    /// Over a connection of the client's own.
+    /// To no node: the proxy answers.
+    Local(Local),
+    /// Over a connection leased to the client.
     Lease(Lease, Place),
-    /// Nowhere: the client gets this error. The text has neither the `-` in front nor the end of the
-    /// line.
+    /// To no node: the client gets this error. The text excludes the leading `-` and the line end.
     Refused(Vec<u8>),
 }
 
-/// What the proxy answers itself.
+/// A command that the proxy answers itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
     /// AUTH.
@@ -58,29 +57,29 @@ pub enum Local {
     Select,
 }
 
-/// Why a client needs a connection of its own.
+/// Why a client needs a dedicated connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// MULTI begins a transaction; EXEC and DISCARD end it, and UNWATCH forgets watched keys. Without a
-    /// transaction, EXEC and DISCARD are errors.
+    /// MULTI starts a transaction, EXEC and DISCARD end it, and UNWATCH forgets the watched keys.
+    /// Without a transaction, EXEC and DISCARD are errors.
     Transaction,
     /// WATCH: the keys are watched for the client's next transaction.
     Watch,
     /// The command may block.
     Blocking,
-    /// Channels are subscribed, or no longer.
+    /// The command subscribes to channels or unsubscribes.
     Subscription,
 }
 
-/// Where a client's own connection leads.
+/// The node of a client's dedicated connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// To this node.
+    /// This node.
     Node(usize),
-    /// Where the client already has one; otherwise to the node of the next request that names a key.
+    /// The node of the client's present lease, otherwise that of the next request with a key.
     Open,
-    /// To several nodes, one connection each: the [`Plan`](super::Plan) has the parts.
+    /// Several nodes, with one connection each. The [`Plan`](super::Plan) contains the parts.
     Parts,
-    /// To every node, one connection each.
+    /// Every node, with one connection each.
     AllNodes,
 }

@@ -1,23 +1,23 @@
-//! How the replies of several nodes become one.
+//! Merging of the replies of several nodes.
 
-/// How the replies of several nodes become one. If a node answers with an error, or with anything but
-/// what the rule names, the merged reply is an error.
+/// How the replies of several nodes are merged. If a reply is an error or does not fit the rule,
+/// the merged reply is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// Numbers are added.
+    /// Adds the numbers.
     Sum,
-    /// `OK` if every node answers `OK`.
+    /// Returns `OK` if every node replies `OK`.
     Ok,
-    /// The reply that all nodes give. If they differ, the merged reply is an error.
+    /// Returns the common reply of all nodes. If they differ, the merged reply is an error.
     Same,
-    /// Arrays, whose elements are put where the keys were in the request: so many for each key.
+    /// Returns the elements of arrays in the order of the keys in the request: this many per key.
     InOrder(u8),
-    /// Arrays, one behind the other.
+    /// Concatenates arrays.
     Concatenation,
-    /// Arrays, one behind the other; an element that several nodes have appears once.
+    /// Concatenates arrays without repeating elements.
     Union,
-    /// Arrays of equal length of numbers: the least at each position.
+    /// Returns the minimum at each position, for arrays of numbers with equal length.
     Least,
-    /// Any reply that is not null; null if all are.
+    /// Returns any reply that is not null; null if all are.
     AnyValue,
 }

@@ -1,10 +1,10 @@
-//! The decision for one request: which nodes get it, who answers it, or why it is refused.
+//! The decision for one request: which nodes receive it, who answers it, or why it is refused.
 //!
-//! The rule behind all decisions: a client gets the answer that a single Redis with all keys would give,
-//! or an error that says why not. Never another answer.
+//! The rule behind all decisions: a client gets the reply that a single Redis with all keys would
+//! give, or an error that states the reason. It never gets a different reply.
 //!
-//! One thing cannot be seen from a request: a script may use keys that it was not passed. Redis asks for
-//! all of them to be passed; a script that does otherwise sees the keys of its node alone.
+//! One case cannot be detected: a script may use keys that were not passed to it. Redis requires
+//! all keys to be passed; otherwise, the script sees only the keys of its node.
 
 mod cursor;
 mod decide;

@@ -1,16 +1,16 @@
-//! Which keys of a request go to which node.
+//! The assignment of a request's keys to nodes.
 
 use crate::{arguments::Arguments, map::Map};
 
-/// Which keys of a request go to which node. A plan is used again for the next request, so that
-/// splitting allocates nothing in the long run.
+/// The assignment of a request's keys to nodes. A plan is reused for the next request, so that
+/// splitting does not allocate in the long run.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// For each key its node (upper half) and its position among the arguments (lower half), sorted.
+    /// For each key, its node (upper half) and its argument position (lower half), sorted.
     keys: Vec<u64>,
     /// The position of the first key.
     first: usize,
-    /// How many arguments belong to a key, itself included.
+    /// The number of arguments per key, including the key.
     width: usize,
 }
 
@@ -25,8 +25,8 @@ pub struct Part<'a> {
 }
 
 impl Plan {
-    /// Plans a request whose keys begin at `first`, each with `width` arguments, itself included. Keys
-    /// without all of their arguments must have been refused before.
+    /// Plans a request whose keys start at `first`, each with `width` arguments, including the key.
+    /// The arguments must be complete.
     pub(super) fn make<A: Arguments + ?Sized>(
         &mut self,
         args: &A,
@@ -42,7 +42,7 @@ impl Plan {
         self.keys.sort_unstable();
     }
 
-    /// The parts, by node. A node without keys has none.
+    /// Returns the parts, sorted by node. Nodes without keys are omitted.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let groups = self.keys.chunk_by(|one, other| one >> 32 == other >> 32);
         groups.map(move |keys| Part {
@@ -60,19 +60,19 @@ impl Plan {
 }
 
 impl<'a> Part<'a> {
-    /// How many arguments are in front of the keys, the command's name among them.
+    /// The number of arguments before the keys, including the command's name.
     pub fn prefix(self) -> usize {
         self.first
     }
 
-    /// The positions of this part's arguments in the request, in order: of keys, and of what belongs to
-    /// them.
+    /// The positions of this part's arguments in the request, in order: keys with the arguments
+    /// that belong to them.
     pub fn arguments(self) -> impl ExactSizeIterator<Item = usize> + 'a {
         let (keys, width) = (self.keys, self.width);
         (0..keys.len() * width).map(move |at| keys[at / width] as u32 as usize + at % width)
     }
 
-    /// Which keys of the request these are: the first key is 0.
+    /// The indexes of these keys among the keys of the request. The first key is 0.
     pub fn keys(self) -> impl ExactSizeIterator<Item = usize> + 'a {
         let (first, width) = (self.first, self.width);
         self.keys.iter().map(move |key| (*key as u32 as usize - first) / width)
@@ -114,7 +114,7 @@ mod tests {
             let map = Map::new(0, Slots::even(nodes).unwrap());
             let args: Vec<Vec<u8>> = std::iter::once(b"mget".to_vec()).chain(keys.clone()).collect();
             let mut plan = Plan::default();
-            // The plan of an earlier request leaves nothing behind.
+            // The plan of an earlier request must not leave anything behind.
             plan.make(&["del", "x", "y", "z"][..], (1, 1), &map);
             plan.make(&args[..], (1, 1), &map);
             let mut seen = vec![0; keys.len()];

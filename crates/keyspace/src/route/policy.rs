@@ -1,28 +1,28 @@
-//! What is done with each command of the table.
+//! The routing rule for each command of the table.
 //!
-//! A command with keys goes to the node of its keys, unless a rule says otherwise. A command without
-//! keys needs a rule; without one it is refused, so nothing new is forwarded blindly.
+//! A command with keys goes to the node of its keys, unless a rule overrides that. A command
+//! without keys needs a rule; otherwise it is refused, so that no new command is forwarded blindly.
 
 use super::{decision::Local, merge::Merge};
 use crate::command::{Command, flag};
 
-/// What is done with a command.
+/// The routing rule for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// To the node that has all keys.
+    /// To the node that owns all keys.
     Keys,
-    /// The same; arguments come in pairs.
+    /// The same, with arguments in pairs.
     KeysInPairs,
-    /// The same; the client may wait for a reply.
+    /// The same, but the reply may block.
     BlockingKeys,
     /// XREAD and XREADGROUP: the same, with the option BLOCK.
     Streams,
-    /// SORT and SORT_RO: to the node of the keys, unless other keys are read.
+    /// SORT and SORT_RO: to the node of the keys, unless patterns read other keys.
     Sort,
-    /// A script or a function: to the node of the keys, of which there must be some.
+    /// A script or function: to the node of its keys. At least one key is required.
     Script,
-    /// By key. `first`: the position of the first key; `width`: how many arguments belong to a key,
-    /// itself included.
+    /// In parts by key. `first`: the position of the first key; `width`: the number of arguments
+    /// per key, including the key.
     Split { first: u8, width: u8, merge: Merge },
     /// To all nodes.
     AllNodes(Merge),
@@ -32,30 +32,30 @@ pub(super) enum Policy {
     Scan,
     /// To the node of the channel in the first argument.
     Channel,
-    /// Subscribes channels, or unsubscribes them.
+    /// Subscribes to channels, or unsubscribes.
     Channels,
-    /// Subscribes patterns, or unsubscribes them.
+    /// Subscribes to patterns, or unsubscribes.
     Patterns,
     /// WATCH.
     Watch,
-    /// MULTI and what belongs to it.
+    /// MULTI and related commands.
     Transaction,
     /// Answered by the proxy.
-    Here(Local),
-    /// A command of Redis Cluster, which the proxy does not speak.
+    Local(Local),
+    /// A command of Redis Cluster, which the proxy does not support.
     Cluster,
     /// Refused, for this reason.
     Refused(&'static str),
 }
 
-const ONE_SERVER: &str = "it concerns one server; send it to the node itself";
-const CONNECTIONS: &str = "it concerns the connections of one server";
-const TRACKING: &str = "client-side caching needs the replies of one server";
-const REPLICATION: &str = "replication is set up on the nodes";
+const ONE_SERVER: &str = "it applies to a single server; send it to the node directly";
+const CONNECTIONS: &str = "it applies to the connections of a single server";
+const TRACKING: &str = "client-side caching depends on the replies of a single server";
+const REPLICATION: &str = "replication is configured on the nodes";
 const NO_RULE: &str = "the proxy does not know where to send it";
 
-/// The first rule that fits a command decides. `x*` fits names that begin with x, `*x` those that end
-/// with it.
+/// The first matching rule decides. `x*` matches names that start with x, `*x` names that end with
+/// it.
 const RULES: &[(&str, Policy)] = &[
     ("asking", Policy::Cluster),
     ("cluster*", Policy::Cluster),
@@ -63,19 +63,19 @@ const RULES: &[(&str, Policy)] = &[
     ("readwrite", Policy::Cluster),
     ("*|help", Policy::AnyNode),
     // Answered by the proxy.
-    ("auth", Policy::Here(Local::Auth)),
-    ("client|getname", Policy::Here(Local::Client)),
-    ("client|getredir", Policy::Here(Local::Client)),
-    ("client|id", Policy::Here(Local::Client)),
-    ("client|info", Policy::Here(Local::Client)),
-    ("client|setname", Policy::Here(Local::Client)),
-    ("echo", Policy::Here(Local::Echo)),
-    ("hello", Policy::Here(Local::Hello)),
-    ("info", Policy::Here(Local::Info)),
-    ("ping", Policy::Here(Local::Ping)),
-    ("quit", Policy::Here(Local::Quit)),
-    ("reset", Policy::Here(Local::Reset)),
-    ("select", Policy::Here(Local::Select)),
+    ("auth", Policy::Local(Local::Auth)),
+    ("client|getname", Policy::Local(Local::Client)),
+    ("client|getredir", Policy::Local(Local::Client)),
+    ("client|id", Policy::Local(Local::Client)),
+    ("client|info", Policy::Local(Local::Client)),
+    ("client|setname", Policy::Local(Local::Client)),
+    ("echo", Policy::Local(Local::Echo)),
+    ("hello", Policy::Local(Local::Hello)),
+    ("info", Policy::Local(Local::Info)),
+    ("ping", Policy::Local(Local::Ping)),
+    ("quit", Policy::Local(Local::Quit)),
+    ("reset", Policy::Local(Local::Reset)),
+    ("select", Policy::Local(Local::Select)),
     // Split by key.
     ("mget", Policy::Split { first: 1, width: 1, merge: Merge::InOrder(1) }),
     ("mset", Policy::Split { first: 1, width: 2, merge: Merge::Ok }),
@@ -117,7 +117,7 @@ const RULES: &[(&str, Policy)] = &[
     ("sort_ro", Policy::Sort),
     ("xread", Policy::Streams),
     ("xreadgroup", Policy::Streams),
-    // Publish and subscribe. A channel has a node as a key has.
+    // Publish and subscribe. A channel belongs to a node, like a key.
     ("publish", Policy::Channel),
     ("spublish", Policy::Channel),
     ("subscribe", Policy::Channels),
@@ -179,15 +179,13 @@ const RULES: &[(&str, Policy)] = &[
     ("sync", Policy::Refused(REPLICATION)),
     (
         "wait",
-        Policy::Refused(
-            "it waits for the replicas of one server, for the writes of one connection",
-        ),
+        Policy::Refused("it waits until replicas of one server have the writes of one connection"),
     ),
 ];
 
 const COUNT: usize = Command::all().len();
 
-/// By the commands' numbers. The compiler applies the rules.
+/// Indexed by command number. The rules are applied at compile time.
 static POLICIES: [Policy; COUNT] = {
     let mut policies = [Policy::Refused(NO_RULE); COUNT];
     let mut number = 0;
@@ -232,7 +230,7 @@ const fn fits(rule: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Whether these bytes are in the name from this place on. The name must be long enough.
+/// Returns whether the name contains these bytes at this position. The name must be long enough.
 const fn same(bytes: &[u8], name: &[u8], from: usize) -> bool {
     let mut at = 0;
     while at < bytes.len() {
@@ -288,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_decide_where_no_rule_does() {
+    fn without_a_rule_the_keys_decide() {
         for name in ["get", "hset", "zunionstore", "rename", "object|encoding", "pfdebug"] {
             assert_eq!(of(name), Policy::Keys, "{name}");
         }

@@ -1,14 +1,14 @@
-//! The texts of errors, in Redis' words where Redis has the same error.
+//! The texts of errors, in the wording of Redis if it has the same error.
 //!
-//! Source: `commandCheckExistence` and `commandCheckArity` of Redis' `server.c`. `tests/commands`
-//! compares with a live redis-server.
+//! Source: `commandCheckExistence` and `commandCheckArity` in `server.c` of Redis. `tests/commands`
+//! compares the texts with a live redis-server.
 
 use crate::{arguments::Arguments, command::Command};
 
-/// Redis shows so many bytes of a name, and some more than so many of the arguments.
+/// Maximum number of bytes of a name that Redis shows, and roughly that of the arguments.
 const SHOWN: usize = 128;
 
-/// The command is unknown.
+/// Error of an unknown command.
 pub(super) fn unknown<A: Arguments + ?Sized>(args: &A) -> Vec<u8> {
     let mut shown = Vec::new();
     for position in 1..args.count() {
@@ -24,14 +24,14 @@ pub(super) fn unknown<A: Arguments + ?Sized>(args: &A) -> Vec<u8> {
     line(&[b"ERR unknown command '", name, b"', with args beginning with: ", &shown])
 }
 
-/// The command has subcommands, but not this one.
+/// Error of an unknown subcommand.
 pub(super) fn unknown_subcommand<A: Arguments + ?Sized>(args: &A) -> Vec<u8> {
     let (name, command) = (shortened(args, 1, SHOWN), shortened(args, 0, SHOWN));
     let command = command.to_ascii_uppercase();
     line(&[b"ERR unknown subcommand '", name, b"'. Try ", &command, b" HELP."])
 }
 
-/// The command takes another number of arguments. EXEC ends its transaction even then, and says so.
+/// Error of a wrong number of arguments. EXEC ends its transaction even then, and reports that.
 pub(super) fn arity(command: &Command) -> Vec<u8> {
     let code: &[u8] = match command.name {
         "exec" => b"EXECABORT Transaction discarded because of: ",
@@ -40,27 +40,27 @@ pub(super) fn arity(command: &Command) -> Vec<u8> {
     line(&[code, b"wrong number of arguments for '", command.name.as_bytes(), b"' command"])
 }
 
-/// The keys of a request are on several nodes.
+/// Error of keys on several nodes.
 pub fn cross_slot() -> Vec<u8> {
     b"CROSSSLOT Keys in request don't hash to the same slot".to_vec()
 }
 
-/// A cursor of SCAN is none.
+/// Error of an invalid SCAN cursor.
 pub(super) fn invalid_cursor() -> Vec<u8> {
     b"ERR invalid cursor".to_vec()
 }
 
-/// A command of Redis Cluster; the proxy looks like a single Redis.
+/// Error of a Redis Cluster command. The proxy behaves like a single Redis.
 pub(super) fn no_cluster() -> Vec<u8> {
     b"ERR This instance has cluster support disabled".to_vec()
 }
 
-/// The proxy does not do this.
+/// Error of a command that the proxy does not support.
 pub fn unsupported(command: &Command, reason: &str) -> Vec<u8> {
     format!("ERR the proxy does not support '{}': {reason}", command.name).into_bytes()
 }
 
-/// An argument as `%.*s` of C prints it: up to a first zero byte, and so many bytes at most.
+/// Returns an argument like `%.*s` in C: up to the first zero byte, and at most `most` bytes.
 fn shortened<A: Arguments + ?Sized>(args: &A, position: usize, most: usize) -> &[u8] {
     let argument = args.get(position).unwrap_or_default();
     let argument = &argument[..argument.len().min(most)];
@@ -68,7 +68,7 @@ fn shortened<A: Arguments + ?Sized>(args: &A, position: usize, most: usize) -> &
     &argument[..end]
 }
 
-/// The parts as one line: what would end it becomes a space.
+/// Joins the parts to one line: line breaks become spaces.
 fn line(parts: &[&[u8]]) -> Vec<u8> {
     let mut text = parts.concat();
     for byte in &mut text {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn long_arguments_are_cut() {
+    fn long_arguments_are_truncated() {
         let long = "x".repeat(200);
         let shown = "x".repeat(128);
         assert_eq!(

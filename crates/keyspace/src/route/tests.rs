@@ -1,4 +1,4 @@
-//! The decisions, command by command.
+//! Routing decisions, command by command.
 
 use super::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide};
 use crate::{
@@ -22,7 +22,7 @@ fn route_over(map: &Map, line: &str) -> Route {
     decide(&words[..], map, &mut Plan::default()).route
 }
 
-/// A word with the keys in it made keys of their nodes: `a1` becomes `a1{…}`.
+/// Turns a word like `a1` into a key of its node: `a1{…}`.
 fn word(word: &str) -> String {
     match word.as_bytes() {
         [b'a'..=b'e', node @ b'0'..=b'3'] => format!("{word}{{{}}}", tag(usize::from(node - b'0'))),
@@ -30,7 +30,7 @@ fn word(word: &str) -> String {
     }
 }
 
-/// A tag whose keys are on this node.
+/// Returns a tag whose keys are on this node.
 fn tag(node: usize) -> String {
     let mut tags = (0_u32..).map(|i| i.to_string());
     tags.find(|tag| map().node(tag.as_bytes()) == node).unwrap()
@@ -47,7 +47,7 @@ fn unsupported(line: &str) {
 }
 
 #[test]
-fn the_map_of_these_tests_has_a_tag_for_each_node() {
+fn the_test_map_has_a_tag_for_each_node() {
     for node in 0..4 {
         assert_eq!(map().node(word(&format!("c{node}")).as_bytes()), node);
     }
@@ -65,7 +65,7 @@ fn a_command_with_one_key_goes_to_its_node() {
 }
 
 #[test]
-fn keys_on_one_node_go_there_together() {
+fn several_keys_on_one_node_go_there_together() {
     assert_eq!(route("rename a1 b1"), Route::OneNode(1));
     assert_eq!(route("zunionstore a2 2 b2 c2"), Route::OneNode(2));
     assert_eq!(route("sort a3 by nosort store b3"), Route::OneNode(3));
@@ -110,7 +110,7 @@ fn commands_are_split_by_key() {
 }
 
 #[test]
-fn a_split_has_its_parts_in_the_plan() {
+fn the_plan_contains_the_parts_of_a_split() {
     let words: Vec<String> = "mset a2 1 b0 2 c2 3".split(' ').map(word).collect();
     let mut plan = Plan::default();
     let decision = decide(&words[..], &map(), &mut plan);
@@ -141,7 +141,7 @@ fn commands_about_all_keys_go_to_all_nodes() {
 }
 
 #[test]
-fn a_scan_begins_with_the_first_node() {
+fn a_scan_starts_with_the_first_node() {
     assert_eq!(route("scan 0 count 5"), Route::Scan(Cursor { node: 0, cursor: 0 }));
     let third = (2_u64 << 48) + 9;
     assert_eq!(route(&format!("scan {third}")), Route::Scan(Cursor { node: 2, cursor: 9 }));
@@ -152,7 +152,7 @@ fn a_scan_begins_with_the_first_node() {
 }
 
 #[test]
-fn the_proxy_answers_what_concerns_the_connection() {
+fn the_proxy_answers_commands_about_the_connection() {
     for (line, local) in [
         ("ping", Local::Ping),
         ("PING hello", Local::Ping),
@@ -166,12 +166,12 @@ fn the_proxy_answers_what_concerns_the_connection() {
         ("auth user password", Local::Auth),
         ("reset", Local::Reset),
     ] {
-        assert_eq!(route(line), Route::Here(local), "{line}");
+        assert_eq!(route(line), Route::Local(local), "{line}");
     }
 }
 
 #[test]
-fn blocking_commands_and_transactions_need_a_connection_of_their_own() {
+fn blocking_commands_and_transactions_need_a_dedicated_connection() {
     for (line, lease, place) in [
         ("multi", Lease::Transaction, Place::Open),
         ("exec", Lease::Transaction, Place::Open),
@@ -189,7 +189,7 @@ fn blocking_commands_and_transactions_need_a_connection_of_their_own() {
 }
 
 #[test]
-fn a_channel_has_a_node_as_a_key_has() {
+fn a_channel_belongs_to_a_node_like_a_key() {
     for (line, place) in [
         ("subscribe a1", Place::Node(1)),
         ("subscribe a1 b1", Place::Node(1)),
@@ -207,7 +207,7 @@ fn a_channel_has_a_node_as_a_key_has() {
 }
 
 #[test]
-fn unknown_commands_and_wrong_numbers_of_arguments_are_errors_in_the_words_of_redis() {
+fn unknown_commands_and_wrong_numbers_of_arguments_are_errors_in_the_wording_of_redis() {
     for (line, text) in [
         ("foo a b", "ERR unknown command 'foo', with args beginning with: 'a' 'b' "),
         ("client foo", "ERR unknown subcommand 'foo'. Try CLIENT HELP."),
@@ -225,7 +225,7 @@ fn unknown_commands_and_wrong_numbers_of_arguments_are_errors_in_the_words_of_re
 }
 
 #[test]
-fn what_the_proxy_cannot_do_right_is_refused_with_the_reason() {
+fn unsupported_commands_are_refused_with_a_reason() {
     for line in [
         "migrate h 1 a1 0 5",
         "wait 1 0",
@@ -257,7 +257,7 @@ fn malformed_requests_are_left_to_a_node() {
 }
 
 #[test]
-fn one_node_does_everything_itself() {
+fn a_single_node_receives_everything() {
     let map = Map::new(1, Slots::even(1).unwrap());
     for line in [
         "mget a b",
@@ -276,7 +276,7 @@ fn one_node_does_everything_itself() {
 }
 
 #[test]
-fn a_decision_names_the_command() {
+fn a_decision_contains_the_command() {
     let mut plan = Plan::default();
     let decided = |line: &[&str], plan: &mut Plan| decide(line, &map(), plan);
     let Decision { command, .. } = decided(&["client", "id"], &mut plan);
@@ -286,7 +286,7 @@ fn a_decision_names_the_command() {
     assert_eq!(decided(&[], &mut plan).command, None);
 }
 
-/// Arguments of which some are numbers, options, or keys with a tag.
+/// Arguments, some of which are numbers, options, or keys with a tag.
 fn argument() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::sample::select(
@@ -300,7 +300,7 @@ fn argument() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_decision_is_in_line_with_the_keys(
+    fn a_decision_is_consistent_with_the_keys(
         number in 0..Command::all().len(),
         rest in proptest::collection::vec(argument(), 0..9),
         nodes in 1usize..6,
@@ -330,7 +330,7 @@ proptest! {
             Route::Refused(text) => {
                 prop_assert!(!text.is_empty() && !text.contains(&b'\n') && !text.contains(&b'\r'));
             }
-            Route::AnyNode | Route::AllNodes(_) | Route::Here(_) => prop_assert!(of_keys.is_empty()),
+            Route::AnyNode | Route::AllNodes(_) | Route::Local(_) => prop_assert!(of_keys.is_empty()),
             Route::Lease(..) => {}
         }
     }

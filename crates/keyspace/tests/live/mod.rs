@@ -1,4 +1,4 @@
-//! A live redis-server, and a client of it.
+//! A live redis-server, and a client for it.
 
 pub mod table;
 
@@ -12,20 +12,20 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Longest time until the server listens, and longest wait for a reply.
+/// Timeout for the start of the server, and for each reply.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A running redis-server without any data, until it is dropped.
+/// A running redis-server with empty data. It stops when dropped.
 pub struct Redis {
     child: Child,
     folder: TempDir,
 }
 
 impl Redis {
-    /// Starts the server on a socket in a folder of its own, and waits until it listens. `None` if none
-    /// is installed.
+    /// Starts the server on a socket in a new directory, and waits until it listens. `None` if it
+    /// is not installed.
     pub fn start() -> Option<Redis> {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let started = Command::new("redis-server")
             .args(["--port", "0", "--unixsocket", "redis.sock", "--save", ""])
             .args(["--appendonly", "no", "--logfile", "redis.log"])
@@ -42,7 +42,7 @@ impl Redis {
         let deadline = Instant::now() + DEADLINE;
         while redis.stream().is_err() {
             let ended = redis.child.try_wait().expect("its state");
-            assert!(ended.is_none(), "redis-server ended: {ended:?}");
+            assert!(ended.is_none(), "redis-server exited: {ended:?}");
             assert!(Instant::now() < deadline, "redis-server does not listen");
             thread::sleep(Duration::from_millis(5));
         }
@@ -53,7 +53,7 @@ impl Redis {
         UnixStream::connect(self.folder.path().join("redis.sock"))
     }
 
-    /// A client of the server.
+    /// Connects a client.
     pub fn connect(&self) -> Client {
         let stream = self.stream().expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -69,13 +69,13 @@ impl Drop for Redis {
     }
 }
 
-/// A client of the server: one request after the other.
+/// A client of the server. It sends one request at a time.
 pub struct Client {
     stream: UnixStream,
 }
 
 impl Client {
-    /// The reply to a request.
+    /// Sends a request and returns the reply.
     pub fn ask<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Reply {
         let mut request = Vec::new();
         let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
@@ -108,12 +108,12 @@ pub enum Reply {
     Integer(i64),
     /// An array.
     List(Vec<Reply>),
-    /// Nothing.
+    /// Null.
     Null,
 }
 
 impl Reply {
-    /// Reads a reply, and says how long it is.
+    /// Parses a reply. Returns it with its length in bytes.
     fn read(bytes: &[u8]) -> (Reply, usize) {
         let (value, mut taken) = Value::read(bytes).expect("a reply");
         let text = |text: &[u8]| String::from_utf8(text.to_vec()).expect("UTF-8");
@@ -135,25 +135,25 @@ impl Reply {
         (reply, taken)
     }
 
-    /// The elements of an array.
+    /// Returns the elements of an array.
     pub fn list(&self) -> &[Reply] {
         let Reply::List(elements) = self else { panic!("{self:?} is not an array") };
         elements
     }
 
-    /// A string.
+    /// Returns the text of a string.
     pub fn text(&self) -> &str {
         let Reply::Text(text) = self else { panic!("{self:?} is not a string") };
         text
     }
 
-    /// A number.
+    /// Returns the value of an integer.
     pub fn integer(&self) -> i64 {
         let Reply::Integer(number) = self else { panic!("{self:?} is not a number") };
         *number
     }
 
-    /// The value of a name, in an array of names and values.
+    /// Returns the value for a name, in an array of names and values.
     pub fn value(&self, name: &str) -> &Reply {
         let mut pairs = self.list().chunks_exact(2);
         let pair = pairs.find(|pair| pair[0].text() == name);

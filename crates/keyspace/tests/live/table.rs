@@ -1,16 +1,16 @@
-//! The table of commands, from what a redis-server says of them (COMMAND and COMMAND DOCS).
+//! Generates the table of commands from the data of a redis-server (COMMAND and COMMAND DOCS).
 
 use super::{Client, Reply};
 use std::fmt::Write as _;
 
-/// The version of a server, e.g. 7.0.15.
+/// Returns the version of a server, e.g. 7.0.15.
 pub fn version(client: &mut Client) -> String {
     let info = client.ask(&["INFO", "server"]);
     let line = info.text().lines().find_map(|line| line.strip_prefix("redis_version:"));
     line.expect("the version").to_owned()
 }
 
-/// The source text of `src/command/table.rs`.
+/// Returns the source text of `src/command/table.rs`.
 pub fn render(client: &mut Client) -> String {
     let version = version(client);
     let lines = lines(client);
@@ -39,7 +39,7 @@ pub fn render(client: &mut Client) -> String {
     text + "];\n"
 }
 
-/// A line for each command and subcommand, sorted by name.
+/// Returns a line for each command and subcommand, sorted by name.
 pub fn lines(client: &mut Client) -> Vec<String> {
     let commands = client.ask(&["COMMAND"]);
     let documents = client.ask(&["COMMAND", "DOCS"]);
@@ -52,10 +52,10 @@ pub fn lines(client: &mut Client) -> Vec<String> {
     found.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The lines of a command and of its subcommands, with their names.
+/// Adds the lines of a command and its subcommands, with their names.
 fn add(command: &Reply, document: &Reply, found: &mut Vec<(String, String)>) {
     let [name, arity, flags, _, _, _, _, _, specs, subcommands] = command.list() else {
-        panic!("{command:?} is not a command as Redis 7 describes it");
+        panic!("{command:?} does not have the form of a command in Redis 7");
     };
     let name = name.text();
     let kind = if subcommands.list().is_empty() { "command" } else { "container" };
@@ -75,7 +75,7 @@ fn add(command: &Reply, document: &Reply, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Flags as names of constants.
+/// Converts flags to the names of constants.
 fn set(flags: &Reply) -> String {
     let names: Vec<String> =
         flags.list().iter().map(|flag| flag.text().to_ascii_uppercase()).collect();

@@ -1,5 +1,5 @@
-//! The shard map beside a real nutcracker: both must choose the same server for every key, for every
-//! hash and both distributions.
+//! Compares the shard map with a real nutcracker: both must choose the same server for every key,
+//! for every hash and both distributions.
 
 mod nodes;
 mod nutcracker;
@@ -13,10 +13,10 @@ use regatta_keyspace::map::{
 };
 use std::{net::Ipv4Addr, path::Path};
 
-/// Servers at one address each, with these weights and names.
+/// The weight and name of each server. Each has a separate address.
 type Servers<'a> = &'a [(u32, &'a str)];
 
-/// 1,200 keys: ordinary ones, ones with braces and dollar signs, and bytes of every kind.
+/// 1,200 keys: ordinary ones, ones with braces and dollar signs, and random bytes.
 fn keys() -> Vec<Vec<u8>> {
     let mut random = SmallRng::seed_from_u64(7);
     let mut keys: Vec<Vec<u8>> = vec![vec![], vec![0], vec![255], b"{}".to_vec(), b"{a}".to_vec()];
@@ -35,10 +35,10 @@ fn keys() -> Vec<Vec<u8>> {
     keys
 }
 
-/// Asks nutcracker and the map for the node of every key, for all hashes and distributions.
+/// Compares the node of every key in nutcracker and in the map, for all hashes and distributions.
 fn compare(nodes: &[Node], servers: Servers<'_>, tag: Option<&'static str>) {
     let Some(program) = nutcracker::program() else {
-        return println!("skipped: nutcracker is not installed; scripts/setup gets it");
+        return println!("skipped: nutcracker is not installed; run scripts/setup");
     };
     let lines: Vec<String> = nodes
         .iter()
@@ -55,7 +55,7 @@ fn compare(nodes: &[Node], servers: Servers<'_>, tag: Option<&'static str>) {
             servers: lines.clone(),
         })
         .collect();
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let proxy = Nutcracker::start(&program, folder.path(), &pools);
     let keys = keys();
     let tag = tag.map(|tag| <[u8; 2]>::try_from(tag.as_bytes()).expect("two characters"));
@@ -82,44 +82,44 @@ fn local(count: usize) -> Vec<Node> {
 }
 
 #[test]
-fn one_server() {
+fn agrees_for_one_server() {
     compare(&local(1), &[(3, "")], None);
 }
 
 #[test]
-fn two_servers() {
+fn agrees_for_two_servers() {
     compare(&local(2), &[(1, ""), (1, "")], None);
 }
 
 #[test]
-fn three_servers_of_unequal_weight_with_tags() {
+fn agrees_for_three_servers_of_unequal_weight_with_tags() {
     compare(&local(3), &[(1, ""), (2, ""), (3, "")], Some("{}"));
 }
 
 #[test]
-fn five_servers_with_names_that_sort_by_their_length() {
+fn agrees_for_five_servers_whose_names_sort_by_length() {
     let servers = [(10, "charlie"), (1, "b"), (7, "delta"), (2, "aa"), (100, "a")];
     compare(&local(5), &servers, Some("$$"));
 }
 
 #[test]
-fn eight_servers_in_reverse_order() {
+fn agrees_for_eight_servers_in_reverse_order() {
     let servers = ["h", "g", "f", "e", "d", "c", "b", "a"].map(|name| (1, name));
     compare(&local(8), &servers, None);
 }
 
 #[test]
-fn thirteen_servers_of_little_and_much_weight() {
+fn agrees_for_thirteen_servers_with_small_and_large_weights() {
     let weights: Vec<(u32, &str)> = (0..13).map(|i| (1 + i * i, "")).collect();
     compare(&local(13), &weights, None);
 }
 
 #[test]
-fn the_port_of_memcached_is_not_part_of_a_name() {
+fn agrees_that_the_memcached_port_is_not_part_of_a_name() {
     let mut random = SmallRng::from_os_rng();
     let mut nodes = Vec::new();
     for _ in 0..50 {
-        // Any address of the loopback network, since the port is given.
+        // Any address of the loopback network, because the port is fixed.
         let host =
             Ipv4Addr::new(127, random.random_range(1..255), random.random(), random.random());
         nodes.extend(Node::tcp(nodes.len(), (host, 11211)));
@@ -127,12 +127,12 @@ fn the_port_of_memcached_is_not_part_of_a_name() {
             return compare(&nodes, &[(1, ""), (2, ""), (1, "")], None);
         }
     }
-    println!("skipped: port 11211 is taken on every address that was tried");
+    println!("skipped: port 11211 is in use on every address that was tried");
 }
 
 #[test]
-fn sockets_of_the_file_system() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn agrees_for_unix_sockets() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| -> Box<Path> { folder.path().join(name).into() };
     let names = ["long-name.sock", "b.sock", "a.sock"];
     let nodes: Vec<Node> = (0..)

@@ -1,5 +1,5 @@
-//! Small servers in the place of redis-servers. Each answers a GET with its number and the key, so the
-//! client sees which server the proxy chose.
+//! Small servers instead of redis-servers. Each answers a GET with its number and the key, so that
+//! the client sees which server the proxy chose.
 
 use regatta_proto::resp::{CommandLimits, Commands};
 use std::{
@@ -14,23 +14,23 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// A server, until it is dropped.
+/// A server. It stops when dropped.
 pub struct Node {
-    /// Its address, as twemproxy's configuration has it, without the weight.
+    /// Its address in twemproxy's configuration, without the weight.
     pub address: String,
     wake: Wake,
     stops: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
 
-/// How the accepting thread is reached when it has to end.
+/// How to wake the accepting thread so that it ends.
 enum Wake {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
 impl Node {
-    /// A server at this address; port 0 means any.
+    /// Starts a server at this address; port 0 means any.
     pub fn tcp(number: usize, (host, port): (Ipv4Addr, u16)) -> std::io::Result<Node> {
         let listener = TcpListener::bind((host, port))?;
         let address = listener.local_addr()?;
@@ -38,7 +38,7 @@ impl Node {
         Ok(Node::start(number, address.to_string(), Wake::Tcp(address), accept))
     }
 
-    /// A server at this path, which must be free.
+    /// Starts a server at this path, which must not exist.
     pub fn unix(number: usize, path: &Path) -> std::io::Result<Node> {
         let listener = UnixListener::bind(path)?;
         let accept = move || listener.accept().map(|(stream, _)| stream);
@@ -59,7 +59,7 @@ impl Node {
                 if stopped.load(Ordering::SeqCst) {
                     return;
                 }
-                // Ends when the proxy closes the connection: the proxy dies before the nodes.
+                // Ends when the proxy closes the connection: the proxy is dropped before the nodes.
                 thread::spawn(move || answer(stream, number));
             }
         });
@@ -82,7 +82,7 @@ impl Drop for Node {
     }
 }
 
-/// Answers every GET of a connection.
+/// Answers all GETs of a connection.
 fn answer(mut stream: impl Read + Write, number: usize) {
     let mut commands = Commands::new(CommandLimits::default());
     let (mut held, mut replies) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ fn answer(mut stream: impl Read + Write, number: usize) {
                             replies.extend_from_slice(key);
                             replies.extend_from_slice(b"\r\n");
                         }
-                        _ => replies.extend_from_slice(b"-ERR only GET is answered here\r\n"),
+                        _ => replies.extend_from_slice(b"-ERR this server only answers GET\r\n"),
                     }
                     taken
                 }

@@ -1,4 +1,4 @@
-//! A real nutcracker, and a client of it.
+//! A real nutcracker, and a client for it.
 
 use std::{
     fmt::Write as _,
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time until the proxy listens, and longest wait for a reply.
+/// Timeout for the start of the proxy, and for each reply.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A pool of the configuration.
@@ -20,29 +20,30 @@ pub struct Pool {
     pub hash: &'static str,
     pub distribution: &'static str,
     pub tag: Option<&'static str>,
-    /// Lines of servers, as in twemproxy's configuration.
+    /// Server lines of twemproxy's configuration.
     pub servers: Vec<String>,
 }
 
-/// The program, if it is installed. Debian puts it where only root looks.
+/// Finds the program, if it is installed. Debian installs it outside the PATH of ordinary users.
 pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     folders.map(|folder| folder.join("nutcracker")).find(|program| program.is_file())
 }
 
-/// A running nutcracker, until it is dropped.
+/// A running nutcracker. It stops when dropped.
 pub struct Nutcracker {
     child: Child,
     folder: PathBuf,
 }
 
 impl Nutcracker {
-    /// Starts the program with these pools in an empty folder, and waits until all of them listen.
+    /// Starts the program with these pools in an empty directory, and waits until all of them
+    /// listen.
     pub fn start(program: &Path, folder: &Path, pools: &[Pool]) -> Nutcracker {
         fs::write(folder.join("nutcracker.yml"), configuration(folder, pools)).expect("a file");
-        // It needs a port for its statistics, and cannot choose one itself. Another program may take
-        // the port in between; then it exits, and gets another one.
+        // It needs a port for its statistics, and cannot choose one itself. If another program
+        // takes the port meanwhile, nutcracker exits, and the next port is tried.
         for _ in 0..5 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = free.local_addr().expect("an address").port();
@@ -66,7 +67,7 @@ impl Nutcracker {
         panic!("nutcracker exits at once:\n{log}");
     }
 
-    /// Whether all pools listen; `false` if the program has exited.
+    /// Waits until all pools listen. Returns `false` if the program exits.
     fn listens(&mut self, pools: usize) -> bool {
         let deadline = Instant::now() + DEADLINE;
         for pool in 0..pools {
@@ -81,7 +82,7 @@ impl Nutcracker {
         true
     }
 
-    /// A connection to a pool.
+    /// Connects to a pool.
     pub fn connect(&self, pool: usize) -> Client {
         let stream = UnixStream::connect(socket(&self.folder, pool)).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -125,7 +126,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The numbers of the nodes to which the proxy sends GETs of these keys.
+    /// Returns the numbers of the nodes to which the proxy sends GETs of these keys.
     pub fn nodes(&mut self, keys: &[Vec<u8>]) -> Vec<usize> {
         let mut requests = Vec::new();
         for key in keys {
@@ -143,10 +144,10 @@ impl Client {
         let length = line.strip_prefix('$').and_then(|line| line.trim_end().parse().ok());
         let length: usize = length.unwrap_or_else(|| panic!("{line:?} for {}", key.escape_ascii()));
         let mut reply = vec![0; length + 2];
-        self.replies.read_exact(&mut reply).expect("the whole reply");
+        self.replies.read_exact(&mut reply).expect("the complete reply");
         let reply = &reply[..length];
         let space = reply.iter().position(|byte| *byte == b' ').expect("number and key");
-        assert_eq!(&reply[space + 1..], key, "a reply for another key");
+        assert_eq!(&reply[space + 1..], key, "the reply is for another key");
         std::str::from_utf8(&reply[..space]).expect("digits").parse().expect("a number")
     }
 }

@@ -1,11 +1,11 @@
-//! The content of a request: a view of the buffer that it came in.
+//! The content of a request: a view of the input buffer.
 
 use super::chunked::{Chunked, Piece};
 
-/// A request's content, whole and checked.
+/// A request's content, complete and checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
-    /// As it was sent, the chunk framing included.
+    /// The content as sent, including the chunk framing.
     raw: &'a [u8],
     chunked: bool,
 }
@@ -15,7 +15,7 @@ impl<'a> Body<'a> {
         Body { raw, chunked }
     }
 
-    /// The content in order: one piece, or one for each chunk. No piece is empty.
+    /// The content in order: one piece, or one per chunk. No piece is empty.
     pub fn pieces(self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.raw;
         let mut chunked = self.chunked.then(Chunked::default);
@@ -24,7 +24,7 @@ impl<'a> Body<'a> {
                 let piece = std::mem::take(&mut rest);
                 return (!piece.is_empty()).then_some(piece);
             };
-            // It was read once before, so there is no fault, and the end comes.
+            // It was decoded before, so there is no fault, and the end is reached.
             while let Ok(Some((piece, length))) = chunked.next(rest) {
                 rest = &rest[length..];
                 if let Piece::Data(data) = piece {
@@ -35,12 +35,12 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Bytes of content.
+    /// The number of bytes of content.
     pub fn len(self) -> usize {
         self.pieces().map(<[u8]>::len).sum()
     }
 
-    /// Is there no content?
+    /// Returns whether there is no content.
     pub fn is_empty(self) -> bool {
         self.pieces().next().is_none()
     }

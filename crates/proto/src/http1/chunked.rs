@@ -1,7 +1,8 @@
-//! The chunked transfer coding (RFC 9112, section 7), read piece by piece, by both ends.
+//! The chunked transfer coding (RFC 9112, section 7), decoded piece by piece. Used by client and
+//! server.
 //!
-//! Every byte of the framing is checked: sloppy ends of chunks and of their size lines are how a
-//! request is hidden in another one's content.
+//! Every byte of the framing is checked: lenient line ends around chunks allow a request to be
+//! hidden in another request's content.
 
 use super::{
     Fault, MAX_TRAILERS, Status,
@@ -10,7 +11,7 @@ use super::{
     size_line,
 };
 
-/// Reads a chunked content from its first size line to the end of its trailers.
+/// Decodes chunked content from its first size line to the end of its trailers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chunked {
     state: State,
@@ -19,12 +20,12 @@ pub(super) struct Chunked {
 /// What is expected next.
 #[derive(Clone, Debug, Default)]
 enum State {
-    /// A line with a chunk's size.
+    /// A chunk's size line.
     #[default]
     Size,
-    /// So many bytes of a chunk, at least one.
+    /// This many bytes of a chunk, at least one.
     Data(u64),
-    /// The CR LF behind a chunk.
+    /// The CR LF after a chunk.
     DataEnd,
     /// Trailer fields and the empty line.
     Trailers(Scan),
@@ -32,7 +33,7 @@ enum State {
     End,
 }
 
-/// What stood at the front of the input.
+/// What was at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     /// Content, at least one byte.
@@ -44,7 +45,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl Chunked {
-    /// The next piece and its length in bytes; `None` if it has not come.
+    /// Returns the next piece and its length in bytes; `None` if it is incomplete.
     #[inline]
     pub(super) fn next<'a>(
         &mut self,
@@ -76,7 +77,7 @@ impl Chunked {
                     Ok(Some((Piece::Framing, 2)))
                 }
                 [] | [b'\r'] => Ok(None),
-                _ => Err(Fault::bad("A chunk's content is not as long as its size says.")),
+                _ => Err(Fault::bad("A chunk's content does not have the announced size.")),
             },
             State::Trailers(scan) => match scan.end(input, TRAILER_LIMITS) {
                 Ok(None) => Ok(None),
@@ -88,15 +89,16 @@ impl Chunked {
                     Ok(Some((Piece::End, end)))
                 }
                 Err(Broken::BareLf) => Err(LINE_END),
-                Err(Broken::FirstLineTooLong | Broken::BlockTooLong) => {
-                    Err(Fault::new(Status::FieldsTooLarge, "The trailers are too long."))
-                }
+                Err(Broken::FirstLineTooLong | Broken::BlockTooLong) => Err(Fault::new(
+                    Status::FieldsTooLarge,
+                    "The trailers are longer than 4096 bytes.",
+                )),
             },
             State::End => Ok(None),
         }
     }
 
-    /// Bytes of the current chunk that have not come.
+    /// Bytes of the current chunk that are still missing.
     pub(super) fn left(&self) -> u64 {
         if let State::Data(left) = self.state { left } else { 0 }
     }
@@ -104,8 +106,8 @@ impl Chunked {
 
 const TRAILER_LIMITS: Limits = Limits { first_line: MAX_TRAILERS, block: MAX_TRAILERS };
 
-/// Is the field one that a trailer must not hold (RFC 9110, 6.5.1)? Those that frame the message,
-/// route it, say who asks, steer the connection, or tell how to read the content.
+/// Returns whether a trailer must not contain this field (RFC 9110, 6.5.1): fields that frame the
+/// message, route it, authenticate the client, control the connection, or describe the content.
 fn belongs_in_head(name: &str) -> bool {
     const NAMES: [&str; 16] = [
         "Authorization",
@@ -132,7 +134,7 @@ fn belongs_in_head(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The content, and how many bytes it took; `None` if the end has not come.
+    /// Returns the content and its encoded length; `None` if it is incomplete.
     fn read(input: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Fault> {
         let (mut chunked, mut content, mut at) = (Chunked::default(), Vec::new(), 0);
         while let Some((piece, length)) = chunked.next(&input[at..])? {
@@ -157,8 +159,8 @@ mod tests {
             (b"1 ; a = b\r\nx\r\n0\r\nExpires: never\r\nX-Sum:1\r\n\r\n", b"x"),
             (b"1;a=\"b;\\\"c\xff\"\r\nx\r\n0;d\r\n\r\n", b"x"),
         ] {
-            let behind = [input, b"GET"].concat();
-            assert_eq!(read(&behind), Ok(Some((content.to_vec(), input.len()))));
+            let after = [input, b"GET"].concat();
+            assert_eq!(read(&after), Ok(Some((content.to_vec(), input.len()))));
             for cut in 0..input.len() {
                 assert_eq!(read(&input[..cut]), Ok(None), "{}", input[..cut].escape_ascii());
             }

@@ -1,4 +1,4 @@
-//! The client end: requests → bytes, and bytes → responses.
+//! The client side: requests → bytes, and bytes → responses.
 
 use super::{
     Fault, Fields, MAX_HEAD, MAX_LINE, Method, Version,
@@ -8,26 +8,26 @@ use super::{
 };
 use std::fmt;
 
-/// Most interim responses (1xx) in front of a response.
+/// Maximum number of interim responses (1xx) before a response.
 pub const MAX_INTERIM: u32 = 16;
 
-/// A request as it is sent.
+/// A request to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     /// Its method.
     pub method: Method,
-    /// Its target: a path with its query, as a rule.
+    /// Its target, usually a path with a query.
     pub target: &'a str,
-    /// Who is asked: host and port.
+    /// Host and port of the server.
     pub host: &'a str,
-    /// More fields. Host and Content-Length are written without being told.
+    /// Additional fields. Host and Content-Length are written automatically.
     pub fields: &'a [(&'a str, &'a str)],
-    /// Its content. `None` has no length either; an empty one has a length of zero.
+    /// Its content. `None` sends no Content-Length; empty content sends a length of zero.
     pub content: Option<&'a [u8]>,
 }
 
 impl Ask<'_> {
-    /// Appends the request. What is told must be fit to be sent: it is written as it is.
+    /// Appends the request. Nothing is validated: all parts are written unchanged.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut write = |texts: &[&str]| {
             texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
@@ -47,7 +47,7 @@ impl Ask<'_> {
 
 /// Reads the responses of one connection, in the order of the requests.
 ///
-/// Contents are given as they come and may have any length; a head is given when it is whole.
+/// Content of any length is returned as it arrives. A head is returned once it is complete.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -55,21 +55,21 @@ pub struct Decoder {
     interim: u32,
 }
 
-/// What came.
+/// A part of a response.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// The head of a final response, 200 to 599. Interim responses (1xx) before it are skipped, except
     /// 101.
     Head(Response<'a>),
-    /// The head of a 101. The server has switched to the protocol that its Upgrade field names
-    /// (RFC 9110, 15.2.2). This is the last event. The head is taken off the input. The bytes that
-    /// remain there, and all later ones, are not HTTP. The decoder takes no further byte.
+    /// The head of a 101. The server has switched to the protocol named in its Upgrade field (RFC
+    /// 9110, 15.2.2). This is the last event. The head is removed from the input. The remaining
+    /// bytes, and all later ones, are not HTTP; the decoder takes none of them.
     Switched(Response<'a>),
-    /// Some of its content, never empty.
+    /// A part of its content, never empty.
     Content(&'a [u8]),
-    /// Its end.
+    /// The end of its content.
     End {
-        /// Another request may be sent. If not, the connection ends here.
+        /// Whether another request may be sent. If not, the connection closes.
         keep_alive: bool,
     },
 }
@@ -79,28 +79,28 @@ pub enum Event<'a> {
 pub struct Response<'a> {
     /// 200 to 599, or 101 in [`Event::Switched`].
     pub status: u16,
-    /// What the server speaks.
+    /// The server's version.
     pub version: Version,
     /// Its fields.
     pub fields: Fields<'a>,
-    /// How its content ends.
+    /// How the end of its content is determined.
     pub framing: Framing,
 }
 
-/// How the content of a response ends (RFC 9112, 6.3).
+/// How the end of a response's content is determined (RFC 9112, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none: the reply to HEAD, 101, 204, 304.
+    /// There is no content: replies to HEAD, and 101, 204, 304.
     None,
-    /// After so many bytes.
+    /// By its length in bytes.
     Length(u64),
-    /// With its last chunk.
+    /// By its last chunk.
     Chunked,
-    /// With the connection.
+    /// By the end of the connection.
     UntilEnd,
 }
 
-/// Why a response cannot be read. Nothing behind it can be trusted: the connection ends.
+/// Why a response cannot be parsed. Later bytes cannot be trusted, so the connection must close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -122,14 +122,14 @@ impl From<Fault> for Malformed {
 enum State {
     /// Waits for the end of a head.
     Head(Scan),
-    /// So many bytes of content are to come; then the connection goes on or not.
+    /// Waits for this many bytes of content; then the connection stays open or not.
     Length { left: u64, keep_alive: bool },
-    /// Chunks are to come.
+    /// Waits for chunks.
     Chunked { chunked: Chunked, keep_alive: bool },
-    /// Content comes until the connection ends.
+    /// Takes content until the connection closes.
     UntilEnd,
-    /// Bytes are no longer interpreted: there was an error, the connection ends, or it has switched to
-    /// another protocol.
+    /// Bytes are no longer interpreted: after an error, after the last response, or after a switch
+    /// to another protocol.
     Closed,
 }
 
@@ -140,12 +140,13 @@ impl Default for State {
 }
 
 impl Decoder {
-    /// The next event, taken off the front of `input`; `None` if more must come, and then what is
-    /// left of `input` must be there again. `asked` is the method of the request that is answered.
+    /// Takes the next event off the front of `input`. Returns `None` if it is incomplete; the next
+    /// call must then pass the remaining `input` again, with more bytes. `asked` is the method of
+    /// the request being answered.
     ///
-    /// An end may need no bytes: ask until there is no event. After an end that does not keep the
-    /// connection alive, after [`Event::Switched`] and after an error, there are no more events, and
-    /// no byte is taken.
+    /// An end may need no bytes, so call this until it returns no event. After an end without
+    /// `keep_alive`, after [`Event::Switched`] and after an error, there are no more events, and no
+    /// bytes are taken.
     #[inline]
     pub fn next<'a>(
         &mut self,
@@ -159,17 +160,17 @@ impl Decoder {
         event
     }
 
-    /// The server ended its sending direction, and [`Decoder::next`] has nothing more to give. The
-    /// end of a response that ends so, or `None` if it is after one that did not keep the
-    /// connection alive, or after [`Event::Switched`].
+    /// Called when the server has closed its sending direction and [`Decoder::next`] returns no
+    /// more events. Returns the end of a response that the close completes; `None` after the last
+    /// response and after [`Event::Switched`].
     pub fn end_of_input(&mut self) -> Result<Option<Event<'static>>, Malformed> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::UntilEnd => Ok(Some(Event::End { keep_alive: false })),
             State::Closed => Ok(None),
-            State::Head(_) => Err(Malformed("The connection ended before a whole head.")),
+            State::Head(_) => Err(Malformed("The connection closed before a complete head.")),
             // RFC 9112, section 8: such a message is incomplete.
             State::Length { .. } | State::Chunked { .. } => {
-                Err(Malformed("The connection ended before the whole content."))
+                Err(Malformed("The connection closed before the whole content."))
             }
         }
     }
@@ -230,7 +231,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// RFC 9112, 6.3: where the content ends.
+    /// Determines the end of the content (RFC 9112, 6.3).
     #[inline]
     fn begin<'a>(&mut self, head: ResponseHead, bytes: &'a [u8], asked: Method) -> Response<'a> {
         let ResponseHead { status, length, chunked, keep_alive, .. } = head;
@@ -257,7 +258,7 @@ impl Decoder {
 }
 
 impl ResponseHead {
-    /// The head that was read from `bytes`, in the form that callers see.
+    /// Converts the head, parsed from `bytes`, to its public form.
     #[inline]
     fn response(self, bytes: &[u8], framing: Framing) -> Response<'_> {
         let ResponseHead { status, version, fields_at, .. } = self;
@@ -268,15 +269,15 @@ impl ResponseHead {
 
 const LIMITS: Limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
 
-/// How every status line begins.
-const BEGINNING: &[u8] = b"HTTP/1.";
+/// The start of every status line.
+const STATUS_LINE_START: &[u8] = b"HTTP/1.";
 
-/// Where the head ends, once it is whole. If it never can be, the first fault in it.
+/// Returns where the head ends, once it is complete. If it can never be, returns its first fault.
 #[inline]
 fn find_head(scan: &mut Scan, input: &[u8]) -> Result<Option<usize>, Malformed> {
-    // What is no HTTP at all may never have a line end.
-    let begins = &input[..input.len().min(BEGINNING.len())];
-    if !BEGINNING.starts_with(begins) {
+    // Input that is not HTTP may never contain a line end.
+    let start = &input[..input.len().min(STATUS_LINE_START.len())];
+    if !STATUS_LINE_START.starts_with(start) {
         return Err(Malformed("Expected a status line: HTTP/1.1, three digits, a reason."));
     }
     let line_was_whole = scan.first_line().is_some();

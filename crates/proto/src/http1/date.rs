@@ -1,12 +1,12 @@
-//! The Date field. Whoever has a clock formats it once per second.
+//! The Date field. A caller with a clock formats it once per second.
 
 use std::{
     io::Write,
     time::{Duration, UNIX_EPOCH},
 };
 
-/// A whole Date field (RFC 9110, 6.6.1), ready to be copied into replies. It keeps its second, and
-/// comparing two dates compares two numbers.
+/// A complete Date field (RFC 9110, 6.6.1), ready to be copied into replies. It stores its second,
+/// so comparing two dates compares two numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Date {
     unix_s: u64,
@@ -16,22 +16,22 @@ pub struct Date {
 impl Date {
     const LEN: usize = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".len();
 
-    /// The latest second that can be written, the last of the year 9999.
+    /// The latest second that can be represented, the last of the year 9999.
     pub const MAX_S: u64 = 253_402_300_799;
 
-    /// The field for a time in seconds since the beginning of 1970, UTC. Times after
-    /// [`Date::MAX_S`] are written as that second.
+    /// The field for a Unix time in seconds. Times after [`Date::MAX_S`] are written as that
+    /// second.
     pub fn at(unix_s: u64) -> Self {
         let unix_s = unix_s.min(Date::MAX_S);
         let time = UNIX_EPOCH + Duration::from_secs(unix_s);
         let mut field = [b' '; Date::LEN];
-        // It has one length for all times, so it fits.
+        // The length is the same for all times, so it fits.
         let fits = write!(&mut field[..], "Date: {}\r\n", httpdate::HttpDate::from(time));
         debug_assert!(fits.is_ok());
         Date { unix_s, field }
     }
 
-    /// The time in seconds since the beginning of 1970, UTC.
+    /// The Unix time in seconds.
     #[inline]
     pub fn unix_s(&self) -> u64 {
         self.unix_s
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_have_one_length() {
+    fn all_dates_have_the_same_length() {
         for (unix_s, expected) in [
             (0, "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"),
             (784_111_777, "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),

@@ -1,4 +1,4 @@
-//! Why a message is refused, and the status that says so.
+//! Reasons to refuse a message, and the statuses that report them.
 
 use std::fmt;
 
@@ -49,15 +49,15 @@ impl Status {
         }
     }
 
-    /// Do replies with this status have a content? RFC 9110, 8.6: 1xx and 204 have neither content
-    /// nor its length.
+    /// Returns whether replies with this status have content. 1xx and 204 have neither content nor
+    /// Content-Length (RFC 9110, 8.6).
     #[inline]
     pub(super) fn has_content(self) -> bool {
         !matches!(self, Status::SwitchingProtocols | Status::NoContent)
     }
 
-    /// The whole status line. The version is the server's own, whatever the client's
-    /// (RFC 9110, 6.2).
+    /// The complete status line. Its version is the server's own, independent of the client's (RFC
+    /// 9110, 6.2).
     pub(super) fn line(self) -> &'static [u8] {
         match self {
             Status::SwitchingProtocols => b"HTTP/1.1 101 Switching Protocols\r\n",
@@ -81,12 +81,12 @@ impl Status {
     }
 }
 
-/// A rule that a message breaks. Nothing behind it can be trusted: the connection ends.
+/// A rule that a message violates. Later bytes cannot be trusted, so the connection must close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What a server answers.
+    /// The status of the server's reply.
     pub status: Status,
-    /// A sentence for whoever sent the message. It never repeats what was sent.
+    /// A sentence for the sender. It never quotes the message.
     pub why: &'static str,
 }
 

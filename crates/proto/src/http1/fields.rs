@@ -1,21 +1,21 @@
-//! The fields of a head, read when somebody asks for one.
+//! The fields of a head, parsed on access.
 
 use memchr::memchr;
 
-/// The fields of a message that was accepted, in order, as they were sent.
+/// The fields of an accepted message, in order, as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields<'a> {
-    /// Whole lines, all of them checked.
+    /// Complete lines, all of them checked.
     lines: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// `lines` are field lines that were checked, each with its CR LF.
+    /// `lines` are checked field lines, each with its CR LF.
     pub(super) fn new(lines: &'a [u8]) -> Self {
         Fields { lines }
     }
 
-    /// The value of the first field named `name`, whatever its case.
+    /// Returns the value of the first field named `name`, ignoring case.
     pub fn get(self, name: &str) -> Option<&'a [u8]> {
         self.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
     }
@@ -33,8 +33,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// `text` without spaces, tabs, CR and LF at its ends: optional white space (RFC 9110, 5.6.3) and
-/// the end of the line.
+/// Removes spaces, tabs, CR and LF from both ends of `text`: optional white space (RFC 9110, 5.6.3)
+/// and the line end.
 pub(super) fn trim(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let Some(start) = text.iter().position(|b| !blank(b)) else { return &[] };
@@ -42,12 +42,12 @@ pub(super) fn trim(text: &[u8]) -> &[u8] {
     &text[start..=end]
 }
 
-/// Is `text` a token (RFC 9110, 5.6.2)?
+/// Returns whether `text` is a token (RFC 9110, 5.6.2).
 pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// May `byte` stand in a token?
+/// Returns whether `byte` is allowed in a token.
 pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_in_order_and_by_name() {
+    fn fields_are_found_in_order_and_by_name() {
         let fields = Fields::new(b"Host: a\r\nX:\t b c \t\r\nEmpty:\r\nx: second\r\n");
         let all: Vec<_> = fields.iter().collect();
         assert_eq!(
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens() {
+    fn tokens_are_recognised() {
         for token in ["GET", "a", "x-1", "!#$%&'*+-.^_`|~"] {
             assert!(is_token(token.as_bytes()), "{token}");
         }

@@ -1,6 +1,5 @@
-//! What a message's fields say about where it ends and about its connection
-//! (RFC 9112, sections 6 and 9). The fields are gathered here for both ends; each end draws its
-//! own conclusions.
+//! Fields that determine where a message ends and whether its connection persists (RFC 9112,
+//! sections 6 and 9). Client and server collect them here; each draws its own conclusions.
 
 use super::{
     Fault, Status,
@@ -9,17 +8,17 @@ use super::{
 };
 use httparse::Header;
 
-/// What was found in the fields that matter.
+/// The contents of these fields.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Content-Length. A number that does not fit is as large as can be.
+    /// Content-Length. A number that does not fit is saturated.
     pub(super) length: Option<u64>,
     pub(super) coding: Coding,
-    /// Connection has `close` among its options.
+    /// Connection contains `close`.
     pub(super) close: bool,
-    /// Connection has `keep-alive` among its options.
+    /// Connection contains `keep-alive`.
     pub(super) keep_alive: bool,
-    /// Connection has `upgrade` among its options.
+    /// Connection contains `upgrade`.
     pub(super) upgrade: bool,
     /// Upgrade names a protocol.
     pub(super) protocols: bool,
@@ -28,7 +27,7 @@ pub(super) struct Found {
     pub(super) expects: Expects,
 }
 
-/// What Transfer-Encoding says, all its fields taken as one list.
+/// The contents of Transfer-Encoding, with all its fields as one list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Coding {
     #[default]
@@ -41,24 +40,24 @@ pub(super) enum Coding {
     Other,
 }
 
-/// What Expect says.
+/// The contents of Expect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Expects {
     #[default]
     Nothing,
     /// `100-continue`.
     Continue,
-    /// Something that nobody has defined.
+    /// Anything else.
     Unknown,
 }
 
 impl Found {
-    /// Gathers, and refuses what is malformed or told twice.
+    /// Collects the fields. Refuses malformed and repeated ones.
     #[inline]
     pub(super) fn new(fields: &[Header<'_>]) -> Result<Found, Fault> {
         let mut found = Found::default();
         for field in fields {
-            // Most fields do not matter, and their length tells.
+            // Most other fields have another length.
             match field.name.len() {
                 4 if field.name.eq_ignore_ascii_case("Host") => found.host(field.value)?,
                 6 if field.name.eq_ignore_ascii_case("Expect") => found.expect(field.value),
@@ -79,8 +78,8 @@ impl Found {
         Ok(found)
     }
 
-    /// RFC 9112, 6.1: a sender must not send both, and who receives both should suspect an attempt
-    /// to smuggle.
+    /// RFC 9112, 6.1: a sender must not send both, and a recipient should suspect an attempt at
+    /// smuggling.
     #[inline]
     pub(super) fn check(&self) -> Result<(), Fault> {
         if self.length.is_some() && self.coding != Coding::Absent {
@@ -91,7 +90,7 @@ impl Found {
         Ok(())
     }
 
-    /// RFC 9112, 3.2: more than one Host field, or one that is no host, is answered with 400.
+    /// RFC 9112, 3.2: a second Host field, or an invalid one, is answered with 400.
     pub(super) fn host(&mut self, value: &[u8]) -> Result<(), Fault> {
         if std::mem::replace(&mut self.host, true) {
             return Err(Fault::bad("There is more than one Host field: send one."));
@@ -102,7 +101,7 @@ impl Found {
         Ok(())
     }
 
-    /// RFC 9110, 10.1.1: what is expected and unknown may be answered with 417.
+    /// RFC 9110, 10.1.1: an unknown expectation may be answered with 417.
     pub(super) fn expect(&mut self, value: &[u8]) {
         let known = value.eq_ignore_ascii_case(b"100-continue");
         self.expects = match self.expects {
@@ -131,14 +130,14 @@ impl Found {
         self.protocols |= !value.is_empty();
     }
 
-    /// RFC 9112, 6.3, rule 5, and RFC 9110, 8.6: digits and nothing else. A second field is
-    /// refused even if it says the same, as both permit.
+    /// RFC 9112, 6.3, rule 5, and RFC 9110, 8.6: only digits. A second field is refused even if it
+    /// is equal, which both RFCs permit.
     pub(super) fn content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
         if self.length.is_some() {
             return Err(Fault::bad("There is more than one Content-Length: send one."));
         }
         if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-            return Err(Fault::bad("Expected digits and nothing else in Content-Length."));
+            return Err(Fault::bad("Expected only digits in Content-Length."));
         }
         self.length = Some(value.iter().fold(0, |length: u64, digit| {
             length.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
@@ -146,9 +145,9 @@ impl Found {
         Ok(())
     }
 
-    /// RFC 9112, 6.1 and 7: `chunked` once, without parameters; whatever else is in the list, only
-    /// its place matters here, since we know no other coding. An empty element is refused: it is
-    /// no coding, and its only known use is to be read in two ways.
+    /// RFC 9112, 6.1 and 7: `chunked` once, without parameters. Of other codings only the position
+    /// matters here, because none is supported. An empty element is refused: it is not a coding,
+    /// and its only known use is to be interpreted in two ways.
     pub(super) fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
         const MALFORMED: Fault = Fault::bad("Expected a list of codings in Transfer-Encoding.");
         for coding in value.split(|&b| b == b',').map(trim) {
@@ -176,9 +175,9 @@ impl Found {
 }
 
 impl Coding {
-    /// Is the content chunked? RFC 9112, 6.3, rule 4: if `chunked` is not the last coding of a
-    /// request, its end cannot be known: 400. RFC 9112, 6.1: a coding that is not understood is
-    /// answered with 501.
+    /// Returns whether the content is chunked. If `chunked` is not the last coding of a request,
+    /// its end is unknown: 400 (RFC 9112, 6.3, rule 4). An unsupported coding is answered with 501
+    /// (RFC 9112, 6.1).
     pub(super) fn chunked(self) -> Result<bool, Fault> {
         match self {
             Coding::Absent => Ok(false),
@@ -186,7 +185,7 @@ impl Coding {
             Coding::Other => Err(Fault::bad("Expected chunked as the last transfer coding.")),
             Coding::ThenChunked => Err(Fault::new(
                 Status::NotImplemented,
-                "Of all transfer codings only chunked is known here.",
+                "The only supported transfer coding is chunked.",
             )),
         }
     }

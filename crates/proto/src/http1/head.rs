@@ -1,9 +1,8 @@
-//! The careful reader of heads, which uses `httparse`. It reads the first line and the fields of a
-//! message whose end is known, and decides which fault a refused head has.
+//! The careful parser of heads, based on `httparse`. It parses the first line and the fields of a
+//! head whose end is known, and determines the fault of a refused head.
 //!
-//! `httparse` is lenient in three things, which [`super::scan`] refuses before: a bare LF, empty
-//! lines in front, and a head without limits. It is strict in one: it knows HTTP/1.0 and HTTP/1.1
-//! only.
+//! `httparse` accepts three things that [`super::scan`] refuses first: a bare LF, empty lines in
+//! front, and heads of any length. It is stricter in one: it only knows HTTP/1.0 and HTTP/1.1.
 
 use super::{
     Fault, MAX_FIELDS, MAX_HEAD, Status,
@@ -15,7 +14,7 @@ use super::{
 use httparse::{Error, Header, Status::Complete};
 use std::mem::MaybeUninit;
 
-/// The versions that are spoken here. HTTP/1.2 to HTTP/1.9 are read as 1.1 (RFC 9110, 2.5 and 6.2).
+/// The supported versions. HTTP/1.2 to HTTP/1.9 are treated as 1.1 (RFC 9110, 2.5 and 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
@@ -25,7 +24,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Reads `HTTP/1.x`.
+    /// Parses `HTTP/1.x`.
     #[inline]
     pub(super) fn parse(text: [u8; Version::LEN]) -> Option<Self> {
         if text == *b"HTTP/1.1" {
@@ -42,17 +41,17 @@ impl Version {
         if minor == Some(0) { Version::Http10 } else { Version::Http11 }
     }
 
-    /// Bytes of `HTTP/1.x`.
+    /// Length of `HTTP/1.x` in bytes.
     pub(super) const LEN: usize = 8;
 }
 
-/// A request's head that was accepted. It holds offsets into the head, not references, so that a
+/// The accepted head of a request. It holds offsets into the head, not references, so that a
 /// decoder can keep it until the content has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub(super) method: Method,
     pub(super) version: Version,
-    /// Where the target ends, less than `MAX_LINE`. It begins one space after the method.
+    /// Where the target ends, less than `MAX_LINE`. It starts one space after the method.
     pub(super) target_end: u16,
     /// Where the path is in the target.
     pub(super) split: Split,
@@ -64,7 +63,7 @@ pub(super) struct RequestHead {
 }
 
 impl RequestHead {
-    /// Reads a whole head, from the request line to the empty line.
+    /// Parses a complete head, from the request line to the empty line.
     #[inline]
     pub(super) fn read(head: &[u8]) -> Result<Self, Fault> {
         let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
@@ -81,8 +80,8 @@ impl RequestHead {
             return Err(REQUEST_LINE);
         };
         let version = Version::from_minor(parsed.version);
-        // RFC 9110, 9.1: a method that is not known or not implemented is answered with 501.
-        // CONNECT among them: what follows it may be no HTTP at all (9.3.6).
+        // RFC 9110, 9.1: an unknown or unimplemented method is answered with 501. This includes
+        // CONNECT, because the bytes after it may not be HTTP (9.3.6).
         let target_end = method.len() + 1 + target.len();
         let method = match Method::parse(method) {
             Some(Method::Connect) | None => return Err(METHOD),
@@ -93,8 +92,8 @@ impl RequestHead {
         RequestHead::new(method, target_end, Split::of(target.as_bytes()), version, &found)
     }
 
-    /// Draws the conclusions from the parts of a head, each of which is well-formed. Both readers of
-    /// request heads end here.
+    /// Combines the parts of a head, each of which is well-formed. Both parsers of request heads
+    /// use this.
     #[inline(always)]
     pub(super) fn new(
         method: Method,
@@ -104,16 +103,16 @@ impl RequestHead {
         found: &Found,
     ) -> Result<Self, Fault> {
         if version == Version::Http11 && !found.host {
-            return Err(Fault::bad("HTTP/1.1 needs a Host field."));
+            return Err(Fault::bad("HTTP/1.1 requires a Host field."));
         }
-        // RFC 9112, 6.1: with 1.0 such framing is faulty.
+        // RFC 9112, 6.1: such framing is faulty in 1.0.
         if version == Version::Http10 && found.coding != Coding::Absent {
-            return Err(Fault::bad("HTTP/1.0 has no Transfer-Encoding."));
+            return Err(Fault::bad("HTTP/1.0 does not support Transfer-Encoding."));
         }
         if found.expects == Expects::Unknown {
             return Err(Fault::new(
                 Status::ExpectationFailed,
-                "Of all expectations only 100-continue is known here.",
+                "The only supported expectation is 100-continue.",
             ));
         }
         Ok(RequestHead {
@@ -124,14 +123,14 @@ impl RequestHead {
             length: found.length,
             chunked: found.coding.chunked()?,
             keep_alive: persists(version, found),
-            // RFC 9110, 10.1.1: that of a 1.0 client is ignored.
+            // RFC 9110, 10.1.1: expectations of 1.0 clients are ignored.
             awaits_continue: found.expects == Expects::Continue && version == Version::Http11,
-            // RFC 9110, 7.8: so is this.
+            // RFC 9110, 7.8: ignored in 1.0, too.
             wants_upgrade: found.upgrade && found.protocols && version == Version::Http11,
         })
     }
 
-    /// The first fault in whole lines that do not make a head yet.
+    /// Returns the first fault in complete lines of an incomplete head.
     pub(super) fn check_lines(lines: &[u8]) -> Result<(), Fault> {
         let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         match httparse::Request::new(&mut []).parse_with_uninit_headers(lines, &mut space) {
@@ -143,9 +142,9 @@ impl RequestHead {
         }
     }
 
-    /// Checks the first bytes of a request, which are at least one. RFC 9112, 3: a request begins
-    /// with a method, which is a token. A method longer than [`Method::MAX_AWAITED`] is refused
-    /// before its end has arrived.
+    /// Checks the first bytes of a request; there must be at least one. RFC 9112, 3: a request
+    /// starts with a method, which is a token. A method longer than [`Method::MAX_AWAITED`] is
+    /// refused before its end has arrived.
     #[inline]
     pub(super) fn check_start(bytes: &[u8]) -> Result<(), Fault> {
         if !bytes.first().is_some_and(|&byte| is_token_byte(byte)) {
@@ -157,20 +156,20 @@ impl RequestHead {
         }
     }
 
-    /// The fault of a request line that is longer than `MAX_LINE`. RFC 9112, 3: 501 if the method is
-    /// longer than any that is implemented, otherwise 414.
+    /// Returns the fault of a request line longer than `MAX_LINE`. RFC 9112, 3: 501 if the method
+    /// is longer than any implemented one, otherwise 414.
     pub(super) fn too_long(line: &[u8]) -> Fault {
         let method = line.split(|&b| b == b' ').next().unwrap_or(line);
         if method.len() > Method::MAX_KNOWN && is_token(method) { METHOD } else { LINE_TOO_LONG }
     }
 }
 
-/// A response's head that was accepted.
+/// The accepted head of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseHead {
     pub(super) version: Version,
     pub(super) status: u16,
-    /// Where the fields begin in the head.
+    /// Where the fields start in the head.
     pub(super) fields_at: usize,
     pub(super) length: Option<u64>,
     pub(super) chunked: bool,
@@ -178,7 +177,7 @@ pub(super) struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Reads a whole head, from the status line to the empty line.
+    /// Parses a complete head, from the status line to the empty line.
     #[inline]
     pub(super) fn read(head: &[u8]) -> Result<Self, Fault> {
         let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
@@ -200,7 +199,7 @@ impl ResponseHead {
         };
         let found = Found::new(parsed.headers)?;
         if version == Version::Http10 && found.coding != Coding::Absent {
-            return Err(Fault::bad("HTTP/1.0 has no Transfer-Encoding."));
+            return Err(Fault::bad("HTTP/1.0 does not support Transfer-Encoding."));
         }
         let line_end = memchr::memchr(b'\n', head).ok_or(STATUS_LINE)?;
         Ok(ResponseHead {
@@ -213,7 +212,7 @@ impl ResponseHead {
         })
     }
 
-    /// The first fault in whole lines that do not make a head yet.
+    /// Returns the first fault in complete lines of an incomplete head.
     pub(super) fn check_lines(lines: &[u8]) -> Result<(), Fault> {
         let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         let mut parsed = httparse::Response::new(&mut []);
@@ -228,7 +227,7 @@ impl ResponseHead {
     }
 }
 
-/// Checks a whole block of field lines with the empty line behind them, and that none of them is
+/// Checks a complete block of field lines including its empty line, and that no field is
 /// `forbidden`.
 pub(super) fn check_trailers(block: &[u8], forbidden: fn(&str) -> bool) -> Result<(), Fault> {
     let mut space = [httparse::EMPTY_HEADER; MAX_FIELDS];
@@ -242,7 +241,7 @@ pub(super) fn check_trailers(block: &[u8], forbidden: fn(&str) -> bool) -> Resul
     }
 }
 
-/// RFC 9112, 9.3: 1.1 persists unless told otherwise, 1.0 does not unless asked to.
+/// RFC 9112, 9.3: a 1.1 connection persists unless closed, a 1.0 connection only on request.
 fn persists(version: Version, found: &Found) -> bool {
     !found.close && (version == Version::Http11 || found.keep_alive)
 }
@@ -251,19 +250,19 @@ const REQUEST_LINE: Fault =
     Fault::bad("Expected a request line: method, target and HTTP/1.1 with one space between.");
 const STATUS_LINE: Fault = Fault::bad("Expected a status line: HTTP/1.1, three digits, a reason.");
 const NAME: Fault = Fault::bad(
-    "Expected a field: a name, a colon right behind it, a value. A line that begins with a space \
-     is not joined to the one before it.",
+    "Expected a field: a name, directly followed by a colon, and a value. A line that starts with \
+     a space does not continue the previous one.",
 );
-const VALUE: Fault = Fault::bad("A field's value holds a control character or a bare CR.");
-/// A line that does not end as lines do (RFC 9112, 2.2).
+const VALUE: Fault = Fault::bad("A field's value contains a control character or a bare CR.");
+/// A line that does not end with CR LF (RFC 9112, 2.2).
 pub(super) const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
 const TOO_MANY_FIELDS: Fault =
     Fault::new(Status::FieldsTooLarge, "There are more than 100 fields.");
 const LINE_TOO_LONG: Fault =
     Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.");
-const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented here.");
+const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented.");
 const FORBIDDEN_TRAILER: Fault =
-    Fault::bad("A trailer field is one that may stand in a head only.");
+    Fault::bad("A trailer contains a field that is only allowed in a head.");
 
 fn request_fault(error: Error, head: &[u8]) -> Fault {
     match error {
@@ -272,7 +271,7 @@ fn request_fault(error: Error, head: &[u8]) -> Fault {
         Error::NewLine => LINE_END,
         Error::TooManyHeaders => TOO_MANY_FIELDS,
         Error::Version if names_another_version(head) => {
-            Fault::new(Status::VersionNotSupported, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+            Fault::new(Status::VersionNotSupported, "Only HTTP/1.1 and HTTP/1.0 are supported.")
         }
         Error::Version | Error::Status | Error::Token => REQUEST_LINE,
     }
@@ -288,10 +287,10 @@ fn response_fault(error: Error) -> Fault {
     }
 }
 
-/// Calls `read` with a copy of `head` that has the minor version 1, whose digit is at `at`.
+/// Calls `read` with a copy of `head` whose minor version, at `at`, is replaced by 1.
 ///
-/// `httparse` reads 1.0 and 1.1 only. A higher minor version is read as 1.1 (RFC 9110, 2.5). No such
-/// version is in use, so the cost of the copy does not matter.
+/// `httparse` parses only 1.0 and 1.1. A higher minor version is treated as 1.1 (RFC 9110, 2.5). No
+/// such version is in use, so the cost of the copy does not matter.
 #[cold]
 #[inline(never)]
 fn with_minor_1<T>(head: &[u8], at: usize, read: fn(&[u8]) -> T) -> T {
@@ -302,7 +301,7 @@ fn with_minor_1<T>(head: &[u8], at: usize, read: fn(&[u8]) -> T) -> T {
     read(copy)
 }
 
-/// The place of the minor version in a request line that ends with HTTP/1.2 to HTTP/1.9.
+/// The position of the minor version in a request line that ends with HTTP/1.2 to HTTP/1.9.
 fn higher_minor_of_request(head: &[u8]) -> Option<usize> {
     let line = head.split(|&b| b == b'\r').next()?;
     let at = line.len().checked_sub(Version::LEN)?;
@@ -310,7 +309,7 @@ fn higher_minor_of_request(head: &[u8]) -> Option<usize> {
     version.then_some(line.len() - 1)
 }
 
-/// The place of the minor version in a status line that begins with HTTP/1.2 to HTTP/1.9.
+/// The position of the minor version in a status line that starts with HTTP/1.2 to HTTP/1.9.
 fn higher_minor_of_response(head: &[u8]) -> Option<usize> {
     names_higher_minor(head.get(..Version::LEN)?).then_some(Version::LEN - 1)
 }
@@ -319,8 +318,8 @@ fn names_higher_minor(text: &[u8]) -> bool {
     matches!(text, [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'])
 }
 
-/// Does the request line end with a version that is well-formed (RFC 9112, 2.3), but not ours?
-/// RFC 9110, 15.6.6 has 505 for it.
+/// Returns whether the request line ends with a well-formed but unsupported version (RFC 9112,
+/// 2.3). The status is then 505 (RFC 9110, 15.6.6).
 fn names_another_version(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\r').next().unwrap_or(head);
     let mut parts = line.split(|&b| b == b' ').skip(2);

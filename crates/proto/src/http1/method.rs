@@ -16,7 +16,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// As it is written in a request. Methods are case-sensitive.
+    /// The method as sent. Methods are case-sensitive.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",

@@ -1,19 +1,19 @@
-//! HTTP/1.1, both ends, by RFC 9112 (messages) and RFC 9110 (semantics).
+//! HTTP/1.1, client and server, by RFC 9112 (messages) and RFC 9110 (semantics).
 //!
-//! The server end is [`server::Decoder`] (bytes → requests) and [`Reply`] (a reply → bytes appended
-//! to a buffer). The client end is [`client::Decoder`] and [`client::Ask`].
+//! The server side is [`server::Decoder`] (bytes → requests) and [`Reply`] (a reply → bytes
+//! appended to a buffer). The client side is [`client::Decoder`] and [`client::Ask`].
 //!
-//! Request heads have two readers. The fast one parses well-formed heads in one pass. A head that it
-//! does not accept goes to the careful one, which uses `httparse` and decides what is wrong. Tests
-//! compare the two. Response heads are always read by the careful one.
+//! Request heads have two parsers. The fast one parses well-formed heads in one pass. A head that
+//! it does not accept is passed to the careful one, which uses `httparse` and determines the fault.
+//! Tests compare the two. Response heads always use the careful one.
 //!
-//! Both ends are strict wherever two readers of the same bytes might disagree on where a message
-//! ends, because that is how requests are smuggled. A line ends with CR LF and nothing else. A
-//! length is given once. A message that breaks a rule is refused, never repaired. What a decoder
-//! reports depends on the bytes alone, never on how they were cut into pieces.
+//! Both sides are strict wherever two recipients of the same bytes might disagree on where a
+//! message ends, because that allows request smuggling. A line ends with CR LF and nothing else. A
+//! length is given once. A message that violates a rule is refused, never repaired. The events of a
+//! decoder depend only on the bytes, never on how they were split.
 //!
-//! Nothing is allocated for a message. A request or response borrows from the buffer that the
-//! decoder was given.
+//! Nothing is allocated for a message. A request or response borrows from the decoder's input
+//! buffer.
 
 mod body;
 mod chunked;
@@ -39,26 +39,26 @@ pub use head::Version;
 pub use method::Method;
 pub use reply::{CONTINUE, Field, Prepared, Reply, Terms};
 
-/// Longest request line or status line in bytes, its CR LF counted. RFC 9112, section 3 asks for
-/// at least 8,000.
+/// Maximum length of a request line or status line in bytes, including CR LF. RFC 9112, section 3
+/// asks for at least 8,000.
 pub const MAX_LINE: usize = 8 * 1024;
 
-/// Longest head in bytes: first line, fields and the empty line.
+/// Maximum length of a head in bytes: first line, fields and empty line.
 pub const MAX_HEAD: usize = 16 * 1024;
 
-/// Most fields of a head.
+/// Maximum number of fields in a head.
 pub const MAX_FIELDS: usize = 100;
 
-/// Longest content of a request in bytes; of a chunked one, its chunk framing counted.
+/// Maximum size of a request's content in bytes, including chunk framing.
 pub const MAX_BODY: usize = 64 * 1024;
 
-/// Longest line that tells the size of a chunk, in bytes, extensions and CR LF counted
-/// (RFC 9112, 7.1.1 asks for a limit).
+/// Maximum length of a chunk's size line in bytes, including extensions and CR LF (RFC 9112, 7.1.1
+/// asks for a limit).
 pub const MAX_CHUNK_LINE: usize = 256;
 
-/// Longest trailer section in bytes, its empty line counted.
+/// Maximum length of a trailer section in bytes, including its empty line.
 pub const MAX_TRAILERS: usize = 4 * 1024;
 
-/// The longest request: a buffer of this size always makes progress. The two bytes are the one
-/// empty line that may stand before a request (RFC 9112, 2.2).
+/// Maximum size of a request in bytes: a buffer of this size always makes progress. The two extra
+/// bytes are the empty line allowed before a request (RFC 9112, 2.2).
 pub const MAX_FRAME: usize = 2 + MAX_HEAD + MAX_BODY + MAX_CHUNK_LINE + MAX_TRAILERS;

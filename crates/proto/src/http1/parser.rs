@@ -1,11 +1,10 @@
-//! The fast reader of request heads. It finds the end of a head, its lines and the fields that matter
+//! The fast parser of request heads. It finds the end of a head, its lines and the relevant fields
 //! in one pass, in blocks of sixteen bytes.
 //!
-//! It accepts a head or has no opinion. A head that it does not accept goes to the careful reader
-//! ([`super::scan`] and [`super::head`]), which decides whether the head is malformed and how, or
-//! whether more bytes must arrive. So every refusal is written once. This file must keep one promise:
-//! the careful reader accepts what is accepted here, and understands it alike. The tests compare the
-//! two.
+//! It either accepts a head or leaves the decision to the careful parser ([`super::scan`] and
+//! [`super::head`]), which determines whether the head is malformed and how, or whether it is
+//! incomplete. So each refusal is written once. This file must guarantee one thing: the careful
+//! parser accepts every head accepted here, with the same meaning. The tests compare the two.
 
 use super::{
     MAX_FIELDS, MAX_HEAD, MAX_LINE, Method, Version,
@@ -17,10 +16,10 @@ use super::{
 use crate::block::Block;
 
 /// Parses the head at the front of `input`. Returns it and its length in bytes, or `None` if it is
-/// malformed or not whole.
+/// malformed or incomplete.
 #[inline(never)]
 pub(super) fn read(input: &[u8]) -> Option<(RequestHead, usize)> {
-    // A head that does not end within its limit is not whole in here.
+    // A head that exceeds its limit is incomplete in this slice.
     let head = &input[..input.len().min(MAX_HEAD)];
     let mut controls = Controls::new(head);
     let line_end = controls.line_end(head, 0)?;
@@ -37,28 +36,28 @@ pub(super) fn read(input: &[u8]) -> Option<(RequestHead, usize)> {
     Some((read, end))
 }
 
-/// The method and where the target begins.
+/// Returns the method and where the target starts.
 #[inline]
 fn method(head: &[u8]) -> Option<(Method, usize)> {
     let start = u64::from_le_bytes(*head.first_chunk()?);
-    let begins_with = |text: &[u8]| {
+    let starts_with = |text: &[u8]| {
         let word = text.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         start << (64 - 8 * text.len()) == word << (64 - 8 * text.len())
     };
     Some(match () {
-        () if begins_with(b"GET ") => (Method::Get, 4),
-        () if begins_with(b"POST ") => (Method::Post, 5),
-        () if begins_with(b"HEAD ") => (Method::Head, 5),
-        () if begins_with(b"PUT ") => (Method::Put, 4),
-        () if begins_with(b"DELETE ") => (Method::Delete, 7),
-        () if begins_with(b"PATCH ") => (Method::Patch, 6),
-        () if begins_with(b"OPTIONS ") => (Method::Options, 8),
-        () if begins_with(b"TRACE ") => (Method::Trace, 6),
+        () if starts_with(b"GET ") => (Method::Get, 4),
+        () if starts_with(b"POST ") => (Method::Post, 5),
+        () if starts_with(b"HEAD ") => (Method::Head, 5),
+        () if starts_with(b"PUT ") => (Method::Put, 4),
+        () if starts_with(b"DELETE ") => (Method::Delete, 7),
+        () if starts_with(b"PATCH ") => (Method::Patch, 6),
+        () if starts_with(b"OPTIONS ") => (Method::Options, 8),
+        () if starts_with(b"TRACE ") => (Method::Trace, 6),
         () => return None,
     })
 }
 
-/// Checks the target from `start` to `end`. Returns where its path is.
+/// Checks the target from `start` to `end`. Returns the position of its path.
 #[inline(always)]
 fn target(head: &[u8], method: Method, start: usize, end: usize) -> Option<Split> {
     let target = head.get(start..end)?;
@@ -82,14 +81,15 @@ fn target(head: &[u8], method: Method, start: usize, end: usize) -> Option<Split
     Some(Split::at(path_length))
 }
 
-/// Checks a target that holds a character that is rare in paths, or that does not begin with a path.
+/// Checks a target that contains a character that is rare in paths, or that does not start with a
+/// path.
 #[cold]
 fn unusual_target(method: Method, target: &[u8]) -> Option<Split> {
     target::check(method, target).ok()?;
     Some(Split::of(target))
 }
 
-/// Reads the field lines that begin at `start`, and the empty line. Returns where the head ends.
+/// Parses the field lines from `start` on, and the empty line. Returns where the head ends.
 #[inline(always)]
 fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found) -> Option<usize> {
     let mut line = start;
@@ -97,7 +97,7 @@ fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found)
         let (ordinary, colons) =
             masks(head, line, |block| (block.name_bytes(), block.equal_to(b':')));
         let mut name_length = colons.trailing_zeros() as usize;
-        // All bytes before the first colon, if there is one, and it is not the first byte.
+        // The bytes before the first colon; empty if there is no colon, or if it is the first byte.
         let before_colon = (colons & colons.wrapping_neg()).wrapping_sub(1);
         if before_colon & !ordinary != 0 || before_colon == 0 {
             if head.get(line..)?.starts_with(b"\r\n") {
@@ -122,16 +122,16 @@ fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found)
     None
 }
 
-/// The length of a name that is longer than a block or holds other bytes than letters, digits and
-/// `-`.
+/// Returns the length of a name that is longer than a block or contains bytes other than letters,
+/// digits and `-`.
 #[inline(never)]
 fn unusual_name(line: &[u8]) -> Option<usize> {
     let length = line.iter().take_while(|&&byte| is_token_byte(byte)).count();
     (length > 0 && line.get(length) == Some(&b':')).then_some(length)
 }
 
-/// Can a field with a name of this length and with this first letter matter here? Few other names
-/// share both with one of these.
+/// Returns whether a field with this name length and first letter can be relevant. Few other names
+/// share both with a relevant one.
 #[inline]
 fn matters(length: usize, letter: u8) -> bool {
     const FIRST: [u8; 18] = {
@@ -147,7 +147,7 @@ fn matters(length: usize, letter: u8) -> bool {
     FIRST.get(length).is_some_and(|&first| first == letter | 0x20)
 }
 
-/// Takes note of a field other than Host, if it matters. Returns `None` if it is malformed.
+/// Records a field other than Host, if it is relevant. Returns `None` if it is malformed.
 #[inline(never)]
 fn field(name: &[u8], value: &[u8], found: &mut Found) -> Option<()> {
     match name.len() {
@@ -161,8 +161,8 @@ fn field(name: &[u8], value: &[u8], found: &mut Found) -> Option<()> {
     Some(())
 }
 
-/// Is the token `name` this one, in any case? Setting the bit 0x20 makes a letter lower-case. It
-/// turns no other byte of a token into a byte of `lower`.
+/// Compares a token with a lower-case name, ignoring case. Setting the bit 0x20 makes a letter
+/// lower-case. It turns no other byte of a token into a byte of `lower`.
 #[inline(always)]
 fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     let Ok(name): Result<&[u8; N], _> = name.try_into() else { return false };
@@ -171,12 +171,12 @@ fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
         None => 0,
     };
     let differ = |at: usize| (word(name, at) | 0x2020_2020) ^ word(lower, at);
-    // The last word overlaps the one before it.
+    // The last word overlaps the previous one.
     (0..N / 4).fold(differ(N - 4), |differs, n| differs | differ(4 * n)) == 0
 }
 
-/// Is the value from `start` to `end` one space and a short name or IPv4 address with an optional
-/// port? Most values of Host are. [`target::is_host`] decides about the others.
+/// Returns whether the value from `start` to `end` is one space and a short name or IPv4 address
+/// with an optional port. Most Host values are. [`target::is_host`] checks the others.
 #[inline(always)]
 fn is_plain_host(head: &[u8], start: usize, end: usize) -> bool {
     let (ordinary, digits) = masks(head, start, |block| (block.host_bytes(), block.digits()));
@@ -186,7 +186,7 @@ fn is_plain_host(head: &[u8], start: usize, end: usize) -> bool {
     plain && start < end && end <= start + Block::LEN && head[start] == b' '
 }
 
-/// `value` without spaces and tabs at its ends.
+/// Removes spaces and tabs from both ends of `value`.
 #[inline]
 fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = value {
@@ -198,7 +198,7 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Two masks of the sixteen bytes at `at`. Bytes behind the end of `head` are of no class.
+/// Returns two masks of the sixteen bytes at `at`. Bytes after the end of `head` are in no class.
 #[inline(always)]
 fn masks(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
     match head.get(at..).and_then(<[u8]>::first_chunk) {
@@ -207,8 +207,8 @@ fn masks(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32)
     }
 }
 
-/// The same where fewer than sixteen bytes are left: the masks of the last sixteen, without the bytes
-/// before `at`. No head is shorter than that.
+/// The same when fewer than sixteen bytes remain: the masks of the last sixteen bytes, without
+/// those before `at`. No head is shorter than that.
 #[cold]
 fn masks_at_end(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
     let Some(last) = head.last_chunk() else { return (0, 0) };
@@ -219,10 +219,10 @@ fn masks_at_end(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u3
 
 /// The control characters of a head, as a mask of 64 bytes at a time.
 ///
-/// The ends of lines are read off the mask. So the loads do not depend on where a line ends, and the
-/// processor runs them ahead. Searching each line for its end takes half as long again.
+/// Line ends are read from the mask. So the loads do not depend on where a line ends, and the
+/// processor executes them ahead. Searching each line separately takes half as long again.
 struct Controls {
-    /// Where the 64 bytes begin.
+    /// Where the 64 bytes start.
     at: usize,
     mask: u64,
 }
@@ -252,7 +252,7 @@ impl Controls {
             .fold(0, |mask, block| mask << Block::LEN | u64::from(Block::new(block).controls()))
     }
 
-    /// The same where fewer than 64 bytes are left.
+    /// The same when fewer than 64 bytes remain.
     #[cold]
     fn mask_at_end(head: &[u8], at: usize) -> u64 {
         (0..4).rev().fold(0, |mask, n| {
@@ -261,9 +261,9 @@ impl Controls {
         })
     }
 
-    /// Returns where the CR LF is that ends the line with the byte at `from`. Returns `None` if
-    /// another control character than a tab precedes it, or if it is missing. `from` must not
-    /// decrease from call to call.
+    /// Returns the position of the CR LF that ends the line containing the byte at `from`. Returns
+    /// `None` if it is missing, or if a control character other than a tab precedes it. `from` must
+    /// not decrease from call to call.
     #[inline(always)]
     fn line_end(&mut self, head: &[u8], from: usize) -> Option<usize> {
         let mut from = from;

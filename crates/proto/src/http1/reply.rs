@@ -1,62 +1,63 @@
-//! Replies of the server end, appended to a buffer.
+//! Replies of the server, appended to a buffer.
 
 use super::{Date, Status, Version, fields::is_token};
 
-/// Tells a client that waits with its content to send it (RFC 9110, 15.2.1).
+/// Asks a client that expects it to send its content (RFC 9110, 15.2.1).
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What a request demands of the form of its reply. It outlives the request.
+/// What a request requires of its reply's form. It outlives the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// What the client speaks.
+    /// The client's version.
     pub version: Version,
-    /// It was a HEAD: the reply's content is left out (RFC 9110, 9.3.2).
+    /// The request was HEAD: the reply's content is omitted (RFC 9110, 9.3.2).
     pub head_only: bool,
-    /// The connection goes on after the reply (RFC 9112, 9.3). If not, the caller closes it once
-    /// the reply is written.
+    /// The connection stays open after the reply (RFC 9112, 9.3). Otherwise the caller closes it
+    /// once the reply is written.
     pub keep_alive: bool,
 }
 
-/// A reply whose length is known.
+/// A reply of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// Its status.
     pub status: Status,
-    /// The methods of the target, for Allow: `GET, HEAD, OPTIONS`. Empty: no such field.
+    /// The value of Allow: the methods of the target, e.g. `GET, HEAD, OPTIONS`. Empty: no such
+    /// field.
     pub allow: &'static str,
-    /// The media type of the content. Not written if there is none.
+    /// The media type of the content. Empty: no such field.
     pub content_type: &'static str,
     /// The content.
     pub content: &'a [u8],
 }
 
 impl<'a> Reply<'a> {
-    /// A reply in plain text.
+    /// Creates a reply in plain text.
     pub const fn text(status: Status, content: &'a [u8]) -> Self {
         Reply { status, allow: "", content_type: "text/plain", content }
     }
 
-    /// The reply to OPTIONS (RFC 9110, 9.3.7).
+    /// Creates the reply to OPTIONS (RFC 9110, 9.3.7).
     pub const fn options(allow: &'static str) -> Self {
         Reply { status: Status::NoContent, allow, content_type: "", content: b"" }
     }
 
-    /// The reply to a method that the target does not have. It must tell which it has
-    /// (RFC 9110, 15.5.6).
+    /// Creates the reply to an unsupported method. It must list the supported ones (RFC 9110,
+    /// 15.5.6).
     pub const fn method_not_allowed(allow: &'static str) -> Self {
         let content = b"The target does not have this method; Allow lists those that it has.";
         Reply { allow, ..Reply::text(Status::MethodNotAllowed, content) }
     }
 
-    /// The reply to a target that is not there.
+    /// Creates the reply to an unknown target.
     pub const fn not_found() -> Self {
         Reply::text(Status::NotFound, b"There is nothing under this path.")
     }
 
-    /// The reply of a server that switches to another protocol (RFC 9110, 15.2.2). It answers a request
-    /// whose [`wants_upgrade`](super::server::Request::wants_upgrade) is set. It must name the
-    /// protocol, so write it by [`Reply::write_with`] with an Upgrade field. `Connection: Upgrade` is
-    /// added. Everything that follows on the connection is of the other protocol.
+    /// Creates the reply of a server that switches to another protocol (RFC 9110, 15.2.2), to a
+    /// request with [`wants_upgrade`](super::server::Request::wants_upgrade). It must name the
+    /// protocol, so write it with [`Reply::write_with`] and an Upgrade field. `Connection: Upgrade`
+    /// is added. All later bytes on the connection belong to the other protocol.
     pub const fn switching() -> Self {
         Reply { status: Status::SwitchingProtocols, allow: "", content_type: "", content: b"" }
     }
@@ -86,11 +87,11 @@ impl<'a> Reply<'a> {
             if !self.content_type.is_empty() {
                 write_field(out, b"Content-Type: ", self.content_type.as_bytes());
             }
-            // The reply to HEAD has the length that the content would have.
+            // The reply to HEAD has the length of the omitted content.
             let mut length = itoa::Buffer::new();
             write_field(out, b"Content-Length: ", length.format(self.content.len()).as_bytes());
         }
-        // Each of these is copied by a few instructions, since its length is known here.
+        // These have a constant length, so a few instructions copy each.
         match (terms.keep_alive, terms.version) {
             _ if self.status == Status::SwitchingProtocols => {
                 out.extend_from_slice(b"Connection: Upgrade\r\n\r\n");
@@ -105,7 +106,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// At least as many bytes as a reply has besides its own texts.
+/// Upper bound on the bytes of a reply besides its texts.
 const FIXED: usize = 256;
 
 #[inline]
@@ -115,8 +116,8 @@ fn write_field<const N: usize>(out: &mut Vec<u8>, name: &[u8; N], value: &[u8]) 
     out.extend_from_slice(b"\r\n");
 }
 
-/// A field that a service adds to a reply. It is validated: it cannot end its line early, and it
-/// cannot change where the reply ends.
+/// An additional field of a reply. It is validated: it cannot end its line early, and it cannot
+/// change where the reply ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
     name: &'a str,
@@ -124,9 +125,9 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Returns `None` if the name is not a token, if the value contains a control character other than
-    /// tab, e.g. CR, LF or NUL (RFC 9110, 5.5), or if the field frames the reply: Connection,
-    /// Content-Length and Transfer-Encoding are written by [`Reply`].
+    /// Returns `None` if the name is not a token, if the value contains a control character other
+    /// than tab, e.g. CR, LF or NUL (RFC 9110, 5.5), or if the field frames the reply: [`Reply`]
+    /// writes Connection, Content-Length and Transfer-Encoding itself.
     pub fn new(name: &'a str, value: &'a str) -> Option<Self> {
         const OWN: [&str; 3] = ["Connection", "Content-Length", "Transfer-Encoding"];
         let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -135,10 +136,10 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A whole reply that is written once and appended many times, each time by one copy.
+/// A complete reply that is written once and appended many times, each time with one copy.
 ///
-/// It suits a service whose reply depends on the terms and the time only. Such a service calls
-/// [`Prepared::is_for`] for each request, [`Prepared::prepare`] if that returns false, and then
+/// It suits a service whose reply depends only on the terms and the time. Such a service calls
+/// [`Prepared::is_for`] for each request, [`Prepared::prepare`] if that returns `false`, and then
 /// [`Prepared::append`]. Preparing again reuses the memory.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
@@ -148,15 +149,15 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Replaces the reply by `reply`, written on these terms and with this date.
+    /// Replaces the prepared reply with `reply`, written with these terms and this date.
     pub fn prepare(&mut self, reply: &Reply<'_>, terms: Terms, date: &Date) {
         self.bytes.clear();
         reply.write(terms, date, &mut self.bytes);
         self.of = Some((terms, date.unix_s()));
     }
 
-    /// Was the reply prepared for these terms and this date? The caller must know that it is the right
-    /// reply with the right content.
+    /// Returns whether the reply was prepared for these terms and this date. The caller must know
+    /// that the reply and its content are the right ones.
     #[inline]
     pub fn is_for(&self, terms: Terms, date: &Date) -> bool {
         self.of == Some((terms, date.unix_s()))
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_byte_for_byte() {
+    fn writes_a_reply_byte_for_byte() {
         assert_eq!(
             written(Reply::text(Status::Ok, b"Hello. The time is 784111777"), KEPT),
             "HTTP/1.1 200 OK\r\n\
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_decide_on_connection_and_content() {
+    fn terms_determine_connection_and_content() {
         let reply = Reply::text(Status::Ok, b"abc");
         let end = |terms| {
             let text = written(reply, terms);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn options_has_no_content_and_405_tells_what_is_allowed() {
+    fn options_has_no_content_and_405_lists_the_allowed_methods() {
         assert_eq!(
             written(Reply::options("GET, OPTIONS"), KEPT),
             "HTTP/1.1 204 No Content\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_of_protocols_byte_for_byte() {
+    fn writes_a_switch_of_protocols_byte_for_byte() {
         let upgrade = Field::new("Upgrade", "websocket").unwrap();
         let accept = Field::new("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=").unwrap();
         for keep_alive in [true, false] {
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_reply_is_the_one_that_is_written() {
+    fn a_prepared_reply_equals_a_written_one() {
         let (now, later) = (Date::at(784_111_777), Date::at(784_111_778));
         let closed = Terms { keep_alive: false, ..KEPT };
         let head = Terms { head_only: true, ..KEPT };
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn status_lines_tell_their_codes() {
+    fn status_lines_contain_their_codes() {
         for status in [
             Status::SwitchingProtocols,
             Status::Ok,

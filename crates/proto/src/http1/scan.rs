@@ -1,29 +1,30 @@
-//! Where a block of lines ends: a head, or the trailers behind a chunked body.
+//! The end of a block of lines: a head, or the trailers after chunked content.
 //!
-//! It looks at line ends only. A bare LF is refused (RFC 9112, 2.2 permits to take it for a line
-//! end, but then two readers may disagree), and so is what is longer than its limit.
+//! It only examines line ends. It refuses a block that exceeds its limit, and a bare LF: RFC 9112,
+//! 2.2 permits to accept one as a line end, but then two recipients may disagree.
 
 use memchr::memchr;
 
-/// How far a block has been searched. Begins at zero and goes with one buffer that only grows.
+/// The progress of a search for the end of a block. It starts at zero and belongs to one growing
+/// buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scan {
-    /// Where the first line ends, zero as long as it does not.
+    /// Where the first line ends; zero while it is incomplete.
     first_end: usize,
-    /// Where the current line begins.
+    /// Where the current line starts.
     line: usize,
-    /// The next byte to look at.
+    /// The next byte to examine.
     at: usize,
 }
 
-/// Limits of a block in bytes, line ends counted.
+/// Limits of a block in bytes, including line ends.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) first_line: usize,
     pub(super) block: usize,
 }
 
-/// Why a block can have no end any more.
+/// Why a block can no longer have an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     BareLf,
@@ -32,7 +33,7 @@ pub(super) enum Broken {
 }
 
 impl Scan {
-    /// The end of the block, its empty line included; `None` if that has not come.
+    /// Returns the end of the block, after its empty line; `None` if it is incomplete.
     #[inline]
     pub(super) fn end(&mut self, input: &[u8], limits: Limits) -> Result<Option<usize>, Broken> {
         let window = &input[..input.len().min(limits.block)];
@@ -64,18 +65,18 @@ impl Scan {
         Ok(None)
     }
 
-    /// Has nothing been searched?
+    /// Returns whether nothing has been searched.
     #[inline]
     pub(super) fn is_new(&self) -> bool {
         self.at == 0
     }
 
-    /// Where the first line ends, once it is there.
+    /// Where the first line ends, once it is complete.
     pub(super) fn first_line(&self) -> Option<usize> {
         (self.first_end > 0).then_some(self.first_end)
     }
 
-    /// The end of the last whole line.
+    /// The end of the last complete line.
     pub(super) fn whole_lines(&self) -> usize {
         self.line
     }
@@ -87,7 +88,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { first_line: 8, block: 16 };
 
-    /// What a scan says of all of `input` at once. Byte by byte it must say the same.
+    /// The result of scanning `input` at once. Scanning byte by byte must give the same.
     fn end(input: &[u8]) -> Result<Option<usize>, Broken> {
         let mut scan = Scan::default();
         let growing =
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_count_the_line_ends() {
+    fn limits_include_the_line_ends() {
         assert_eq!(end(b"123456\r\n\r\n"), Ok(Some(10)));
         assert_eq!(end(b"1234567\r\n"), Err(Broken::FirstLineTooLong));
         assert_eq!(end(b"12345678"), Err(Broken::FirstLineTooLong));

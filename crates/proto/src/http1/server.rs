@@ -1,4 +1,4 @@
-//! The server end: bytes → requests.
+//! The server side: bytes → requests.
 
 use super::{
     Body, Date, Fault, Fields, MAX_BODY, MAX_HEAD, MAX_LINE, Method, Reply, Status, Terms, Version,
@@ -12,80 +12,80 @@ use crate::block::text;
 
 /// Finds the requests of one connection.
 ///
-/// The caller passes all bytes that no event has taken yet, and passes them again, with more behind
-/// them, after `None`. The decoder remembers how far it has searched, so a request that arrives in
-/// many pieces is searched once. It copies no bytes except those of one head that may be repeated:
-/// see [`Decoder::decode`].
+/// The caller passes all bytes not yet taken by an event. After `None`, it passes them again with
+/// more bytes behind them. The decoder remembers how far it has searched, so a request that arrives
+/// in many pieces is searched once. It copies no bytes except those of one head that may be
+/// repeated: see [`Decoder::decode`].
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
     memo: Memo,
 }
 
-/// What came.
+/// A request, or another event of the connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A whole request. It must be answered.
+    /// A complete request. It must be answered.
     Request(Request<'a>),
-    /// The client sends the content of its request only after it received [`super::CONTINUE`].
-    /// No bytes are taken.
+    /// The client sends the content of its request only after [`super::CONTINUE`]. No bytes are
+    /// taken.
     Continue,
-    /// A request that is refused. It must be answered by [`Rejection::write`]. Then the connection
-    /// must be closed. Bytes behind the request are never interpreted.
+    /// A refused request. Answer it with [`Rejection::write`], then close the connection. Bytes
+    /// after the request are never interpreted.
     Rejected(Rejection),
 }
 
-/// A request, content included. It borrows from the input.
+/// A request with its content. It borrows from the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Its method.
     pub method: Method,
-    /// Its target as it was sent: a path, `http://…`, or `*`.
+    /// Its target as sent: a path, `http://…`, or `*`.
     pub target: &'a str,
     /// Its fields.
     pub fields: Fields<'a>,
-    /// Its content, [`MAX_BODY`] bytes at most.
+    /// Its content, at most [`MAX_BODY`] bytes.
     pub body: Body<'a>,
-    /// What it asks of the form of its reply.
+    /// What it requires of its reply's form.
     pub terms: Terms,
-    /// The client asks to switch to a protocol that its Upgrade field names (RFC 9110, 7.8). This is
-    /// so if Upgrade is not empty, Connection lists `upgrade`, and the version is 1.1. A server may
-    /// ignore it. A server that switches sends [`Reply::switching`] and never calls
-    /// [`Decoder::decode`] again, because the bytes behind the request are not HTTP.
+    /// The client asks to switch to a protocol named in its Upgrade field (RFC 9110, 7.8): Upgrade
+    /// is not empty, Connection contains `upgrade`, and the version is 1.1. A server may ignore it.
+    /// A server that switches sends [`Reply::switching`] and never calls [`Decoder::decode`] again,
+    /// because the bytes after the request are not HTTP.
     pub wants_upgrade: bool,
     split: Split,
 }
 
 impl<'a> Request<'a> {
-    /// The target's path, not decoded. `/` if it has none, `*` for `*`.
+    /// The target's path, not decoded. `/` if it is missing, `*` for `*`.
     #[inline]
     pub fn path(&self) -> &'a str {
         self.path_and_query().0
     }
 
-    /// What follows the `?` of the target.
+    /// The target's text after `?`.
     #[inline]
     pub fn query(&self) -> Option<&'a str> {
         self.path_and_query().1
     }
 
-    /// Both at once.
+    /// The path and the query.
     #[inline]
     pub fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         self.split.path_and_query(self.target)
     }
 }
 
-/// Why a request is refused.
+/// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The rule that it breaks, and the status for that.
+    /// The violated rule, and its status.
     pub fault: Fault,
     head_only: bool,
 }
 
 impl Rejection {
-    /// Appends the reply: the status and a sentence, and that the connection is closed.
+    /// Appends the reply: the status, a sentence, and `Connection: close`.
     pub fn write(&self, date: &Date, out: &mut Vec<u8>) {
         let terms =
             Terms { version: Version::Http11, head_only: self.head_only, keep_alive: false };
@@ -99,7 +99,7 @@ enum State {
     Head(Scan),
     /// Waits for the end of the content.
     Content(Pending),
-    /// Nothing is interpreted any more: a request was refused, or asked for the end.
+    /// Nothing is interpreted any longer: a request was refused, or was the last one.
     Closed,
 }
 
@@ -110,7 +110,7 @@ impl Default for State {
 }
 
 impl State {
-    /// Whether it waits for a head of which nothing was searched.
+    /// Returns whether it waits for a head and has not searched any bytes.
     #[inline]
     fn is_new(&self) -> bool {
         matches!(self, State::Head(scan) if scan.is_new())
@@ -118,16 +118,16 @@ impl State {
 }
 
 impl Decoder {
-    /// The event at the front of `input` and how many bytes it takes; `None` if more must come.
-    /// After a request whose terms do not keep the connection alive, and after a rejection, there
-    /// are no more events.
+    /// Returns the event at the front of `input` and the number of bytes it takes; `None` if it is
+    /// incomplete. After a request whose terms do not keep the connection alive, and after a
+    /// rejection, there are no more events.
     ///
-    /// The cost depends on the head. A whole head is parsed in one pass. The decoder also remembers
-    /// one head. A head that repeats it is compared with it and not parsed. That costs about a third
-    /// as much for 40 bytes, and a quarter for 300 bytes (`examples/http1_speed.rs`). So a benchmark
-    /// that repeats one request measures the comparison and not the parser. Clients that vary their
-    /// heads pay for the parser, and for a comparison that fails at the first difference. A head that
-    /// arrives in pieces or is malformed is read twice.
+    /// The cost depends on the head. A complete head is parsed in one pass. The decoder also
+    /// remembers one head. A head that repeats it is compared and not parsed. This costs about a
+    /// third as much for 40 bytes, and a quarter for 300 bytes (`examples/http1_speed.rs`). So a
+    /// benchmark that repeats one request measures the comparison, not the parser. Clients with
+    /// varying heads pay for the parser, and for a comparison that fails at the first difference. A
+    /// head that is malformed or arrives in pieces is parsed twice.
     #[inline(always)]
     pub fn decode<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
         match self.repeated(input) {
@@ -136,8 +136,9 @@ impl Decoder {
         }
     }
 
-    /// The request at the front of `input`, if it repeats a head without content that keeps the
-    /// connection alive. Inlined, so that a caller pays only for what it uses of the request.
+    /// Returns the request at the front of `input` if its head is the remembered one, without
+    /// content, and keeps the connection alive. Inlined, so that a caller only pays for the parts
+    /// it uses.
     #[inline(always)]
     fn repeated<'a>(&self, input: &'a [u8]) -> Option<(Request<'a>, usize)> {
         let head = self.memo.head.as_ref().filter(|_| self.memo.is_plain)?;
@@ -150,7 +151,7 @@ impl Decoder {
 
     #[inline(never)]
     fn unknown<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
-        // So it is behind the last request of each read.
+        // This happens after the last request of each read.
         if input.is_empty() {
             return None;
         }
@@ -160,8 +161,8 @@ impl Decoder {
         }
     }
 
-    /// The request at the front of `input`, if it is whole and well-formed, is not preceded by an empty
-    /// line, is not chunked and does not wait for [`super::CONTINUE`].
+    /// Returns the request at the front of `input` if it is complete, well-formed, not chunked, not
+    /// preceded by an empty line, and does not wait for [`super::CONTINUE`].
     #[inline]
     fn whole<'a>(&mut self, input: &'a [u8]) -> Option<(Request<'a>, usize)> {
         if !self.state.is_new() {
@@ -194,7 +195,7 @@ impl Decoder {
         Some((request(head, &input[..head_end], &input[head_end..end])?, end))
     }
 
-    /// The event at the front of `input`, whatever it is, one step after the other.
+    /// Returns the event at the front of `input`, of any kind, step by step.
     #[inline(never)]
     fn carefully<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
         match self.next(input) {
@@ -219,7 +220,8 @@ impl Decoder {
         let Some(end) = pending.content.end(input)? else { return Ok(None) };
         let Pending { head, head_start, head_end, .. } = pending;
         let (bytes, content) = (&input[*head_start..*head_end], &input[*head_end..end]);
-        let request = request(head, bytes, content).ok_or(Fault::bad("The target is no text."))?;
+        let request =
+            request(head, bytes, content).ok_or(Fault::bad("The target is not UTF-8."))?;
         self.state = match request.terms.keep_alive {
             true => State::default(),
             false => State::Closed,
@@ -228,7 +230,7 @@ impl Decoder {
     }
 }
 
-/// The request with the head `head`, which was parsed from `bytes`, and with this content.
+/// Builds the request from `head`, which was parsed from `bytes`, and its content.
 #[inline]
 fn request<'a>(head: &RequestHead, bytes: &'a [u8], content: &'a [u8]) -> Option<Request<'a>> {
     let &RequestHead { method, version, target_end, split, keep_alive, .. } = head;
@@ -245,37 +247,37 @@ fn request<'a>(head: &RequestHead, bytes: &'a [u8], content: &'a [u8]) -> Option
     })
 }
 
-/// One head that was accepted, with its meaning. The same bytes have the same meaning.
+/// One accepted head with its meaning. The same bytes have the same meaning.
 ///
-/// The memo relies on heads being repeated. It gains nothing if every head is new, and little if a
+/// The memo helps if heads are repeated. It gains nothing if every head is new, and little if a
 /// client alternates between a few heads, because it holds one.
 #[derive(Debug, Default)]
 struct Memo {
     bytes: Vec<u8>,
     head: Option<RequestHead>,
-    /// The request has no content, and the connection goes on after it.
+    /// The request has no content, and the connection stays open after it.
     is_plain: bool,
     /// Number of heads that were not recognised. It wraps.
     unknown: u8,
 }
 
 impl Memo {
-    /// Longest head that is kept, in bytes.
+    /// Maximum length of a remembered head, in bytes.
     const MOST: usize = 512;
 
-    /// One unknown head in so many is kept, beginning with the second. The first is not kept,
-    /// because many clients ask once. Not all are kept, because a client that varies its heads would
-    /// pay for copies that are never used.
+    /// One in this many unknown heads is remembered, starting with the second. The first is not,
+    /// because many clients send one request. Most others are not, because a client with varying
+    /// heads would pay for copies that are never used.
     const EVERY: u8 = 16;
 
-    /// The head in front of `input` and its length in bytes, if it is the one that is kept.
+    /// Returns the remembered head and its length in bytes, if `input` starts with it.
     #[inline]
     fn recognise(&self, input: &[u8]) -> Option<(&RequestHead, usize)> {
         let head = self.head.as_ref()?;
         input.starts_with(&self.bytes).then_some((head, self.bytes.len()))
     }
 
-    /// Takes note that `head` was parsed from `bytes`, and keeps it if its turn has come.
+    /// Records that `head` was parsed from `bytes`, and remembers it if it is due.
     #[inline]
     fn learn(&mut self, head: &RequestHead, bytes: &[u8]) {
         self.unknown = self.unknown.wrapping_add(1);
@@ -296,16 +298,16 @@ impl Memo {
 
 const LIMITS: Limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
 
-/// Bytes of the empty line in front of a request: a server should ignore at least one
-/// (RFC 9112, 2.2), and ours ignores one.
+/// Returns the length of the empty line before a request: a server should ignore at least one (RFC
+/// 9112, 2.2); this one ignores one.
 fn empty_line(input: &[u8]) -> usize {
     if input.starts_with(b"\r\n") { 2 } else { 0 }
 }
 
-/// Reads a head once it is whole.
+/// Parses a head once it is complete.
 ///
-/// If one can never be whole, the first fault in the lines before is told, so that it does not
-/// depend on how the bytes were cut. The request line is looked at as soon as it is there.
+/// If it can never be complete, returns the first fault in the lines so far, so that the fault does
+/// not depend on how the bytes were split. The request line is checked as soon as it is complete.
 #[inline]
 fn read_head(scan: &mut Scan, input: &[u8]) -> Result<Option<Pending>, Fault> {
     let start = empty_line(input);
@@ -343,11 +345,11 @@ fn read_head(scan: &mut Scan, input: &[u8]) -> Result<Option<Pending>, Fault> {
     }
 }
 
-/// A request whose head was accepted, while its content comes.
+/// A request whose head was accepted and whose content is still arriving.
 #[derive(Debug)]
 struct Pending {
     head: RequestHead,
-    /// Where the head begins in the input, and where it ends.
+    /// Where the head starts and ends in the input.
     head_start: usize,
     head_end: usize,
     content: Content,
@@ -372,17 +374,17 @@ impl Pending {
     }
 }
 
-/// Where a content ends.
+/// How the end of the content is determined.
 #[derive(Debug)]
 enum Content {
-    /// There.
+    /// At this position.
     EndsAt(usize),
-    /// Where its chunks say; they are read up to `at`.
+    /// By its chunks, which are decoded up to `at`.
     Chunked { chunked: Chunked, at: usize, head_end: usize },
 }
 
 impl Content {
-    /// The place in the input, once all has come.
+    /// Returns the position in the input, once the content is complete.
     #[inline]
     fn end(&mut self, input: &[u8]) -> Result<Option<usize>, Fault> {
         match self {
@@ -433,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn recognises_a_head_that_more_bytes_follow_and_no_part_of_it() {
+    fn recognises_a_head_followed_by_more_bytes_but_no_prefix_of_it() {
         let (head, bytes) = head("a");
         let mut memo = Memo::default();
         memo.learn(&head, &bytes);
@@ -445,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_no_long_head() {
+    fn does_not_remember_long_heads() {
         let empty = head("").1.len();
         for (length, remembered) in [(Memo::MOST, true), (Memo::MOST + 1, false)] {
             let (head, bytes) = head(&"a".repeat(length - empty));

@@ -1,10 +1,10 @@
-//! The line in front of a chunk: its size and extensions (RFC 9112, 7.1 and 7.1.1).
+//! The size line before a chunk: size and extensions (RFC 9112, 7.1 and 7.1.1).
 
 use super::{Fault, MAX_CHUNK_LINE, fields::is_token_byte, head::LINE_END};
 use memchr::memchr;
 
-/// Reads `chunk-size [ chunk-ext ] CRLF`: the size and the length of the line. A size that does
-/// not fit is as large as can be.
+/// Parses `chunk-size [ chunk-ext ] CRLF`. Returns the size and the length of the line. A size that
+/// does not fit is saturated.
 #[inline]
 pub(super) fn read(input: &[u8]) -> Result<Option<(u64, usize)>, Fault> {
     let window = &input[..input.len().min(MAX_CHUNK_LINE)];
@@ -30,8 +30,8 @@ pub(super) fn read(input: &[u8]) -> Result<Option<(u64, usize)>, Fault> {
     Ok(Some((size, lf + 1)))
 }
 
-/// `*( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112, 7.1.1). They
-/// are checked and ignored, as a recipient must.
+/// Checks `*( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112, 7.1.1). A
+/// recipient must ignore unknown extensions.
 fn are_extensions(text: &[u8]) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
@@ -73,9 +73,9 @@ fn skip_quoted(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-const SIZE: Fault = Fault::bad("Expected a chunk's size: hexadecimal digits and nothing else.");
+const SIZE: Fault = Fault::bad("Expected a chunk size: only hexadecimal digits.");
 const EXTENSION: Fault = Fault::bad("A chunk's extension is malformed.");
-const TOO_LONG: Fault = Fault::bad("The line with a chunk's size is too long.");
+const TOO_LONG: Fault = Fault::bad("A chunk's size line is longer than 256 bytes.");
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
-//! Request targets (RFC 9112, 3.2) and authorities (RFC 3986, 3.2): what may stand in them, and
-//! where the path is.
+//! Request targets (RFC 9112, 3.2) and authorities (RFC 3986, 3.2): the allowed characters, and the
+//! position of the path.
 
 use super::{Fault, Method};
 use memchr::memchr;
 use std::net::Ipv6Addr;
 
-/// Checks a target. It must have the form that goes with the method and hold only what RFC 3986
+/// Checks a target. It must have the form required by the method and contain only what RFC 3986
 /// permits: a recipient should answer 400 rather than repair it (RFC 9112, 3.2).
 #[inline]
 pub(super) fn check(method: Method, target: &[u8]) -> Result<(), Fault> {
@@ -17,8 +17,8 @@ pub(super) fn check(method: Method, target: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Where the path is in a checked target. The target is shorter than `MAX_LINE`. The path is followed
-/// by `?` and the query, or by nothing.
+/// The position of the path in a checked target. The target is shorter than `MAX_LINE`. The path is
+/// followed by `?` and the query, or by nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     path_at: u16,
@@ -26,7 +26,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// The split of a target that begins with its path.
+    /// The split of a target that starts with its path.
     #[inline]
     pub(super) fn at(path_end: usize) -> Self {
         Split { path_at: 0, path_end: path_end as u16 }
@@ -47,8 +47,8 @@ impl Split {
         Split { path_at: path_at as u16, path_end: path_end as u16 }
     }
 
-    /// The path and the query, without the `?`. The path of `*` is `*`; one that is missing is `/`
-    /// (RFC 9110, 4.2.3).
+    /// Returns the path and the query, without the `?`. The path of `*` is `*`; a missing path is
+    /// `/` (RFC 9110, 4.2.3).
     #[inline]
     pub(super) fn path_and_query(self, target: &str) -> (&str, Option<&str>) {
         let (path_at, path_end) = (usize::from(self.path_at), usize::from(self.path_end));
@@ -57,7 +57,8 @@ impl Split {
     }
 }
 
-/// Is `text` a host with an optional port, or empty? (RFC 9110, 7.2; RFC 3986, 3.2.2 and 3.2.3.)
+/// Returns whether `text` is a host with an optional port, or empty (RFC 9110, 7.2; RFC 3986, 3.2.2
+/// and 3.2.3).
 #[inline]
 pub(super) fn is_host(text: &[u8]) -> bool {
     let (host, port) = match text {
@@ -75,13 +76,13 @@ pub(super) fn is_host(text: &[u8]) -> bool {
     port_is_fine && host.iter().all(|&b| IN_HOST[usize::from(b)]) && escapes_are_whole(host)
 }
 
-const ASTERISK: Fault = Fault::bad("The target * goes with OPTIONS only.");
-const FORM: Fault = Fault::bad("Expected a target that begins with / or http://host.");
-const BYTES: Fault = Fault::bad("The target holds a character that must be percent-encoded.");
+const ASTERISK: Fault = Fault::bad("The target * is only allowed with OPTIONS.");
+const FORM: Fault = Fault::bad("Expected a target that starts with / or http://host.");
+const BYTES: Fault = Fault::bad("The target contains a character that must be percent-encoded.");
 const ESCAPE: Fault = Fault::bad("A % in the target is not followed by two hexadecimal digits.");
-const AUTHORITY: Fault = Fault::bad("The target's host is missing or is no host.");
+const AUTHORITY: Fault = Fault::bad("The target's host is missing or invalid.");
 
-/// `absolute-path [ "?" query ]`. A fragment is no part of a target, so `#` is refused too.
+/// `absolute-path [ "?" query ]`. A fragment is not part of a target, so `#` is refused, too.
 fn path(text: &[u8]) -> Result<(), Fault> {
     if !text.iter().all(|&b| IN_PATH[usize::from(b)]) {
         return Err(BYTES);
@@ -89,7 +90,7 @@ fn path(text: &[u8]) -> Result<(), Fault> {
     if escapes_are_whole(text) { Ok(()) } else { Err(ESCAPE) }
 }
 
-/// `http://host[:port]` with a path and a query; a user's name in it is an error (RFC 9110, 4.2.4).
+/// `http://host[:port]` with a path and a query. A user name is an error (RFC 9110, 4.2.4).
 fn absolute(target: &[u8]) -> Result<(), Fault> {
     let after = |scheme: &[u8]| {
         let (start, rest) = target.split_at_checked(scheme.len())?;
@@ -143,10 +144,10 @@ const fn is_plain(byte: u8) -> bool {
         )
 }
 
-/// What may stand in a host that is a name (RFC 3986, 3.2.2).
+/// Bytes that are allowed in a host name (RFC 3986, 3.2.2).
 const IN_HOST: [bool; 256] = with_plain(b"%");
 
-/// What may stand in a path and its query (RFC 3986, 3.3 and 3.4).
+/// Bytes that are allowed in a path and its query (RFC 3986, 3.3 and 3.4).
 const IN_PATH: [bool; 256] = with_plain(b"/?:@%");
 
 /// The plain bytes and `others`.
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_go_with_methods() {
+    fn each_method_has_its_target_forms() {
         for (method, target, expected) in [
             (Method::Get, "/", Ok(())),
             (Method::Get, "/hash?n=1000", Ok(())),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_queries() {
+    fn splits_paths_and_queries() {
         for (target, expected) in [
             ("/", ("/", None)),
             ("/hash?n=1", ("/hash", Some("n=1"))),
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts() {
+    fn hosts_are_recognised() {
         for host in ["", "a", "a.b:80", "a:", "127.0.0.1:8080", "[::1]", "[::1]:80", "a_b", "%41"] {
             assert!(is_host(host.as_bytes()), "{host}");
         }

@@ -1,18 +1,18 @@
-//! The server end: bytes → commands.
+//! The server side: bytes → commands.
 
 use super::{Malformed, line::number};
 use std::ops::Range;
 
-/// What a command may be like.
+/// Limits on commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLimits {
-    /// Most arguments, the command's name among them. Redis takes 1,048,576.
+    /// Maximum number of arguments, including the command's name. Redis allows 1,048,576.
     pub args: usize,
-    /// Most bytes of one argument. Redis takes 512 MB (`proto-max-bulk-len`).
+    /// Maximum size of an argument in bytes. Redis allows 512 MB (`proto-max-bulk-len`).
     pub bulk: usize,
-    /// Most bytes of an inline command.
+    /// Maximum size of an inline command in bytes.
     pub inline: usize,
-    /// Most bytes of a whole command, framing included.
+    /// Maximum size of a complete command in bytes, including framing.
     pub command: usize,
 }
 
@@ -24,39 +24,39 @@ impl Default for CommandLimits {
 
 /// Finds the commands of one connection.
 ///
-/// The caller passes all bytes that no command has taken yet, and passes them again, with more behind
-/// them, after `None`.
+/// The caller passes all bytes not yet taken by a command. When nothing was taken, it passes them
+/// again with more bytes behind them.
 #[derive(Debug)]
 pub struct Commands {
     limits: CommandLimits,
     state: State,
-    /// Where the arguments of the command lie that is being read, or was reported last.
+    /// The ranges of the arguments of the current command, or of the last one returned.
     args: Vec<Range<usize>>,
     closed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// At the beginning of a command.
+    /// At the start of a command.
     Begin,
-    /// So many arguments are to come, from this place on.
+    /// Waits for `left` more arguments, the next of them at `at`.
     Args { left: usize, at: usize },
-    /// The bytes of an argument are to come, from this place on.
+    /// Waits for the bytes of an argument, which start at `at`.
     Bulk { left: usize, at: usize, length: usize },
 }
 
 /// A command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
-    /// Its bytes as they came, framing included.
+    /// Its bytes as sent, including framing.
     pub bytes: &'a [u8],
     args: &'a [Range<usize>],
-    /// It came as a line of words, not as an array.
+    /// It was sent as a line of words, not as an array.
     pub inline: bool,
 }
 
 impl<'a> Command<'a> {
-    /// How many arguments it has, its name included. Never 0.
+    /// The number of arguments, including the name. Never 0.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.args.len()
@@ -95,18 +95,18 @@ impl<'a> Iterator for Args<'a> {
 
 impl ExactSizeIterator for Args<'_> {}
 
-/// Places of arguments that are kept for the next command.
+/// Number of argument ranges whose memory is kept for the next command.
 const KEPT: usize = 64;
 
 impl Commands {
-    /// For a connection without commands so far.
+    /// Creates a decoder for a new connection.
     pub fn new(limits: CommandLimits) -> Self {
         Commands { limits, state: State::Begin, args: Vec::new(), closed: false }
     }
 
-    /// The command at the front of `input`, and how many bytes it takes. An empty line and an empty
-    /// array are skipped, as Redis does: bytes may be taken without a command, and then it is to be
-    /// asked again. Nothing taken and no command: more must come.
+    /// Returns the number of bytes to take off the front of `input`, and the command in them. Like
+    /// in Redis, empty lines and empty arrays are skipped: bytes may be taken without a command;
+    /// then call again. If nothing is taken, the command is incomplete.
     #[inline]
     pub fn next<'a>(
         &'a mut self,
@@ -133,7 +133,7 @@ impl Commands {
         Ok((end, (!self.args.is_empty()).then_some(command)))
     }
 
-    /// Where the command at the front of `input` ends.
+    /// Returns where the command at the front of `input` ends.
     #[inline]
     fn end(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
         loop {
@@ -179,7 +179,7 @@ impl Commands {
                     match input.get(end..) {
                         Some([b'\r', b'\n', ..]) => {}
                         None | Some([] | [b'\r']) => return Ok(None),
-                        Some(_) => return Err(Malformed("expected CR LF behind a bulk string")),
+                        Some(_) => return Err(Malformed("expected CR LF after a bulk string")),
                     }
                     self.args.push(at..end);
                     self.state = State::Args { left, at: end + 2 };
@@ -188,8 +188,8 @@ impl Commands {
         }
     }
 
-    /// A command as a line of words. Words may be quoted; escapes are not interpreted, and a word with
-    /// one is refused, since its bytes could not be forwarded as they came.
+    /// Parses a command that is a line of words. Words may be quoted. Escapes are not interpreted;
+    /// a quoted word with one is refused, because its bytes could not be forwarded unchanged.
     fn inline(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
         let most = self.limits.inline;
         let window = &input[..input.len().min(most + 1)];
@@ -205,14 +205,14 @@ impl Commands {
                 at += 1;
                 continue;
             }
-            let begins = at;
+            let start = at;
             if byte == b'"' || byte == b'\'' {
                 let quoted = &text[at + 1..];
                 let length = memchr::memchr(byte, quoted)
                     .filter(|length| quoted.get(length + 1).is_none_or(u8::is_ascii_whitespace))
                     .filter(|length| !quoted[..*length].contains(&b'\\'))
                     .ok_or(Malformed("unbalanced quotes in request"))?;
-                self.args.push(begins + 1..begins + 1 + length);
+                self.args.push(start + 1..start + 1 + length);
                 at += length + 2;
                 continue;
             }
@@ -220,14 +220,14 @@ impl Commands {
             if text[at..at + length].iter().any(|byte| matches!(byte, b'"' | b'\'')) {
                 return Err(Malformed("unbalanced quotes in request"));
             }
-            self.args.push(begins..begins + length);
+            self.args.push(start..start + length);
             at += length;
         }
         Ok(Some(end + 1))
     }
 }
 
-/// Appends a command as a client sends it.
+/// Appends a command as clients send it.
 pub fn write_command<'a>(
     args: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
     out: &mut Vec<u8>,
@@ -239,7 +239,7 @@ pub fn write_command<'a>(
     args.for_each(|arg| write_bulk(arg, out));
 }
 
-/// Appends a bulk string: an argument of a command, or a reply.
+/// Appends a bulk string, which is an argument of a command, or a reply.
 pub fn write_bulk(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'$');
     out.extend_from_slice(itoa::Buffer::new().format(bytes.len()).as_bytes());
@@ -256,7 +256,7 @@ mod tests {
     const LIMITS: CommandLimits =
         CommandLimits { args: 9, bulk: 4000, inline: 100, command: 40_000 };
 
-    /// All commands of bytes that arrive in these pieces, and what ends them.
+    /// Decodes bytes that arrive in these pieces. Returns the commands, and the error after them.
     fn commands(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
         let mut decoder = Commands::new(LIMITS);
         let (mut held, mut found): (Vec<u8>, _) = (Vec::new(), Vec::new());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_and_lines() {
+    fn decodes_arrays_and_lines() {
         let bytes = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n  set  k\t\"a b\" '' \n\r\n*0\r\n*-1\r\n*1\r\n$0\r\n\r\n";
         let expected =
             [words(&["GET", "k"]), words(&["PING"]), words(&["set", "k", "a b", ""]), words(&[""])];
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command() {
+    fn refuses_malformed_commands() {
         for (bytes, why) in [
             (&b"*x\r\n"[..], "invalid multibulk length"),
             (b"*10\r\n", "invalid multibulk length"),
@@ -310,8 +310,8 @@ mod tests {
             (b"*1\r\n:1\r\n", "expected '$'"),
             (b"*1\r\n$-1\r\n", "invalid bulk length"),
             (b"*1\r\n$4001\r\n", "invalid bulk length"),
-            (b"*1\r\n$1\r\nab\r\n", "expected CR LF behind a bulk string"),
-            (b"*1\r\n$1\r\na\rb", "expected CR LF behind a bulk string"),
+            (b"*1\r\n$1\r\nab\r\n", "expected CR LF after a bulk string"),
+            (b"*1\r\n$1\r\na\rb", "expected CR LF after a bulk string"),
             (b"*1\rx", "invalid multibulk length"),
             (b"get \"a\n", "unbalanced quotes in request"),
             (b"get \"a\"b\n", "unbalanced quotes in request"),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_bounded_as_a_whole() {
+    fn a_whole_command_is_bounded() {
         let big = vec![b'x'; 4000];
         let mut bytes = Vec::new();
         write_command([&big[..]; 9], &mut bytes);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_interpreted_behind_an_error() {
+    fn nothing_is_interpreted_after_an_error() {
         let mut decoder = Commands::new(LIMITS);
         assert!(decoder.next(b"*x\r\n").is_err());
         assert!(matches!(decoder.next(b"PING\r\n"), Ok((6, None))));
@@ -344,7 +344,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn commands_come_out_as_they_went_in(
+        fn commands_are_decoded_as_they_were_written(
             all in proptest::collection::vec(
                 proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..400), 1..10),
                 1..6,
@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_is_the_same_nonsense_however_it_is_cut(
+        fn malformed_input_gives_the_same_error_however_it_is_split(
             bytes in proptest::collection::vec(prop::sample::select(&b"*$12-\r\n\n a\"'\\"[..]), 0..60),
             cuts in proptest::collection::vec(1usize..5, 1..9),
         ) {

@@ -3,11 +3,11 @@
 use super::Malformed;
 use memchr::memchr;
 
-/// Longest line of a number or of a type, in bytes. One that is longer is no number.
+/// Maximum length of a line with a number, in bytes. A longer line is not a number.
 const LONGEST_NUMBER: usize = 32;
 
-/// The line at the front of `input`, without its CR LF, and what it takes with them; `None` if more
-/// must come. `most`: bytes that the line may have.
+/// Returns the line at the front of `input` without its CR LF, and its length with them; `None` if
+/// it is incomplete. `most`: the maximum length of the line in bytes.
 #[inline]
 pub(super) fn line(input: &[u8], most: usize) -> Result<Option<(&[u8], usize)>, Malformed> {
     let window = &input[..input.len().min(most + 2)];
@@ -22,7 +22,7 @@ pub(super) fn line(input: &[u8], most: usize) -> Result<Option<(&[u8], usize)>, 
     }
 }
 
-/// The number in a line at the front of `input`: a length or a count. −1 stands for null.
+/// Parses the number in a line at the front of `input`: a length or a count. −1 means null.
 #[inline]
 pub(super) fn number(input: &[u8], wrong: &'static str) -> Result<Option<(i64, usize)>, Malformed> {
     let Some((text, taken)) = line(input, LONGEST_NUMBER).map_err(|_| Malformed(wrong))? else {
@@ -31,7 +31,7 @@ pub(super) fn number(input: &[u8], wrong: &'static str) -> Result<Option<(i64, u
     integer(text).map(|number| Some((number, taken))).ok_or(Malformed(wrong))
 }
 
-/// A whole number of at most 18 digits, which every length and count of RESP fits into.
+/// Parses an integer of at most 18 digits. Every length and count in RESP fits.
 #[inline]
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_with_both_bytes() {
+    fn lines_end_with_cr_and_lf() {
         assert_eq!(line(b"ab\r\nc", 9), Ok(Some((&b"ab"[..], 4))));
         assert_eq!(line(b"\r\n", 9), Ok(Some((&b""[..], 2))));
         for more in [&b""[..], b"ab", b"ab\r"] {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_whole() {
+    fn only_whole_numbers_are_accepted() {
         for (text, value) in
             [("0", 0), ("-1", -1), ("007", 7), ("999999999999999999", 999_999_999_999_999_999)]
         {

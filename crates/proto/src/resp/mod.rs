@@ -1,12 +1,12 @@
-//! RESP, what Redis speaks, versions 2 and 3, both ends
+//! RESP, the protocol of Redis, versions 2 and 3, client and server
 //! (<https://redis.io/docs/latest/develop/reference/protocol-spec/>).
 //!
-//! The server end is [`Commands`]: bytes → commands, each with its arguments and its bytes as they
-//! came, so that they can be forwarded unchanged. The client end is [`Replies`], which finds where
-//! replies end without looking into them, and [`Value`], which reads one. Nothing is copied.
+//! The server side is [`Commands`]: bytes → commands, each with its arguments and its original
+//! bytes, which can be forwarded unchanged. The client side is [`Replies`], which finds where
+//! replies end without parsing their contents, and [`Value`], which parses one. Nothing is copied.
 //!
-//! Both ends are incremental: what was searched once is not searched again, so a command of a million
-//! arguments that arrives in many pieces costs what it costs in one.
+//! Both sides are incremental: no byte is searched twice, so a command of a million arguments costs
+//! the same in many pieces as in one.
 
 mod command;
 mod line;
@@ -17,13 +17,13 @@ pub use command::{Args, Command, CommandLimits, Commands, write_bulk, write_comm
 pub use reply::{Found, Replies};
 pub use value::Value;
 
-/// Deepest nesting of a reply. Redis nests a handful of levels.
+/// Maximum nesting of a reply. Redis nests a few levels.
 pub const MAX_NESTING: usize = 64;
 
-/// Why bytes are not RESP. Nothing behind them can be trusted: the connection ends.
+/// Why bytes are not RESP. Later bytes cannot be trusted, so the connection must close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(
-    /// As Redis says it, behind `ERR Protocol error: `.
+    /// The text that follows `ERR Protocol error: `, in the wording of Redis.
     pub &'static str,
 );

@@ -1,45 +1,46 @@
-//! The client end: where replies end.
+//! The client side: where replies end.
 
 use super::{MAX_NESTING, Malformed, line::line};
 
-/// Longest simple string, error or number, in bytes. Redis' own are far shorter; a script may return
-/// a long error.
+/// Maximum length of a simple string, error or number, in bytes. Those of Redis are far shorter,
+/// but a script may return a long error.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Finds the ends of the replies of one connection, without looking into them and without holding
-/// them: a reply of gigabytes may pass in pieces.
+/// Finds the ends of the replies of one connection, without parsing or buffering their contents: a
+/// reply of gigabytes may pass in pieces.
 #[derive(Debug, Default)]
 pub struct Replies {
-    /// How many elements are to come, of each aggregate that is not whole.
+    /// For each open aggregate, the number of elements still missing.
     open: Vec<u64>,
-    /// Bytes of a bulk string, its CR LF included, that are to come.
+    /// Missing bytes of a bulk string, including its CR LF.
     bulk: u64,
-    /// An attribute is open, or was the last thing that ended: it belongs to what follows it.
+    /// The nesting level of an open attribute, if any. An attribute belongs to the element after
+    /// it.
     attribute: Option<usize>,
-    /// The reply that is coming is a push.
+    /// The current reply is a push.
     push: bool,
-    begun: bool,
+    started: bool,
     closed: bool,
 }
 
-/// What the front of the input is.
+/// What is at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// So many bytes belong to the reply that is coming.
+    /// This many bytes belong to the current reply.
     pub bytes: usize,
-    /// With them it is whole. If not, more must come behind them; those that were not taken must be
-    /// there again.
+    /// They complete the reply. Otherwise more bytes must arrive; bytes that were not taken must be
+    /// passed again.
     pub whole: bool,
-    /// It is a push (RESP3): it answers no command.
+    /// The reply is a push (RESP3), not the reply to a command.
     pub push: bool,
 }
 
 impl Replies {
-    /// How much of the front of `input` belongs to the reply that is coming.
+    /// Returns how many bytes at the front of `input` belong to the current reply.
     #[inline]
     pub fn next(&mut self, input: &[u8]) -> Result<Found, Malformed> {
         if self.closed {
-            return Err(Malformed("the connection has ended"));
+            return Err(Malformed("the connection failed before"));
         }
         self.take(input).inspect_err(|_| self.closed = true)
     }
@@ -51,11 +52,11 @@ impl Replies {
             let rest = &input[at..];
             if self.bulk > 0 {
                 let taken = self.bulk.min(rest.len() as u64);
-                // What a bulk string ends with is looked at where it is, in whatever pieces.
+                // The CR LF of a bulk string is checked even if it arrives in pieces.
                 for place in self.bulk.saturating_sub(taken)..self.bulk.min(2) {
                     let byte = rest[(self.bulk - 1 - place) as usize];
                     if byte != if place == 1 { b'\r' } else { b'\n' } {
-                        return Err(Malformed("expected CR LF behind a bulk string"));
+                        return Err(Malformed("expected CR LF after a bulk string"));
                     }
                 }
                 self.bulk -= taken;
@@ -72,8 +73,8 @@ impl Replies {
             let Some((text, taken)) = line(&rest[1..], LONGEST_LINE)? else {
                 return more(self, at);
             };
-            if !self.begun {
-                (self.begun, self.push) = (true, kind == b'>');
+            if !self.started {
+                (self.started, self.push) = (true, kind == b'>');
             } else if kind == b'>' {
                 return Err(Malformed("a push inside a reply"));
             }
@@ -84,9 +85,9 @@ impl Replies {
         }
     }
 
-    /// The first line of an element. Returns whether the element is whole.
+    /// Handles the first line of an element. Returns whether the element is complete.
     fn element(&mut self, kind: u8, text: &[u8]) -> Result<bool, Malformed> {
-        let length = || super::line::integer(text).ok_or(Malformed("a length is no number"));
+        let length = || super::line::integer(text).ok_or(Malformed("a length is not a number"));
         match kind {
             b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => Ok(true),
             b'$' | b'=' | b'!' => match length()? {
@@ -108,7 +109,7 @@ impl Replies {
                     return Err(Malformed("a reply is nested too deeply"));
                 }
                 if kind == b'|' {
-                    // The element that follows is the one that counts.
+                    // An attribute is not an element itself: the element after it counts.
                     if self.attribute.is_some() {
                         return Err(Malformed("an attribute of an attribute"));
                     }
@@ -128,7 +129,7 @@ impl Replies {
         }
     }
 
-    /// An element is whole. Returns whether the reply is.
+    /// Called when an element is complete. Returns whether the reply is.
     fn ends(&mut self) -> bool {
         while let Some(left) = self.open.last_mut() {
             *left -= 1;
@@ -145,7 +146,7 @@ impl Replies {
     }
 
     fn found(&mut self, bytes: usize) -> Found {
-        self.begun = false;
+        self.started = false;
         Found { bytes, whole: true, push: self.push }
     }
 }
@@ -155,7 +156,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The lengths of the replies in bytes that arrive in these pieces, and which are pushes.
+    /// Decodes bytes that arrive in these pieces. Returns the length of each reply, and whether it
+    /// is a push.
     fn ends(bytes: &[u8], cuts: &[usize]) -> Result<Vec<(usize, bool)>, Malformed> {
         let (mut replies, mut held, mut ends, mut length) =
             (Replies::default(), Vec::new(), Vec::new(), 0);
@@ -175,11 +177,11 @@ mod tests {
                 }
             }
         }
-        assert!(replies.bulk == 0 || held.is_empty(), "a bulk string passes in pieces");
+        assert!(replies.bulk == 0 || held.is_empty(), "a bulk string must pass in pieces");
         Ok(ends)
     }
 
-    /// A reply, and its length.
+    /// A random reply.
     fn reply() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             "[a-z ]{0,9}".prop_map(|text| format!("+{text}\r\n")),
@@ -209,14 +211,14 @@ mod tests {
         })
     }
 
-    /// An attribute in front of an attribute is refused, and the strategy makes some.
+    /// Returns whether no attribute directly precedes another one; the strategy generates such replies.
     fn fits(reply: &str) -> bool {
         !reply.contains("|1\r\n+ttl\r\n:5\r\n|1")
     }
 
     proptest! {
         #[test]
-        fn replies_end_where_they_end(
+        fn finds_the_end_of_each_reply(
             all in proptest::collection::vec((reply(), any::<bool>()), 1..6),
             cuts in proptest::collection::vec(1usize..60, 1..20),
         ) {
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply() {
+    fn refuses_malformed_replies() {
         for wrong in [
             &b"x\r\n"[..],
             b"$x\r\n",

@@ -1,16 +1,16 @@
-//! One whole reply, read where somebody wants to know what it says.
+//! Parsing of one complete reply.
 
 use super::line::{integer, line};
 use std::borrow::Cow;
 
-/// What a reply says. Aggregates lend their elements one after the other.
+/// The content of a reply. The elements of an aggregate are parsed one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing: `$-1`, `*-1` or `_`.
+    /// Null: `$-1`, `*-1` or `_`.
     Null,
     /// A simple string, e.g. OK.
     Simple(&'a [u8]),
-    /// An error, its kind first.
+    /// An error, starting with its code.
     Error(&'a [u8]),
     /// A number.
     Integer(i64),
@@ -18,17 +18,17 @@ pub enum Value<'a> {
     Bulk(&'a [u8]),
     /// A truth value (RESP3).
     Boolean(bool),
-    /// A double, or a number of any size, as it is written (RESP3).
+    /// A double or a big number, as text (RESP3).
     Number(&'a [u8]),
-    /// A list, a set, a map (keys and values in turn) or a push: its type, how many elements, and
-    /// their bytes, to be read by [`Value::read`] one after the other.
+    /// A list, a set, a map (keys and values in turn) or a push: its type, the number of elements,
+    /// and their bytes. Parse them with [`Value::read`], one by one.
     Elements(u8, usize, &'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    /// The value at the front of `bytes`, in which it lies whole ([`super::Replies`] finds that), and
-    /// how many bytes it takes, but for an aggregate: then those of its first line. Attributes in
-    /// front of it are skipped. `None` if it is malformed.
+    /// Parses the complete value at the front of `bytes` ([`super::Replies`] finds its end).
+    /// Returns it with its length in bytes; for an aggregate, with the length of its first line.
+    /// Attributes before it are skipped. Returns `None` if it is malformed.
     pub fn read(bytes: &'a [u8]) -> Option<(Value<'a>, usize)> {
         let (&kind, rest) = bytes.split_first()?;
         let (text, taken) = line(rest, rest.len()).ok()??;
@@ -49,7 +49,7 @@ impl<'a> Value<'a> {
                 let text = bytes.get(at..end)?;
                 let value = match kind {
                     b'!' => Value::Error(text),
-                    // A format of three letters and a colon comes first.
+                    // Starts with a format of three letters and a colon.
                     b'=' => Value::Bulk(text.get(4..)?),
                     _ => Value::Bulk(text),
                 };
@@ -76,7 +76,7 @@ impl<'a> Value<'a> {
         Some((value, at))
     }
 
-    /// For people: as `redis-cli` would show the first of it.
+    /// Returns the value as text for people, like the first line in `redis-cli`.
     pub fn text(self) -> Cow<'a, str> {
         match self {
             Value::Null => "(nil)".into(),
@@ -90,7 +90,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The length of the value at the front of `bytes`, its elements included.
+/// Returns the length of the value at the front of `bytes`, including its elements.
 fn whole(bytes: &[u8]) -> Option<usize> {
     let found = super::Replies::default().next(bytes).ok()?;
     found.whole.then_some(found.bytes)
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_kind() {
+    fn parses_values_of_every_kind() {
         for (text, value) in [
             ("+OK\r\n", Value::Simple(b"OK")),
             ("-ERR no\r\n", Value::Error(b"ERR no")),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_one_after_the_other() {
+    fn parses_elements_one_by_one() {
         let (value, _) = read("%1\r\n+k\r\n*2\r\n:1\r\n:2\r\n").unwrap();
         let Value::Elements(b'%', 2, rest) = value else { panic!("{value:?}") };
         let (key, at) = Value::read(rest).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_or_no_value() {
+    fn refuses_incomplete_and_malformed_values() {
         for wrong in ["", "+OK", "$5\r\nab\r\n", "x\r\n", ":x\r\n", "=2\r\nab\r\n", "|1\r\n+a\r\n"]
         {
             assert_eq!(read(wrong), None, "{wrong}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn values_as_people_read_them() {
+    fn shows_values_as_text() {
         assert_eq!(Value::Null.text(), "(nil)");
         assert_eq!(Value::Bulk(b"a").text(), "a");
         assert_eq!(read("*2\r\n:1\r\n:2\r\n").unwrap().0.text(), "(2 elements)");

@@ -3,14 +3,13 @@
 use super::{CloseCode, Frame, MAX_CONTROL, Opcode, Violation, is_close_code};
 
 impl CloseCode {
-    /// Appends a Close frame as a server sends it. A reason that is too long is cut between two
-    /// characters.
+    /// Appends a Close frame of a server. A reason that is too long is cut at a character boundary.
     pub fn write(self, reason: &str, out: &mut Vec<u8>) {
         let (payload, length) = self.payload(reason);
         Frame { opcode: Opcode::Close, ..Frame::text(&payload[..length]) }.write(out);
     }
 
-    /// Appends a Close frame as a client sends it.
+    /// Appends a Close frame of a client.
     pub fn write_masked(self, reason: &str, mask: [u8; 4], out: &mut Vec<u8>) {
         let (payload, length) = self.payload(reason);
         Frame { opcode: Opcode::Close, ..Frame::text(&payload[..length]) }.write_masked(mask, out);
@@ -25,7 +24,7 @@ impl CloseCode {
     }
 }
 
-/// The code and the reason in a Close frame. `None`: it has neither.
+/// Parses the code and the reason of a Close frame. Returns `None` if it has neither.
 pub(super) fn read(payload: &[u8]) -> Result<Option<(CloseCode, &str)>, Violation> {
     let (code, reason) = match payload {
         [] => return Ok(None),
@@ -44,21 +43,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_close_frame_is_read_as_it_was_written() {
+    fn reads_a_written_close_frame() {
         let mut out = Vec::new();
         CloseCode::GOING_AWAY.write("until tomorrow", &mut out);
         assert_eq!(&out[..4], [0x88, 16, 3, 0xe9]);
         assert_eq!(read(&out[2..]), Ok(Some((CloseCode(1001), "until tomorrow"))));
         out.clear();
         CloseCode::NORMAL.write(&"€".repeat(50), &mut out);
-        assert_eq!(read(&out[2..]).unwrap().unwrap().1, "€".repeat(41), "cut between characters");
+        assert_eq!(read(&out[2..]).unwrap().unwrap().1, "€".repeat(41), "cut at a boundary");
         out.clear();
         CloseCode::NORMAL.write_masked("x", [1, 2, 3, 4], &mut out);
         assert_eq!(out, [0x88, 0x83, 1, 2, 3, 4, 2, 0xea, b'x' ^ 3]);
     }
 
     #[test]
-    fn what_a_close_frame_must_not_hold() {
+    fn refuses_invalid_close_frames() {
         assert_eq!(read(b""), Ok(None));
         assert_eq!(read(b"\x03").unwrap_err().code, 1002);
         for code in [0_u16, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65_535] {

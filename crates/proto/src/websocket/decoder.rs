@@ -1,50 +1,50 @@
-//! Bytes → messages: frames are put together, unmasked, inflated and checked.
+//! Bytes → messages: frames are unmasked, inflated, assembled and checked.
 
 use super::{
     CloseCode, MAX_CONTROL, Opcode, Role, Violation, close, deflate::Inflate, frame::Header, mask,
     utf8::Utf8,
 };
 
-/// Bytes of memory that are kept for the next message that comes in parts.
+/// Memory kept for the next fragmented message, in bytes.
 const KEPT: usize = 1024;
 
-/// What came.
+/// A message or a control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A whole text.
+    /// A complete text message.
     Text(&'a str),
-    /// A whole message of bytes.
+    /// A complete binary message.
     Binary(&'a [u8]),
-    /// A ping. It must be answered by a pong with the same payload (RFC 6455, 5.5.2).
+    /// A ping. Answer it with a pong with the same payload (RFC 6455, 5.5.2).
     Ping(&'a [u8]),
-    /// A pong, asked for or not.
+    /// A pong, whether requested or not.
     Pong(&'a [u8]),
-    /// The peer closes: its code and its reason, if it gave any. It must be answered by a Close
-    /// frame, unless one was sent. Nothing that follows is interpreted.
+    /// The peer closes, with its code and reason, if any. Answer it with a Close frame, unless one
+    /// was sent. Nothing after it is interpreted.
     Close(Option<(CloseCode, &'a str)>),
 }
 
-/// Finds the messages of one connection, behind its handshake.
+/// Decodes the messages of one connection, after its handshake.
 #[derive(Debug)]
 pub struct Decoder {
     role: Role,
     limit: usize,
     inflate: Option<Inflate>,
-    /// The frame whose payload is coming in parts.
+    /// The frame whose payload is incomplete.
     frame: Option<Part>,
-    /// The message that is coming in parts.
+    /// The message that is incomplete.
     message: Option<Message>,
-    /// What has come of it; and, between calls, the last message that was reported.
+    /// The part of that message received so far. Between calls, the last message that was returned.
     assembled: Vec<u8>,
     utf8: Utf8,
     closed: bool,
 }
 
-/// The rest of a frame's payload.
+/// A frame with an incomplete payload.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     header: Header,
-    /// Bytes that have been taken.
+    /// Bytes of the payload taken so far.
     taken: u64,
 }
 
@@ -55,7 +55,8 @@ struct Message {
 }
 
 impl Decoder {
-    /// A decoder for what comes behind a handshake. `limit`: most bytes of a message, inflated.
+    /// Creates a decoder for the bytes after a handshake. `limit`: maximum size of a message in
+    /// bytes, after inflating.
     pub fn new(role: Role, limit: usize) -> Self {
         Decoder {
             role,
@@ -69,27 +70,27 @@ impl Decoder {
         }
     }
 
-    /// The same where permessage-deflate was agreed upon.
+    /// Enables permessage-deflate with these negotiated settings.
     pub fn inflating(self, settings: super::DeflateSettings) -> Self {
         Decoder { inflate: Some(Inflate::new(self.role, settings)), ..self }
     }
 
-    /// Memory that it holds for a message, in bytes.
+    /// The memory held for a message, in bytes.
     pub fn held(&self) -> usize {
         self.assembled.capacity()
     }
 
-    /// Whether part of a message, or of a frame, has been taken, and the rest has not come. Bytes of a frame
-    /// header that were not taken do not count.
+    /// Returns whether part of a message or frame has been taken and the rest is missing. Bytes of
+    /// a frame header that were not taken do not count.
     pub fn is_inside(&self) -> bool {
         !self.closed && (self.frame.is_some() || self.message.is_some())
     }
 
-    /// Takes bytes off the front of `input`: returns how many, and what is whole with them. The bytes
-    /// taken may have been unmasked. Nothing taken and no event: more must come, behind those that are
-    /// there; it never asks for more than [`Frame::MOST_HEADER`](super::Frame::MOST_HEADER) +
-    /// [`MAX_CONTROL`] bytes at once. After [`Event::Close`] and after a violation all is taken, and
-    /// nothing is interpreted.
+    /// Takes bytes off the front of `input`. Returns their number, and the event that they
+    /// complete. The bytes taken may have been unmasked in place. If nothing is taken, more bytes
+    /// must arrive behind the present ones: at most
+    /// [`Frame::MAX_HEADER`](super::Frame::MAX_HEADER) + [`MAX_CONTROL`] bytes in total. After
+    /// [`Event::Close`] and after a violation, all bytes are taken, and nothing is interpreted.
     #[inline]
     pub fn next<'a>(
         &'a mut self,
@@ -99,7 +100,7 @@ impl Decoder {
             return Ok((input.len(), None));
         }
         if self.message.is_none() && self.frame.is_none() && !self.assembled.is_empty() {
-            // What was lent is done with. A connection that waits holds no long message.
+            // The caller no longer uses the last message. An idle connection holds no long message.
             self.assembled.clear();
             self.assembled.shrink_to(KEPT);
         }
@@ -116,7 +117,7 @@ impl Decoder {
         self.begin(header).inspect_err(|_| self.closed = true)?;
         let whole = usize::try_from(header.length).ok().and_then(|length| at.checked_add(length));
         match whole.filter(|end| *end <= input.len()) {
-            // The usual case: a message in one frame that is all there.
+            // The usual case: a complete message in one frame.
             Some(end)
                 if header.fin
                     && !header.compressed
@@ -147,15 +148,15 @@ impl Decoder {
         }
     }
 
-    /// The rules for the first frame of a message and those that follow it.
+    /// Checks the frame sequence at the start of a data frame.
     fn begin(&mut self, header: Header) -> Result<(), Violation> {
         match (header.opcode, self.message) {
             (Opcode::Continuation, None) => {
-                return Err(Violation::protocol("a message goes on that has not begun"));
+                return Err(Violation::protocol("a continuation frame has no message to continue"));
             }
             (Opcode::Continuation, Some(_)) => {}
             (_, Some(_)) => {
-                return Err(Violation::protocol("a message begins inside another one"));
+                return Err(Violation::protocol("a message starts inside another one"));
             }
             (opcode, None) => {
                 let (is_text, compressed) = (opcode == Opcode::Text, header.compressed);
@@ -164,12 +165,12 @@ impl Decoder {
         }
         let compressed = self.message.is_some_and(|message| message.compressed);
         let length = header.length.saturating_add(self.assembled.len() as u64);
-        // What is compressed is counted when it is inflated, and is never longer by much.
+        // A compressed message is counted when inflated, and is never much longer.
         let most = if compressed { self.limit as u64 * 2 + 1024 } else { self.limit as u64 };
         if length > most { Err(Violation::TOO_BIG) } else { Ok(()) }
     }
 
-    /// Takes what is there of a frame's payload.
+    /// Takes the available bytes of a frame's payload.
     fn continue_frame<'a>(
         &'a mut self,
         mut part: Part,
@@ -194,13 +195,13 @@ impl Decoder {
         if !message.is_text {
             return Ok((taken, Some(Event::Binary(&self.assembled))));
         }
-        // It was checked part by part, so this is a formality.
+        // Cannot fail: the parts were checked.
         let text = std::str::from_utf8(&self.assembled).map_err(|_| Violation::NOT_TEXT)?;
         Ok((taken, Some(Event::Text(text))))
     }
 
     fn append(&mut self, message: Message, bytes: &[u8], last: bool) -> Result<(), Violation> {
-        let begun = self.assembled.len();
+        let start = self.assembled.len();
         match &mut self.inflate {
             Some(inflate) if message.compressed => {
                 inflate.push(bytes, last, self.limit, &mut self.assembled)?;
@@ -208,11 +209,11 @@ impl Decoder {
             _ => self.assembled.extend_from_slice(bytes),
         }
         let is_text = !message.is_text
-            || self.utf8.push(&self.assembled[begun..]) && (!last || self.utf8.end());
+            || self.utf8.push(&self.assembled[start..]) && (!last || self.utf8.end());
         if is_text { Ok(()) } else { Err(Violation::NOT_TEXT) }
     }
 
-    /// A control frame, which is short and waited for.
+    /// Handles a control frame once it is complete; it is short.
     #[inline]
     fn control<'a>(
         &mut self,

@@ -1,18 +1,18 @@
-//! permessage-deflate (RFC 7692): what is agreed upon in the handshake, and both directions.
+//! permessage-deflate (RFC 7692): the negotiation, and both directions.
 
 use super::{CloseCode, Role, Violation};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// What both ends have agreed upon (RFC 7692, 7.1).
+/// The negotiated settings (RFC 7692, 7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflateSettings {
-    /// The server compresses each message by itself.
+    /// The server compresses each message separately.
     pub server_no_context_takeover: bool,
-    /// The client does.
+    /// The client compresses each message separately.
     pub client_no_context_takeover: bool,
-    /// The server refers back by at most 2 to the power of this many bytes: 9 to 15.
+    /// The base-2 logarithm of the server's window in bytes: 9 to 15.
     pub server_max_window_bits: u8,
-    /// The client does.
+    /// The base-2 logarithm of the client's window in bytes.
     pub client_max_window_bits: u8,
 }
 
@@ -27,11 +27,11 @@ impl Default for DeflateSettings {
     }
 }
 
-/// What is cut off the end of each compressed message (RFC 7692, 7.2.1).
+/// The bytes removed from the end of each compressed message (RFC 7692, 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// Inflates the messages of a connection. Holds memory (some 40 KB) only from the first compressed
-/// message on; if each is compressed by itself, only inside one.
+/// Inflates the messages of a connection. Allocates about 40 KB at the first compressed message. If
+/// messages are compressed separately, it frees them after each message.
 #[derive(Debug)]
 pub(super) struct Inflate {
     stream: Option<Decompress>,
@@ -39,7 +39,7 @@ pub(super) struct Inflate {
 }
 
 impl Inflate {
-    /// For what this end reads.
+    /// Creates the inflater for data that `reader` reads.
     pub(super) fn new(reader: Role, settings: DeflateSettings) -> Self {
         let alone = match reader {
             Role::Server => settings.client_no_context_takeover,
@@ -48,7 +48,8 @@ impl Inflate {
         Inflate { stream: None, keeps: !alone }
     }
 
-    /// Appends what a part of a message inflates to. Fails if `out` becomes longer than `limit`.
+    /// Inflates a part of a message and appends the result. Fails if `out` becomes longer than
+    /// `limit`.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -56,7 +57,7 @@ impl Inflate {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Violation> {
-        // The largest window reads what any window has written.
+        // The largest window can inflate data of any window.
         let stream = self.stream.get_or_insert_with(|| Decompress::new(false));
         inflate(stream, bytes, limit, out)?;
         if last {
@@ -77,7 +78,7 @@ fn inflate(
 ) -> Result<(), Violation> {
     loop {
         if out.len() == out.capacity() {
-            // One byte more than the limit shows that it is exceeded.
+            // One byte over the limit shows that it is exceeded.
             let more = (4 * bytes.len()).max(out.len()).max(256);
             out.reserve_exact(more.min(limit + 1 - out.len()));
         }
@@ -90,13 +91,13 @@ fn inflate(
             return Err(Violation::TOO_BIG);
         }
         match status {
-            // A last block may be followed by another stream (RFC 7692, 7.2.3.4).
+            // A final block may be followed by another stream (RFC 7692, 7.2.3.4).
             Status::StreamEnd if !bytes.is_empty() => stream.reset(false),
             Status::StreamEnd => {
                 stream.reset(false);
                 return Ok(());
             }
-            // What it has taken may hold more than there was room for.
+            // The input taken may inflate to more than there was room for.
             Status::Ok | Status::BufError if out.len() == out.capacity() && room > 0 => {}
             _ if bytes.is_empty() => return Ok(()),
             Status::Ok => {}
@@ -115,7 +116,7 @@ pub struct Deflate {
 }
 
 impl Deflate {
-    /// For what this end writes: `writer` is the end that reads it.
+    /// Creates the compressor for data that `reader` will read.
     pub fn new(reader: Role, settings: DeflateSettings) -> Self {
         let (alone, bits) = match reader {
             Role::Client => (settings.server_no_context_takeover, settings.server_max_window_bits),
@@ -125,35 +126,36 @@ impl Deflate {
         Deflate { stream, keeps: !alone }
     }
 
-    /// Appends a message, compressed: the payload of frames whose first one says so.
+    /// Appends a compressed message: the payload of frames, the first of which has `compressed`
+    /// set.
     pub fn message(&mut self, mut payload: &[u8], out: &mut Vec<u8>) {
         if !self.keeps {
             self.stream.reset();
         }
-        let begins = out.len();
+        let start = out.len();
         loop {
             out.reserve(payload.len() / 2 + 64);
             let before = self.stream.total_in();
             let status = self.stream.compress_vec(payload, out, FlushCompress::Sync);
             payload = &payload[(self.stream.total_in() - before) as usize..];
-            // All is flushed once there is room left.
+            // Everything was flushed once room remains.
             if payload.is_empty() && out.len() < out.capacity() || status.is_err() {
                 break;
             }
         }
-        if out[begins..].ends_with(&TAIL) {
+        if out[start..].ends_with(&TAIL) {
             out.truncate(out.len() - TAIL.len());
         }
-        if out.len() == begins {
+        if out.len() == start {
             out.push(0); // an empty message (RFC 7692, 7.2.3.6)
         }
     }
 }
 
-/// What a server is willing to agree to.
+/// Negotiation.
 impl DeflateSettings {
-    /// The first offer of a client that can be accepted, in the values of its
-    /// Sec-WebSocket-Extensions fields (RFC 7692, 5.1 and 7.1). `own`: what the server wants at least.
+    /// Returns the settings for the first acceptable offer of a client, from the values of its
+    /// Sec-WebSocket-Extensions fields (RFC 7692, 5.1 and 7.1). `own`: what the server asks for.
     pub fn accept<'a>(
         offers: impl IntoIterator<Item = &'a str>,
         own: DeflateSettings,
@@ -162,8 +164,9 @@ impl DeflateSettings {
         offers.map(str::trim).find_map(|offer| accept_one(offer, own))
     }
 
-    /// What a server has agreed to, for the client that offered everything. `None` if it is not
-    /// understood: the connection fails.
+    /// Returns the settings that a server agreed to, for a client that sent
+    /// [`DeflateSettings::OFFER`]. `None` if the reply is not understood; the connection must then
+    /// fail.
     pub fn agreed(extension: &str) -> Option<DeflateSettings> {
         let mut settings = DeflateSettings::default();
         for (name, value) in parameters(extension)? {
@@ -178,7 +181,7 @@ impl DeflateSettings {
         Some(settings)
     }
 
-    /// The extension, as a server writes it.
+    /// The value of Sec-WebSocket-Extensions in a server's reply.
     pub fn to_response(self) -> String {
         let mut text = "permessage-deflate".to_string();
         if self.server_no_context_takeover {
@@ -196,13 +199,13 @@ impl DeflateSettings {
         text
     }
 
-    /// What a client offers: everything.
+    /// The offer of a client: everything.
     pub const OFFER: &str = "permessage-deflate; client_max_window_bits";
 }
 
 fn accept_one(offer: &str, own: DeflateSettings) -> Option<DeflateSettings> {
     let mut agreed = own;
-    // Without the parameter the client must not be told a window.
+    // Without the parameter, the client's window must not be limited.
     agreed.client_max_window_bits = 15;
     for (name, value) in parameters(offer)? {
         match (name, value) {
@@ -217,11 +220,12 @@ fn accept_one(offer: &str, own: DeflateSettings) -> Option<DeflateSettings> {
             _ => return None,
         }
     }
-    // zlib writes no smaller window than 2⁹ bytes, though the extension knows 2⁸.
+    // zlib does not support windows below 2⁹ bytes, although the extension allows 2⁸.
     (agreed.server_max_window_bits >= 9).then_some(agreed)
 }
 
-/// The parameters of a permessage-deflate, each once. Window bits are 8 to 15.
+/// Returns the parameters of a permessage-deflate offer. Each may occur once. Window bits are 8 to
+/// 15.
 fn parameters(extension: &str) -> Option<Vec<(&str, Option<u8>)>> {
     let mut parts = extension.split(';').map(str::trim);
     if parts.next() != Some("permessage-deflate") {
@@ -233,7 +237,7 @@ fn parameters(extension: &str) -> Option<Vec<(&str, Option<u8>)>> {
             None => (part, None),
             Some((name, value)) => {
                 let value = value.trim().trim_matches('"');
-                // No sign and no leading zero (RFC 7692, 7.1.2.1).
+                // Neither a sign nor a leading zero is allowed (RFC 7692, 7.1.2.1).
                 let plain =
                     value.bytes().all(|byte| byte.is_ascii_digit()) && !value.starts_with('0');
                 let bits = value.parse().ok().filter(|bits| plain && (8..=15).contains(bits));
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc() {
+    fn inflates_the_examples_of_the_rfc() {
         // RFC 7692, 7.2.3.1 and 7.2.3.2: "Hello", twice, in a shared context.
         let mut inflate = Inflate::new(Role::Server, settings(false, 15));
         for message in
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_refused_at_the_limit() {
+    fn a_zip_bomb_is_refused_at_the_limit() {
         let mut compressed = Vec::new();
         Deflate::new(Role::Server, settings(false, 15))
             .message(&vec![0; 10 << 20], &mut compressed);
@@ -306,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_data_is_refused() {
         let mut out = Vec::new();
         let mut inflate = Inflate::new(Role::Client, settings(false, 15));
         assert_eq!(inflate.push(&[0xff; 9], true, 1000, &mut out).unwrap_err().code, 1002);
     }
 
     #[test]
-    fn offers_are_accepted_as_far_as_they_go() {
+    fn offers_are_accepted_within_the_servers_settings() {
         let own = DeflateSettings { client_max_window_bits: 12, ..DeflateSettings::default() };
         let accept = |offer: &str| DeflateSettings::accept([offer], own).map(|it| it.to_response());
         let is = |text: &str| Some(text.to_string());
@@ -326,7 +330,7 @@ mod tests {
             accept("permessage-deflate; client_max_window_bits=\"10\" ;server_no_context_takeover"),
             is("permessage-deflate; server_no_context_takeover; client_max_window_bits=10")
         );
-        // The first that can be accepted.
+        // The first acceptable offer wins.
         assert_eq!(
             accept(
                 "x-other, permessage-deflate; server_max_window_bits=8, permessage-deflate; server_max_window_bits=9"
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_reads_what_a_server_writes() {
+    fn a_client_understands_the_servers_reply() {
         for alone in BOTH {
             for bits in [9, 15] {
                 let settings = settings(alone, bits);
@@ -361,7 +365,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_compressed_is_inflated(
+        fn compressed_messages_are_inflated_unchanged(
             messages in proptest::collection::vec(
                 prop_oneof![
                     "[ab]{0,2000}".prop_map(String::into_bytes),

@@ -1,33 +1,33 @@
-//! Frames (RFC 6455, 5.2): reading their headers, and writing them whole.
+//! Frames (RFC 6455, 5.2): parsing of headers, and writing of frames.
 
 use super::{Violation, mask};
 
-/// Most bytes of the payload of a control frame (RFC 6455, 5.5).
+/// Maximum payload of a control frame in bytes (RFC 6455, 5.5).
 pub const MAX_CONTROL: usize = 125;
 
-/// Which end reads.
+/// The side that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Reads what a client sends: masked frames.
+    /// Reads frames from a client, which are masked.
     Server,
-    /// Reads what a server sends: frames that are not masked.
+    /// Reads frames from a server, which are not masked.
     Client,
 }
 
-/// What a frame is (RFC 6455, 11.8).
+/// The type of a frame (RFC 6455, 11.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
-    /// The next part of a message.
+    /// The next fragment of a message.
     Continuation,
-    /// The first part of a text.
+    /// The first fragment of a text message.
     Text,
-    /// The first part of a message of bytes.
+    /// The first fragment of a binary message.
     Binary,
-    /// The end of the connection.
+    /// The close of the connection.
     Close,
-    /// To be answered by a pong.
+    /// A request for a pong.
     Ping,
-    /// The answer to a ping, or a sign of life.
+    /// The answer to a ping, or a keep-alive.
     Pong,
 }
 
@@ -55,7 +55,7 @@ impl Opcode {
         }
     }
 
-    /// Whether it may stand between the parts of a message.
+    /// Returns whether it may occur between the fragments of a message.
     pub(super) fn is_control(self) -> bool {
         matches!(self, Opcode::Close | Opcode::Ping | Opcode::Pong)
     }
@@ -64,13 +64,13 @@ impl Opcode {
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// The last part of its message.
+    /// The last fragment of its message.
     pub fin: bool,
     /// The message is compressed (RFC 7692, 6).
     pub compressed: bool,
     pub opcode: Opcode,
     pub mask: Option<[u8; 4]>,
-    /// Bytes of the payload.
+    /// Payload length in bytes.
     pub length: u64,
 }
 
@@ -80,8 +80,9 @@ const RSV2_AND_3: u8 = 0x30;
 const MASKED: u8 = 0x80;
 
 impl Header {
-    /// The header at the front of `input`, and its length in bytes; `None` if more must come. A
-    /// violation is found as soon as its byte is there. `compresses`: RSV1 was negotiated.
+    /// Parses the header at the front of `input`. Returns it and its length in bytes; `None` if it
+    /// is incomplete. A violation is reported as soon as its byte has arrived. `compresses`:
+    /// permessage-deflate was negotiated.
     #[inline]
     pub(super) fn read(
         input: &[u8],
@@ -90,7 +91,7 @@ impl Header {
     ) -> Result<Option<(Header, usize)>, Violation> {
         let Some(&first) = input.first() else { return Ok(None) };
         let Some(opcode) = Opcode::of(first & 0x0f) else {
-            return Err(Violation::protocol("a frame has an opcode that is reserved"));
+            return Err(Violation::protocol("a frame has a reserved opcode"));
         };
         let (fin, compressed) = (first & FIN != 0, first & RSV1 != 0);
         let may_compress = compresses && matches!(opcode, Opcode::Text | Opcode::Binary);
@@ -104,10 +105,10 @@ impl Header {
         let masked = second & MASKED != 0;
         match reader {
             Role::Server if !masked => {
-                return Err(Violation::protocol("a frame of a client is not masked"));
+                return Err(Violation::protocol("a frame from a client is not masked"));
             }
             Role::Client if masked => {
-                return Err(Violation::protocol("a frame of a server is masked"));
+                return Err(Violation::protocol("a frame from a server is masked"));
             }
             _ => {}
         }
@@ -126,10 +127,12 @@ impl Header {
             },
             short => (u64::from(short), 2),
         };
-        // RFC 6455, 5.2: the shortest form must be used, and the highest bit is 0.
+        // RFC 6455, 5.2: the shortest encoding must be used, and the highest bit is 0.
         let least = if at == 4 { 126 } else { 1 << 16 };
         if at > 2 && length < least || length >> 63 != 0 {
-            return Err(Violation::protocol("a frame writes its length in a wrong form"));
+            return Err(Violation::protocol(
+                "a frame's length is not encoded in the shortest form",
+            ));
         }
         if !masked {
             let mask = None;
@@ -140,26 +143,26 @@ impl Header {
     }
 }
 
-/// A frame to be written.
+/// A frame to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// What it is.
+    /// The type.
     pub opcode: Opcode,
-    /// It is the last part of its message. Control frames always are.
+    /// The last fragment of its message. Always set for control frames.
     pub fin: bool,
-    /// Its message is compressed: only on the first part, and only if that was negotiated.
+    /// Its message is compressed. Only allowed on the first fragment, and if negotiated.
     pub compressed: bool,
-    /// Its payload: of a control frame at most [`MAX_CONTROL`] bytes.
+    /// The payload; of a control frame at most [`MAX_CONTROL`] bytes.
     pub payload: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// A whole text. It is the caller's promise that it is UTF-8.
+    /// A complete text message. The caller guarantees that it is UTF-8.
     pub fn text(payload: &'a [u8]) -> Self {
         Frame { opcode: Opcode::Text, fin: true, compressed: false, payload }
     }
 
-    /// A whole message of bytes.
+    /// A complete binary message.
     pub fn binary(payload: &'a [u8]) -> Self {
         Frame { opcode: Opcode::Binary, ..Frame::text(payload) }
     }
@@ -174,33 +177,34 @@ impl<'a> Frame<'a> {
         Frame { opcode: Opcode::Pong, ..Frame::text(payload) }
     }
 
-    /// Most bytes of a header.
-    pub const MOST_HEADER: usize = 14;
+    /// Maximum length of a header in bytes.
+    pub const MAX_HEADER: usize = 14;
 
-    /// Appends the frame as a server sends it: not masked.
+    /// Appends the frame without a mask, as a server sends it.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.reserve(Self::MOST_HEADER + self.payload.len());
+        out.reserve(Self::MAX_HEADER + self.payload.len());
         self.write_header(0, out);
         out.extend_from_slice(self.payload);
     }
 
-    /// Appends the frame as a client sends it. A real client draws each mask anew and unpredictably
-    /// (RFC 6455, 5.3).
+    /// Appends the frame with a mask, as a client sends it. A real client uses a new, unpredictable
+    /// mask for each frame (RFC 6455, 5.3).
     #[inline]
     pub fn write_masked(&self, mask: [u8; 4], out: &mut Vec<u8>) {
-        out.reserve(Self::MOST_HEADER + self.payload.len());
+        out.reserve(Self::MAX_HEADER + self.payload.len());
         self.write_header(MASKED, out);
         out.extend_from_slice(&mask);
-        let begins = out.len();
+        let start = out.len();
         out.extend_from_slice(self.payload);
-        mask::apply(mask, 0, &mut out[begins..]);
+        mask::apply(mask, 0, &mut out[start..]);
     }
 
-    /// Appends the header of a whole text of so many bytes as a server sends it. They must follow.
+    /// Appends the header of a complete text message of this many bytes, as a server sends it. The
+    /// text must follow.
     #[inline]
     pub fn write_text_header(length: usize, out: &mut Vec<u8>) {
-        out.reserve(Self::MOST_HEADER + length);
+        out.reserve(Self::MAX_HEADER + length);
         write_header(FIN | Opcode::Text.bits(), 0, length, out);
     }
 
@@ -208,7 +212,7 @@ impl<'a> Frame<'a> {
     fn write_header(&self, masked: u8, out: &mut Vec<u8>) {
         debug_assert!(
             !self.opcode.is_control() || self.fin && self.payload.len() <= MAX_CONTROL,
-            "a control frame is short and whole"
+            "a control frame must be short and not fragmented"
         );
         let bit = |is: bool, bit: u8| if is { bit } else { 0 };
         let first = bit(self.fin, FIN) | bit(self.compressed, RSV1) | self.opcode.bits();
@@ -216,7 +220,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Appends the first byte of a header and the length in its shortest form (RFC 6455, 5.2).
+/// Appends the first byte of a header, and the length in its shortest encoding (RFC 6455, 5.2).
 #[inline]
 fn write_header(first: u8, masked: u8, length: usize, out: &mut Vec<u8>) {
     out.push(first);
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_have_one_form_each() {
+    fn each_length_has_one_encoding() {
         for (length, header) in [(0, 2), (125, 2), (126, 4), (65_535, 4), (65_536, 10)] {
             let payload = vec![7; length];
             let mut out = Vec::new();
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_are_found_at_their_byte() {
+    fn violations_are_reported_at_their_byte() {
         for (bytes, role) in [
             (&[0x83][..], Role::Client),   // a reserved opcode
             (&[0x8b], Role::Client),       // another
@@ -272,7 +276,7 @@ mod tests {
             (&[0x09], Role::Client),       // a fragmented ping
             (&[0x89, 126], Role::Client),  // a long ping
             (&[0x81, 0x80], Role::Client), // a masked frame of a server
-            (&[0x81, 0x00], Role::Server), // one of a client that is not
+            (&[0x81, 0x00], Role::Server), // an unmasked frame of a client
         ] {
             let wrong = Header::read(bytes, role, false).unwrap_err();
             assert_eq!(wrong.code, 1002, "{bytes:x?}");
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_message_says_so_on_its_first_frame_only() {
+    fn only_the_first_frame_of_a_message_is_marked_as_compressed() {
         let read = |first| Header::read(&[first, 0], Role::Client, true);
         assert!(read(0xc1).unwrap().unwrap().0.compressed);
         for wrong in [0xc0, 0xc8, 0xc9, 0xca] {
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc() {
+    fn frames_match_the_examples_of_the_rfc() {
         // RFC 6455, 5.7.
         let mut out = Vec::new();
         Frame::text(b"Hello").write(&mut out);

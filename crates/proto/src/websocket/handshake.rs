@@ -5,15 +5,16 @@ use crate::http1::{Date, Field, Fields, Method, Reply, Status, Terms, Version, s
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha1::{Digest, Sha1};
 
-/// A request to open a WebSocket that may be accepted.
+/// A valid request to open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     accept: Accept,
-    /// What is agreed upon of permessage-deflate, if the client offers it and the server wants it.
+    /// The negotiated permessage-deflate settings, if the client offered it and the server supports
+    /// it.
     pub deflate: Option<DeflateSettings>,
 }
 
-/// The proof that a server has read a key, in base64.
+/// The value of Sec-WebSocket-Accept, in base64. It proves that the server read the key.
 type Accept = [u8; 28];
 
 /// Why a request does not open a WebSocket.
@@ -21,44 +22,41 @@ type Accept = [u8; 28];
 pub struct Refusal {
     /// The status of the reply.
     pub status: Status,
-    /// A sentence for whoever asked.
+    /// A sentence for the client.
     pub why: &'static str,
 }
 
 impl Refusal {
-    /// Appends the reply. It names the version and the protocol that are spoken (RFC 6455, 4.4).
+    /// Appends the reply. It contains the supported protocol and version (RFC 6455, 4.4).
     pub fn write(&self, terms: Terms, date: &Date, out: &mut Vec<u8>) {
         let fields = [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
-        let fields = fields.map(|(name, value)| Field::new(name, value).expect("both are fit"));
+        let fields = fields.map(|(name, value)| Field::new(name, value).expect("a valid field"));
         let fields = if self.status == Status::UpgradeRequired { &fields[..] } else { &[] };
         Reply::text(self.status, self.why.as_bytes()).write_with(fields, terms, date, out);
     }
 }
 
 impl Opening {
-    /// Reads a request (RFC 6455, 4.2.1). `deflate`: what the server wants of permessage-deflate;
-    /// `None`: it does not speak it.
+    /// Validates a request (RFC 6455, 4.2.1). `deflate`: the server's requirements for
+    /// permessage-deflate; `None`: it does not support it.
     pub fn read(request: &Request<'_>, deflate: Option<DeflateSettings>) -> Result<Self, Refusal> {
         let refuse = |status, why| Err(Refusal { status, why });
         let fields = request.fields;
         let text = |name: &str| fields.get(name).and_then(|value| std::str::from_utf8(value).ok());
         if request.method != Method::Get {
-            return refuse(Status::MethodNotAllowed, "A WebSocket is opened by GET.");
+            return refuse(Status::MethodNotAllowed, "A WebSocket must be opened with GET.");
         }
         let names_it = lists(fields, "Upgrade", "websocket");
         if !request.wants_upgrade || !names_it || request.terms.version != Version::Http11 {
-            return refuse(
-                Status::UpgradeRequired,
-                "This is a WebSocket: ask for an upgrade to it.",
-            );
+            return refuse(Status::UpgradeRequired, "This path requires an upgrade to WebSocket.");
         }
         if text("Sec-WebSocket-Version") != Some("13") {
-            return refuse(Status::UpgradeRequired, "Version 13 of WebSocket is spoken here.");
+            return refuse(Status::UpgradeRequired, "Only version 13 of WebSocket is supported.");
         }
-        // Given once: the nonce of 16 bytes, in base64.
+        // The key must occur once: a nonce of 16 bytes, in base64.
         let mut keys = named(fields, "Sec-WebSocket-Key");
         let (Some(key), None) = (keys.next(), keys.next()) else {
-            return refuse(Status::BadRequest, "Sec-WebSocket-Key is to be given once.");
+            return refuse(Status::BadRequest, "Sec-WebSocket-Key must be sent exactly once.");
         };
         if STANDARD.decode(key).map(|nonce| nonce.len()) != Ok(16) {
             return refuse(Status::BadRequest, "Sec-WebSocket-Key is not 16 bytes in base64.");
@@ -69,7 +67,7 @@ impl Opening {
         Ok(Opening { accept: accept(key), deflate })
     }
 
-    /// Appends the 101. What follows on the connection is frames.
+    /// Appends the 101 reply. Only frames follow on the connection.
     pub fn write(&self, terms: Terms, date: &Date, out: &mut Vec<u8>) {
         let accept = std::str::from_utf8(&self.accept).expect("base64 is ASCII");
         let extension = self.deflate.map(DeflateSettings::to_response);
@@ -92,12 +90,12 @@ impl Opening {
 pub struct Key(String);
 
 impl Key {
-    /// From 16 random bytes, drawn anew for each connection.
+    /// Creates a key from 16 random bytes, which must be new for each connection.
     pub fn new(nonce: [u8; 16]) -> Self {
         Key(STANDARD.encode(nonce))
     }
 
-    /// The fields of the request, besides Host: for [`crate::http1::client::Ask`].
+    /// The fields of the request, except Host, for [`crate::http1::client::Ask`].
     pub fn fields(&self) -> [(&str, &str); 4] {
         [
             ("Connection", "Upgrade"),
@@ -107,9 +105,9 @@ impl Key {
         ]
     }
 
-    /// Checks the 101 of a server (RFC 6455, 4.1). Returns what it has agreed to of permessage-deflate;
-    /// `offered`: whether it was offered that. `subprotocol`: the one that it was offered and must choose;
-    /// `None`: it may not choose any.
+    /// Checks the 101 of a server (RFC 6455, 4.1). Returns the permessage-deflate settings that it
+    /// agreed to. `offered`: whether permessage-deflate was offered. `subprotocol`: the subprotocol
+    /// that was offered and must be chosen; `None`: none may be chosen.
     pub fn check(
         &self,
         fields: Fields<'_>,
@@ -120,13 +118,13 @@ impl Key {
             return Err("the reply does not switch to websocket");
         }
         if !lists(fields, "Connection", "upgrade") {
-            return Err("the reply does not say Connection: Upgrade");
+            return Err("the reply does not contain Connection: Upgrade");
         }
         if fields.get("Sec-WebSocket-Accept") != Some(&accept(self.0.as_bytes())[..]) {
-            return Err("Sec-WebSocket-Accept does not answer the key");
+            return Err("Sec-WebSocket-Accept does not match the key");
         }
         match (fields.get("Sec-WebSocket-Protocol"), subprotocol.map(str::as_bytes)) {
-            (Some(_), None) => return Err("the reply chooses a subprotocol, and none was offered"),
+            (Some(_), None) => return Err("the reply chooses a subprotocol, but none was offered"),
             (chosen, offered) if chosen != offered => {
                 return Err("the reply does not choose the subprotocol that was offered");
             }
@@ -139,13 +137,13 @@ impl Key {
                 .ok()
                 .and_then(DeflateSettings::agreed)
                 .map(Some)
-                .ok_or("the reply agrees to something that was not offered"),
+                .ok_or("the reply agrees to settings that were not offered"),
             _ => Err("the reply agrees to an extension that was not offered"),
         }
     }
 }
 
-/// RFC 6455, 4.2.2: the SHA-1 of the key and a fixed text.
+/// RFC 6455, 4.2.2: the SHA-1 digest of the key and a fixed text.
 fn accept(key: &[u8]) -> Accept {
     const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
@@ -159,7 +157,7 @@ fn named<'a>(fields: Fields<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
     fields.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
 }
 
-/// Whether a field of tokens lists this one, in any case.
+/// Returns whether the fields with this name list this token, ignoring case.
 fn lists(fields: Fields<'_>, name: &str, token: &str) -> bool {
     named(fields, name)
         .flat_map(|value| value.split(|&byte| byte == b','))
@@ -178,13 +176,13 @@ mod tests {
     fn read(text: &str, deflate: bool) -> Result<(Opening, Terms), Refusal> {
         let mut decoder = server::Decoder::default();
         let Some((server::Event::Request(request), _)) = decoder.decode(text.as_bytes()) else {
-            panic!("{text} is no request")
+            panic!("{text} is not a request")
         };
         let deflate = deflate.then(DeflateSettings::default);
         Opening::read(&request, deflate).map(|opening| (opening, request.terms))
     }
 
-    /// What a client makes of the reply to its request.
+    /// Checks the reply as the client does.
     fn answered(
         key: &Key,
         reply: &[u8],
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn accepts_the_example_of_the_rfc() {
         // RFC 6455, 1.3.
         let (opening, terms) = read(REQUEST, false).unwrap();
         let reply = reply(opening, terms);
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_open_nothing() {
+    fn refuses_invalid_requests() {
         for (from, to, status) in [
             ("GET /chat", "HEAD /chat", 405),
             ("HTTP/1.1", "HTTP/1.0", 426),
@@ -260,7 +258,7 @@ mod tests {
             let agreed = answered(&key, reply.as_bytes(), offer).unwrap();
             assert_eq!(agreed, opening.deflate);
             assert_eq!(agreed.is_some(), offer && speaks);
-            // What a server must not answer.
+            // Replies that the client must refuse.
             for (from, to) in [
                 ("Upgrade: websocket", "Upgrade: other"),
                 ("Connection: Upgrade", "Connection: close"),
@@ -273,7 +271,7 @@ mod tests {
         }
     }
     #[test]
-    fn the_subprotocol_that_is_offered_must_be_chosen() {
+    fn the_offered_subprotocol_must_be_chosen() {
         let key = Key::new([7; 16]);
         let (chosen, none) = ("Sec-WebSocket-Protocol: a.b\r\n", "");
         for (line, offered, is_right) in [

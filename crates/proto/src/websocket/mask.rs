@@ -1,8 +1,8 @@
-//! Masking (RFC 6455, 5.3): each byte of a client's payload is XORed with one of four.
+//! Masking (RFC 6455, 5.3): each byte of a client's payload is XORed with one of four bytes.
 
-/// Masks or unmasks `bytes`, in place. They begin `offset` bytes into the payload.
+/// Masks or unmasks `bytes` in place. They start `offset` bytes into the payload.
 ///
-/// Eight bytes at a time, which the compiler turns into whole vectors.
+/// Processes eight bytes at a time, which the compiler turns into vector instructions.
 #[inline]
 pub fn apply(mask: [u8; 4], offset: usize, bytes: &mut [u8]) {
     let mask: [u8; 8] = std::array::from_fn(|n| mask[(offset + n) % 4]);
@@ -23,7 +23,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_definition_whatever_the_parts(
+        fn masking_in_parts_matches_the_definition(
             mask: [u8; 4],
             bytes in proptest::collection::vec(any::<u8>(), 0..100),
             cut: prop::sample::Index,

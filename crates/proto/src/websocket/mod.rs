@@ -1,12 +1,12 @@
-//! WebSocket, both ends, by RFC 6455, with permessage-deflate by RFC 7692.
+//! WebSocket, client and server, by RFC 6455, with permessage-deflate by RFC 7692.
 //!
-//! A connection begins as HTTP/1.1: [`handshake`] reads and writes the upgrade. From then on
-//! [`Decoder`] turns bytes into messages, and [`Frame`] turns messages into bytes. The decoder
-//! unmasks in place, and a message that lies whole in the input is lent from there, not copied. Only
-//! one that arrives in pieces is put together in memory of its own.
+//! A connection starts as HTTP/1.1: [`handshake`] reads and writes the upgrade. Then [`Decoder`]
+//! turns bytes into messages, and [`Frame`] turns messages into bytes. The decoder unmasks in
+//! place. A message that is complete in the input is borrowed from it, not copied. Only a message
+//! that arrives in pieces is assembled in a separate buffer.
 //!
-//! Both ends are strict. What a decoder reports depends on the bytes alone, never on how they were
-//! cut, except that text which cannot become UTF-8 is refused as soon as the wrong byte is there.
+//! Both sides are strict. The events of a decoder depend only on the bytes, never on how they were
+//! split, with one exception: invalid UTF-8 is refused as soon as the wrong byte arrives.
 
 mod close;
 mod close_code;

@@ -1,24 +1,24 @@
-//! Text that arrives in pieces: whether it is UTF-8, known as early as possible.
+//! Incremental UTF-8 validation: errors are found as early as possible.
 
 use std::str;
 
-/// Checks text in pieces that may be cut anywhere, also inside a character.
+/// Validates text in pieces, which may be split anywhere, even inside a character.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Utf8 {
-    /// The beginning of a character whose rest has not come.
-    begun: [u8; 4],
+    /// The start of a character whose rest is missing.
+    partial: [u8; 4],
     length: usize,
 }
 
 impl Utf8 {
-    /// Takes the next piece. Returns false if no continuation of what has come is UTF-8.
+    /// Checks the next piece. Returns `false` if the text so far cannot become valid UTF-8.
     pub(super) fn push(&mut self, mut piece: &[u8]) -> bool {
         while self.length > 0 {
             let Some((&byte, rest)) = piece.split_first() else { return true };
-            self.begun[self.length] = byte;
+            self.partial[self.length] = byte;
             self.length += 1;
             piece = rest;
-            match str::from_utf8(&self.begun[..self.length]) {
+            match str::from_utf8(&self.partial[..self.length]) {
                 Ok(_) => self.length = 0,
                 Err(error) if error.error_len().is_none() => {}
                 Err(_) => return false,
@@ -27,16 +27,16 @@ impl Utf8 {
         match str::from_utf8(piece) {
             Ok(_) => true,
             Err(error) if error.error_len().is_none() => {
-                let begun = &piece[error.valid_up_to()..];
-                self.begun[..begun.len()].copy_from_slice(begun);
-                self.length = begun.len();
+                let partial = &piece[error.valid_up_to()..];
+                self.partial[..partial.len()].copy_from_slice(partial);
+                self.length = partial.len();
                 true
             }
             Err(_) => false,
         }
     }
 
-    /// The text ends here. Returns false if it ends inside a character. It begins anew.
+    /// Ends the text. Returns `false` if it ends inside a character. The next text can follow.
     pub(super) fn end(&mut self) -> bool {
         std::mem::take(&mut self.length) == 0
     }
@@ -53,18 +53,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_become_text_is_found_at_once() {
-        // The first byte of a surrogate and one that makes it one; a number that is too large.
+    fn invalid_utf8_is_found_at_once() {
+        // The start of a surrogate, a code point that is too large, and bytes that never occur.
         for wrong in [&b"\xed\xa0"[..], b"\xf4\x90", b"\xc0", b"\xff", b"\x80", b"\xf8"] {
             let mut utf8 = Utf8::default();
-            let (last, begins) = wrong.split_last().unwrap();
-            assert!(utf8.push(begins));
+            let (last, start) = wrong.split_last().unwrap();
+            assert!(utf8.push(start));
             assert!(!utf8.push(&[*last]), "{wrong:x?}");
         }
     }
 
     #[test]
-    fn an_end_inside_a_character_is_wrong_and_the_next_text_is_not() {
+    fn an_end_inside_a_character_is_refused_and_the_next_text_is_not() {
         let mut utf8 = Utf8::default();
         assert!(utf8.push("aé".as_bytes()) && utf8.push(&"€".as_bytes()[..2]));
         assert!(!utf8.end());
@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_the_whole_is(
+        fn pieces_are_checked_like_the_whole_text(
             text in prop_oneof![
                 any::<String>().prop_map(String::into_bytes),
                 proptest::collection::vec(any::<u8>(), 0..20),

@@ -1,16 +1,16 @@
-//! Requests that must be understood, byte for byte, however they are cut.
+//! Valid requests: replies are checked byte for byte, however the input is split.
 
 use crate::served::serve;
 
-/// `input` is answered with these contents, and the connection then ends or not.
+/// Asserts that `input` is answered with these contents, and whether the connection then closes.
 fn assert_served(input: &[u8], contents: &[&str], closed: bool) {
     let whole = serve([input]);
     let shown = input.escape_ascii();
     assert_eq!(whole.closed, closed, "{shown}: {}", whole.text());
     let text = whole.text();
     let replies: Vec<_> = text.split("HTTP/1.1 200 OK").skip(1).collect();
-    let told: Vec<_> = replies.iter().map(|r| r.split_once("\r\n\r\n").unwrap().1).collect();
-    assert_eq!(told, contents, "{shown}");
+    let summary: Vec<_> = replies.iter().map(|r| r.split_once("\r\n\r\n").unwrap().1).collect();
+    assert_eq!(summary, contents, "{shown}");
     for cut in 1..input.len() {
         assert_eq!(serve([&input[..cut], &input[cut..]]), whole, "{shown}, cut at {cut}");
     }
@@ -18,8 +18,8 @@ fn assert_served(input: &[u8], contents: &[&str], closed: bool) {
 }
 
 #[test]
-fn targets() {
-    for (line, told) in [
+fn targets_are_parsed() {
+    for (line, summary) in [
         ("GET /", "GET /;"),
         ("GET /hash?n=1000", "GET /hash query n=1000;"),
         ("GET //a/../b;c=d/%7Euser", "GET //a/../b;c=d/%7Euser;"),
@@ -29,13 +29,13 @@ fn targets() {
         ("DELETE /x", "DELETE /x;"),
         ("TRACE /", "TRACE /;"),
     ] {
-        assert_served(format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes(), &[told], false);
+        assert_served(format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes(), &[summary], false);
     }
 }
 
 #[test]
-fn fields() {
-    for (lines, told) in [
+fn fields_are_parsed() {
+    for (lines, summary) in [
         ("Host:a\r\n", "GET /;"),
         ("Host:\r\n", "GET /;"),
         ("Host: \t [::1]:80 \t \r\n", "GET /;"),
@@ -45,13 +45,13 @@ fn fields() {
         ("Host: a\r\n!#$%&'*+-.^_`|~: b\r\n", "GET /;"),
         ("Host: a\r\nContent_Length: 9\r\n", "GET /;"),
     ] {
-        assert_served(format!("GET / HTTP/1.1\r\n{lines}\r\n").as_bytes(), &[told], false);
+        assert_served(format!("GET / HTTP/1.1\r\n{lines}\r\n").as_bytes(), &[summary], false);
     }
 }
 
 #[test]
-fn contents() {
-    for (rest, told) in [
+fn contents_are_parsed() {
+    for (rest, summary) in [
         ("Content-Length: 0\r\n\r\n", "POST /;"),
         ("Content-Length: 3\r\n\r\nabc", "POST / [abc];"),
         ("content-length:\t003 \r\n\r\nabc", "POST / [abc];"),
@@ -66,22 +66,22 @@ fn contents() {
     ] {
         let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{rest}");
         let behind = format!("{request}GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_served(request.as_bytes(), &[told], false);
-        assert_served(behind.as_bytes(), &[told, "GET /next;"], false);
+        assert_served(request.as_bytes(), &[summary], false);
+        assert_served(behind.as_bytes(), &[summary, "GET /next;"], false);
     }
 }
 
 #[test]
-fn what_looks_like_a_request_within_a_content_is_content() {
+fn content_that_looks_like_a_request_is_content() {
     let inner = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
     let request =
         format!("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{inner}", inner.len());
-    let told = format!("GET / [{}];", inner.as_bytes().escape_ascii());
-    assert_served(request.as_bytes(), &[&told], false);
+    let summary = format!("GET / [{}];", inner.as_bytes().escape_ascii());
+    assert_served(request.as_bytes(), &[&summary], false);
 }
 
 #[test]
-fn connections_persist_or_end() {
+fn connections_persist_or_close() {
     for (version, field, kept) in [
         ("1.1", "", true),
         ("1.1", "Connection: keep-alive\r\n", true),
@@ -96,13 +96,13 @@ fn connections_persist_or_end() {
     ] {
         let request = format!("GET / HTTP/{version}\r\nHost: a\r\n{field}\r\n");
         let twice = request.repeat(2);
-        let told = ["GET /;", "GET /;"];
-        let expected = if kept { &told[..] } else { &told[..1] };
+        let summary = ["GET /;", "GET /;"];
+        let expected = if kept { &summary[..] } else { &summary[..1] };
         assert_served(twice.as_bytes(), expected, !kept);
     }
 }
 
-/// RFC 9110, 2.5 and 6.2. This was answered with 505.
+/// RFC 9110, 2.5 and 6.2. Regression: this was answered with 505.
 #[test]
 fn reads_a_higher_minor_version_as_1_1() {
     for minor in 2..=9 {
@@ -122,13 +122,13 @@ fn http_1_0_needs_no_host() {
 }
 
 #[test]
-fn one_empty_line_may_stand_before_each_request() {
+fn one_empty_line_is_allowed_before_each_request() {
     let request = b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
     assert_served(&request.repeat(2), &["GET /;", "GET /;"], false);
 }
 
 #[test]
-fn a_client_that_waits_is_told_to_go_on_as_soon_as_its_head_is_read() {
+fn continue_is_sent_as_soon_as_the_head_is_read() {
     let head = b"PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     assert_eq!(serve([&head[..]]).replies, b"HTTP/1.1 100 Continue\r\n\r\n");
     assert_served(&[&head[..], b"abc"].concat(), &["PUT / [abc];"], false);
@@ -149,7 +149,7 @@ fn replies_to_head_have_no_content() {
 }
 
 #[test]
-fn requests_at_the_limits() {
+fn requests_at_the_limits_are_accepted() {
     use regatta_proto::http1::{MAX_BODY, MAX_FIELDS, MAX_HEAD, MAX_LINE};
     let status = |request: &str| serve([request.as_bytes()]).statuses();
     let line = |length: usize| {
@@ -174,7 +174,7 @@ fn requests_at_the_limits() {
     };
     assert_eq!(status(&content(MAX_BODY)), [200]);
     assert_eq!(status(&content(MAX_BODY + 1)), [413]);
-    // All but the empty line at the end counts: that belongs to the trailers.
+    // Everything counts except the empty line at the end, which belongs to the trailers.
     let chunk = |length: usize| {
         let content = "a".repeat(length - "fff5\r\n\r\n0\r\n".len());
         let start = "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -184,26 +184,26 @@ fn requests_at_the_limits() {
     assert_eq!(status(&chunk(MAX_BODY + 1)), [413]);
 }
 
-/// A head that comes again is known; whatever differs by a byte is read anew.
+/// A repeated head is recognised. A head that differs by a byte is parsed.
 #[test]
-fn heads_that_come_again_mean_the_same_and_others_do_not() {
+fn repeated_heads_keep_their_meaning_and_others_are_parsed() {
     let get = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
     let post = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n";
     let last = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let input = [get, get, get, post, "xy", post, "zz", get, get, "\r\n", get, get, last, get];
     let a = "GET /a;";
-    let told = [a, a, a, "POST /a [xy];", "POST /a [zz];", a, a, a, a, a];
-    assert_served(input.concat().as_bytes(), &told, true);
+    let summary = [a, a, a, "POST /a [xy];", "POST /a [zz];", a, a, a, a, a];
+    assert_served(input.concat().as_bytes(), &summary, true);
 }
 
-/// RFC 9110, 7.8. A request of WebSocket (RFC 6455, 1.3) is one.
+/// RFC 9110, 7.8. A WebSocket request is an example (RFC 6455, 1.3).
 #[test]
-fn a_request_that_asks_for_an_upgrade_says_so() {
+fn a_request_for_an_upgrade_is_marked() {
     use regatta_proto::http1::server::{Decoder, Event};
     let asks = |version: &str, fields: &str| {
         let head = format!("GET /chat HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
         let mut decoder = Decoder::default();
-        // Read at once, read from memory, and read in pieces.
+        // Parsed at once, recognised, and parsed in pieces.
         let mut seen = Vec::new();
         for _ in 0..4 {
             let Some((Event::Request(request), _)) = decoder.decode(head.as_bytes()) else {

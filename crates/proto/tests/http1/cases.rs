@@ -1,16 +1,16 @@
-//! The cases of `malformed.txt`. The tests of the servers read them too.
+//! The cases of `malformed.txt`. The tests of the servers use them, too.
 
 /// A request that must be refused.
 pub struct Case {
     /// The status of the reply.
     pub status: u16,
-    /// The rule that it breaks.
+    /// The rule that it violates.
     pub why: &'static str,
-    /// What is sent.
+    /// The bytes of the request.
     pub bytes: Vec<u8>,
 }
 
-/// Reads the file; its first lines say how it is written.
+/// Parses the file. Its first lines describe the format.
 pub fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let mut inside = false;

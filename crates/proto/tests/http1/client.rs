@@ -1,4 +1,4 @@
-//! The client end: responses that are read, and responses that are refused.
+//! The client side: responses that are accepted, and responses that are refused.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use regatta_proto::http1::{
@@ -6,7 +6,7 @@ use regatta_proto::http1::{
     client::{Ask, Decoder, Event, Framing, MAX_INTERIM, Malformed},
 };
 
-/// A response that was read whole.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub status: u16,
@@ -16,8 +16,8 @@ pub struct Seen {
     pub keep_alive: bool,
 }
 
-/// Reads the responses to requests with the method `asked`, from a connection that delivers these
-/// pieces and then ends, or does not. A response that is not whole is left out.
+/// Decodes the responses to requests with the method `asked`, from a connection that delivers these
+/// pieces and then closes or not. An incomplete response is omitted.
 pub fn read<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     asked: Method,
@@ -56,7 +56,7 @@ fn see(event: Event<'_>, current: &mut Option<Seen>, all: &mut Vec<Seen>) {
             assert!(!piece.is_empty());
             current.as_mut().unwrap().content.extend_from_slice(piece);
         }
-        // It is whole with its head, and no other response follows.
+        // A 101 is complete with its head, and no other response follows.
         Event::Switched(head) => all.push(seen(head.status, head.framing, "", false)),
         Event::End { keep_alive } => {
             all.push(Seen { keep_alive, ..current.take().unwrap() });
@@ -64,7 +64,8 @@ fn see(event: Event<'_>, current: &mut Option<Seen>, all: &mut Vec<Seen>) {
     }
 }
 
-/// All of `bytes` at once, byte by byte, and cut in two everywhere: always the same.
+/// Decodes all of `bytes` at once, byte by byte, and split at every position. The results must be
+/// equal.
 fn read_all_ways(bytes: &[u8], asked: Method, ends: bool) -> Result<Vec<Seen>, Malformed> {
     let whole = read([bytes], asked, ends);
     assert_eq!(read(bytes.chunks(1), asked, ends), whole, "{}", bytes.escape_ascii());
@@ -80,7 +81,7 @@ fn seen(status: u16, framing: Framing, content: &str, keep_alive: bool) -> Seen 
 }
 
 #[test]
-fn contents_end_where_their_framing_says() {
+fn contents_end_according_to_their_framing() {
     for (bytes, expected) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
@@ -124,7 +125,7 @@ fn contents_end_where_their_framing_says() {
     }
 }
 
-/// RFC 9110, 2.5 and 6.2. This was refused.
+/// RFC 9110, 2.5 and 6.2. Regression: this was refused.
 #[test]
 fn reads_a_higher_minor_version_as_1_1() {
     for minor in 2..=9 {
@@ -183,9 +184,10 @@ fn interim_responses_are_skipped() {
     );
 }
 
-/// RFC 9110, 15.2.2: what follows a 101 is of another protocol. It was read as HTTP.
+/// RFC 9110, 15.2.2: bytes after a 101 belong to another protocol. Regression: they were parsed as
+/// HTTP.
 #[test]
-fn takes_no_byte_behind_a_101() {
+fn takes_no_byte_after_a_101() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
     let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\n";
     for behind in ["", "\x01\x02", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"] {
@@ -208,9 +210,9 @@ fn takes_no_byte_behind_a_101() {
     }
 }
 
-/// Every other 1xx is followed by the response itself (RFC 9110, 15.2).
+/// Each other 1xx is followed by the final response (RFC 9110, 15.2).
 #[test]
-fn a_response_follows_every_other_interim_one() {
+fn every_other_interim_response_is_followed_by_a_final_one() {
     let last = "HTTP/1.1 204 No Content\r\n\r\n";
     for status in (100..200).filter(|&status| status != 101) {
         let bytes = format!("HTTP/1.1 {status} \r\n\r\n{last}");
@@ -220,7 +222,7 @@ fn a_response_follows_every_other_interim_one() {
 }
 
 #[test]
-fn what_ends_too_early_is_no_response() {
+fn a_truncated_response_is_refused() {
     for (bytes, whole) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", true),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", true),
@@ -231,7 +233,7 @@ fn what_ends_too_early_is_no_response() {
             let read = read([&bytes.as_bytes()[..cut]], Method::Get, true);
             assert!(read.is_err(), "{} at {cut}: {read:?}", bytes.escape_default());
         }
-        // Kept alive, the connection ended while a next response was awaited.
+        // On a persistent connection, the close comes while the next response is awaited.
         assert!(read([bytes.as_bytes()], Method::Get, true).is_err());
         let count = read([bytes.as_bytes()], Method::Get, false).unwrap().len();
         assert_eq!(count, usize::from(whole));
@@ -304,7 +306,7 @@ fn nothing_is_read_after_an_error() {
 }
 
 #[test]
-fn a_request_byte_for_byte() {
+fn writes_a_request_byte_for_byte() {
     let mut out = Vec::new();
     let ask = Ask {
         method: Method::Get,
@@ -323,7 +325,7 @@ fn a_request_byte_for_byte() {
 }
 
 #[test]
-fn versions_and_fields_are_told() {
+fn reports_versions_and_fields() {
     let mut input = &b"HTTP/1.0 200 Fine\r\nServer: s\r\nX: \t1 \r\n\r\n"[..];
     let Ok(Some(Event::Head(head))) = Decoder::default().next(&mut input, Method::Get) else {
         panic!("no head");
@@ -334,9 +336,9 @@ fn versions_and_fields_are_told() {
 }
 
 proptest! {
-    /// Whatever a server sends, the client says the same of it however it is cut.
+    /// For any input, the client's events do not depend on how it is split.
     #[test]
-    fn debris_is_read_alike(
+    fn invalid_input_is_decoded_the_same_however_it_is_split(
         parts in vec(
             select(vec![
                 "HTTP/1.1 200 OK\r\n", "HTTP/1.0 404 \r\n", "HTTP/1.1 100 \r\n\r\n", "\r\n", "\r\n\r\n",
@@ -351,7 +353,7 @@ proptest! {
         let bytes = parts.concat().into_bytes();
         let whole = read([&bytes[..]], Method::Get, ends);
         let cut = read(crate::cuts::pieces(&bytes, &lengths), Method::Get, ends);
-        // What was read before an error may be told sooner, but the error is the same.
+        // Events before an error may be reported earlier, but the error is the same.
         prop_assert_eq!(cut, whole, "{}", bytes.escape_ascii());
     }
 }

@@ -1,9 +1,9 @@
-//! Valid pipelined requests, cut in every way, and bytes that are no requests at all.
+//! Valid pipelined requests, split in every way, and input that is not HTTP.
 
 use crate::served::serve;
 use proptest::{collection::vec, prelude::*, sample::select};
 
-/// A request that is in order, content included.
+/// A valid request with its content.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let method = select(vec!["GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE"]);
     let target = select(vec!["/", "/hash?n=1", "http://b/c?d", "/a%20b"]);
@@ -25,7 +25,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// The last fields of a head, its end, and a content: none, of a length, or in chunks.
+/// The last fields of a head, its end, and its content: none, with a length, or in chunks.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let bytes = || vec(prop_oneof![any::<u8>(), Just(b'\r'), Just(b'\n')], 0..40);
     let chunk = (vec(any::<u8>(), 1..20), select(vec!["", ";a", " ; a=\"b;c\"", ";a=b;c"]));
@@ -49,7 +49,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// `bytes` in pieces of these lengths, over and over.
+/// Splits `bytes` into pieces of these lengths, repeatedly.
 pub fn pieces<'a>(bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let (mut rest, mut lengths) = (bytes, lengths.iter().cycle());
     std::iter::from_fn(move || {
@@ -60,7 +60,7 @@ pub fn pieces<'a>(bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item =
     })
 }
 
-/// Bytes that look like HTTP and are not.
+/// Parts of HTTP in random order.
 fn debris() -> impl Strategy<Value = Vec<u8>> {
     let part = select(vec![
         "GET ",
@@ -96,9 +96,9 @@ fn debris() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Each request is answered once, in order, however the stream is cut.
+    /// Each request is answered once, in order, however the stream is split.
     #[test]
-    fn requests_that_are_in_order_are_answered_alike(
+    fn valid_requests_are_answered_the_same_however_they_are_split(
         requests in vec(request(), 1..6),
         lengths in vec(1usize..60, 1..12),
     ) {
@@ -113,23 +113,30 @@ proptest! {
         prop_assert_eq!(&cut.replies, &whole.replies, "{}", stream.escape_ascii());
     }
 
-    /// Whatever comes: no panic, no more held than the limit, and the same answer however it is cut.
+    /// Any input: no panic, no more input held than the limit, and the same replies however it is
+    /// split.
     #[test]
-    fn debris_is_answered_alike(bytes in debris(), lengths in vec(1usize..30, 1..8)) {
+    fn invalid_input_is_answered_the_same_however_it_is_split(
+        bytes in debris(),
+        lengths in vec(1usize..30, 1..8),
+    ) {
         let whole = serve([&bytes[..]]);
         prop_assert_eq!(serve(pieces(&bytes, &lengths)), whole, "{}", bytes.escape_ascii());
     }
 
-    /// The same of bytes at random.
+    /// The same for random bytes.
     #[test]
-    fn noise_is_answered_alike(bytes: Vec<u8>, lengths in vec(1usize..30, 1..8)) {
+    fn random_bytes_are_answered_the_same_however_they_are_split(
+        bytes: Vec<u8>,
+        lengths in vec(1usize..30, 1..8),
+    ) {
         let whole = serve([&bytes[..]]);
         prop_assert_eq!(serve(pieces(&bytes, &lengths)), whole);
     }
 
-    /// A request in which one byte was changed: the same answer however it is cut.
+    /// Two requests with one changed byte: the same replies however they are split.
     #[test]
-    fn one_wrong_byte_is_answered_alike(
+    fn one_wrong_byte_is_answered_the_same_however_it_is_split(
         request in request(),
         at: prop::sample::Index,
         byte: u8,
@@ -143,9 +150,9 @@ proptest! {
     }
 }
 
-/// Endless input of every kind is refused, or answered, before it fills a buffer.
+/// Endless input of any kind is refused or answered before it fills a buffer.
 #[test]
-fn nothing_is_held_without_bound() {
+fn memory_is_bounded_for_endless_input() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (start, again) in [
         ("", "a"),

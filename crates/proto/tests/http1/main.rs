@@ -1,4 +1,4 @@
-//! HTTP/1.1 as transcripts: bytes in, bytes out, however they are cut.
+//! HTTP/1.1 as transcripts: bytes in, bytes out, however they are split.
 
 mod accepted;
 mod cases;

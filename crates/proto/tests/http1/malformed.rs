@@ -1,5 +1,5 @@
-//! Every request of `malformed.txt` gets its status, whole and cut at every byte, and what
-//! follows it is never answered.
+//! Each request of `malformed.txt` gets its status, whole and split at every byte. Requests after
+//! it are never answered.
 
 use crate::{
     cases::{Case, cases},
@@ -9,7 +9,7 @@ use crate::{
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn each_is_refused_and_nothing_behind_it_is_answered() {
+fn each_is_refused_and_later_requests_are_not_answered() {
     let cases = cases();
     assert!(cases.len() >= 120, "{} cases", cases.len());
     for case in cases {
@@ -29,10 +29,10 @@ fn each_is_refused_and_nothing_behind_it_is_answered() {
     }
 }
 
-/// All that break a rule are answered as soon as the rule is broken, not when more has come.
-/// Those that only wait for an end are few and listed here.
+/// Requests are refused as soon as a rule is violated, without waiting for more bytes. The few
+/// exceptions, which wait for an end, are listed here.
 #[test]
-fn each_is_refused_by_itself() {
+fn each_is_refused_without_further_input() {
     let waiting: Vec<_> = cases()
         .iter()
         .filter(|case| serve([&case.bytes[..]]).statuses().is_empty())
@@ -40,7 +40,7 @@ fn each_is_refused_by_itself() {
         .collect();
     assert_eq!(
         waiting,
-        ["No empty line behind the last chunk: the next request would be a trailer"]
+        ["No empty line after the last chunk: the next request would be a trailer"]
     );
 }
 
@@ -49,7 +49,7 @@ fn assert_same(case: &Case, cut: usize, served: &Served, whole: &Served) {
     assert!(served.closed, "{}, cut at {cut}", case.why);
 }
 
-/// Every place to cut a short case; of a long one, the ends and some places between.
+/// Every position to split a short case; for a long one, the ends and some positions between.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     let long = length > 600;
     (1..=length).filter(move |&cut| !long || cut < 64 || length - cut < 64 || cut % 997 == 0)

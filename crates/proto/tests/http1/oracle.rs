@@ -1,6 +1,6 @@
-//! Against an implementation of others, `ureq-proto`: its client reads our replies, its server
-//! reads our requests, and each of our ends reads what it writes. It shares `httparse` with us, so
-//! heads are not judged independently here; framing and contents are.
+//! Tests against another implementation, `ureq-proto`: its client decodes our replies, its server
+//! decodes our requests, and our client and server decode its output. It also uses `httparse`, so
+//! heads are not tested independently here; framing and contents are.
 
 use crate::{client::read, served::serve};
 use proptest::{collection::vec, prelude::*};
@@ -11,28 +11,28 @@ use ureq_proto::{
     server::{self, RecvRequestResult, SendResponseResult},
 };
 
-/// What their client makes of a reply: status, fields, content, and whether it must close.
+/// The result of their client for a reply: status, fields, content, and whether it must close.
 fn read_by_their_client(method: &str, reply: &[u8]) -> (u16, HeaderMap, Vec<u8>, bool) {
     let request = Request::builder().method(method).uri("http://a.test/").body(()).unwrap();
     let mut call = theirs::Call::new(request).unwrap().proceed();
     call.write(&mut [0; 1024]).unwrap();
     let Ok(Some(SendRequestResult::RecvResponse(mut call))) = call.proceed() else {
-        panic!("their client wants to send a content");
+        panic!("their client wants to send content");
     };
     let (head, response) = call.try_response(reply, false).unwrap();
-    let response = response.expect("a whole head");
+    let response = response.expect("a complete head");
     let mut content = vec![0; 4096];
     let (length, call) = match call.proceed().unwrap() {
         RecvResponseResult::RecvBody(mut call) => {
             let (taken, length) = call.read(&reply[head..], &mut content).unwrap();
-            assert_eq!(head + taken, reply.len(), "bytes behind the reply");
-            match call.proceed().expect("the whole content") {
+            assert_eq!(head + taken, reply.len(), "bytes after the reply");
+            match call.proceed().expect("the complete content") {
                 theirs::RecvBodyResult::Cleanup(call) => (length, call),
                 theirs::RecvBodyResult::Redirect(_) => panic!("no redirect"),
             }
         }
         RecvResponseResult::Cleanup(call) => {
-            assert_eq!(head, reply.len(), "bytes behind the reply");
+            assert_eq!(head, reply.len(), "bytes after the reply");
             (0, call)
         }
         RecvResponseResult::Redirect(_) => panic!("no redirect"),
@@ -42,7 +42,7 @@ fn read_by_their_client(method: &str, reply: &[u8]) -> (u16, HeaderMap, Vec<u8>,
 }
 
 #[test]
-fn their_client_reads_our_replies() {
+fn their_client_decodes_our_replies() {
     let date = Date::at(784_111_777);
     for reply in [
         Reply::text(Status::Ok, b"Hello. The time is 784111777"),
@@ -68,7 +68,7 @@ fn their_client_reads_our_replies() {
 }
 
 #[test]
-fn their_client_reads_our_refusals() {
+fn their_client_decodes_our_refusals() {
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
@@ -80,14 +80,14 @@ fn their_client_reads_our_refusals() {
     }
 }
 
-/// The bytes of a reply that their server writes to a request with `method`: with its length told,
-/// or in chunks.
+/// The bytes of a reply that their server writes to a request with `method`, with Content-Length or
+/// in chunks.
 fn written_by_their_server(method: &str, pieces: &[Vec<u8>], chunked: bool) -> Vec<u8> {
     let mut reply = server::Reply::new().unwrap();
     let request = format!("{method} / HTTP/1.1\r\nhost: a.test\r\n\r\n");
     reply.try_request(request.as_bytes()).unwrap();
     let Some(RecvRequestResult::ProvideResponse(reply)) = reply.proceed() else {
-        panic!("their server waits for a content");
+        panic!("their server waits for content");
     };
     let length: usize = pieces.iter().map(Vec::len).sum();
     let response = match chunked {
@@ -123,7 +123,7 @@ fn written_by_their_client(pieces: &[Vec<u8>], chunked: bool) -> Vec<u8> {
     let mut out = vec![0; 64 * 1024];
     let mut at = call.write(&mut out).unwrap();
     let Ok(Some(SendRequestResult::SendBody(mut call))) = call.proceed() else {
-        panic!("their client has a content to send");
+        panic!("their client must have content to send");
     };
     for piece in pieces {
         let (taken, written) = call.write(piece, &mut out[at..]).unwrap();
@@ -144,7 +144,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn our_client_reads_what_their_server_writes(pieces in pieces(), chunked: bool, head: bool) {
+    fn our_client_decodes_what_their_server_writes(pieces in pieces(), chunked: bool, head: bool) {
         let (text, method) = if head { ("HEAD", Method::Head) } else { ("GET", Method::Get) };
         let bytes = written_by_their_server(text, &pieces, chunked);
         let seen = read(bytes.repeat(2).chunks(97), method, false).unwrap();
@@ -158,27 +158,27 @@ proptest! {
     }
 
     #[test]
-    fn our_server_reads_what_their_client_writes(pieces in pieces(), chunked: bool) {
+    fn our_server_decodes_what_their_client_writes(pieces in pieces(), chunked: bool) {
         let bytes = written_by_their_client(&pieces, chunked);
         let served = serve(bytes.repeat(2).chunks(97));
         let shown = match chunked {
             true => pieces.iter().map(|p| format!(" [{}]", p.escape_ascii())).collect(),
             false => format!(" [{}]", pieces.concat().escape_ascii()),
         };
-        let told = format!("POST /x query y{shown};");
+        let summary = format!("POST /x query y{shown};");
         prop_assert_eq!(served.statuses(), vec![200, 200]);
-        prop_assert_eq!(served.text().matches(&told).count(), 2, "{}", told);
+        prop_assert_eq!(served.text().matches(&summary).count(), 2, "{}", summary);
     }
 
     #[test]
-    fn their_server_reads_what_our_client_writes(content in vec(any::<u8>(), 1..1000)) {
+    fn their_server_decodes_what_our_client_writes(content in vec(any::<u8>(), 1..1000)) {
         let mut out = Vec::new();
         let fields = &[("X-Y", "z")];
         let (method, target) = (Method::Put, "/a%20b?c=d");
         Ask { method, target, host: "a.test:80", fields, content: Some(&content) }.write(&mut out);
         let mut reply = server::Reply::new().unwrap();
         let (head, request) = reply.try_request(&out).unwrap();
-        let request = request.expect("a whole head");
+        let request = request.expect("a complete head");
         prop_assert_eq!(request.method().as_str(), "PUT");
         prop_assert_eq!(request.uri().to_string(), target);
         prop_assert_eq!(&request.headers()["x-y"], "z");

@@ -1,16 +1,16 @@
-//! A server without a socket: it tells in each reply what it was asked.
+//! A server without a socket. Each reply contains a summary of its request.
 
 use regatta_proto::http1::{
     CONTINUE, Date, MAX_FRAME, Reply, Status,
     server::{Decoder, Event, Request},
 };
 
-/// What a connection came to.
+/// The result of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Served {
     /// All replies.
     pub replies: Vec<u8>,
-    /// The server ended the connection.
+    /// The server closed the connection.
     pub closed: bool,
 }
 
@@ -21,9 +21,9 @@ impl Served {
         text.replace(std::str::from_utf8(CONTINUE).unwrap(), "")
     }
 
-    /// The statuses of the replies, interim ones left out.
+    /// The statuses of the replies, without the interim ones.
     pub fn statuses(&self) -> Vec<u16> {
-        // A sentence may speak of HTTP/1.1 too, but no digits follow there.
+        // An error sentence may contain HTTP/1.1, too, but no digits follow there.
         let text = self.text();
         text.split("HTTP/1.1 ").filter_map(|reply| reply.get(..3)?.parse().ok()).collect()
     }
@@ -36,19 +36,19 @@ pub fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Served {
     for piece in pieces {
         held.extend_from_slice(piece);
         while let Some((event, length)) = decoder.decode(&held) {
-            assert!(!served.closed, "an event after the end");
+            assert!(!served.closed, "an event after the close");
             served.closed = answer(event, &mut served.replies);
             held.drain(..length);
         }
         if served.closed {
             held.clear();
         }
-        assert!(held.len() < MAX_FRAME, "{} bytes wait for more", held.len());
+        assert!(held.len() < MAX_FRAME, "{} bytes are held", held.len());
     }
     served
 }
 
-/// Answers, and tells whether the connection ends.
+/// Answers an event. Returns whether the connection closes.
 fn answer(event: Event<'_>, out: &mut Vec<u8>) -> bool {
     let date = Date::at(784_111_777);
     match event {
@@ -58,7 +58,7 @@ fn answer(event: Event<'_>, out: &mut Vec<u8>) -> bool {
             return true;
         }
         Event::Request(request) => {
-            let content = told(&request);
+            let content = summary(&request);
             Reply::text(Status::Ok, content.as_bytes()).write(request.terms, &date, out);
             return !request.terms.keep_alive;
         }
@@ -66,8 +66,8 @@ fn answer(event: Event<'_>, out: &mut Vec<u8>) -> bool {
     false
 }
 
-/// What a request says, in one line.
-fn told(request: &Request<'_>) -> String {
+/// A summary of a request, in one line.
+fn summary(request: &Request<'_>) -> String {
     let mut line = format!("{} {}", request.method.as_str(), request.path());
     if let Some(query) = request.query() {
         line += &format!(" query {query}");

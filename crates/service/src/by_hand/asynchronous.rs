@@ -45,18 +45,18 @@ pub(super) async fn dialogue<T: Stream>(stream: T, limits: Limits) -> io::Result
     talk.finish().await
 }
 
-/// A stream with its buffers. Output is sent before the program waits for more input.
+/// A stream with its buffers. Output is sent before waiting for input.
 struct Talk<T> {
     stream: T,
     input: Vec<u8>,
     unread: std::ops::Range<usize>,
     output: Vec<u8>,
     limits: Limits,
-    /// No more input will come.
+    /// The input has ended.
     ended: bool,
 }
 
-/// Bytes of one read.
+/// Bytes per read.
 const READ: usize = 8 * 1024;
 /// Bytes of replies from which on they are sent.
 const FULL: usize = 16 * 1024;
@@ -67,7 +67,7 @@ impl<T: Stream> Talk<T> {
         Talk { stream, input, unread: 0..0, output: Vec::new(), limits, ended: false }
     }
 
-    /// Reads lines until one is not empty. False at the end of the conversation.
+    /// Reads lines until one is not empty. Returns `false` at the end of the conversation.
     async fn read_name(&mut self, name: &mut Vec<u8>) -> io::Result<bool> {
         while self.read_line(name).await? {
             if !name.is_empty() {
@@ -78,8 +78,8 @@ impl<T: Stream> Talk<T> {
         Ok(false)
     }
 
-    /// Reads a line without its end. False at the end of the input, and after a line over the
-    /// limit, which it answers.
+    /// Reads a line without its line end. Returns `false` at the end of the input, and after
+    /// replying to a line over the limit.
     async fn read_line(&mut self, line: &mut Vec<u8>) -> io::Result<bool> {
         line.clear();
         if self.output.len() >= FULL {
@@ -91,7 +91,7 @@ impl<T: Stream> Talk<T> {
             let end = unread.iter().position(|&byte| byte == b'\n');
             line.extend_from_slice(&unread[..end.unwrap_or(unread.len())]);
             self.unread.start += end.map_or(unread.len(), |end| end + 1);
-            // The last byte may be the `\r` of an end that is still to come.
+            // The last byte may be the `\r` of a line end that is not complete yet.
             if too_long(line) {
                 self.output.extend_from_slice(TOO_LONG);
                 return Ok(false);
@@ -112,7 +112,7 @@ impl<T: Stream> Talk<T> {
         }
     }
 
-    /// Sends what is written, and reads more. False at the end of the input.
+    /// Sends the pending output and reads more. Returns `false` at the end of the input.
     async fn fill(&mut self, inside: Option<Instant>) -> io::Result<bool> {
         self.send(false).await?;
         let Talk { stream, input, limits, .. } = self;
@@ -132,7 +132,7 @@ impl<T: Stream> Talk<T> {
     async fn finish(mut self) -> io::Result<()> {
         self.send(!self.ended).await?;
         if self.ended {
-            return Ok(()); // see the straight-line form
+            return Ok(()); // see `talk::Talk::finish`
         }
         linger(&mut self.stream).await
     }

@@ -1,5 +1,5 @@
-//! The same two programs as hand-written callback machines: what was a place in the program is
-//! now a field. Run on `epoll`.
+//! The same two programs as callback machines: the position in the program becomes a field. Run on
+//! the callback models, e.g. `epoll`.
 
 use super::words::{EMPTY, LAST_NAME};
 use crate::{
@@ -10,13 +10,13 @@ use regatta_engine::{Context, Session};
 use regatta_proto::line::{Integer, Split, escape, split};
 use std::time::Instant;
 
-/// What a machine does with a line. Where in the conversation it is, it has to remember itself.
+/// The reaction of a machine to a line. The machine stores its own position in the conversation.
 pub trait OnLine: Default + 'static {
-    /// A line came, without its end. Replies are appended to `out`.
+    /// Handles a line, given without its line end. Appends the reply to `out`.
     fn on_line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Flow;
 }
 
-/// `double`: every line is for itself, so there is nothing to remember.
+/// `double`: lines are independent, so there is no state.
 #[derive(Default)]
 pub struct Double;
 
@@ -37,7 +37,7 @@ impl OnLine for Double {
     }
 }
 
-/// The dialogue: whether the first name is known decides what a line means.
+/// The dialogue: a line is a first or a last name, depending on whether the first is known.
 #[derive(Default)]
 pub struct Dialogue {
     first: Option<Vec<u8>>,
@@ -67,10 +67,10 @@ impl OnLine for Dialogue {
     }
 }
 
-/// Cuts what comes into lines, and keeps what is left over for the next time.
+/// Splits input into lines, and keeps the incomplete last line for the next call.
 pub struct Machine<L> {
     left_over: Vec<u8>,
-    /// Since when the client is inside a line.
+    /// When the current incomplete line started.
     inside: Option<Instant>,
     conversation: L,
 }
@@ -80,9 +80,9 @@ impl<L: OnLine> Machine<L> {
         Machine { left_over: Vec::new(), inside: None, conversation: L::default() }
     }
 
-    /// The flow, and whether there was a whole line.
+    /// Returns the flow, and whether there was a complete line.
     fn lines(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> (Flow, bool) {
-        let joined; // what was left over, and the new bytes
+        let joined; // the kept input and the new bytes
         let mut rest = bytes;
         if !self.left_over.is_empty() {
             self.left_over.extend_from_slice(bytes);

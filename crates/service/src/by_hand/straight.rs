@@ -1,5 +1,5 @@
-//! Straight-line programs over `BufRead + Write`, as if every connection had the machine to
-//! itself. Run on `threads` and `green`.
+//! Straight-line programs over `BufRead + Write`, as if each connection had the machine to itself.
+//! Run on `fork`, `prefork`, `threads` and `green`.
 
 use super::words::{EMPTY, LAST_NAME, too_long};
 use crate::double::{QUOTED, TOO_LONG};
@@ -43,7 +43,7 @@ pub(super) fn dialogue(talk: &mut (impl BufRead + Write)) -> io::Result<()> {
     talk.flush()
 }
 
-/// Reads lines until one is not empty. False at the end of the conversation.
+/// Reads lines until one is not empty. Returns `false` at the end of the conversation.
 fn read_name(talk: &mut (impl BufRead + Write), name: &mut Vec<u8>) -> io::Result<bool> {
     while read_line(talk, name)? {
         if !name.is_empty() {
@@ -54,8 +54,8 @@ fn read_name(talk: &mut (impl BufRead + Write), name: &mut Vec<u8>) -> io::Resul
     Ok(false)
 }
 
-/// Reads a line without its end. False at the end of the input, and after a line over the limit,
-/// which it answers.
+/// Reads a line without its line end. Returns `false` at the end of the input, and after replying
+/// to a line over the limit.
 fn read_line(talk: &mut (impl BufRead + Write), line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     Read::take(&mut *talk, MAX_LINE as u64 + 1).read_until(b'\n', line)?;

@@ -1,47 +1,47 @@
-//! A stream as `BufRead + Write`. What was written is sent when the program would otherwise wait
-//! for more input, so a straight-line program needs no thought about flushing, and a pipeline of
-//! requests is answered with one write.
+//! A stream as `BufRead + Write`. Output is sent when the program would otherwise wait for input.
+//! So a straight-line program never needs to flush, and pipelined requests are answered with one
+//! write.
 
 use crate::{
     Limits,
-    style::sequential::{Patience, Stream, linger, send},
+    style::sequential::{IdleTimer, Stream, linger, send},
 };
 use std::io::{self, BufRead, Read, Write};
 
-/// Bytes of one read, and of replies from which on they are sent.
+/// Bytes per read, and bytes of replies from which on they are sent.
 const BUFFER: usize = 16 * 1024;
 
 pub(super) struct Talk<'a, T> {
     stream: &'a mut T,
     limits: Limits,
-    patience: Patience,
+    idle_timer: IdleTimer,
     input: Box<[u8]>,
     unread: std::ops::Range<usize>,
     output: Vec<u8>,
-    /// No more input will come.
+    /// The input has ended.
     ended: bool,
 }
 
 impl<'a, T: Stream> Talk<'a, T> {
     pub(super) fn new(stream: &'a mut T, limits: Limits) -> io::Result<Self> {
         let input = vec![0; BUFFER].into_boxed_slice();
-        let patience = Patience::new(stream, limits)?;
+        let idle_timer = IdleTimer::new(stream, limits)?;
         let (output, ended) = (Vec::new(), false);
-        Ok(Talk { stream, limits, patience, input, unread: 0..0, output, ended })
+        Ok(Talk { stream, limits, idle_timer, input, unread: 0..0, output, ended })
     }
 
-    /// Ends the connection. One whose input has ended is closed: to end its output first would, at
-    /// a stop, answer what the client still sends with a reset (RFC 1122, 4.2.2.13).
+    /// Closes the connection. If the input has ended, it does so at once: with `linger`, a server
+    /// that stops would answer later input with a reset (RFC 1122, 4.2.2.13).
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         if self.ended { Ok(()) } else { linger(self.stream) }
     }
 
-    /// Limits the wait for the rest of a line whose beginning was the last that was read.
+    /// Limits the wait for the rest of a line if the last read ended inside one.
     fn watch_the_line(&mut self) -> io::Result<()> {
         let last_read = &self.input[..self.unread.end];
         let partial = last_read.last().is_some_and(|&byte| byte != b'\n');
-        self.patience.after(self.stream, last_read.contains(&b'\n'), partial)
+        self.idle_timer.after(self.stream, last_read.contains(&b'\n'), partial)
     }
 }
 
@@ -50,9 +50,9 @@ impl<T: Stream> BufRead for Talk<'_, T> {
         if self.unread.is_empty() {
             self.flush()?;
             self.watch_the_line()?;
-            let Talk { stream, patience, input, .. } = self;
-            patience.before(*stream, |stream| stream.wait_readable())?;
-            let read = patience.before(*stream, |stream| stream.read(input))?;
+            let Talk { stream, idle_timer, input, .. } = self;
+            idle_timer.before(*stream, |stream| stream.wait_readable())?;
+            let read = idle_timer.before(*stream, |stream| stream.read(input))?;
             self.unread = 0..read;
             self.ended = read == 0;
         }

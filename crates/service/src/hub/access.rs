@@ -1,24 +1,25 @@
-//! Who may open a WebSocket: anybody, or who brings a token.
+//! Access control: which clients may open a WebSocket.
 
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, errors::Error as JwtError};
 use regatta_proto::http1::Fields;
 use serde::Deserialize;
 use std::{borrow::Cow, fmt};
 
-/// Leeway of the times in a token, in seconds: clocks differ.
+/// Tolerance for the times in a token, in seconds, because clocks differ.
 const LEEWAY: u64 = 30;
 
-/// Who may open a WebSocket. A token comes in `Authorization: Bearer …` (RFC 6750, 2.1) or, since pages
-/// cannot set fields of a WebSocket's request, in the query as `access_token=…` (2.3).
+/// Which clients may open a WebSocket. A token is sent in `Authorization: Bearer …` (RFC 6750, 2.1)
+/// or, because pages cannot set header fields for a WebSocket, in the query as `access_token=…`
+/// (2.3).
 #[derive(Clone, Default)]
 pub enum Access {
-    /// Everybody.
+    /// All clients.
     #[default]
     Open,
-    /// Who has this token.
+    /// Clients with this token.
     Token(Box<str>),
-    /// Who has a JSON Web Token (RFC 7519) that was signed with this key, and whose `exp` and `nbf`, where
-    /// it has them, permit it now.
+    /// Clients with a JSON Web Token (RFC 7519) signed with this key, which is valid now according
+    /// to its `exp` and `nbf`, if present.
     Jwt(Box<Jwt>),
 }
 
@@ -32,7 +33,7 @@ impl fmt::Debug for Access {
     }
 }
 
-/// A key, and how tokens are signed with it.
+/// The key and the algorithm that tokens must be signed with.
 #[derive(Clone)]
 pub struct Jwt {
     key: DecodingKey,
@@ -48,7 +49,7 @@ impl Jwt {
     /// RS256 with this public key, in PEM.
     ///
     /// # Errors
-    /// It is no such key.
+    /// The text is not such a key.
     pub fn rs256(pem: &[u8]) -> Result<Jwt, JwtError> {
         Ok(Jwt::new(DecodingKey::from_rsa_pem(pem)?, Algorithm::RS256))
     }
@@ -56,15 +57,15 @@ impl Jwt {
     /// EdDSA with this public key of Ed25519, in PEM.
     ///
     /// # Errors
-    /// It is no such key.
+    /// The text is not such a key.
     pub fn eddsa(pem: &[u8]) -> Result<Jwt, JwtError> {
         Ok(Jwt::new(DecodingKey::from_ed_pem(pem)?, Algorithm::EdDSA))
     }
 
-    /// Tokens of another algorithm are refused (RFC 8725, 3.1).
+    /// Creates the rules. Tokens with another algorithm are refused (RFC 8725, 3.1).
     fn new(key: DecodingKey, algorithm: Algorithm) -> Jwt {
         let mut validation = Validation::new(algorithm);
-        // The times are compared with those of the turn, below; who the token is for is not known here.
+        // `permits` checks the times, with the time of the turn. The audience is unknown here.
         validation.validate_exp = false;
         validation.validate_nbf = false;
         validation.validate_aud = false;
@@ -87,12 +88,12 @@ impl Jwt {
     }
 }
 
-/// Why somebody may not open a WebSocket.
+/// Why a client may not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
     /// The request has no token.
     NoToken,
-    /// The token is wrong, altered, expired, or not valid yet. The client is not told which.
+    /// The token is wrong, altered, expired, or not valid yet. The reply does not say which.
     NotValid,
 }
 
@@ -120,7 +121,7 @@ impl Access {
 }
 
 impl Denied {
-    /// The sentence that the client gets.
+    /// The text of the error reply.
     pub fn why(self) -> &'static str {
         match self {
             Denied::NoToken => {
@@ -152,7 +153,7 @@ fn token<'a>(fields: &Fields<'a>, query: Option<&'a str>) -> Option<Cow<'a, str>
     }
 }
 
-/// In a time that does not tell how much of it is right.
+/// Compares in a time that does not depend on where a difference is.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

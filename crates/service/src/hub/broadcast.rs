@@ -1,9 +1,9 @@
-//! A message for many members: framed once, and compressed once if the hub compresses.
+//! A message for many members, framed once, and compressed at most once.
 
 use super::{
     census::Note,
     compress::compressed,
-    message::{Came, write_broadcast, write_presence},
+    message::{Change, write_broadcast, write_presence},
 };
 use regatta_engine::{Push, Wire};
 use regatta_proto::websocket::Frame;
@@ -16,31 +16,32 @@ pub struct Broadcast(Arc<Frames>);
 #[derive(Debug, PartialEq, Eq)]
 struct Frames {
     plain: Box<[u8]>,
-    /// Where the hub compresses, and it is shorter.
+    /// If the hub compresses, and the result is shorter.
     compressed: Option<Box<[u8]>>,
-    /// What it says of a member. Another process frames that anew, with the members that it knows of.
+    /// A presence note, if this is one. Another process frames it again, with its own number of
+    /// members.
     note: Option<Note>,
 }
 
-/// What a broadcast is, in its first byte.
+/// The kind of a broadcast, in its first byte on the wire.
 const MESSAGE: u8 = 0;
 const IN: u8 = 1;
 const OUT: u8 = 2;
 
 impl Broadcast {
-    /// That somebody has come or gone, and how many are there then.
+    /// Announces that a member joined or left, and the new number of members.
     pub(super) fn presence(note: Note, members: usize) -> Self {
         let mut plain = Vec::new();
-        write_presence(note.came, note.name.as_deref(), members, &mut plain);
+        write_presence(note.change, note.name.as_deref(), members, &mut plain);
         Broadcast(Arc::new(Frames { plain: plain.into(), compressed: None, note: Some(note) }))
     }
 
-    /// What it says of a member.
+    /// The presence note, if this is one.
     pub(super) fn note(&self) -> Option<&Note> {
         self.0.note.as_ref()
     }
 
-    /// Frames a payload, and compresses it too if the hub does.
+    /// Frames a payload, and also compresses it if `compresses`.
     pub(super) fn new(payload: &str, compresses: bool) -> Self {
         let mut plain = Vec::with_capacity(payload.len() + 64);
         let header = write_broadcast(payload, &mut plain);
@@ -50,7 +51,7 @@ impl Broadcast {
         Broadcast(Arc::new(Frames { plain: plain.into(), compressed, note: None }))
     }
 
-    /// The frame for a member, who reads compressed ones or does not.
+    /// Returns the frame for a member. `inflates`: whether it accepts compressed frames.
     pub(super) fn frame(&self, inflates: bool) -> &[u8] {
         let Frames { plain, compressed, .. } = &*self.0;
         compressed.as_ref().filter(|_| inflates).unwrap_or(plain)
@@ -63,14 +64,14 @@ impl Push for Broadcast {
     }
 }
 
-/// A kind (a byte). A message: the length of its plain frame (u32), that frame, and the compressed one, if
-/// there is one. A note: the number of the member (u64), and its name, if it has one, which is not empty.
-/// Numbers are little-endian.
+/// The first byte is the kind. A message follows with the length of its plain frame (u32), that
+/// frame, and the compressed frame, if any. A note follows with the number of the member (u64) and
+/// its name, if any. Numbers are little-endian.
 impl Wire for Broadcast {
     fn write(&self, out: &mut Vec<u8>) {
         let Frames { plain, compressed, note } = &*self.0;
-        if let Some(Note { came, number, name }) = note {
-            out.push(if *came == Came::In { IN } else { OUT });
+        if let Some(Note { change, number, name }) = note {
+            out.push(if *change == Change::Joined { IN } else { OUT });
             out.extend_from_slice(&(*number as u64).to_le_bytes());
             out.extend_from_slice(name.as_deref().unwrap_or_default().as_bytes());
             return;
@@ -97,7 +98,7 @@ impl Wire for Broadcast {
                 let (number, name) = bytes.split_first_chunk()?;
                 let name = str::from_utf8(name).ok()?;
                 let note = Note {
-                    came: if *kind == IN { Came::In } else { Came::Out },
+                    change: if *kind == IN { Change::Joined } else { Change::Left },
                     number: u64::from_le_bytes(*number) as usize,
                     name: (!name.is_empty()).then(|| name.into()),
                 };
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broadcast_is_the_same_in_another_process() {
+    fn a_broadcast_crosses_processes_unchanged() {
         let long = serde_json::to_string(&"abc ".repeat(200)).unwrap();
         for (payload, compresses) in [("1", false), ("1", true), (&long, false), (&long, true)] {
             let sent = Broadcast::new(payload, compresses);
@@ -122,7 +123,7 @@ mod tests {
             let mut bytes = Vec::new();
             sent.write(&mut bytes);
             assert_eq!(Broadcast::read(&bytes).unwrap().0, sent.0);
-            // Without its end the plain frame is not whole.
+            // A truncated plain frame is rejected.
             let cut = &bytes[..5 + sent.0.plain.len() - 1];
             assert!(Broadcast::read(cut).is_none());
         }
@@ -132,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn a_note_crosses_without_a_frame() {
-        for (came, name) in [(Came::In, None), (Came::Out, Some("\u{fc}\"".into()))] {
-            let note = Note { came, number: 70_000, name };
+    fn a_presence_note_crosses_processes_without_a_frame() {
+        for (change, name) in [(Change::Joined, None), (Change::Left, Some("\u{fc}\"".into()))] {
+            let note = Note { change, number: 70_000, name };
             let mut bytes = Vec::new();
             Broadcast::presence(note.clone(), 5).write(&mut bytes);
             let heard = Broadcast::read(&bytes).unwrap();

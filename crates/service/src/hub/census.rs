@@ -1,7 +1,7 @@
-//! Who is where on all cores, and what has happened so far: for limits and for metrics. Nothing here is
-//! touched for a delivery.
+//! The members and rooms on all cores, and the counters: for limits and metrics. Deliveries do not
+//! use any of this.
 
-use super::message::Came;
+use super::message::Change;
 use regatta_engine::{Counter, PolicyCounts, RoomName};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,11 +11,11 @@ use std::{
 /// Maximum numbers of members and rooms.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Members of all rooms.
+    /// Members of all rooms together.
     pub members: usize,
     /// Members of one room.
     pub members_of_room: usize,
-    /// Rooms in which somebody is.
+    /// Rooms that have members.
     pub rooms: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// Why somebody may not enter.
+/// Why a member may not enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     Hub,
@@ -34,7 +34,7 @@ pub(super) enum Full {
 }
 
 impl Full {
-    /// A sentence for whoever is kept out.
+    /// The text of the error reply.
     pub fn why(self) -> &'static str {
         match self {
             Full::Hub => "The hub is full. Try again later.",
@@ -48,7 +48,7 @@ impl Full {
 #[derive(Debug, Default)]
 pub(super) struct Census {
     rooms: Mutex<HashMap<RoomName, Room>>,
-    /// Other processes have members too. What is known of their rooms is what they have posted.
+    /// Several processes have members. Those of others are known only from the notes they post.
     apart: bool,
     members: Counter,
     entered: Counter,
@@ -62,20 +62,20 @@ pub(super) struct Census {
 #[derive(Debug, Default)]
 struct Room {
     members: usize,
-    /// Of those who have one, in the order in which they came.
+    /// The names of members that have one, in the order of their arrival.
     names: BTreeMap<usize, Arc<str>>,
 }
 
-/// Somebody has come into a room, or gone, as other processes hear of it.
+/// A note for other processes: a member joined or left a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    pub came: Came,
-    /// No two members have the same, in whatever process.
+    pub change: Change,
+    /// Unique among the members of all processes.
     pub number: usize,
     pub name: Option<Arc<str>>,
 }
 
-/// Somebody is in a room for as long as this lives.
+/// A member's entry in a room. Dropping it removes the member.
 #[derive(Debug)]
 pub(super) struct Presence {
     census: Arc<Census>,
@@ -85,12 +85,12 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// That it has come, or goes.
-    pub fn note(&self, came: Came) -> Note {
-        Note { came, number: self.number, name: self.name.clone() }
+    /// Creates the note that this member joined or left.
+    pub fn note(&self, change: Change) -> Note {
+        Note { change, number: self.number, name: self.name.clone() }
     }
 
-    /// How many are in its room, and the first of their names, this one's included.
+    /// Returns the number of members in the room, and the first `most` names, including this one's.
     pub fn here(&self, most: usize) -> (usize, Vec<Arc<str>>) {
         let rooms = self.census.rooms();
         let room = rooms.get(&self.room);
@@ -100,8 +100,8 @@ impl Presence {
 }
 
 impl Census {
-    /// With counters that several processes share, each of which has rooms of its own. Fails where `counter`
-    /// does.
+    /// Creates a census with shared counters for several processes, each with its own rooms.
+    /// Returns the error of `counter`.
     pub fn shared<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Census, E> {
         Ok(Census {
             rooms: Mutex::default(),
@@ -117,11 +117,11 @@ impl Census {
     }
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<RoomName, Room>> {
-        // Nothing panics under the lock.
+        // Nothing panics while holding the lock.
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody enters, unless it would be one too many.
+    /// Adds a member, unless a limit is reached.
     pub fn enter(
         self: &Arc<Self>,
         room: &RoomName,
@@ -147,21 +147,23 @@ impl Census {
         Ok(Presence { census: Arc::clone(self), room: room.clone(), name, number })
     }
 
-    /// Somebody has come or gone in another process. Returns how many are in the room then; `None` where
-    /// all processes, or threads, share this census.
+    /// Records that a member of another process joined or left. Returns the new number of members
+    /// in the room; `None` if all processes or threads share this census.
     pub fn arrived(&self, room: &RoomName, note: &Note) -> Option<usize> {
         if !self.apart {
             return None;
         }
         let mut rooms = self.rooms();
-        match note.came {
-            Came::In => rooms.entry(room.clone()).or_default().add(note.number, note.name.clone()),
-            Came::Out => remove(&mut rooms, room, note.number),
+        match note.change {
+            Change::Joined => {
+                rooms.entry(room.clone()).or_default().add(note.number, note.name.clone())
+            }
+            Change::Left => remove(&mut rooms, room, note.number),
         }
         Some(rooms.get(room).map_or(0, |room| room.members))
     }
 
-    /// All figures in the text format of Prometheus, version 0.0.4.
+    /// Returns all metrics in the Prometheus text format, version 0.0.4.
     pub fn metrics(&self, slow: &PolicyCounts) -> String {
         let read = |counter: &Counter| counter.get() as u64;
         let mut text = String::new();
@@ -172,30 +174,30 @@ impl Census {
                 text += &format!("regatta_hub_{name}{labels} {value}\n");
             }
         };
-        family("members", "gauge", "Members that are connected.", &[("", read(&self.members))]);
+        family("members", "gauge", "Members currently connected.", &[("", read(&self.members))]);
         if !self.apart {
             let rooms = self.rooms().len() as u64;
-            family("rooms", "gauge", "Rooms in which somebody is.", &[("", rooms)]);
+            family("rooms", "gauge", "Rooms with at least one member.", &[("", rooms)]);
         }
         let entered = [("", read(&self.entered))];
-        family("members_total", "counter", "Members that have entered.", &entered);
+        family("members_total", "counter", "Members that have joined.", &entered);
         let refused = [("", read(&self.refused))];
-        family("refused_total", "counter", "Members that a limit has kept out.", &refused);
+        family("refused_total", "counter", "Members refused because of a limit.", &refused);
         let messages = [
             ("{type=\"broadcast\"}", read(&self.broadcasts)),
             ("{type=\"echo\"}", read(&self.echoes)),
             ("{type=\"malformed\"}", read(&self.malformed)),
         ];
-        family("messages_total", "counter", "Messages of members.", &messages);
+        family("messages_total", "counter", "Messages received from members.", &messages);
         let deliveries = [("", read(&self.deliveries))];
-        let help = "Copies of broadcasts that were queued, the senders' own included.";
+        let help = "Copies of broadcasts queued for members, including the sender's own.";
         family("deliveries_total", "counter", help, &deliveries);
         let acted = [
             ("{policy=\"close\"}", slow.closed()),
             ("{policy=\"conflate\"}", slow.conflated()),
             ("{policy=\"skip\"}", slow.skipped()),
         ];
-        let help = "Slow members that were closed, and copies that slow members have missed.";
+        let help = "Slow members disconnected, and broadcasts that slow members missed.";
         family("slow_total", "counter", help, &acted);
         text
     }
@@ -230,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_keeps_out_who_is_too_many_until_somebody_leaves() {
+    fn each_limit_refuses_members_until_one_leaves() {
         let census = Arc::new(Census::default());
         let limits = Limits { members: 4, members_of_room: 2, rooms: 2 };
         let enter = |room: &str| census.enter(&RoomName::of(room), None, &limits);
@@ -241,7 +243,7 @@ mod tests {
         let more = enter("red").unwrap();
         assert_eq!(enter("red").unwrap_err(), Full::Hub);
         drop((red, more));
-        let blue = enter("blue").expect("nobody is in red any more");
+        let blue = enter("blue").expect("red has no members left");
         assert_eq!(census.rooms().len(), 2);
         drop((a, b, blue));
         assert!(census.members.get() == 0 && census.rooms().is_empty());
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_who_is_in_the_room() {
+    fn a_room_lists_the_names_of_its_members() {
         let census = Arc::new(Census::default());
         let limits = Limits::default();
         let enter = |room: &str, name| census.enter(&RoomName::of(room), name, &limits).unwrap();
@@ -264,7 +266,7 @@ mod tests {
         drop(b);
         assert_eq!(names(&a, 9), (2, "a".into()));
         assert_eq!(
-            (names(&other, 9), &other.note(Came::In).name, &silent.note(Came::Out).name),
+            (names(&other, 9), &other.note(Change::Joined).name, &silent.note(Change::Left).name),
             ((1, "c".into()), &Some("c".into()), &None)
         );
     }
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_share_what_is_counted_and_not_their_rooms() {
+    fn processes_share_counters_but_not_rooms() {
         let all: Vec<Counter> = (0..7).map(|_| Counter::default()).collect();
         let process = || {
             let mut all = all.iter().cloned();
@@ -316,28 +318,28 @@ mod tests {
     }
 
     #[test]
-    fn a_process_knows_the_members_of_others_from_what_they_post() {
+    fn a_process_learns_of_other_members_from_notes() {
         let entered = Counter::default();
         let process = || {
-            // All are the same counter: none of the others matters here.
+            // All counters are the same one: the others do not matter here.
             Arc::new(Census::shared(|| Ok::<_, ()>(entered.clone())).unwrap())
         };
         let (one, other) = (process(), process());
         let (red, limits) = (RoomName::of("red"), Limits::default());
         let a = one.enter(&red, Some("a"), &limits).unwrap();
-        assert_eq!(other.arrived(&red, &a.note(Came::In)), Some(1));
+        assert_eq!(other.arrived(&red, &a.note(Change::Joined)), Some(1));
         let b = other.enter(&red, Some("b"), &limits).unwrap();
-        assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order in which they came");
-        assert_eq!(one.arrived(&red, &b.note(Came::In)), Some(2));
-        let gone = a.note(Came::Out);
+        assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order of arrival");
+        assert_eq!(one.arrived(&red, &b.note(Change::Joined)), Some(2));
+        let gone = a.note(Change::Left);
         drop(a);
         assert_eq!(other.arrived(&red, &gone), Some(1));
         assert_eq!(b.here(9), (1, vec!["b".into()]));
-        let gone = b.note(Came::Out);
+        let gone = b.note(Change::Left);
         drop(b);
         assert_eq!(one.arrived(&red, &gone), Some(0));
         assert!(one.rooms().is_empty() && other.rooms().is_empty());
         let shared = Arc::new(Census::default());
-        assert_eq!(shared.arrived(&red, &gone), None, "its threads know all of them");
+        assert_eq!(shared.arrived(&red, &gone), None, "its threads share all rooms");
     }
 }

@@ -1,4 +1,4 @@
-//! Who comes in: what a request for a WebSocket is answered, and the room that it opens.
+//! Upgrade requests: the reply, and the room that the client enters.
 
 use super::{
     access::Denied,
@@ -18,28 +18,28 @@ use regatta_proto::{
 };
 use std::sync::Arc;
 
-/// Where the hub is.
+/// The path of the hub.
 const PATH: &str = "/ws";
 /// A page for trying the hub.
 const PAGE: Reply<'static> = Reply {
     content_type: "text/html; charset=utf-8",
     ..Reply::text(Status::Ok, include_bytes!("page.html"))
 };
-/// Maximum size of the name of a room or of a member, in bytes.
+/// Maximum length of a room's or member's name, in bytes.
 const LONGEST_NAME: usize = 128;
 
-/// Where messages come back as they are.
+/// The path where messages are echoed unchanged.
 const ECHO: &str = "/echo";
 
-/// Somebody who has opened a WebSocket.
+/// A client whose WebSocket was opened.
 pub(super) struct Entered {
-    /// The room that it is in; `None` at `/echo`.
+    /// The room it is in; `None` at `/echo`.
     pub place: Option<(RoomName, Presence)>,
     /// How messages may be compressed.
     pub agreed: Option<DeflateSettings>,
 }
 
-/// Answers a request: who has entered by it, and what the connection does then.
+/// Answers a request. Returns the client that entered, if any, and the flow of the connection.
 pub(super) fn answer(
     request: &Request<'_>,
     settings: &Settings,
@@ -64,7 +64,7 @@ pub(super) fn answer(
             (Some(entered), Flow::Continue)
         }
         Err(NotOpened::Denied(denied)) => {
-            let field = Field::new("WWW-Authenticate", denied.challenge()).expect("both are fit");
+            let field = Field::new("WWW-Authenticate", denied.challenge()).expect("a valid field");
             let reply = Reply::text(Status::Unauthorized, denied.why().as_bytes());
             reply.write_with(&[field], request.terms, date, out);
             (None, flow(request.terms))
@@ -76,11 +76,11 @@ pub(super) fn answer(
     }
 }
 
-/// Why a WebSocket is not opened.
+/// Why a WebSocket was not opened.
 enum NotOpened {
-    /// For want of a token.
+    /// The token is missing or invalid.
     Denied(Denied),
-    /// For another reason.
+    /// Another reason.
     Refused(Refusal),
 }
 
@@ -113,28 +113,28 @@ fn open(
     let query = request.query().unwrap_or("").as_bytes();
     let name = form_urlencoded::parse(query).find(|(key, _)| key == "name").map(|(_, name)| name);
     let name = name.filter(|name| settings.presence && (1..=LONGEST_NAME).contains(&name.len()));
-    // Last: who is refused for another reason is not counted.
+    // Last, so that a request refused for another reason is not counted.
     let presence = census
         .enter(room, name.as_deref(), &settings.limits)
         .map_err(|full| Refusal { status: Status::ServiceUnavailable, why: full.why() })?;
     Ok((opening, Some(presence)))
 }
 
-/// The page is whole: it loads nothing, and speaks to this hub alone.
+/// The policy of the page: it loads nothing, and connects only to this hub.
 fn policy() -> Field<'static> {
     let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                   connect-src 'self'; base-uri 'none'; form-action 'none'";
-    Field::new("Content-Security-Policy", policy).expect("both are fit")
+    Field::new("Content-Security-Policy", policy).expect("a valid field")
 }
 
-/// Whether a page of the origin that a request names may open a WebSocket.
+/// Returns whether a request's `Origin` is allowed.
 fn is_allowed(fields: &Fields<'_>, origins: &[Origin]) -> bool {
     let of_page = |value| std::str::from_utf8(value).ok()?.parse::<Origin>().ok();
     let is_one = |value| of_page(value).is_some_and(|origin| origins.contains(&origin));
     origins.is_empty() || fields.get("Origin").is_none_or(is_one)
 }
 
-/// The room of a path: `/ws` is the lobby, `/ws/NAME` a room. The name is taken as it stands there.
+/// Returns the room of a path: `/ws` is the lobby, `/ws/NAME` a room. The name is not decoded.
 fn room(path: &str) -> Option<RoomName> {
     let rest = path.strip_prefix(PATH)?;
     if rest.is_empty() {

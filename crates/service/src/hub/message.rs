@@ -5,25 +5,25 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What a member asks for. The payload is the JSON value as it was sent, byte for byte.
+/// A member's request. The payload is the JSON value exactly as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The payload is sent back to the sender.
+    /// Sends the payload back to the sender.
     Echo(&'a str),
-    /// The payload is sent to every member.
+    /// Sends the payload to all members of the room.
     Broadcast(&'a str),
 }
 
 /// Why a message is refused. The connection stays open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedMessage {
-    /// It is not a JSON object with a string `type`, or it has a key twice.
+    /// Not a JSON object with a string `type`, or a duplicate key.
     #[error("expected a JSON object with \"type\" and \"payload\": {0}")]
     NotJson(String),
-    /// Its type is neither `echo` nor `broadcast`.
+    /// The type is neither `echo` nor `broadcast`.
     #[error("unknown type {0:?}; expected \"echo\" or \"broadcast\"")]
     UnknownType(String),
-    /// It has no payload.
+    /// The payload is missing.
     #[error("the message has no \"payload\"")]
     NoPayload,
 }
@@ -36,16 +36,16 @@ struct Raw<'a> {
     payload: Option<&'a RawValue>,
 }
 
-/// A payload that is `null` is one all the same.
+/// A payload of `null` counts as present.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl<'a> Message<'a> {
-    /// Reads a text message. Other keys are ignored.
+    /// Parses a text message. Other keys are ignored.
     ///
     /// # Errors
-    /// The sentence for the sender.
+    /// Returns the reason, which is sent to the sender.
     pub fn read(text: &'a str) -> Result<Self, MalformedMessage> {
         let raw: Raw<'a> = serde_json::from_str(text)
             .map_err(|error| MalformedMessage::NotJson(error.to_string()))?;
@@ -59,52 +59,52 @@ impl<'a> Message<'a> {
 }
 
 impl MalformedMessage {
-    /// Appends the frame that tells the sender.
+    /// Appends the error frame for the sender.
     pub fn write(&self, out: &mut Vec<u8>) {
         let error = json(&self.to_string());
         frame(&[br#"{"type":"error","error":"#, error.as_bytes(), b"}"], out);
     }
 }
 
-/// Appends the frame with an echo.
+/// Appends the frame of an echo.
 pub fn write_echo(payload: &str, out: &mut Vec<u8>) {
     frame(&[br#"{"type":"echo","payload":"#, payload.as_bytes(), b"}"], out);
 }
 
-/// Appends the frame with a broadcast, as every member gets it. Returns the length of its header.
+/// Appends the frame of a broadcast. Returns the length of its header.
 pub fn write_broadcast(payload: &str, out: &mut Vec<u8>) -> usize {
     frame(&[br#"{"type":"broadcast","payload":"#, payload.as_bytes(), b"}"], out)
 }
 
-/// Appends the frame that tells a sender for how many members its broadcast was queued.
+/// Appends the frame with the number of members that a broadcast was queued for.
 pub fn write_result(payload: &str, members: u32, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let members = digits.format(members).as_bytes();
-    let begin = br#"{"type":"broadcastResult","payload":"#;
-    frame(&[begin, payload.as_bytes(), br#","listenerCount":"#, members, b"}"], out);
+    let start = br#"{"type":"broadcastResult","payload":"#;
+    frame(&[start, payload.as_bytes(), br#","listenerCount":"#, members, b"}"], out);
 }
 
 /// What happened to a member of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
-    In,
-    Out,
+pub enum Change {
+    Joined,
+    Left,
 }
 
-/// Appends the frame that tells the members of a room who has come or gone, and how many they are now. A
-/// member has the name that it gave itself, or none.
-pub fn write_presence(came: Came, name: Option<&str>, members: usize, out: &mut Vec<u8>) {
-    let event = match came {
-        Came::In => "join",
-        Came::Out => "leave",
+/// Appends the frame that announces that a member joined or left, with the new number of members.
+/// The name is the one that the member chose, if any.
+pub fn write_presence(change: Change, name: Option<&str>, members: usize, out: &mut Vec<u8>) {
+    let event = match change {
+        Change::Joined => "join",
+        Change::Left => "leave",
     };
     let name = json(&name);
-    let begin = format!(r#"{{"type":"presence","event":"{event}","member":{name},"#);
-    frame(&[begin.as_bytes(), format!(r#""count":{members}}}"#).as_bytes()], out);
+    let start = format!(r#"{{"type":"presence","event":"{event}","member":{name},"#);
+    frame(&[start.as_bytes(), format!(r#""count":{members}}}"#).as_bytes()], out);
 }
 
-/// Appends the frame that tells a member who has come in which named ones are there, and how many there are
-/// in all, itself included.
+/// Appends the frame that lists the members with a name for a new member, with the number of all
+/// members, itself included.
 pub fn write_roster(names: &[&str], members: usize, out: &mut Vec<u8>) {
     let names = json(&names);
     let text =
@@ -116,7 +116,7 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("strings have a form in JSON")
 }
 
-/// Appends a text frame of several parts. Returns the length of its header.
+/// Appends a text frame from several parts. Returns the length of its header.
 fn frame(parts: &[&[u8]], out: &mut Vec<u8>) -> usize {
     let length = parts.iter().map(|part| part.len()).sum();
     let before = out.len();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_is_wrong() {
+    fn reports_what_is_malformed() {
         let why = |text: &str| Message::read(text).unwrap_err();
         assert_eq!(why(r#"{"type":"echo"}"#), MalformedMessage::NoPayload);
         assert_eq!(why(r#"{"type":"x","payload":1}"#), MalformedMessage::UnknownType("x".into()));
@@ -155,14 +155,14 @@ mod tests {
         assert!(matches!(why(twice), MalformedMessage::NotJson(_)));
         let mut out = Vec::new();
         why(r#"{"type":"\"","payload":1}"#).write(&mut out);
-        let told: serde_json::Value = serde_json::from_slice(&out[2..]).unwrap();
-        assert_eq!(told["type"], "error");
-        assert!(told["error"].as_str().unwrap().starts_with("unknown type"), "{told}");
+        let reply: serde_json::Value = serde_json::from_slice(&out[2..]).unwrap();
+        assert_eq!(reply["type"], "error");
+        assert!(reply["error"].as_str().unwrap().starts_with("unknown type"), "{reply}");
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_one_frame_with_that_payload(text in ".{0,300}", members: u32) {
+        fn writes_one_frame_with_the_payload(text in ".{0,300}", members: u32) {
             let payload = serde_json::to_string(&text).unwrap();
             for written in [true, false] {
                 let mut out = Vec::new();

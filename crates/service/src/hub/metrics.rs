@@ -1,11 +1,11 @@
-//! What a hub tells Prometheus.
+//! The Prometheus metrics of a hub.
 
 use super::{census::Census, settings::Settings};
 use crate::{Called, Never, http, http::Resource};
 use regatta_proto::http1::{Date, Reply, Status, Terms};
 use std::sync::Arc;
 
-/// The page `/metrics` of a hub, to be served on a port of its own.
+/// The page `/metrics` of a hub, served on a separate port.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     pub(super) census: Arc<Census>,

@@ -1,23 +1,23 @@
-//! Origins: whose pages may open a WebSocket.
+//! Origins of pages that may open a WebSocket.
 
 use std::{fmt, net::Ipv6Addr, str::FromStr};
 
-/// The origin of a page: a scheme, a host and a port (RFC 6454), such as `https://example.com`. Origins are
-/// equal that differ in upper and lower case only, or in that one names the default port of its scheme.
+/// The origin of a page: scheme, host and port (RFC 6454), e.g. `https://example.com`. Case and an
+/// explicit default port make no difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(Box<str>);
 
-/// Why a text is no origin.
+/// Why a text is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoOrigin {
-    /// It has no scheme.
-    #[error("an origin begins with a scheme; write {0}")]
+pub enum InvalidOrigin {
+    /// The scheme is missing.
+    #[error("an origin starts with a scheme; write {0}")]
     NoScheme(Origin),
-    /// Something follows the host and the port.
+    /// Text follows the host and port.
     #[error("an origin ends with its host or port, without a slash or a path; write {0}")]
     Path(Origin),
-    /// It is none for another reason.
-    #[error("expected SCHEME://HOST or SCHEME://HOST:PORT, such as https://example.com")]
+    /// Malformed in another way.
+    #[error("expected SCHEME://HOST or SCHEME://HOST:PORT, e.g. https://example.com")]
     Malformed,
 }
 
@@ -28,24 +28,25 @@ impl fmt::Display for Origin {
 }
 
 impl FromStr for Origin {
-    type Err = NoOrigin;
+    type Err = InvalidOrigin;
 
-    /// Reads the ASCII serialization (RFC 6454, 6.2). A browser writes names of other letters in Punycode.
-    fn from_str(text: &str) -> Result<Self, NoOrigin> {
+    /// Parses the ASCII serialization (RFC 6454, 6.2). Browsers send non-ASCII host names in
+    /// Punycode.
+    fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
         if text == "null" {
-            // That of pages that have none (RFC 6454, 7.3).
+            // The origin of pages without one (RFC 6454, 7.3).
             return Ok(Origin(text.into()));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(match format!("https://{text}").parse() {
-                Ok(origin) | Err(NoOrigin::Path(origin)) => NoOrigin::NoScheme(origin),
+                Ok(origin) | Err(InvalidOrigin::Path(origin)) => InvalidOrigin::NoScheme(origin),
                 Err(other) => other,
             });
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let origin = read(scheme, authority).ok_or(NoOrigin::Malformed)?;
-        if path.is_empty() { Ok(origin) } else { Err(NoOrigin::Path(origin)) }
+        let origin = read(scheme, authority).ok_or(InvalidOrigin::Malformed)?;
+        if path.is_empty() { Ok(origin) } else { Err(InvalidOrigin::Path(origin)) }
     }
 }
 
@@ -84,7 +85,7 @@ fn read(scheme: &str, authority: &str) -> Option<Origin> {
     }))
 }
 
-/// A port in digits.
+/// Parses a port.
 fn number(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -94,12 +95,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn origin(text: &str) -> Result<Origin, NoOrigin> {
+    fn origin(text: &str) -> Result<Origin, InvalidOrigin> {
         text.parse()
     }
 
     #[test]
-    fn origins_are_compared_without_case_and_default_ports() {
+    fn origins_ignore_case_and_default_ports() {
         let same = |a: &str, b: &str| origin(a).unwrap() == origin(b).unwrap();
         assert!(same("HTTPS://Example.COM", "https://example.com"));
         assert!(same("https://example.com:443", "https://example.com"));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_origin_is_refused_with_what_to_write() {
+    fn an_invalid_origin_is_refused_with_a_suggestion() {
         for (text, expected) in [
             ("example.com", "write https://example.com"),
             ("localhost:3000", "write https://localhost:3000"),
@@ -128,18 +129,18 @@ mod tests {
                          https://example.com: | https://example.com:x | https://example.com:65536 | \
                          https://example.com:+1 | https://exämple.com | https://[::1 | 1http://a | a b";
         for text in malformed.split(" | ") {
-            assert_eq!(origin(text), Err(NoOrigin::Malformed), "{text}");
+            assert_eq!(origin(text), Err(InvalidOrigin::Malformed), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_suggested_is_an_origin(text in "(https?://|)[a-zA-Z:/?#.\\[\\]0-9*@ ]{0,12}") {
+        fn a_suggested_origin_is_valid(text in "(https?://|)[a-zA-Z:/?#.\\[\\]0-9*@ ]{0,12}") {
             match origin(&text) {
-                Ok(origin) | Err(NoOrigin::NoScheme(origin) | NoOrigin::Path(origin)) => {
+                Ok(origin) | Err(InvalidOrigin::NoScheme(origin) | InvalidOrigin::Path(origin)) => {
                     prop_assert_eq!(origin.to_string().parse(), Ok(origin));
                 }
-                Err(NoOrigin::Malformed) => {}
+                Err(InvalidOrigin::Malformed) => {}
             }
         }
     }

@@ -1,36 +1,38 @@
-//! What can be set of a hub.
+//! Settings of a hub.
 
 use super::{access::Access, census::Limits, origin::Origin};
 use regatta_engine::{Bounds, Policy};
 use std::{sync::Arc, time::Duration};
 
-/// What can be set of a hub.
+/// Settings of a hub.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Maximum size of a message, in bytes. A longer one closes its connection with 1009.
+    /// Maximum size of a message, in bytes. A longer one closes its connection with code 1009.
     pub longest: usize,
-    /// Origins whose pages may open a WebSocket; all, if there are none. A
-    /// client that names no origin is no page, and may (RFC 6454, 7.3; RFC 6455, 10.2).
+    /// Origins whose pages may open a WebSocket; empty: all. A client that sends no `Origin` is not
+    /// a page and is allowed (RFC 6454, 7.3; RFC 6455, 10.2).
     pub origins: Vec<Origin>,
-    /// Who may open a WebSocket.
+    /// Which clients may open a WebSocket.
     pub access: Access,
-    /// How many may be there.
+    /// Maximum numbers of members and rooms.
     pub limits: Limits,
-    /// The members of a room are told who comes and goes. A member may have a name: `?name=…`.
+    /// Whether members are notified when others join or leave their room. A member may choose a
+    /// name: `?name=…`.
     pub presence: bool,
-    /// There is a page at `/` for trying the hub in a browser.
+    /// Whether `/` serves a page for trying the hub in a browser.
     pub page: bool,
-    /// Whoever offers permessage-deflate (RFC 7692) gets broadcasts compressed, and may send so.
+    /// Whether clients that offer permessage-deflate (RFC 7692) receive compressed broadcasts and
+    /// may send compressed messages.
     pub deflate: bool,
-    /// At `/echo`, every message comes back as it is: for those who test WebSocket itself.
+    /// Whether `/echo` echoes every message unchanged, for tests of the WebSocket protocol itself.
     pub echo: bool,
-    /// A member of whom nothing was heard for so long is sent a ping, which any client answers by a pong.
-    /// `None`: no pings.
+    /// A member that has been silent for this long is sent a ping, which any client answers with a
+    /// pong. `None`: no pings.
     pub ping: Option<Duration>,
-    /// A member of whom nothing was heard for so long, though it was sent pings, is closed.
+    /// A member that has been silent for this long, despite pings, is disconnected.
     pub silence: Duration,
-    /// How much waits for a member that reads slowly, beyond 64 KiB of its output, and what happens when
-    /// more would.
+    /// Limits on the broadcasts that wait for a slow member, beyond 64 KiB of output, and what
+    /// happens when they are exceeded.
     pub backlog: Bounds,
 }
 

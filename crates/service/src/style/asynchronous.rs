@@ -1,26 +1,28 @@
 //! Async style: the sequential loop with `.await`.
 
-use super::silence::{Silence, look};
+use super::silence::{Silence, check_interval};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{future::Future, io, time::Instant};
 
-/// A byte stream as the async style needs it.
+/// A byte stream for the async style.
 pub trait Stream: Locals + Send {
     /// The time.
     fn now(&self) -> Now;
 
-    /// Reads what is there, or waits. 0 is the end of input. `TimedOut` is its error after `due`.
+    /// Reads what is available, or waits. Returns 0 at the end of input, and `TimedOut` after
+    /// `due`.
     fn read(
         &mut self,
         into: &mut [u8],
         due: Instant,
     ) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// Writes what fits, or waits until something does. `TimedOut` is its error after `due`.
+    /// Writes what fits, or waits until something does. Returns `TimedOut` after `due`.
     ///
-    /// `last`: [`Stream::finish_writing`] follows, and the kernel may hold these bytes back to send
-    /// them with the end. Such a write never waits: `WouldBlock` is its error if nothing fits.
+    /// `last`: [`Stream::finish_writing`] follows, and the kernel may delay these bytes to send
+    /// them together with the FIN. Such a write never waits: it returns `WouldBlock` if nothing
+    /// fits.
     fn write(
         &mut self,
         bytes: &[u8],
@@ -28,13 +30,13 @@ pub trait Stream: Locals + Send {
         due: Instant,
     ) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// Bytes that were written and that the peer has not acknowledged.
+    /// Bytes that were written but not acknowledged by the peer.
     fn unacknowledged(&self) -> usize;
 
-    /// Ends the sending direction; reading goes on.
+    /// Closes the sending direction; reading continues.
     fn finish_writing(&mut self) -> io::Result<()>;
 
-    /// Does a job. Fails when the connection is gone meanwhile.
+    /// Runs a job. Fails if the connection is lost meanwhile.
     fn run<J: Job>(
         &mut self,
         job: J,
@@ -42,10 +44,10 @@ pub trait Stream: Locals + Send {
     ) -> impl Future<Output = io::Result<Flow>> + Send;
 }
 
-/// Bytes of input space, as long as no request is longer.
+/// Size of the input buffer unless a request is longer, in bytes.
 const READ: usize = 8 * 1024;
 
-/// Serves one connection to its end. Errors are those of the stream.
+/// Serves one connection until it closes. Returns errors of the stream.
 pub async fn serve<S, T>(mut service: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Service,
@@ -53,8 +55,8 @@ where
 {
     let mut codec = S::Codec::default();
     let mut input = vec![0; READ];
-    let mut filled = 0; // a request cut in two: its first part
-    let mut inside: Option<Instant> = None; // since when
+    let mut filled = 0; // bytes of an incomplete request
+    let mut inside: Option<Instant> = None; // when that request started
     let mut reply = Vec::new();
     loop {
         let read = read(&mut stream, &mut input[filled..], inside, limits).await?;
@@ -72,22 +74,22 @@ where
             at += consumed;
             if let Halt::Needs(job) = halt {
                 if !job.is_short() && !reply.is_empty() {
-                    // The replies before it do not wait for it.
+                    // The earlier replies do not wait for the job.
                     send(&mut stream, &reply, false, limits).await?;
                     reply.clear();
                 }
                 match stream.run(job, &mut reply).await? {
                     Flow::Continue => continue,
-                    Flow::Part if at == whole => halt = Halt::Parting,
+                    Flow::Part if at == whole => halt = Halt::ClosingByClient,
                     Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
-            let last = matches!(halt, Halt::Closing | Halt::Parting);
+            let last = matches!(halt, Halt::Closing | Halt::ClosingByClient);
             let at_once = send(&mut stream, &reply, last, limits).await?;
             reply.clear();
             match halt {
-                Halt::Parting => return part(&mut stream, at_once).await,
-                Halt::Hungry => break,
+                Halt::ClosingByClient => return part(&mut stream, at_once).await,
+                Halt::NeedsInput => break,
                 Halt::Closing => return linger(&mut stream).await,
                 Halt::Full | Halt::Needs(_) => {}
             }
@@ -104,8 +106,8 @@ where
     }
 }
 
-/// Reads from a client that is inside a request since `inside`. One that is inside none, and takes
-/// what was sent before, is not silent.
+/// Reads from a client. `inside`: when its incomplete request started. Between requests, a client
+/// is not silent while it acknowledges what was sent.
 pub(crate) async fn read<T: Stream>(
     stream: &mut T,
     into: &mut [u8],
@@ -115,14 +117,14 @@ pub(crate) async fn read<T: Stream>(
     let mut silence = Silence::default();
     let now = stream.now().instant;
     let mut due = match inside {
-        None => now + look(limits),
+        None => now + check_interval(limits),
         Some(_) => limits.due(now, inside),
     };
     loop {
         match stream.read(into, due).await {
             Err(error) if error.kind() == io::ErrorKind::TimedOut && inside.is_none() => {
                 let now = stream.now().instant;
-                match silence.look(now, 0, stream.unacknowledged(), limits) {
+                match silence.check(now, 0, stream.unacknowledged(), limits) {
                     Some(more) => due = now + more,
                     None => return Err(error),
                 }
@@ -132,8 +134,8 @@ pub(crate) async fn read<T: Stream>(
     }
 }
 
-/// Sends all of `bytes`. Returns whether there was room for all of it at once. Fails once the client
-/// has taken nothing of it for the idle timeout.
+/// Sends all of `bytes`. Returns whether all of it fit without waiting. Fails after the idle
+/// timeout if the client takes nothing.
 pub(crate) async fn send<T: Stream>(
     stream: &mut T,
     bytes: &[u8],
@@ -143,7 +145,7 @@ pub(crate) async fn send<T: Stream>(
     send_while(stream, bytes, last, limits, |_| Ok(())).await
 }
 
-/// As [`send`]. Fails also when `check` does, which is called at least after each
+/// Like [`send`], but also fails if `check` does. `check` is called at least every
 /// [`Limits::look`].
 pub(super) async fn send_while<T: Stream>(
     stream: &mut T,
@@ -177,14 +179,14 @@ pub(super) async fn send_while<T: Stream>(
     Ok(at_once)
 }
 
-/// Closes the connection by the client's wish. If its last replies had to wait for room, it may have
-/// sent something since.
+/// Closes the connection at the client's request. If the last replies had to wait for room, the
+/// client may have sent more since.
 pub(crate) async fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
     if at_once { stream.finish_writing() } else { linger(stream).await }
 }
 
-/// Makes room behind a request that fills its space, up to `most` bytes, and gives it back once all
-/// is answered: a connection that waits holds [`READ`].
+/// Enlarges a full input buffer, up to `most` bytes, and shrinks it once all input is answered: an
+/// idle connection holds [`READ`] bytes.
 fn fit(input: &mut Vec<u8>, filled: usize, most: usize) {
     if filled == input.len() {
         input.resize((2 * filled).min(most), 0);
@@ -193,7 +195,8 @@ fn fit(input: &mut Vec<u8>, filled: usize, most: usize) {
     }
 }
 
-/// Closes the connection so that the last reply arrives: a close with unread input is a reset.
+/// Closes the connection so that the last reply arrives: closing with unread input would cause a
+/// reset.
 pub(crate) async fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
     stream.finish_writing()?;
     let mut discard = [0; 1024];

@@ -1,39 +1,39 @@
-//! Callback style: the connection is a state machine that the driver calls.
-//! For select, poll, epoll, cluster, percore and io_uring.
+//! Callback style: the connection is a state machine that the driver calls. For select, poll,
+//! epoll, cluster, percore and io_uring.
 
 use crate::{Codec, Flow, Halt, Job, Never, REPLY_FULL, Service, answer};
 use regatta_engine::{Context, Session, Slots};
 use std::{mem, time::Instant};
 
-/// Space in bytes from which on it is given back where little of it is used: so a connection that
-/// waits for the rest of a request holds little more than the request.
+/// Capacity in bytes from which on a mostly unused buffer is shrunk. So a connection with an
+/// incomplete request holds little more than that request.
 const SPACIOUS: usize = 16 * 1024;
 
 /// A [`Service`] in the callback style.
 pub struct Connection<S: Service> {
     service: S,
     codec: S::Codec,
-    /// Input not yet answered: part of a request, or what came after the reply was full. Nothing
-    /// once the service has closed the connection: what follows is not interpreted.
+    /// Input not yet answered: an incomplete request, or input received while the output was full.
+    /// Empty once the service has closed the connection, because later input is ignored.
     held: Vec<u8>,
-    /// Since when the client is inside a request.
+    /// When the current incomplete request started.
     inside: Option<Instant>,
-    /// Whole requests may be among what is held.
+    /// The held input may contain complete requests.
     full: bool,
-    /// No more input will come.
+    /// The input has ended.
     ended: bool,
-    /// The replies from the first one on that waits for a job.
+    /// The pending replies, starting with the first one that waits for a job.
     slots: Option<Box<Slots<S::Job>>>,
 }
 
 impl<S: Service> Connection<S> {
-    /// A fresh connection.
+    /// Creates a new connection.
     pub fn new(service: S) -> Self {
         let (codec, held, slots) = (S::Codec::default(), Vec::new(), None);
         Connection { service, codec, held, inside: None, full: false, ended: false, slots }
     }
 
-    /// The replies that wait, if there are any.
+    /// The pending replies, if any.
     #[inline]
     fn waiting(&self) -> Option<&Slots<S::Job>> {
         if !S::Job::EVER {
@@ -42,7 +42,7 @@ impl<S: Service> Connection<S> {
         self.slots.as_deref().filter(|slots| !slots.is_empty())
     }
 
-    /// As [`answer`], and the replies that need a job get a slot: it never stops for one.
+    /// Like [`answer`], but does not stop for a job: the reply gets a slot instead.
     #[inline]
     fn work(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Halt<Never>) {
         let mut consumed = 0;
@@ -63,10 +63,10 @@ impl<S: Service> Connection<S> {
                     self.slots.get_or_insert_default().defer(job);
                     continue;
                 }
-                Halt::Hungry => Halt::Hungry,
+                Halt::NeedsInput => Halt::NeedsInput,
                 Halt::Full => Halt::Full,
                 Halt::Closing => Halt::Closing,
-                Halt::Parting => Halt::Parting,
+                Halt::ClosingByClient => Halt::ClosingByClient,
             };
             return (consumed, halt);
         }
@@ -98,13 +98,13 @@ impl<S: Service> Connection<S> {
         if self.waiting().is_some() {
             match (halt, &mut self.slots) {
                 (Halt::Closing, Some(slots)) => slots.close(Flow::Close),
-                (Halt::Parting, Some(slots)) => slots.close(Flow::Part),
+                (Halt::ClosingByClient, Some(slots)) => slots.close(Flow::Part),
                 _ => {}
             }
             return Flow::Continue;
         }
         match halt {
-            Halt::Parting => Flow::Part,
+            Halt::ClosingByClient => Flow::Part,
             Halt::Closing => Flow::Close,
             _ if self.ended && !self.full => Flow::Close,
             _ => Flow::Continue,
@@ -120,7 +120,7 @@ impl<S: Service> Session for Connection<S> {
     #[inline]
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         if self.waiting().is_some_and(Slots::is_closed) {
-            // Not interpreted. If the client announced that it sends nothing more, that was not so.
+            // Ignored. The client asked to close the connection and sent more anyway.
             self.slots.iter_mut().for_each(|slots| slots.close(Flow::Close));
             return Flow::Continue;
         }
@@ -155,7 +155,7 @@ impl<S: Service> Session for Connection<S> {
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.ended = true;
         match self.full {
-            // What is held is answered when there is room.
+            // The held input is answered once there is room.
             true if context.out.len() >= REPLY_FULL => Flow::Continue,
             true => self.answer_held(context),
             false if self.waiting().is_some() => Flow::Continue,
@@ -170,7 +170,7 @@ impl<S: Service> Session for Connection<S> {
 
     #[inline]
     fn wants_input(&self) -> bool {
-        // A codec may take no more requests, and its input is bounded all the same.
+        // Also bounds the input of a codec that takes no more requests.
         let held = self.held.len() < S::Codec::MAX_FRAME;
         !self.full && self.waiting().is_none_or(|slots| held && !slots.is_full())
     }

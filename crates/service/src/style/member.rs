@@ -1,20 +1,20 @@
-//! Sessions that hear what others post, as straight-line loops: wait for whichever comes first of
-//! input, a push and a deadline; call the session; write. For green threads and tasks.
+//! Sessions that receive posts from others, as straight-line loops: wait for input, a push or a
+//! deadline, whichever comes first; call the session; write. For green threads and tasks.
 //!
-//! On the callback models the engine of sessions does this. A thread that blocks in `read` cannot wait
-//! for anything else, so `threads` has a way of its own (`regatta-serve`).
+//! On the callback models, the session engine does this. A thread that blocks in `read` cannot wait
+//! for anything else, so `threads` has its own way (`regatta-serve`).
 
 use super::{asynchronous, sequential};
 use crate::{Flow, Limits, Never, Now, Session};
 use regatta_engine::{Activity, Context, Heard, Post};
 use std::{future::Future, io, mem, time::Instant};
 
-/// Bytes of output from which on it is written before more is read or heard.
+/// Bytes of output from which on it is written before more is read or received.
 const FULL: usize = 64 * 1024;
-/// Bytes of one read, and of output space that is kept for the next output.
+/// Bytes per read, and bytes of output memory that are kept.
 const READ: usize = 4096;
 
-/// A read buffer. All members of a thread share one, so a member that waits holds none.
+/// A read buffer. The members of a thread share one, so a waiting member holds none.
 struct Input([u8; READ]);
 
 impl Default for Input {
@@ -23,59 +23,59 @@ impl Default for Input {
     }
 }
 
-/// What a member waited for.
+/// The event that ended a wait.
 #[derive(Debug)]
 pub enum Wake<P> {
-    /// There is input, or was: nothing may be left of it.
+    /// Input may be available.
     Readable,
-    /// Another session has posted this.
+    /// Another session posted this.
     Push(P),
-    /// [`Room::is_overrun`] has become true.
+    /// [`Room::is_overrun`] became true.
     Overrun,
-    /// The deadline has passed.
+    /// The deadline passed.
     Deadline,
 }
 
-/// What all members of a server post to.
+/// The place where all members of a server post.
 pub trait Room<P> {
-    /// Carries out what this member posts. Returns for how many members a [`Post::Counted`] was queued,
-    /// and 0 for others. After [`Post::Leave`], [`Room::next`] returns nothing that was pushed before.
+    /// Carries out a post. Returns the number of members that a [`Post::Counted`] was queued for,
+    /// and 0 for others. After [`Post::Leave`], [`Room::next`] no longer returns earlier pushes.
     fn post(&mut self, post: Post<P>) -> u32;
 
-    /// The next push that has come already.
+    /// Returns the next push that has already arrived.
     fn next(&mut self) -> Option<P>;
 
-    /// Whether this member was too slow for what was pushed to it, and is to be closed. Nothing that
-    /// waited for it is left.
+    /// Returns whether this member fell too far behind and must be closed. Its pending pushes are
+    /// discarded.
     fn is_overrun(&self) -> bool;
 
-    /// Whether the connection was reset, or both of its directions have ended.
+    /// Returns whether the connection was reset, or both directions are closed.
     fn is_gone(&self) -> bool;
 }
 
-/// A blocking stream of a member.
+/// The blocking stream of a member.
 pub trait Blocking<P>: sequential::Stream + Room<P> {
-    /// Waits for a push, the deadline, or input if it `reads`.
+    /// Waits for a push, the deadline, or, if `reads`, input.
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>>;
 
-    /// Reads what is there. `WouldBlock` is its error if nothing is.
+    /// Reads what is available, or returns `WouldBlock`.
     fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
-/// A stream of a member, for tasks.
+/// The stream of a member, for tasks.
 pub trait Waiting<P>: asynchronous::Stream + Room<P> {
-    /// Waits for a push, the deadline, or input if it `reads`.
+    /// Waits for a push, the deadline, or, if `reads`, input.
     fn wait(
         &mut self,
         reads: bool,
         until: Instant,
     ) -> impl Future<Output = io::Result<Wake<P>>> + Send;
 
-    /// Reads what is there. `WouldBlock` is its error if nothing is.
+    /// Reads what is available, or returns `WouldBlock`.
     fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
-/// A session, and what its loop keeps for it.
+/// A session, and the state of its loop.
 struct Member<S: Session> {
     session: S,
     local: S::Local,
@@ -84,9 +84,9 @@ struct Member<S: Session> {
     flow: Flow,
     limits: Limits,
     activity: Activity,
-    /// The client has closed its side.
+    /// The client has closed its sending side.
     ended: bool,
-    /// The alarm has rung since the last wait.
+    /// The alarm was handled since the last wait.
     rang: bool,
 }
 
@@ -112,7 +112,7 @@ impl<S: Session<Job = Never>> Member<S> {
         self.flow = what(session, &mut Context { now, local, out, posts });
     }
 
-    /// `read` of `input` were read.
+    /// Handles the result of a read into `input`.
     fn read(&mut self, now: Now, read: io::Result<usize>, input: &mut [u8]) -> io::Result<()> {
         let read = match read {
             Ok(read) => read,
@@ -130,7 +130,8 @@ impl<S: Session<Job = Never>> Member<S> {
         Ok(())
     }
 
-    /// Hears `first`, and what else has come. Returns whether it has heard everything.
+    /// Handles `first` and all other pushes that have arrived. Returns `false` if it had to stop
+    /// before the last.
     fn hear(&mut self, now: Now, first: Option<S::Push>, room: &mut impl Room<S::Push>) -> bool {
         let mut next = first;
         while let Some(push) = next {
@@ -145,7 +146,8 @@ impl<S: Session<Job = Never>> Member<S> {
         true
     }
 
-    /// Whether it was too slow for what was pushed to it: its last words are in the output then.
+    /// Returns whether the member fell too far behind. If so, its last words are appended to the
+    /// output.
     fn is_overrun(&mut self, room: &impl Room<S::Push>) -> bool {
         let is_overrun = room.is_overrun() && self.flow == Flow::Continue;
         if is_overrun {
@@ -156,7 +158,7 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     fn post(&mut self, now: Now, room: &mut impl Room<S::Push>) {
-        // What it posts when it hears of a count is carried out, too.
+        // Posts made while handling a count are carried out, too.
         while !self.posts.is_empty() {
             for post in mem::take(&mut self.posts) {
                 let ticket = match post {
@@ -174,28 +176,28 @@ impl<S: Session<Job = Never>> Member<S> {
         }
     }
 
-    /// The connection is gone.
+    /// Handles the end of the connection.
     fn is_gone(&mut self, room: &mut impl Room<S::Push>) {
         if let Some(push) = self.session.on_gone() {
             room.post(Post::Others(push));
         }
     }
 
-    /// These are the last bytes, and the end of our direction follows them.
+    /// Returns whether the output is the last, so that a FIN follows it.
     fn is_last(&self) -> bool {
         self.flow != Flow::Continue && !self.ended
     }
 
-    /// All output was written.
+    /// Called after all output was written.
     fn wrote(&mut self, bytes: usize) {
         self.activity.wrote(bytes);
         self.out.clear();
-        // A member that waits holds little.
+        // A waiting member holds little memory.
         self.out.shrink_to(READ);
     }
 
-    /// Before a wait: whether the session has more to do.
-    fn goes_on(&mut self, now: Now) -> bool {
+    /// Called before a wait. Returns whether the session has more to do first.
+    fn continue_before_wait(&mut self, now: Now) -> bool {
         if self.session.wants_room() {
             self.call(now, |session, context| session.on_room(context));
         } else if self.rings(now) && !mem::replace(&mut self.rang, true) {
@@ -215,21 +217,21 @@ impl<S: Session<Job = Never>> Member<S> {
         self.session.wants_input() && !self.ended
     }
 
-    /// Its client's silence is no timeout.
+    /// Returns whether the client's silence is not a timeout.
     fn is_held_up(&self) -> bool {
         !self.reads() || self.session.is_waited_for()
     }
 
     fn due(&self, now: Now) -> Instant {
-        let look = match self.is_held_up() {
+        let check = match self.is_held_up() {
             true => now.instant + Limits::LOOK,
             false => self.activity.due(&self.limits, self.session.inside()),
         };
-        self.session.alarm().map_or(look, |alarm| look.min(alarm))
+        self.session.alarm().map_or(check, |alarm| check.min(alarm))
     }
 
-    /// A deadline has passed: an error if it is that of a silent client, or the client is gone.
-    fn look(
+    /// Handles a passed deadline. Fails if the client has timed out or is gone.
+    fn check_deadline(
         &mut self,
         now: Now,
         room: &impl Room<S::Push>,
@@ -246,15 +248,15 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 }
 
-/// Fails once a member that has no last words was too slow for what was pushed to it.
+/// Fails if a member without last words has fallen too far behind.
 fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
     match !S::LAST_WORDS && room.is_overrun() {
-        true => Err(io::Error::other("the client reads too slowly for what is pushed to it")),
+        true => Err(io::Error::other("the client is too slow to read what is pushed to it")),
         false => Ok(()),
     }
 }
 
-/// Serves one member to its end, blocking. Errors are those of the stream.
+/// Serves one member until its connection closes, blocking. Returns errors of the stream.
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never>,
@@ -289,12 +291,12 @@ where
             Flow::Close => return sequential::linger(stream),
         }
         let now = stream.now();
-        if member.goes_on(now) {
+        if member.continue_before_wait(now) {
             continue;
         }
         match stream.wait(member.reads(), member.due(now))? {
             Wake::Readable => {
-                // What was pushed before this input was sent is heard before it.
+                // Pushes that arrived before this input are handled first.
                 let next = stream.next();
                 if member.hear(stream.now(), next, stream) {
                     let mut input = stream.take::<Input>();
@@ -309,13 +311,13 @@ where
             }
             Wake::Overrun => {}
             Wake::Deadline => {
-                member.look(stream.now(), stream, || stream.unacknowledged())?;
+                member.check_deadline(stream.now(), stream, || stream.unacknowledged())?;
             }
         }
     }
 }
 
-/// Serves one member to its end, as a future. Errors are those of the stream.
+/// Serves one member until its connection closes, as a future. Returns errors of the stream.
 pub async fn serve<S, T>(session: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never, Push: Send, Local: Send> + Send,
@@ -350,12 +352,12 @@ where
             Flow::Close => return asynchronous::linger(stream).await,
         }
         let now = stream.now();
-        if member.goes_on(now) {
+        if member.continue_before_wait(now) {
             continue;
         }
         match stream.wait(member.reads(), member.due(now)).await? {
             Wake::Readable => {
-                // What was pushed before this input was sent is heard before it.
+                // Pushes that arrived before this input are handled first.
                 let next = stream.next();
                 if member.hear(stream.now(), next, stream) {
                     let mut input = stream.take::<Input>();
@@ -370,7 +372,7 @@ where
             }
             Wake::Overrun => {}
             Wake::Deadline => {
-                member.look(stream.now(), stream, || stream.unacknowledged())?;
+                member.check_deadline(stream.now(), stream, || stream.unacknowledged())?;
             }
         }
     }

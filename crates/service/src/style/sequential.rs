@@ -1,6 +1,6 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use super::silence::{Silence, look};
+use super::silence::{Silence, check_interval};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{
@@ -10,64 +10,65 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A blocking byte stream as the sequential style needs it.
+/// A blocking byte stream for the sequential style.
 pub trait Stream: Locals {
     /// The time.
     fn now(&self) -> Now;
 
-    /// Blocks until a read would not, where that can be done without a buffer at hand. On streams
-    /// whose read is the only way to wait, returns at once.
+    /// Blocks until input is available, if that is possible without a buffer. Returns at once on
+    /// streams whose only way to wait is a read.
     fn wait_readable(&mut self) -> io::Result<()>;
 
-    /// Reads what is there, or blocks. 0 is the end of input. `TimedOut` or `WouldBlock` is its
-    /// error after the read timeout.
+    /// Reads what is available, or blocks. Returns 0 at the end of input, and `TimedOut` or
+    /// `WouldBlock` after the read timeout.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Longest time that [`Stream::wait_readable`] and [`Stream::read`] may block. It is
-    /// [`Limits::idle`] at first, or [`read_timeout`], which saves a call.
+    /// Sets the maximum time that [`Stream::wait_readable`] and [`Stream::read`] may block. The
+    /// initial value is [`Limits::idle`], or [`read_timeout`], which saves a call.
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
 
-    /// Writes what fits, or blocks until something does, for [`Limits::look`] at most: `TimedOut` or
-    /// `WouldBlock` is its error then.
+    /// Writes what fits, or blocks until something does, for at most [`Limits::look`]. Then it
+    /// returns `TimedOut` or `WouldBlock`.
     ///
-    /// `last`: [`Stream::finish_writing`] follows, and the kernel may hold these bytes back to send
-    /// them with the end. Such a write never blocks: `WouldBlock` is its error if nothing fits.
+    /// `last`: [`Stream::finish_writing`] follows, and the kernel may delay these bytes to send
+    /// them together with the FIN. Such a write never blocks: it returns `WouldBlock` if nothing
+    /// fits.
     fn write(&mut self, bytes: &[u8], last: bool) -> io::Result<usize>;
 
-    /// Bytes that were written and that the peer has not acknowledged.
+    /// Bytes that were written but not acknowledged by the peer.
     fn unacknowledged(&self) -> usize;
 
-    /// Ends the sending direction; reading goes on.
+    /// Closes the sending direction; reading continues.
     fn finish_writing(&mut self) -> io::Result<()>;
 
-    /// Whether a job is done elsewhere, while this connection holds nothing.
+    /// Returns whether a job runs elsewhere, while this connection holds no memory.
     fn defers<J: Job>(&self, _job: &J) -> bool {
         false
     }
 
-    /// Does a job, blocking. Fails when the connection is gone meanwhile.
+    /// Runs a job, blocking. Fails if the connection is lost meanwhile.
     fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow>;
 }
 
-/// The read timeout of a stream whose client is inside no request. It is shorter than the idle timeout:
-/// a silent client may be taking what it was sent.
+/// The read timeout of a client that is between requests. It is shorter than the idle timeout,
+/// because a silent client may still be receiving.
 pub fn read_timeout(limits: Limits) -> Duration {
-    look(limits)
+    check_interval(limits)
 }
 
-/// Serves one connection to its end. Errors are those of the stream.
+/// Serves one connection until it closes. Returns errors of the stream.
 pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) -> io::Result<()> {
     let mut connection = Connection {
         service,
         codec: S::Codec::default(),
         held: Held::default(),
-        patience: Patience::new(stream, limits)?,
+        idle_timer: IdleTimer::new(stream, limits)?,
         limits,
     };
-    let mut reads = true; // after a deferred job what is held is answered first
+    let mut reads = true; // false after a deferred job: held input is answered first
     loop {
         if reads {
-            connection.patience.before(stream, |stream| stream.wait_readable())?;
+            connection.idle_timer.before(stream, |stream| stream.wait_readable())?;
         }
         let mut scratch = Scratch::take();
         let step = connection.step(stream, &mut scratch, reads);
@@ -76,12 +77,12 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
         match step? {
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
-            Step::Parting { at_once } => return part(stream, at_once),
+            Step::ClosingByClient { at_once } => return part(stream, at_once),
             Step::Continue { answered } => {
-                connection.patience.after(stream, answered, !connection.held.is_empty())?
+                connection.idle_timer.after(stream, answered, !connection.held.is_empty())?
             }
             Step::Waits(job) => {
-                connection.patience.after(stream, true, false)?;
+                connection.idle_timer.after(stream, true, false)?;
                 let mut reply = Vec::new();
                 let flow = stream.run(job, &mut reply)?;
                 let last = flow != Flow::Continue;
@@ -100,7 +101,7 @@ struct Connection<S: Service> {
     service: S,
     codec: S::Codec,
     held: Held,
-    patience: Patience,
+    idle_timer: IdleTimer,
     limits: Limits,
 }
 
@@ -108,19 +109,18 @@ enum Step<J> {
     Continue {
         answered: bool,
     },
-    /// For this job. What came behind its request is held.
+    /// Waits for this job. Input after its request is held.
     Waits(J),
     Closing,
-    /// By the client's wish: nothing of its input is left.
-    Parting {
+    /// The client asked to close the connection, and no input remains.
+    ClosingByClient {
         at_once: bool,
     },
     Ended,
 }
 
 impl<S: Service> Connection<S> {
-    /// One read, unless what is held is to be answered first, and the answers to all that is there
-    /// then.
+    /// Reads once, unless held input must be answered first, and answers all available requests.
     fn step<T: Stream>(
         &mut self,
         stream: &mut T,
@@ -128,7 +128,7 @@ impl<S: Service> Connection<S> {
         reads: bool,
     ) -> io::Result<Step<S::Job>> {
         let Scratch { input: space, reply } = scratch;
-        let Connection { service, codec, held, patience, limits } = self;
+        let Connection { service, codec, held, idle_timer, limits } = self;
         let was_held = !held.is_empty();
         let mut filled = held.filled;
         if was_held {
@@ -136,7 +136,7 @@ impl<S: Service> Connection<S> {
         }
         let input = if was_held { &mut held.bytes } else { &mut *space };
         if reads {
-            let read = patience.before(stream, |stream| stream.read(&mut input[filled..]))?;
+            let read = idle_timer.before(stream, |stream| stream.read(&mut input[filled..]))?;
             if read == 0 {
                 return Ok(Step::Ended);
             }
@@ -154,7 +154,7 @@ impl<S: Service> Connection<S> {
             if let Halt::Needs(job) = halt {
                 let deferred = stream.defers(&job);
                 if deferred || !job.is_short() {
-                    send(stream, reply, false, *limits)?; // the replies before it do not wait for it
+                    send(stream, reply, false, *limits)?; // earlier replies do not wait for the job
                 }
                 if deferred {
                     waits = Some(job);
@@ -162,16 +162,16 @@ impl<S: Service> Connection<S> {
                 }
                 match stream.run(job, reply)? {
                     Flow::Continue => continue,
-                    Flow::Part if at == filled => halt = Halt::Parting,
+                    Flow::Part if at == filled => halt = Halt::ClosingByClient,
                     Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
-            let last = matches!(halt, Halt::Closing | Halt::Parting);
+            let last = matches!(halt, Halt::Closing | Halt::ClosingByClient);
             let at_once = send(stream, reply, last, *limits)?;
             match halt {
-                Halt::Parting => return Ok(Step::Parting { at_once }),
+                Halt::ClosingByClient => return Ok(Step::ClosingByClient { at_once }),
                 Halt::Closing => return Ok(Step::Closing),
-                Halt::Hungry => break,
+                Halt::NeedsInput => break,
                 Halt::Full | Halt::Needs(_) => {}
             }
         }
@@ -187,12 +187,12 @@ impl<S: Service> Connection<S> {
     }
 }
 
-/// A request that has come in part. Later parts are read in behind it, so each byte is copied once.
+/// An incomplete request. Later parts are read directly behind it, so each byte is copied once.
 #[derive(Default)]
 struct Held {
     bytes: Vec<u8>,
     filled: usize,
-    /// Bytes moved to the front, in all.
+    /// Total bytes moved to the front.
     #[cfg(test)]
     moved: usize,
 }
@@ -207,7 +207,8 @@ impl Held {
         self.filled = rest.len();
     }
 
-    /// Makes room to read behind what is held: as much again, so that a long request is moved seldom.
+    /// Makes room to read behind the held input: as much again, so that a long request is rarely
+    /// moved.
     fn fit(&mut self, max_frame: usize) {
         if self.bytes.len() - self.filled < READ.min(self.filled).max(1024) {
             let more = (2 * self.filled).clamp(4 * 1024, READ + max_frame);
@@ -215,8 +216,8 @@ impl Held {
         }
     }
 
-    /// Drops what is consumed, and all memory once nothing is left. A request that is still
-    /// incomplete is not moved: it may arrive byte by byte.
+    /// Drops consumed bytes, and frees all memory if none remain. An incomplete request is not
+    /// moved, because it may arrive byte by byte.
     fn consume(&mut self, consumed: usize, filled: usize) {
         if consumed == filled {
             *self = Held::default();
@@ -237,21 +238,21 @@ impl Held {
     }
 }
 
-/// How long a client may be silent, on a stream whose reads have a timeout.
-pub(crate) struct Patience {
+/// Limits a client's silence, on a stream whose reads have a timeout.
+pub(crate) struct IdleTimer {
     limits: Limits,
-    /// Since when the client is inside a request.
+    /// When the current incomplete request started.
     inside: Option<Instant>,
     silence: Silence,
 }
 
-impl Patience {
+impl IdleTimer {
     pub(crate) fn new<T: Stream>(stream: &mut T, limits: Limits) -> io::Result<Self> {
         stream.set_read_timeout(read_timeout(limits))?;
-        Ok(Patience { limits, inside: None, silence: Silence::default() })
+        Ok(IdleTimer { limits, inside: None, silence: Silence::default() })
     }
 
-    /// Waits. A client that takes what was sent before is not silent.
+    /// Waits. A client that acknowledges what was sent is not silent.
     pub(crate) fn before<T: Stream, R>(
         &mut self,
         stream: &mut T,
@@ -263,7 +264,7 @@ impl Patience {
                 Err(error) if is_timeout(&error) => {
                     let (now, owed) = (stream.now().instant, stream.unacknowledged());
                     let more = match self.inside {
-                        None => self.silence.look(now, 0, owed, self.limits),
+                        None => self.silence.check(now, 0, owed, self.limits),
                         Some(_) => None,
                     };
                     stream.set_read_timeout(more.ok_or(io::ErrorKind::TimedOut)?)?;
@@ -278,7 +279,8 @@ impl Patience {
         }
     }
 
-    /// After requests were answered, or not; part of another one may be held.
+    /// Updates the timeout after a read. `answered`: requests were answered; `partial`: an
+    /// incomplete one is held.
     pub(crate) fn after<T: Stream>(
         &mut self,
         stream: &mut T,
@@ -301,8 +303,8 @@ impl Patience {
     }
 }
 
-/// Sends all of `reply`. Returns whether there was room for all of it at once. Fails once the client
-/// has taken nothing of it for the idle timeout.
+/// Sends all of `reply`. Returns whether all of it fit without waiting. Fails after the idle
+/// timeout if the client takes nothing.
 pub fn send<T: Stream>(
     stream: &mut T,
     reply: &mut Vec<u8>,
@@ -312,7 +314,7 @@ pub fn send<T: Stream>(
     send_while(stream, reply, last, limits, |_| Ok(()))
 }
 
-/// As [`send`]. Fails also when `check` does, which is called at least after each
+/// Like [`send`], but also fails if `check` does. `check` is called at least every
 /// [`Limits::look`].
 pub(super) fn send_while<T: Stream>(
     stream: &mut T,
@@ -346,8 +348,8 @@ pub(super) fn send_while<T: Stream>(
     Ok(at_once)
 }
 
-/// Closes the connection by the client's wish. If its last replies had to wait for room, it may have
-/// sent something since.
+/// Closes the connection at the client's request. If the last replies had to wait for room, the
+/// client may have sent more since.
 pub fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
     if at_once { stream.finish_writing() } else { linger(stream) }
 }
@@ -362,19 +364,20 @@ fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     }
 }
 
-/// Whether a call has waited for as long as it may.
+/// Returns whether this error means that a call timed out.
 pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
-/// Closes the connection so that the last reply arrives: a close with unread input is a reset.
+/// Closes the connection so that the last reply arrives: closing with unread input would cause a
+/// reset.
 pub fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
     stream.finish_writing()?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;
     let due = stream.now().instant + Limits::LINGER;
     loop {
-        // A timeout of its own for each read: a client that sends now and then gets no longer.
+        // The timeout shrinks with each read, so a client cannot prolong the wait by sending.
         let left = due.saturating_duration_since(stream.now().instant);
         if left.is_zero() {
             return Ok(());
@@ -387,11 +390,11 @@ pub fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
     }
 }
 
-/// Bytes of one read.
+/// Bytes per read.
 const READ: usize = 16 * 1024;
 
-/// Input and output space of a connection while it is busy. It belongs to the OS thread, not to
-/// the connection, so that an idle green thread holds none.
+/// Input and output buffers of a busy connection. They belong to the OS thread, so that an idle
+/// green thread holds none.
 struct Scratch {
     input: Vec<u8>,
     reply: Vec<u8>,
@@ -402,7 +405,7 @@ thread_local! {
 }
 
 impl Scratch {
-    /// How many a thread keeps. One is in use at a time, except for writers that block.
+    /// Maximum number kept per thread. One is in use at a time, except for writers that block.
     const KEPT: usize = 4;
 
     fn take() -> Self {
@@ -428,8 +431,8 @@ mod tests {
     /// Bytes of a long request.
     const LONG: usize = 100_000;
 
-    /// Holds a request that arrives in pieces of this size. Returns how many bytes of it were copied
-    /// after they had been read.
+    /// Holds a request that arrives in pieces of this size. Returns how many of its bytes were
+    /// copied after they were read.
     fn copied(piece: usize) -> usize {
         let request: Vec<u8> = (0..LONG).map(|at| (at % 251) as u8).collect();
         let mut held = Held::default();
@@ -451,15 +454,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_request_that_arrives_byte_by_byte_is_copied_about_once() {
+    fn a_long_request_in_small_pieces_is_copied_about_once() {
         for piece in [1, 2, 1023, 1500, READ] {
             let copied = copied(piece);
-            assert!(copied <= 2 * LONG, "in pieces of {piece} bytes, {copied} bytes are copied");
+            assert!(copied <= 2 * LONG, "in pieces of {piece} bytes: {copied} bytes copied");
         }
     }
 
     #[test]
-    fn what_is_consumed_is_dropped_and_so_is_unused_memory() {
+    fn consumed_bytes_are_dropped_and_unused_memory_is_freed() {
         let mut held = Held::default();
         held.hold(b"abc");
         held.consume(2, 3);

@@ -1,33 +1,33 @@
-//! When a silent client has timed out: one that takes what it was sent has not.
+//! Timeouts of silent clients. A client that acknowledges what was sent has not timed out.
 
 use crate::Limits;
 use std::time::{Duration, Instant};
 
-/// How long a wait for a client lasts until it is looked at for the first time, and between looks. A
-/// timeout is late by at most one of them.
-pub fn look(limits: Limits) -> Duration {
+/// Time before the first check of a client, and between checks. A timeout is late by at most this.
+pub fn check_interval(limits: Limits) -> Duration {
     limits.idle / 4
 }
 
-/// Watches a client while it is waited for, by a look in every quarter of the idle timeout.
+/// Checks a client in every quarter of the idle timeout while its input is awaited.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    last: Option<Look>,
+    last: Option<Check>,
 }
 
 #[derive(Debug)]
-struct Look {
-    /// Bytes of what was sent that were acknowledged; less than 0 if some are unacknowledged that
-    /// were sent before the count began.
+struct Check {
+    /// Bytes sent that were acknowledged. Negative if bytes sent before the count started are
+    /// unacknowledged.
     acknowledged: i64,
-    /// When the client may have taken something for the last time.
+    /// When the client last acknowledged something, at the latest.
     took: Instant,
 }
 
 impl Silence {
-    /// The client has sent nothing until `now`. Of `sent` bytes in all, so many are unacknowledged.
-    /// Returns the time until the next look, or `None` if the client has timed out.
-    pub(super) fn look(
+    /// Checks a client that has sent nothing until `now`. `unacknowledged` of the `sent` bytes are
+    /// unacknowledged. Returns the time until the next check, or `None` if the client has timed
+    /// out.
+    pub(super) fn check(
         &mut self,
         now: Instant,
         sent: u64,
@@ -37,15 +37,15 @@ impl Silence {
         let acknowledged = sent as i64 - unacknowledged as i64;
         let took = match &self.last {
             Some(last) if acknowledged <= last.acknowledged => last.took,
-            // There is nothing to compare with at the first look.
+            // The first check has nothing to compare with.
             _ => now,
         };
-        self.last = Some(Look { acknowledged, took });
+        self.last = Some(Check { acknowledged, took });
         let left = (took + limits.idle).saturating_duration_since(now);
-        (!left.is_zero()).then(|| left.min(look(limits)))
+        (!left.is_zero()).then(|| left.min(check_interval(limits)))
     }
 
-    /// The client was heard of. Returns whether it had been looked at.
+    /// Resets after input arrived. Returns whether there had been a check.
     pub(super) fn ends(&mut self) -> bool {
         self.last.take().is_some()
     }
@@ -59,32 +59,32 @@ mod tests {
     const SOON: Option<Duration> = Some(Duration::from_secs(2));
 
     #[test]
-    fn a_silent_client_goes_on_while_it_takes_what_it_was_sent() {
+    fn a_silent_client_is_kept_while_it_acknowledges_output() {
         let start = Instant::now();
         let mut silence = Silence::default();
-        let mut look = |s, sent, unacknowledged| {
-            silence.look(start + Duration::from_secs(s), sent, unacknowledged, LIMITS)
+        let mut check = |s, sent, unacknowledged| {
+            silence.check(start + Duration::from_secs(s), sent, unacknowledged, LIMITS)
         };
-        assert_eq!(look(2, 0, 500), SOON);
-        assert_eq!(look(4, 0, 500), SOON);
-        assert_eq!(look(6, 0, 499), SOON, "it took one byte");
-        assert_eq!(look(8, 0, 499), SOON);
-        assert_eq!(look(12, 100, 599), SOON, "it was sent more, and took nothing");
-        assert_eq!(look(13, 100, 599), Some(Duration::from_secs(1)), "a look is not late");
-        assert_eq!(look(14, 100, 0), SOON, "it took all just before it had timed out");
-        assert_eq!(look(16, 100, 0), SOON);
-        assert_eq!(look(20, 200, 0), SOON, "it took what it was sent since");
-        assert_eq!(look(28, 200, 0), None);
+        assert_eq!(check(2, 0, 500), SOON);
+        assert_eq!(check(4, 0, 500), SOON);
+        assert_eq!(check(6, 0, 499), SOON, "one byte was acknowledged");
+        assert_eq!(check(8, 0, 499), SOON);
+        assert_eq!(check(12, 100, 599), SOON, "more was sent, nothing was acknowledged");
+        assert_eq!(check(13, 100, 599), Some(Duration::from_secs(1)), "the check is not late");
+        assert_eq!(check(14, 100, 0), SOON, "all was acknowledged just before the timeout");
+        assert_eq!(check(16, 100, 0), SOON);
+        assert_eq!(check(20, 200, 0), SOON, "what was sent since was acknowledged");
+        assert_eq!(check(28, 200, 0), None);
     }
 
     #[test]
-    fn a_client_that_was_heard_of_is_looked_at_anew() {
+    fn input_from_the_client_restarts_the_timeout() {
         let start = Instant::now();
         let mut silence = Silence::default();
         assert!(!silence.ends());
-        assert_eq!(silence.look(start, 0, 7, LIMITS), SOON);
+        assert_eq!(silence.check(start, 0, 7, LIMITS), SOON);
         assert!(silence.ends());
-        assert_eq!(silence.look(start + LIMITS.idle, 0, 7, LIMITS), SOON);
-        assert_eq!(silence.look(start + 2 * LIMITS.idle, 0, 7, LIMITS), None);
+        assert_eq!(silence.check(start + LIMITS.idle, 0, 7, LIMITS), SOON);
+        assert_eq!(silence.check(start + 2 * LIMITS.idle, 0, 7, LIMITS), None);
     }
 }

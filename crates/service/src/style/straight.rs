@@ -1,4 +1,4 @@
-//! Sequential programs that open connections of their own, as a proxy does.
+//! Sequential programs that open connections themselves, e.g. a proxy.
 
 use super::sequential::Stream;
 use crate::Limits;
@@ -8,37 +8,37 @@ use std::{
     time::Duration,
 };
 
-/// A program that serves each connection with calls that wait, and opens other connections for it.
+/// A program that serves each connection with blocking calls, and opens other connections for it.
 pub trait Straight: Clone + Send + Sync + 'static {
-    /// Serves a connection to its end.
+    /// Serves a connection until it closes.
     ///
     /// # Errors
-    /// Those of the connection: it is closed then.
+    /// Returns errors of the connection, which is then closed.
     fn serve<T: Connects>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
 }
 
-/// A client's connection, on a model that can open connections that wait in the same way.
+/// A client's connection, on a model that can also open blocking connections.
 pub trait Connects: Stream {
-    /// A connection that was opened. Its calls wait.
+    /// An opened connection with blocking calls.
     type Peer: Read + Write;
 
-    /// Opens a connection. No call of it, nor this one, waits longer than `limit`: `TimedOut` or
-    /// `WouldBlock` is the error then.
+    /// Opens a connection. Neither this call nor those on the connection block longer than `limit`;
+    /// after that they return `TimedOut` or `WouldBlock`.
     ///
     /// # Errors
-    /// Those of connect(2).
+    /// Returns errors of connect(2).
     fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<Self::Peer>;
 
-    /// From now on reads of this connection wait for `limit` at most.
+    /// Sets the read timeout of a connection.
     ///
     /// # Errors
-    /// Those of setsockopt(2).
+    /// Returns errors of setsockopt(2).
     fn set_read_timeout_of(&self, peer: &Self::Peer, limit: Duration) -> io::Result<()>;
 
-    /// Whether a read of this connection would not wait: something has come, or its end.
+    /// Returns whether a read would not block, because of input or its end.
     fn is_readable(&self, peer: &Self::Peer) -> bool;
 
-    /// Whether the client sends nothing more: it has ended its direction, or is gone. What it has sent
-    /// before may still be there to read.
+    /// Returns whether the client sends nothing more: it has closed its sending direction, or is
+    /// gone. Earlier input may still be unread.
     fn has_ended(&self) -> bool;
 }

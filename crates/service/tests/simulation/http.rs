@@ -1,5 +1,5 @@
-//! The HTTP services. A model knows the requests that may come, whole, and the reply to each, but for
-//! the time in it.
+//! The HTTP services. The model knows all complete requests, and the reply to each except for the
+//! time in it.
 
 use regatta_engine::{
     Flow, Job, Now, Sessions,
@@ -22,16 +22,16 @@ use std::{
 
 const HISTORIES: u64 = 34_000;
 
-/// What the hash service reads.
+/// The content of the file that the hash service reads.
 const CONTENT: &[u8] = b"the content of the file";
 
-/// In replies of the model: bytes of a date, and of a unix time in seconds.
+/// Placeholders in the model's replies: for the bytes of a date, and of a Unix time in seconds.
 const DATE: u8 = 1;
 const SECONDS: u8 = 2;
 const DATE_BYTES: usize = 29;
 const SECONDS_BYTES: usize = 10;
 
-/// A request, its reply, and whether the connection ends after it.
+/// A request, its reply, and whether the connection closes after it.
 struct Known {
     request: &'static [u8],
     reply: Vec<u8>,
@@ -75,7 +75,7 @@ fn hello_requests() -> Vec<Known> {
             false,
         ),
         get("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "|Connection: keep-alive\r\n"),
-        // From here on the connection ends.
+        // The following requests close the connection.
         get("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", CLOSE),
         get("GET / HTTP/1.0\r\n\r\n", CLOSE),
     ]
@@ -104,16 +104,16 @@ fn hash_requests() -> Vec<Known> {
         known("HEAD /hash?n=2 HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK", "", hex.as_bytes(), true),
         known("GET /hash?n=0 HTTP/1.1\r\nHost: a\r\n\r\n", "400 Bad Request", "", bad, false),
         known("GET /no HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found", "", NOTHING, false),
-        // From here on the connection ends.
+        // The following requests close the connection.
         get("GET /hash?n=10 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", CLOSE),
         get("GET /hash?n=3 HTTP/1.0\r\n\r\n", CLOSE),
     ]
 }
 
-/// The last requests of a table end the connection.
+/// The number of requests at the end of a table that close the connection.
 const ENDS: usize = 2;
 
-/// What neither visits; before it, what a service without jobs does not visit either.
+/// Events that never occur. The first `ALSO` are possible only for a service with jobs.
 const NEVER: &[Visit] = &[
     Visit::EndGone,
     Visit::JobDone,
@@ -132,9 +132,9 @@ struct Http<R> {
     resource: R,
     name: &'static str,
     requests: Vec<Known>,
-    /// By client: the second in which each request was complete.
+    /// For each client, the second in which each request was complete.
     asked: Vec<Vec<u64>>,
-    /// By client: replies that were checked.
+    /// For each client, the number of replies checked.
     checked: Vec<usize>,
 }
 
@@ -149,7 +149,7 @@ impl<R: Resource> Scenario for Http<R> {
     type Engine = Sessions<Shared<Site<R>>>;
     const NAME: &'static str = R::PATH;
     const NEVER: &[Visit] = if R::Job::EVER { NEVER.split_at(ALSO).1 } else { NEVER };
-    /// Output beyond which nothing is read, a full reply, and what waited behind a job.
+    /// The output limit for reading, a full reply, and the replies that waited behind a job.
     const PENDING: usize = 2 * 64 * 1024 + REPLY_FULL + 1024;
     const GROWTH: usize = 0;
     /// A request, and those that wait behind a job.
@@ -253,7 +253,7 @@ impl<R: Resource> Scenario for Http<R> {
     }
 }
 
-/// A reply has the time at which it was written: between the request and now.
+/// Checks that the time in a reply is that of its writing: between the request and now.
 fn check_time(model: &[u8], reply: &[u8], asked: u64, now: u64) -> Result<(), String> {
     let at = |byte| model.iter().position(|other| *other == byte);
     let text = |at: usize, bytes| String::from_utf8_lossy(&reply[at..at + bytes]).into_owned();
@@ -280,12 +280,12 @@ fn hash() -> Http<Hash> {
 }
 
 #[test]
-fn hello_holds() {
+fn hello_matches_its_model() {
     assert_holds(hello, HISTORIES);
 }
 
 #[test]
-fn hash_holds() {
+fn hash_matches_its_model() {
     assert_holds(hash, HISTORIES);
 }
 

@@ -1,4 +1,4 @@
-//! The programs over lines: `double` in the shared style and by hand, and the dialogue.
+//! The line programs: both forms of `double`, and the dialogue.
 
 use regatta_engine::{
     Flow, Never, Now, Sessions,
@@ -8,20 +8,20 @@ use regatta_service::{Program, REPLY_FULL, Shared, by_hand, double};
 
 const HISTORIES: u64 = 34_000;
 
-/// Bytes of the longest line, and the reply to a longer one.
+/// Maximum length of a line in bytes, and the reply to a longer one.
 const LONGEST: usize = 1024;
 const TOO_LONG: &[u8] = b"error: line longer than 1024 bytes\n";
 
-/// What a conversation says to a line without its end. `None`: it closes.
+/// The reply to a line, given without its line end. `None` closes the connection.
 type Reply = fn(&mut Memory, &[u8]) -> Option<Vec<u8>>;
 
-/// What a dialogue remembers of a client.
+/// The state of a dialogue.
 #[derive(Default)]
 struct Memory {
     first: Option<Vec<u8>>,
 }
 
-/// The double of a line: 128-bit arithmetic over the whole line.
+/// The double of a line, computed with 128-bit integers.
 fn double_of(_: &mut Memory, line: &[u8]) -> Option<Vec<u8>> {
     if line == b"end" {
         return None;
@@ -60,8 +60,8 @@ fn dialogue(memory: &mut Memory, line: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A program over lines. `GROWTH` is the most output for a byte of input, where replies are not
-/// written in between.
+/// A line program. `GROWTH` is the maximum output per byte of input, for programs that do not write
+/// replies in between.
 struct Lines<P, const GROWTH: usize> {
     program: P,
     reply: Reply,
@@ -131,7 +131,9 @@ where
             let rest = &expected.input[expected.taken..];
             let end = rest.iter().position(|byte| *byte == b'\n');
             let line = &rest[..end.unwrap_or(rest.len())];
-            // Its end may be `\r\n`, of which the second byte may be missing yet.
+            // The line end may be `\r
+            // `, with the `
+            // ` still missing.
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.len() > LONGEST {
                 expected.output.extend_from_slice(TOO_LONG);
@@ -192,17 +194,17 @@ fn shared_double() -> SharedDouble {
 }
 
 #[test]
-fn double_holds() {
+fn double_matches_its_model() {
     assert_holds(shared_double, HISTORIES);
 }
 
 #[test]
-fn double_by_hand_holds() {
+fn double_by_hand_matches_its_model() {
     assert_holds(|| Lines::<_, 16>::new(by_hand::Double, double_of), HISTORIES);
 }
 
 #[test]
-fn dialogue_by_hand_holds() {
+fn dialogue_by_hand_matches_its_model() {
     assert_holds(|| Lines::<_, 16>::new(by_hand::Dialogue, dialogue), HISTORIES);
 }
 

@@ -1,5 +1,5 @@
-//! Every session under the simulator, against models that compute what each client must see in the
-//! plainest way.
+//! Runs every session under the simulator, against models that compute in the simplest way what
+//! each client must see.
 
 mod http;
 mod lines;

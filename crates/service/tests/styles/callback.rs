@@ -1,4 +1,4 @@
-//! Runs the callback style as the reactor does, with its workers.
+//! Runs the callback style like the reactor, including its workers.
 
 use crate::peer::Peer;
 use regatta_engine::{Conn, Core, Next, Sessions, Task};
@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 
 pub type JobOf<F> = <<F as Start>::Session as Session>::Job;
 
-/// Who does the jobs of a callback server.
+/// The workers of a callback server.
 pub trait Workers<F: Start> {
-    /// Takes a job on, or does it.
+    /// Queues a job, or runs it.
     fn take_on(&mut self, task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &mut Peer);
 
-    /// Whether a job is done before more is read.
+    /// Returns whether a job runs before more input is read.
     fn are_first(&mut self) -> bool;
 
-    /// Does a job. Returns false if there is none.
+    /// Runs a job. Returns `false` if there is none.
     fn work(&mut self, core: &mut Core<Sessions<F>>, peer: &mut Peer) -> bool;
 }
 
-/// The loop does short jobs at once, and long ones when it has written what there was to write.
+/// The loop runs short jobs at once, and long ones after writing all pending output.
 pub struct AtOnce<J>(VecDeque<Task<J>>);
 
 impl<J> Default for AtOnce<J> {
@@ -62,7 +62,7 @@ impl<F: Start> Workers<F> for AtOnce<JobOf<F>> {
     }
 }
 
-/// Jobs are done elsewhere, in any order.
+/// Runs jobs in any order, as on other threads.
 pub struct Elsewhere<J, C> {
     pub jobs: Vec<Task<J>>,
     pub shorts_too: bool,
@@ -93,7 +93,7 @@ impl<F: Start, C: Iterator<Item = usize>> Workers<F> for Elsewhere<JobOf<F>, C> 
     }
 }
 
-/// Runs a core with one connection, as the reactor does it, until that is closed.
+/// Runs a core with one connection, like the reactor, until the connection closes.
 pub fn callback<F: Start + Clone>(
     start: &F,
     peer: &mut Peer,
@@ -131,7 +131,7 @@ pub fn callback<F: Start + Clone>(
     assert!(!core.has(conn));
 }
 
-/// Writes what can be written. Returns false when the connection is to be closed.
+/// Writes what can be written. Returns `false` when the connection must be closed.
 fn advance<F: Start>(
     core: &mut Core<Sessions<F>>,
     conn: Conn,

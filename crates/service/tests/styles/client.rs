@@ -2,29 +2,29 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-/// What a client does, one act after the other.
+/// One step of a client's script.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// These bytes arrive, to be returned by one read if it has room for them.
+    /// These bytes arrive. One read returns them if it has room.
     Send(Vec<u8>),
     Pause(Duration),
-    /// From now on it acknowledges what it is sent in this way.
+    /// Changes how the client acknowledges data from now on.
     Take(Taking),
     HalfClose,
     Reset,
 }
 
-/// How a client acknowledges what it is sent.
+/// How a client acknowledges the data sent to it.
 #[derive(Clone, Copy, Debug)]
 pub enum Taking {
     /// All of it, at once.
     Everything,
     Nothing,
-    /// So many bytes at the end of every interval.
+    /// This many bytes at the end of each interval.
     Steadily(usize, Duration),
 }
 
-/// The script of a client, and what is particular about its connection.
+/// The script of a client, and the properties of its connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub acts: VecDeque<Act>,
@@ -34,13 +34,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that does nothing, and takes all that it is sent.
+    /// A client that sends nothing and acknowledges everything.
     pub fn new() -> Self {
         let (acts, send_buffer) = (VecDeque::new(), usize::MAX);
         Client { acts, send_buffer, job: Duration::ZERO, interrupts: false }
     }
 
-    /// A client that sends these pieces, and then closes its side.
+    /// A client that sends these pieces and then closes its side.
     pub fn of(pieces: &[Vec<u8>]) -> Self {
         pieces.iter().fold(Client::new(), |client, piece| client.send(piece)).half_close()
     }
@@ -70,13 +70,13 @@ impl Client {
         self.act(Act::Reset)
     }
 
-    /// The kernel holds so many bytes at most that the client has not acknowledged.
+    /// Limits the unacknowledged bytes that the kernel holds.
     pub fn send_buffer(mut self, bytes: usize) -> Self {
         self.send_buffer = bytes;
         self
     }
 
-    /// Every job that is not short takes this long.
+    /// Each long job takes this long.
     pub fn jobs_take(mut self, length: Duration) -> Self {
         self.job = length;
         self

@@ -1,21 +1,21 @@
-//! How connections end: after a reply that closes them, after a half-close, and by an error.
+//! How connections close: after a closing reply, after a half-close, and after an error.
 
 use crate::{
     client::{Client, Taking},
     play::{LIMITS, STYLES, Style, play, play_double, secs},
-    played::{Deed, Played},
+    played::{Action, Played},
 };
 use regatta_service::{Limits, Program, Shared, by_hand, double, hello::Hello, http::Site};
 use std::{io::ErrorKind, time::Duration};
 
-/// The callback style reports no errors: its driver does not ask for them.
+/// The callback style reports no errors, because its driver does not need them.
 fn fails_with(played: &Played, error: ErrorKind, style: Style) {
     let expected = (style != Style::Callback).then_some(error);
     assert_eq!(played.error, expected, "{style:?}");
 }
 
 #[test]
-fn what_follows_a_close_is_not_answered() {
+fn input_after_a_close_is_not_answered() {
     for pieces in [&["1\nend\n2\n"][..], &["1\nend\n", "2\n"], &["1\nen", "d\n2\n", "3\n"]] {
         let pieces: Vec<_> = pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect();
         play_double(&Client::of(&pieces), |played, how| {
@@ -26,7 +26,7 @@ fn what_follows_a_close_is_not_answered() {
 
 #[test]
 fn a_half_closed_connection_gets_all_its_replies() {
-    // 40 KB of requests, and a client that takes the replies slowly through a small buffer.
+    // 40 KB of requests. The client acknowledges the replies slowly, through a small buffer.
     let requests = b"x\n".repeat(20_000);
     let client = Client::new().send_buffer(1000).take(Taking::Steadily(400, secs(1)));
     let client = client.send(&requests).half_close();
@@ -38,7 +38,7 @@ fn a_half_closed_connection_gets_all_its_replies() {
 }
 
 #[test]
-fn lingering_ends_with_the_client() {
+fn lingering_stops_when_the_client_closes() {
     let client = Client::new().send("1\nend\n").pause(Duration::from_millis(700)).half_close();
     play_double(&client, |played, how| {
         assert_eq!(played.finished(), Some(Duration::ZERO), "{how}");
@@ -48,7 +48,7 @@ fn lingering_ends_with_the_client() {
 }
 
 #[test]
-fn lingering_ends_after_two_seconds_whatever_the_client_sends() {
+fn lingering_stops_after_two_seconds_even_if_the_client_keeps_sending() {
     let mut client = Client::new().send("1\nend\n");
     for _ in 0..100 {
         client = client.pause(Duration::from_millis(300)).send("more");
@@ -62,7 +62,7 @@ fn lingering_ends_after_two_seconds_whatever_the_client_sends() {
 }
 
 #[test]
-fn lingering_ends_after_a_mebibyte() {
+fn lingering_stops_after_a_mebibyte() {
     let mut client = Client::new().pause(secs(1)).send("end\n");
     for _ in 0..100 {
         client = client.send([0; 100_000]);
@@ -73,39 +73,43 @@ fn lingering_ends_after_a_mebibyte() {
         // One read of a reactor takes 64 KiB.
         assert!((1 << 20..(1 << 20) + 65_536).contains(&discarded), "{how}: {discarded}");
     });
-    // One byte less, and it goes on.
+    // With one byte less, it continues.
     let client = Client::new().send("end\n").send(vec![0; (1 << 20) - 1]).pause(secs(1)).send("1");
     play_double(&client, |played, how| assert_eq!(played.closed, secs(1), "{how}"));
 }
 
 #[test]
-fn lingering_begins_when_the_reply_is_written() {
+fn lingering_starts_when_the_reply_is_written() {
     let client = Client::new().send_buffer(1).take(Taking::Steadily(1, secs(3))).send("11\nend\n");
     play_double(&client, |played, how| {
-        // Each of the other two bytes waits for the one before it.
+        // Each of the remaining two bytes waits for the previous one.
         assert_eq!(played.output(), b"22\n", "{how}");
         assert_eq!((played.finished(), played.closed), (Some(secs(6)), secs(8)), "{how}");
     });
 }
 
-/// `Connection: close` from the client: it sends no more, so nobody lingers, unless the reply had to
-/// wait for room.
+/// After `Connection: close`, the client sends nothing more, so the server does not linger, unless
+/// the reply had to wait for room.
 #[test]
-fn a_parting_connection_finishes_writing_before_it_closes() {
+fn a_connection_closed_by_the_client_finishes_writing_first() {
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let slow = Client::new().send_buffer(50).take(Taking::Steadily(20, secs(1)));
     for (client, takes_long) in [(Client::new(), false), (slow, true)] {
         for style in STYLES {
             let played = play(style, &Shared(Site(Hello)), &client.clone().send(request), LIMITS);
             assert!(played.output().ends_with(b"784111777"), "{style:?}: the whole reply");
-            let Some(((at, Deed::Finished), writes)) = played.deeds.split_last() else {
-                panic!("{style:?}: it closed its side last of all: {:?}", played.deeds);
+            let Some(((at, Action::Finished), writes)) = played.actions.split_last() else {
+                panic!("{style:?}: the last action must be closing its side: {:?}", played.actions);
             };
-            let last = |deed: &Deed| matches!(deed, Deed::Wrote(_, true));
-            // A straight-line loop blocks for room, and then none is held back as the last.
+            let last = |action: &Action| matches!(action, Action::Wrote(_, true));
+            // A sequential or asynchronous loop waits for room, and later writes are not marked as
+            // last.
             let lasts = if style == Style::Callback { writes.len() } else { 1 };
-            assert!(writes[..lasts].iter().all(|(_, deed)| last(deed)), "{style:?}: the last");
-            assert!(!writes[lasts..].iter().any(|(_, deed)| last(deed)), "{style:?}: they waited");
+            assert!(writes[..lasts].iter().all(|(_, action)| last(action)), "{style:?}: the last");
+            assert!(
+                !writes[lasts..].iter().any(|(_, action)| last(action)),
+                "{style:?}: after a wait"
+            );
             assert_eq!(writes.len() > 1, takes_long, "{style:?}");
             let lingers = if takes_long { secs(2) } else { Duration::ZERO };
             assert_eq!((played.closed, played.error), (*at + lingers, None), "{style:?}");
@@ -115,13 +119,13 @@ fn a_parting_connection_finishes_writing_before_it_closes() {
 }
 
 #[test]
-fn only_the_last_reply_is_written_as_the_last() {
+fn only_the_last_write_is_marked_as_last() {
     let client = Client::new().send("1\n").pause(secs(1)).send("2\nx").pause(secs(1));
     let client = client.send("\nend\n").half_close();
     for style in STYLES {
         let played = play(style, &Shared(double::Double), &client, LIMITS);
-        let lasts = played.deeds.iter().filter_map(|(_, deed)| match deed {
-            Deed::Wrote(_, last) => Some(*last),
+        let lasts = played.actions.iter().filter_map(|(_, action)| match action {
+            Action::Wrote(_, last) => Some(*last),
             _ => None,
         });
         assert_eq!(lasts.collect::<Vec<_>>(), [false, false, true], "{style:?}");
@@ -129,7 +133,7 @@ fn only_the_last_reply_is_written_as_the_last() {
 }
 
 #[test]
-fn a_reset_ends_the_connection() {
+fn a_reset_closes_the_connection() {
     fn ends(program: impl Program, client: &Client, at: Duration, output: &[u8]) {
         for style in STYLES {
             let played = play(style, &program, client, LIMITS);
@@ -137,7 +141,7 @@ fn a_reset_ends_the_connection() {
             fails_with(&played, ErrorKind::ConnectionReset, style);
         }
     }
-    // It waits for a request, for the rest of one, and for room.
+    // It waits for a request, for the rest of one, or for room.
     let waits = Client::new().send("1\n").pause(secs(3)).reset();
     let inside = Client::new().send("1\n2").pause(secs(3)).reset();
     let full =
@@ -149,13 +153,13 @@ fn a_reset_ends_the_connection() {
 }
 
 #[test]
-fn a_reset_ends_the_lingering() {
+fn a_reset_stops_the_lingering() {
     let client = Client::new().send("end\n").pause(secs(1)).reset();
     play_double(&client, |played, how| assert_eq!(played.closed, secs(1), "{how}"));
 }
 
 #[test]
-fn signals_interrupt_nothing() {
+fn signals_do_not_disturb_a_connection() {
     let client = Client::new().interrupted().send("1\n2").pause(secs(1)).send("\n3\nend\n");
     play_double(&client.pause(secs(1)).send("x").half_close(), |played, how| {
         assert_eq!((played.output(), played.error), (b"2\n4\n6\n".to_vec(), None), "{how}");

@@ -1,10 +1,10 @@
-//! Deferred jobs: whatever the order in which they are done, and however the bytes are cut, what goes
-//! out is what would have if each had been done at once.
+//! Deferred jobs: in whatever order they finish, and however the input is split, the output is the
+//! same as if each had run at once.
 
 use crate::{
     client::Client,
     play::{LIMITS, STYLES, Style, all_styles, cut, play, play_with_workers, same, secs},
-    played::Deed,
+    played::Action,
 };
 use proptest::prelude::*;
 use regatta_engine::{Context, Post};
@@ -19,8 +19,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Repeats lines. The first byte says how: `i` at once, `j` and `s` (short) by a job, in capitals
-/// and then the end; the length is what the digits behind it say.
+/// A service that replies to each line with a repeated letter. The first byte of a line is the
+/// letter: `i` replies at once, `j` through a job, `s` through a short job; upper case also closes
+/// the connection. The digits after it are the number of repetitions.
 #[derive(Clone)]
 struct Repeat;
 
@@ -66,12 +67,12 @@ impl Job for Repetition {
     }
 
     fn finish(self, _: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
-        assert_eq!(file.unwrap(), b"", "what is in /dev/null");
+        assert_eq!(file.unwrap(), b"", "/dev/null is empty");
         write(&self.line, reply)
     }
 }
 
-/// What must come out.
+/// The expected output.
 fn expected(input: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for line in input.split_inclusive(|byte| *byte == b'\n') {
@@ -95,7 +96,7 @@ fn line() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn replies_keep_their_order(
+    fn replies_are_sent_in_the_order_of_the_requests(
         lines in proptest::collection::vec(line(), 0..200),
         partial in "[ij]?",
         cuts in proptest::collection::vec(1usize..700, 1..12),
@@ -108,7 +109,7 @@ proptest! {
         for shorts_too in [false, true] {
             let client = Client::of(&pieces);
             let played = play_with_workers(&Shared(Repeat), &client, LIMITS, shorts_too, &choices);
-            same(&played.output(), &expected, ("shorts are done elsewhere", shorts_too));
+            same(&played.output(), &expected, ("short jobs elsewhere too", shorts_too));
         }
     }
 }
@@ -148,12 +149,16 @@ impl Direct {
 }
 
 #[test]
-fn one_that_waits_for_its_job_is_not_silent_and_its_input_is_bounded() {
-    // The job takes longer than both timeouts; then the client is inside a request, and then silent.
+fn a_client_that_waits_for_its_job_does_not_time_out_and_its_input_is_bounded() {
+    // The job takes longer than both timeouts. Then the client has an incomplete request.
     let client = Client::new().jobs_take(secs(100)).send("j1\ni");
     for style in STYLES {
         let played = play(style, &Shared(Repeat), &client, LIMITS);
-        assert_eq!(played.output(), b"j\n", "{style:?}: the silence is the server's");
+        assert_eq!(
+            played.output(),
+            b"j\n",
+            "{style:?}: a client waiting for its job is not silent"
+        );
         assert!(played.closed >= secs(100), "{style:?}");
         assert!(played.closed <= secs(100) + LIMITS.request, "{style:?}: {:?}", played.closed);
     }
@@ -172,24 +177,24 @@ fn one_that_waits_for_its_job_is_not_silent_and_its_input_is_bounded() {
     one.session.slots().unwrap().finish(id, |reply| job.finish(now, Ok(b""), reply));
     one.room();
     assert_eq!(one.out, b"j\ni\n");
-    assert!(one.session.slots().unwrap().next_job().is_some(), "there is room for another one");
-    // A job that is not of this connection.
+    assert!(one.session.slots().unwrap().next_job().is_some(), "there is room for another job");
+    // A job that does not belong to this connection.
     one.session.slots().unwrap().finish(id, |_| unreachable!());
 }
 
 #[test]
-fn a_long_job_that_is_done_at_once_holds_up_no_reply() {
+fn a_long_job_does_not_delay_earlier_replies() {
     let client = Client::of(&[b"s1\ni2\nj3\ns4\nj5\nj6\n".to_vec()]).jobs_take(secs(1));
     for style in STYLES {
         let played = play(style, &Shared(Repeat), &client, LIMITS);
         let mut transcript = String::new();
         let mut at = Duration::ZERO;
-        for (when, deed) in &played.deeds {
+        for (when, action) in &played.actions {
             if *when > at {
                 transcript += "|";
                 at = *when;
             }
-            if let Deed::Wrote(bytes, _) = deed {
+            if let Action::Wrote(bytes, _) = action {
                 transcript += std::str::from_utf8(bytes).unwrap();
             }
         }
@@ -199,19 +204,19 @@ fn a_long_job_that_is_done_at_once_holds_up_no_reply() {
 }
 
 #[test]
-fn a_client_that_is_reset_ends_the_wait_for_its_job() {
+fn a_reset_cancels_the_wait_for_a_job() {
     let client = Client::new().jobs_take(secs(9)).send("i1\nj2\nj3\n").pause(secs(1)).reset();
     for style in STYLES {
         let played = play(style, &Shared(Repeat), &client, LIMITS);
         assert_eq!(played.output(), b"i\n", "{style:?}");
         let closed = played.closed;
-        // The blocking pool of a model drops a job; at once it is done to its end.
+        // A job in the blocking pool of a model is dropped; one in the loop runs to its end.
         assert!(closed == secs(9) || style == Style::Callback && closed <= secs(18), "{closed:?}");
     }
 }
 
 #[test]
-fn jobs_are_wanted_until_their_connection_is_gone_or_ends() {
+fn jobs_are_wanted_until_their_connection_closes() {
     let mut one = Direct::new();
     one.receive(b"j1\nj2\n");
     let wanted = one.session.slots().unwrap().wanted();
@@ -226,5 +231,5 @@ fn jobs_are_wanted_until_their_connection_is_gone_or_ends() {
     slots.finish(id, |reply| job.finish(now, Ok(b""), reply));
     assert!(wanted.upgrade().is_some());
     assert_eq!(one.room(), Flow::Close);
-    assert!(wanted.upgrade().is_none(), "the other reply is not sent");
+    assert!(wanted.upgrade().is_none(), "the second reply is not sent");
 }

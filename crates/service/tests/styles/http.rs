@@ -1,8 +1,8 @@
-//! HTTP: what is answered does not depend on the style or on the cuts, and is what RFC 9110 wants.
+//! HTTP: replies do not depend on the style or on how input is split, and follow RFC 9110.
 
 use crate::{
     client::Client,
-    peer::BEGIN_UNIX_S,
+    peer::START_UNIX_S,
     play::{LIMITS, STYLES, Style, all_styles, cut, play, secs},
 };
 use proptest::prelude::*;
@@ -12,18 +12,18 @@ use regatta_service::{Shared, hello::Hello, http::Site};
 const DATE: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 const PLAIN: &str = "Content-Type: text/plain\r\n";
 const HELLO: &str = "Hello. The time is 784111777";
-const _: () = assert!(BEGIN_UNIX_S == 784_111_777);
+const _: () = assert!(START_UNIX_S == 784_111_777);
 
 fn site() -> Shared<Site<Hello>> {
     Shared(Site(Hello))
 }
 
-/// What the callback style answers to an input that arrives at once.
+/// The replies in the callback style to input that arrives at once.
 fn answer(input: &[u8]) -> Vec<u8> {
     play(Style::Callback, &site(), &Client::new().send(input).half_close(), LIMITS).output()
 }
 
-/// The replies to `input`, sent at once; every style and every cut in two must agree.
+/// The replies to `input`. Every style must agree, for the whole input and for every split in two.
 fn replies(input: &str) -> String {
     let input = input.as_bytes();
     let whole = answer(input);
@@ -39,7 +39,7 @@ fn greeting(connection: &str) -> String {
 }
 
 #[test]
-fn get_is_told_the_time_and_head_the_same_without_content() {
+fn get_returns_the_time_and_head_the_same_without_content() {
     assert_eq!(replies("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), greeting(""));
     assert_eq!(replies("GET /?x=y HTTP/1.1\r\nHost: a\r\n\r\n"), greeting(""));
     assert_eq!(replies("GET http://a.b:8 HTTP/1.1\r\nHost: a\r\n\r\n"), greeting(""));
@@ -49,7 +49,7 @@ fn get_is_told_the_time_and_head_the_same_without_content() {
 }
 
 #[test]
-fn options_and_other_methods_are_told_what_is_allowed() {
+fn options_and_unsupported_methods_list_the_allowed_methods() {
     let none = format!("HTTP/1.1 204 No Content\r\n{DATE}Allow: GET, HEAD, OPTIONS\r\n\r\n");
     assert_eq!(replies("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n"), none);
     assert_eq!(replies("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), none);
@@ -57,7 +57,7 @@ fn options_and_other_methods_are_told_what_is_allowed() {
         let reply = replies(&format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert!(reply.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{method}: {reply}");
         assert!(reply.contains("\r\nAllow: GET, HEAD, OPTIONS\r\n"), "{method}: {reply}");
-        assert!(!reply.contains("Connection:"), "{method}: the connection lives on: {reply}");
+        assert!(!reply.contains("Connection:"), "{method}: the connection stays open: {reply}");
     }
 }
 
@@ -71,7 +71,7 @@ fn other_paths_are_not_found_whatever_the_method() {
 }
 
 #[test]
-fn the_connection_goes_on_as_the_version_and_the_client_want() {
+fn the_connection_persists_according_to_the_version_and_the_client() {
     const BEHIND: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let with = |head: &str| replies(&format!("{head}\r\n\r\n{BEHIND}"));
     assert_eq!(with("GET / HTTP/1.1\r\nHost: a"), greeting("").repeat(2));
@@ -87,7 +87,7 @@ fn the_connection_goes_on_as_the_version_and_the_client_want() {
 }
 
 #[test]
-fn a_client_that_waits_with_its_content_is_told_to_go_on() {
+fn a_client_that_expects_100_continue_receives_it() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
     let post = |fields: &str, content: &str| {
         replies(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n{content}"))
@@ -96,22 +96,22 @@ fn a_client_that_waits_with_its_content_is_told_to_go_on() {
     assert!(reply.starts_with(&format!("{interim}HTTP/1.1 405 ")), "{reply}");
     let reply = post("Expect: 100-continue\r\nTransfer-Encoding: chunked", "1\r\na\r\n0\r\n\r\n");
     assert!(reply.starts_with(&format!("{interim}HTTP/1.1 405 ")), "{reply}");
-    // What would be refused anyway is refused before its content is sent.
+    // A request that must be refused is refused before its content is sent.
     let reply = post(&format!("Expect: 100-continue\r\nContent-Length: {}", MAX_BODY + 1), "");
     assert!(reply.starts_with("HTTP/1.1 413 "), "{reply}");
     let reply = post("Expect: 100-continue\r\nContent-Length: 0", "");
-    assert!(reply.starts_with("HTTP/1.1 405 "), "nothing to wait for: {reply}");
+    assert!(reply.starts_with("HTTP/1.1 405 "), "no content to wait for: {reply}");
 }
 
 #[test]
-fn a_rejection_ends_the_connection() {
+fn a_rejection_closes_the_connection() {
     let reply = replies("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(reply.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{reply}");
     assert!(reply.contains("\r\nConnection: close\r\n") && !reply.contains("Hello"), "{reply}");
 }
 
 #[test]
-fn all_that_is_buffered_is_answered_with_one_write() {
+fn all_buffered_requests_are_answered_with_one_write() {
     let input = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50);
     for style in STYLES {
         let played = play(style, &site(), &Client::new().send(&input).half_close(), LIMITS);
@@ -122,7 +122,7 @@ fn all_that_is_buffered_is_answered_with_one_write() {
     }
 }
 
-/// The longest head and the longest content that are taken, on every style.
+/// The longest head and content accepted, in every style.
 #[test]
 fn requests_at_the_limits_are_answered() {
     const TAIL: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -139,14 +139,18 @@ fn requests_at_the_limits_are_answered() {
 }
 
 #[test]
-fn a_head_that_dawdles_comes_due_and_so_does_its_content() {
+fn a_slow_head_or_content_times_out() {
     let client = Client::new().pause(secs(5)).send("POST / HTTP/1.1\r\nHost: a\r\n");
     let client = client.pause(secs(4)).send("Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
     let client = client.pause(secs(5)).send("ab");
     for style in STYLES {
         let played = play(style, &site(), &client, LIMITS);
         assert_eq!(played.output(), b"HTTP/1.1 100 Continue\r\n\r\n", "{style:?}");
-        assert_eq!(played.closed, secs(15), "{style:?}: an interim reply gives no more time");
+        assert_eq!(
+            played.closed,
+            secs(15),
+            "{style:?}: an interim reply does not extend the timeout"
+        );
     }
     let client = client.send("c").half_close();
     for style in STYLES {
@@ -167,7 +171,7 @@ fn a_reply_has_the_date_of_its_second() {
     }
 }
 
-/// Pieces of requests, right and wrong ones.
+/// Requests and parts of requests, valid and invalid.
 fn part() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         8 => Just("GET / HTTP/1.1\r\nHost: a\r\n".to_owned()),
@@ -202,7 +206,7 @@ fn part() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn hello_answers_alike_in_every_style(
+    fn hello_replies_are_the_same_in_every_style(
         parts in proptest::collection::vec(part(), 0..12),
         cuts in proptest::collection::vec(1usize..9000, 1..12),
     ) {

@@ -1,5 +1,5 @@
-//! Lines: every style of every program answers like a plain reading of the contract, which is
-//! written here a second time, over big integers.
+//! Lines: in every style, each program replies according to a direct implementation of its
+//! specification, written here with big integers.
 
 use crate::{
     client::Client,
@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 use proptest::prelude::*;
 use regatta_service::{Program, Shared, by_hand, double};
 
-/// What the contract of `double` wants for a whole input, ended by the client.
+/// The output of `double` for a whole input, after which the client closes.
 fn double_oracle(input: &[u8]) -> Vec<u8> {
     let mut out = String::new();
     let mut rest = input;
@@ -49,7 +49,7 @@ fn double_oracle(input: &[u8]) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// What the dialogue wants.
+/// The output of the dialogue.
 fn dialogue_oracle(input: &[u8]) -> Vec<u8> {
     let (mut out, mut first) = (Vec::new(), None::<Vec<u8>>);
     for line in input.split_inclusive(|b| *b == b'\n').filter(|l| l.ends_with(b"\n")) {
@@ -91,7 +91,7 @@ fn input() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn double_answers_alike_in_every_style(
+    fn double_replies_are_the_same_in_every_style(
         input in input(),
         cuts in proptest::collection::vec(1usize..2000, 1..12),
     ) {
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn the_dialogue_goes_alike_in_every_style(
+    fn dialogue_replies_are_the_same_in_every_style(
         names in proptest::collection::vec("[a-zA-Z é]{0,12}|end", 0..30),
         cuts in proptest::collection::vec(1usize..30, 1..12),
     ) {
@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn cut_at_every_byte() {
+fn an_input_split_at_any_byte_is_answered_the_same() {
     let input = b"21\n-9223372036854775808\r\nbad\xff\n\n+0\r\n18446744073709551615\nend\n5\n";
     let expected = double_oracle(input);
     for at in 0..=input.len() {
@@ -126,17 +126,18 @@ fn cut_at_every_byte() {
     all_styles(Shared(double::Double), &cut(input, &[1]), &expected);
 }
 
-/// 64 KiB of bad lines make more than a megabyte of replies; they come out in bounded portions.
+/// 64 KiB of invalid lines cause more than a megabyte of replies, which is written in bounded
+/// portions.
 #[test]
-fn a_flood_of_bad_lines_is_answered_in_portions() {
+fn replies_to_many_invalid_lines_are_written_in_portions() {
     let input = b"x\n".repeat(32 * 1024);
     let expected = double_oracle(&input);
     all_styles(Shared(double::Double), &[input], &expected);
 }
 
-/// Each of the 2048 ways.
+/// All 2048 ways to split the input.
 #[test]
-fn a_short_input_cut_in_every_way() {
+fn a_short_input_split_in_every_way_is_answered_the_same() {
     let input = b"4\r\n\n-3\nend";
     let expected = double_oracle(input);
     for cuts in 0_u32..1 << (input.len() - 1) {
@@ -168,23 +169,23 @@ fn lines_that_arrive_together_are_answered_with_one_write() {
 }
 
 #[test]
-fn a_request_that_dawdles_and_a_silence_come_due() {
+fn a_slow_request_and_a_silent_client_time_out() {
     fn closed(client: &Client, program: impl Program) -> Vec<(Vec<u8>, u64)> {
         let played = STYLES.iter().map(|style| play(*style, &program, client, LIMITS));
         played.map(|played| (played.output(), played.closed.as_secs())).collect()
     }
-    let dawdles = Client::new().pause(secs(5)).send("1").pause(secs(7)).send("2");
-    let in_time = dawdles.clone().pause(secs(2)).send("3\n4");
+    let slow = Client::new().pause(secs(5)).send("1").pause(secs(7)).send("2");
+    let in_time = slow.clone().pause(secs(2)).send("3\n4");
     let silent = in_time.clone().pause(secs(6)).send("\n");
     let all = |output: &str, at: u64| vec![(output.as_bytes().to_vec(), at); STYLES.len()];
     for (client, output, at) in [
-        (dawdles, "", 15),      // the request began at 5 and may take 10
-        (in_time, "246\n", 24), // the next request began at 14
+        (slow, "", 15),         // the request started at 5 and may take 10
+        (in_time, "246\n", 24), // the next request started at 14
     ] {
         assert_eq!(closed(&client, Shared(double::Double)), all(output, at));
         assert_eq!(closed(&client, by_hand::Double), all(output, at));
     }
-    // A callback server looks after a quarter of the idle timeout, and counts from then.
+    // A callback server checks after a quarter of the idle timeout, and counts from then.
     let idle = LIMITS.idle.as_secs();
     let lates = [closed(&silent, Shared(double::Double)), closed(&silent, by_hand::Double)];
     for (output, at) in lates.concat() {

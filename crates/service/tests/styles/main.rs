@@ -1,4 +1,4 @@
-//! What a client sees of a program does not depend on its style: the same tests run over all of them.
+//! A client sees the same from a program in every style: the same tests run over all of them.
 
 mod callback;
 mod client;

@@ -1,10 +1,11 @@
-//! Sessions that hear what others post, in their straight-line loops: for threads and for tasks.
+//! Sessions that receive posts from others, in their straight-line loops: for threads and for
+//! tasks.
 
 use crate::{
     client::{Client, Taking},
     peer::{Blocking, Peer, Waiting},
     play::{LIMITS, secs},
-    played::{Deed, Played},
+    played::{Action, Played},
 };
 use futures_lite::future::{block_on, yield_now};
 use regatta_engine::{Context, Heard, Post, Push, RoomName};
@@ -19,20 +20,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Pushes that wait for a member, at most.
+/// Maximum number of pending pushes for a member.
 const WAITING: usize = 4;
 
-/// What members say.
+/// The messages of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct News(String);
 
 impl Push for News {}
 
-/// Members that a counted push is queued for.
+/// The number of members that a counted push is queued for.
 const COUNTED: u32 = 7;
 
-/// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `count n …` (with that ticket), `ring n` (in n seconds), `many n`
-/// (as many lines, one for each call), `pause n` (takes no input for n seconds), `end`, `part`.
+/// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `count n …` (a counted push with
+/// ticket n), `ring n` (sets the alarm to n seconds), `many n` (n lines, one per call of
+/// `on_room`), `pause n` (accepts no input for n seconds), `end`, `part`.
 #[derive(Default)]
 struct Chatter {
     partial: Vec<u8>,
@@ -61,7 +63,7 @@ impl Chatter {
             "many" => self.owes = rest.parse().unwrap(),
             "end" => return Flow::Close,
             "part" => return Flow::Part,
-            _ => panic!("an unknown word: {word}"),
+            _ => panic!("an unknown command: {word}"),
         }
         context.out.extend_from_slice(b"ok\n");
         Flow::Continue
@@ -113,7 +115,7 @@ impl Session for Chatter {
         if push == "close" { Heard::Close } else { Heard::Queued }
     }
 
-    /// An even ticket is followed by one more that is counted.
+    /// An even ticket causes another counted push.
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
         context.out.extend_from_slice(format!("queued {ticket} for {members}\n").as_bytes());
         if ticket.is_multiple_of(2) {
@@ -146,7 +148,7 @@ impl Session for Chatter {
     }
 }
 
-/// What others push to the member, and what it posts.
+/// Pushes from others to the member, and the posts of the member.
 #[derive(Default)]
 struct Others {
     to_come: VecDeque<(Duration, News)>,
@@ -161,7 +163,7 @@ impl Others {
         Others { to_come: to_come.collect(), ..Others::default() }
     }
 
-    /// Those that have come by now are in the mailbox, unless there is no room for them.
+    /// Moves pushes that have arrived to the mailbox. Without room for one, the member is overrun.
     fn deliver(&mut self, now: Duration) {
         while let Some((_, push)) = self.to_come.pop_front_if(|(at, _)| *at <= now) {
             match self.mail.len() < WAITING {
@@ -171,7 +173,7 @@ impl Others {
         }
     }
 
-    /// Waits. Of a push and input that come at once, the push is first.
+    /// Waits. If a push and input arrive together, the push is returned first.
     fn wait(&mut self, peer: &mut Peer, reads: bool, until: Instant) -> Wake<News> {
         let until = peer.at(until);
         self.deliver(peer.elapsed());
@@ -207,7 +209,7 @@ impl Others {
     }
 }
 
-/// What has come while the member was busy is delivered before it is asked for.
+/// Pushes that arrived while the member was busy are delivered before they are requested.
 macro_rules! room {
     ($stream:ident, $peer:tt, $others:tt) => {
         impl Room<News> for $stream<'_, RefCell<&mut Others>> {
@@ -258,7 +260,7 @@ impl member::Waiting<News> for Waiting<'_, RefCell<&mut Others>> {
     }
 }
 
-/// Plays a member in both loops. `check` is given what it did, and what it posted.
+/// Runs a member in both loops. `check` receives its actions and its posts.
 fn play(client: &Client, pushes: &[(u64, &str)], check: impl Fn(&Played, &[String], &str)) {
     let (mut peer, mut others) = (Peer::new(client), Others::of(pushes));
     let mut stream = Blocking::new(&mut peer, RefCell::new(&mut others), LIMITS, true);
@@ -271,12 +273,12 @@ fn play(client: &Client, pushes: &[(u64, &str)], check: impl Fn(&Played, &[Strin
     check(&peer.over(result), &others.posted, "task");
 }
 
-/// What was written at each second: `0: hello, ok; 5: bye`.
+/// The output in each second: `0: hello, ok; 5: bye`.
 fn transcript(played: &Played) -> String {
     let mut transcript = String::new();
     let mut last = None;
-    for (at, deed) in &played.deeds {
-        let Deed::Wrote(bytes, _) = deed else { continue };
+    for (at, action) in &played.actions {
+        let Action::Wrote(bytes, _) = action else { continue };
         let lines = std::str::from_utf8(bytes).unwrap().trim_end().replace('\n', ", ");
         let separator = if last.is_some() { "; " } else { "" };
         match last.replace(at.as_secs()) == Some(at.as_secs()) {
@@ -288,7 +290,7 @@ fn transcript(played: &Played) -> String {
 }
 
 #[test]
-fn pushes_are_heard_between_requests_and_in_order() {
+fn pushes_are_handled_between_requests_and_in_order() {
     let client = Client::new().send("join\n").pause(secs(4)).send("say a\nsay b\n");
     let client = client.pause(secs(2)).half_close();
     let pushes = [(1, "one"), (2, "two"), (2, "three"), (5, "four")];
@@ -296,13 +298,13 @@ fn pushes_are_heard_between_requests_and_in_order() {
         let expected = "0: hello | ok; 1: heard one; 2: heard two, heard three; 4: ok, ok; \
                         5: heard four; 6: bye";
         assert_eq!((&transcript(played)[..], played.error), (expected, None), "{how}");
-        assert_eq!(posted, ["join", "say a", "say b", "leave"], "{how}: its end is a leave");
+        assert_eq!(posted, ["join", "say a", "say b", "leave"], "{how}: closing posts a leave");
         assert_eq!((played.finished(), played.closed), (None, secs(6)), "{how}");
     });
 }
 
 #[test]
-fn who_posts_what_is_counted_hears_for_how_many_it_is_queued() {
+fn the_sender_of_a_counted_push_learns_for_how_many_it_is_queued() {
     let client = Client::new().send("join\ncount 2 x\ncount 5 y\n").pause(secs(1)).half_close();
     play(&client, &[], |played, posted, how| {
         let expected =
@@ -317,7 +319,7 @@ fn the_alarm_rings_at_its_time_whatever_else_happens() {
     let client = Client::new().send("ring 3\n").pause(secs(2)).send("join\n").pause(secs(5));
     play(&client.send("ring 100\n"), &[(1, "x")], |played, _, how| {
         let expected = "0: hello | ok; 1: heard x; 2: ok; 3: ring; 7: ok";
-        assert_eq!(&transcript(played)[..], expected, "{how}: the last is after the idle timeout");
+        assert_eq!(&transcript(played)[..], expected, "{how}: then the idle timeout closes it");
         assert_eq!(played.error, Some(io::ErrorKind::TimedOut), "{how}");
     });
 }
@@ -332,7 +334,7 @@ fn a_session_that_wants_room_is_called_until_it_wants_none() {
 
 #[test]
 fn a_member_that_missed_a_push_is_closed() {
-    // The reply to the first push takes 16 s, and meanwhile more comes than there is room for.
+    // The reply to the first push takes 16 s. Meanwhile more pushes arrive than there is room for.
     let client = Client::new().send_buffer(9).take(Taking::Steadily(1, secs(2))).send("join\n");
     let client = client.pause(secs(60)).half_close();
     let pushes = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e"), (6, "f")];
@@ -344,7 +346,7 @@ fn a_member_that_missed_a_push_is_closed() {
                 None => {
                     assert!(output.ends_with("heard b\nheard c\nheard d\nheard e\nbye\n"), "{how}")
                 }
-                // At once, in the middle of what it was sent.
+                // It closes at once, in the middle of its output.
                 Some(_) => {
                     assert_eq!((&output[..], played.closed), ("hello\nok\nhea", secs(6)), "{how}");
                 }
@@ -354,7 +356,7 @@ fn a_member_that_missed_a_push_is_closed() {
 }
 
 #[test]
-fn a_member_closes_as_its_session_says() {
+fn a_member_is_closed_as_its_session_returns() {
     let (end, part) = (Client::new().send("end\n"), Client::new().send("part\n"));
     let half_close = Client::new().half_close();
     let pushed = Client::new();
@@ -362,7 +364,7 @@ fn a_member_closes_as_its_session_says() {
         (end, &[][..], Some(0), 2),
         (part, &[], Some(0), 0),
         (half_close, &[], None, 0),
-        // What comes behind it is not heard.
+        // Pushes after this one are not handled.
         (pushed, &[(1, "close"), (1, "late")], Some(1), 3),
     ] {
         play(&client, pushes, |played, _, how| {
@@ -374,7 +376,7 @@ fn a_member_closes_as_its_session_says() {
 }
 
 #[test]
-fn a_silent_member_is_closed_and_one_inside_a_request_sooner() {
+fn a_silent_member_times_out_and_one_inside_a_request_sooner() {
     let in_time = |played: &Played, active: Duration| {
         let silence = played.closed.saturating_sub(active);
         played.error == Some(io::ErrorKind::TimedOut)
@@ -388,13 +390,13 @@ fn a_silent_member_is_closed_and_one_inside_a_request_sooner() {
     });
     let stopped = Client::new().pause(secs(3)).send("jo").pause(secs(5)).send("i");
     play(&stopped, &[(4, "x")], |played, _, how| {
-        assert_eq!(played.closed, secs(3) + LIMITS.request, "{how}: the push gives no more time");
+        assert_eq!(played.closed, secs(3) + LIMITS.request, "{how}: a push does not extend it");
     });
 }
 
-/// It sends nothing, but it is there: it takes what it hears.
+/// It sends nothing, but acknowledges the pushes it receives.
 #[test]
-fn a_member_that_only_listens_is_not_silent_while_it_takes_what_it_hears() {
+fn a_member_that_only_listens_is_kept_while_it_acknowledges_pushes() {
     let idle = LIMITS.idle.as_secs();
     let pushes: Vec<_> = (1..=10).map(|n| (n * idle * 3 / 4, "news")).collect();
     let last = pushes[9].0;
@@ -409,9 +411,10 @@ fn a_member_that_only_listens_is_not_silent_while_it_takes_what_it_hears() {
     });
 }
 
-/// What it is sent meanwhile is read later, the end included; only a reset closes it.
+/// Input that arrives meanwhile is read later, including its end. Only a reset closes the
+/// connection.
 #[test]
-fn a_member_that_takes_no_input_hears_and_is_not_silent() {
+fn a_paused_member_receives_pushes_and_does_not_time_out() {
     let long = 3 * LIMITS.idle.as_secs();
     let client = Client::new().send(format!("pause {long}\n")).pause(secs(1)).send("say a\n");
     play(&client.clone().half_close(), &[(2, "x"), (long, "y")], |played, posted, how| {
@@ -419,11 +422,11 @@ fn a_member_that_takes_no_input_hears_and_is_not_silent() {
         assert_eq!((transcript(played), played.error), (expected, None), "{how}");
         assert_eq!(posted, ["say a", "leave"], "{how}");
     });
-    // A reset is seen by looking.
+    // A reset is only noticed by a periodic check.
     play(&client.pause(secs(99)).reset(), &[(2, "x")], |played, posted, how| {
         assert_eq!(played.error, Some(io::ErrorKind::ConnectionReset), "{how}");
         let seen = secs(100)..=secs(100) + Limits::LOOK;
         assert!(seen.contains(&played.closed), "{how}: {:?}", played.closed);
-        assert!(posted.is_empty(), "{how}: what was not read is not said");
+        assert!(posted.is_empty(), "{how}: unread input is not executed");
     });
 }

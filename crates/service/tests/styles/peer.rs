@@ -1,8 +1,8 @@
-//! A client at work, with the kernel's end of its connection, as each style sees it.
+//! A scripted client, and the kernel's side of its connection, as each style sees it.
 
 use crate::{
     client::{Act, Client, Taking},
-    played::{Deed, Played},
+    played::{Action, Played},
 };
 use futures_lite::future::yield_now;
 use regatta_engine::{Conn, Socket};
@@ -18,34 +18,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Unix time at which every play begins.
-pub const BEGIN_UNIX_S: u64 = 784_111_777;
+/// Unix time at which each play starts.
+pub const START_UNIX_S: u64 = 784_111_777;
 
-/// No reply is written in larger portions.
+/// Upper bound on the size of a write.
 pub const LARGEST_WRITE: usize = 1 << 20;
 
-/// A client at work, and the kernel's end of its connection.
+/// A scripted client, and the kernel's side of its connection.
 pub struct Peer {
-    begin: Instant,
+    start: Instant,
     now: Duration,
-    /// What it does next, at `act_at`.
+    /// The next steps of the client. The first happens at `act_at`.
     acts: VecDeque<Act>,
     act_at: Duration,
     taking: Taking,
     take_at: Duration,
-    /// What has arrived and is not read.
+    /// Pieces that have arrived and are unread.
     inbox: VecDeque<Vec<u8>>,
     ended: bool,
     reset: bool,
     send_buffer: usize,
     unacknowledged: usize,
     job: Duration,
-    /// The next read or write is interrupted by a signal, if any is.
+    /// Whether a signal interrupts the next read or write. `None`: signals never do.
     interrupt: Option<bool>,
-    /// What the connections of a thread share; `None` while it is taken.
+    /// The data that the connections of a thread share; `None` while it is taken.
     local: RefCell<Option<Box<dyn Any + Send>>>,
     taken: RefCell<bool>,
-    deeds: Vec<(Duration, Deed)>,
+    actions: Vec<(Duration, Action)>,
     finished: bool,
     read: usize,
 }
@@ -53,7 +53,7 @@ pub struct Peer {
 impl Peer {
     pub fn new(client: &Client) -> Self {
         let mut peer = Peer {
-            begin: Instant::now(),
+            start: Instant::now(),
             now: Duration::ZERO,
             acts: client.acts.clone(),
             act_at: Duration::ZERO,
@@ -68,7 +68,7 @@ impl Peer {
             interrupt: client.interrupts.then_some(true),
             local: RefCell::new(None),
             taken: RefCell::new(false),
-            deeds: Vec::new(),
+            actions: Vec::new(),
             finished: false,
             read: 0,
         };
@@ -77,22 +77,22 @@ impl Peer {
     }
 
     pub fn over(self, result: io::Result<()>) -> Played {
-        let Peer { deeds, now: closed, read, .. } = self;
-        Played { deeds, closed, read, error: result.err().map(|error| error.kind()) }
+        let Peer { actions, now: closed, read, .. } = self;
+        Played { actions, closed, read, error: result.err().map(|error| error.kind()) }
     }
 
     pub fn now(&self) -> Now {
-        let unix_s = BEGIN_UNIX_S + self.now.as_secs();
-        Now { instant: self.begin + self.now, unix_s }
+        let unix_s = START_UNIX_S + self.now.as_secs();
+        Now { instant: self.start + self.now, unix_s }
     }
 
-    /// Time since the beginning of the play.
+    /// Time since the start of the play.
     pub fn elapsed(&self) -> Duration {
         self.now
     }
 
     pub fn at(&self, instant: Instant) -> Duration {
-        instant.saturating_duration_since(self.begin)
+        instant.saturating_duration_since(self.start)
     }
 
     pub fn is_readable(&self) -> bool {
@@ -107,14 +107,14 @@ impl Peer {
         self.reset || self.room() > 0
     }
 
-    /// When the client next does something.
+    /// When the client acts next.
     fn next_act(&self) -> Option<Duration> {
         let act = (!self.acts.is_empty()).then_some(self.act_at);
         let takes = matches!(self.taking, Taking::Steadily(..)) && self.unacknowledged > 0;
         act.into_iter().chain(takes.then_some(self.take_at)).min()
     }
 
-    /// Time passes until `to`.
+    /// Advances the time to `to`.
     fn advance(&mut self, to: Duration) {
         while let Some(at) = self.next_act().filter(|at| *at <= to) {
             self.now = self.now.max(at);
@@ -159,9 +159,9 @@ impl Peer {
         }
     }
 
-    /// Waits until something is so. Returns false once `due` has come instead.
+    /// Waits until `so` holds. Returns `false` if `due` is reached first.
     pub fn wait(&mut self, due: Duration, so: impl Fn(&Self) -> bool) -> bool {
-        assert!(!*self.taken.borrow(), "what connections share is not kept over a wait");
+        assert!(!*self.taken.borrow(), "shared data must be given back before a wait");
         while !so(self) {
             match self.next_act().filter(|at| *at <= due) {
                 Some(at) => self.advance(at),
@@ -174,12 +174,12 @@ impl Peer {
         true
     }
 
-    /// The connection was reset, or both of its directions have ended.
+    /// Returns whether the connection was reset, or both directions are closed.
     pub fn is_gone(&self) -> bool {
         self.reset || self.ended && self.finished
     }
 
-    /// Reads one piece if there is one, or the end, or a reset. It may be interrupted.
+    /// Reads one piece, the end, or a reset, if there is one. May be interrupted.
     pub fn read_if_readable(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.is_interrupted() {
             return Err(io::ErrorKind::Interrupted.into());
@@ -190,9 +190,9 @@ impl Peer {
         }
     }
 
-    /// Reads one piece. There is one, or the end, or a reset.
+    /// Reads one piece, the end, or a reset. One of them must be there.
     pub fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        assert!(!into.is_empty(), "a read into nothing looks like the end of input");
+        assert!(!into.is_empty(), "a read into an empty buffer looks like the end of input");
         if self.reset {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -206,7 +206,7 @@ impl Peer {
         Ok(fits)
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for.
     pub fn write_now(&mut self, bytes: &[u8], last: bool) -> io::Result<usize> {
         assert!(!bytes.is_empty() && bytes.len() < LARGEST_WRITE, "replies are bounded");
         assert!(!self.finished, "nothing is written after the end");
@@ -222,33 +222,33 @@ impl Peer {
             }
             self.unacknowledged += written;
         }
-        self.deeds.push((self.now, Deed::Wrote(bytes[..written].to_vec(), last)));
+        self.actions.push((self.now, Action::Wrote(bytes[..written].to_vec(), last)));
         Ok(written)
     }
 
     pub fn finish_writing(&mut self) -> io::Result<()> {
-        assert!(!std::mem::replace(&mut self.finished, true), "it ends once");
-        self.deeds.push((self.now, Deed::Finished));
+        assert!(!std::mem::replace(&mut self.finished, true), "its side was closed twice");
+        self.actions.push((self.now, Action::Finished));
         if self.reset { Err(io::ErrorKind::NotConnected.into()) } else { Ok(()) }
     }
 
     pub fn work<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> Flow {
-        assert!(!*self.taken.borrow(), "what connections share is not kept over a job");
+        assert!(!*self.taken.borrow(), "shared data must be given back before a job");
         if !job.is_short() {
             self.advance(self.now + self.job);
-            self.deeds.push((self.now, Deed::Worked));
+            self.actions.push((self.now, Action::Worked));
         }
         job.finish(self.now(), Ok(b""), reply)
     }
 
     pub fn take_local<L: Default + Send + 'static>(&self) -> Box<L> {
-        assert!(!self.taken.replace(true), "it is taken once");
+        assert!(!self.taken.replace(true), "the shared data was taken twice");
         let local = self.local.borrow_mut().take().unwrap_or_else(|| Box::new(L::default()));
         local.downcast().expect("a play has one kind of connection")
     }
 
     pub fn give_local_back<L: Send + 'static>(&self, local: Box<L>) {
-        assert!(self.taken.replace(false), "it was taken");
+        assert!(self.taken.replace(false), "the shared data was not taken");
         *self.local.borrow_mut() = Some(local);
     }
 
@@ -257,7 +257,7 @@ impl Peer {
     }
 }
 
-/// A blocking stream, and what else belongs to its connection.
+/// A blocking stream, with further parts of its connection.
 pub struct Blocking<'a, O = ()> {
     pub peer: &'a mut Peer,
     pub others: O,
@@ -302,7 +302,7 @@ impl<O> sequential::Stream for Blocking<'_, O> {
         let due = self.peer.now + self.read_timeout;
         match self.peer.wait(due, Peer::is_readable) {
             true => self.peer.read_now(into),
-            // As a socket does it.
+            // Like a socket.
             false => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -317,7 +317,7 @@ impl<O> sequential::Stream for Blocking<'_, O> {
         if self.peer.is_interrupted() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        // The last bytes wait for no room.
+        // The last bytes never wait for room.
         let wait = if last { Duration::ZERO } else { self.write_timeout };
         let due = self.peer.now + wait;
         match self.peer.wait(due, Peer::is_writable) {
@@ -347,8 +347,8 @@ impl<O> sequential::Stream for Blocking<'_, O> {
     }
 }
 
-/// A stream for tasks, and what else belongs to its connection. Every wait gives way once, and then
-/// all is ready.
+/// A stream for tasks, with further parts of its connection. Each wait yields once, and then
+/// completes.
 pub struct Waiting<'a, O = ()>(pub &'a mut Peer, pub O);
 
 impl<O> Locals for Waiting<'_, O> {
@@ -377,7 +377,7 @@ impl<O: Send> asynchronous::Stream for Waiting<'_, O> {
 
     async fn write(&mut self, bytes: &[u8], last: bool, due: Instant) -> io::Result<usize> {
         yield_now().await;
-        // The last bytes wait for no room.
+        // The last bytes never wait for room.
         let due = if last { self.0.now } else { self.0.at(due) };
         match self.0.wait(due, Peer::is_writable) {
             true => self.0.write_now(bytes, last),

@@ -1,5 +1,5 @@
-//! Programs played in every style against a client that follows a script. There is no socket and no
-//! clock: time advances only while a program waits.
+//! Runs programs in every style against scripted clients. There are no sockets and no clock: time
+//! advances only while a program waits.
 
 use crate::{
     callback::{AtOnce, Elsewhere, callback},
@@ -11,19 +11,19 @@ use futures_lite::future::block_on;
 use regatta_service::{Limits, Program, Shared, Start, by_hand, double};
 use std::time::Duration;
 
-/// The limits of most plays. Both are whole multiples of all intervals that derive from them.
+/// The limits of most plays. Both are whole multiples of all intervals derived from them.
 pub const LIMITS: Limits = Limits { idle: secs(64), request: secs(10) };
 
 pub const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The styles, and the kinds of streams that make a difference to them.
+/// The styles, and the kinds of streams that they distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Reads are the only way to wait, jobs are done at once: `fork`, `prefork`, `threads`.
+    /// Reads are the only way to wait; jobs run in place: `fork`, `prefork`, `threads`.
     Sequential,
-    /// Waits without a buffer, has long jobs done elsewhere: `green`.
+    /// Waits without a buffer; long jobs run elsewhere: `green`.
     Green,
     Asynchronous,
     Callback,
@@ -32,7 +32,7 @@ pub enum Style {
 pub const STYLES: [Style; 4] =
     [Style::Sequential, Style::Green, Style::Asynchronous, Style::Callback];
 
-/// Plays a program.
+/// Runs a program against a client.
 pub fn play(style: Style, program: &impl Program, client: &Client, limits: Limits) -> Played {
     let mut peer = Peer::new(client);
     let result = match style {
@@ -49,7 +49,7 @@ pub fn play(style: Style, program: &impl Program, client: &Client, limits: Limit
     peer.over(result)
 }
 
-/// Plays a client in every style, with `double` in the shared form and by hand.
+/// Runs a client in every style, against both forms of `double`.
 pub fn play_double(client: &Client, check: impl Fn(&Played, &str)) {
     for style in STYLES {
         let played = play(style, &Shared(double::Double), client, LIMITS);
@@ -59,8 +59,8 @@ pub fn play_double(client: &Client, check: impl Fn(&Played, &str)) {
     }
 }
 
-/// Plays the callback style, with workers that do jobs in any order. `choices` says which job is
-/// done next, and when.
+/// Runs the callback style with workers that finish jobs in any order. `choices` decides which job
+/// is next, and when.
 pub fn play_with_workers<F: Start + Clone>(
     start: &F,
     client: &Client,
@@ -74,7 +74,7 @@ pub fn play_with_workers<F: Start + Clone>(
     peer.over(Ok(()))
 }
 
-/// Every style must answer the pieces with `expected`.
+/// Checks that every style answers the pieces with `expected`.
 pub fn all_styles(program: impl Program, pieces: &[Vec<u8>], expected: &[u8]) {
     for style in STYLES {
         let played = play(style, &program, &Client::of(pieces), LIMITS);
@@ -83,14 +83,14 @@ pub fn all_styles(program: impl Program, pieces: &[Vec<u8>], expected: &[u8]) {
     }
 }
 
-/// Compares bytes in a form that can be read.
+/// Compares bytes and shows a difference as text.
 pub fn same(got: &[u8], expected: &[u8], what: impl std::fmt::Debug) {
     if got != expected {
         assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{what:?}");
     }
 }
 
-/// `input` in pieces of these sizes, over and over.
+/// Splits `input` into pieces of these sizes, repeatedly.
 pub fn cut(input: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     let (mut pieces, mut rest) = (Vec::new(), input);
     for cut in cuts.iter().cycle() {

@@ -1,35 +1,35 @@
-//! What a program did in a play.
+//! The actions of a program in a play.
 
 use std::{io, time::Duration};
 
-/// What a program did.
+/// An action of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// It wrote these bytes; the last ones, if so.
+pub enum Action {
+    /// It wrote these bytes, marked as the last ones or not.
     Wrote(Vec<u8>, bool),
     /// It closed its side.
     Finished,
-    /// It did a job that is not short.
+    /// It ran a long job.
     Worked,
 }
 
-/// A play that is over.
+/// The result of a play.
 #[derive(Debug)]
 pub struct Played {
-    /// What the program did, and when.
-    pub deeds: Vec<(Duration, Deed)>,
+    /// The actions of the program, with their times.
+    pub actions: Vec<(Duration, Action)>,
     /// When it closed the connection.
     pub closed: Duration,
-    /// Bytes that it read.
+    /// Number of bytes that it read.
     pub read: usize,
-    /// Why it closed the connection, if that was an error. The callback style reports none.
+    /// The error that closed the connection. The callback style reports none.
     pub error: Option<io::ErrorKind>,
 }
 
 impl Played {
     pub fn writes(&self) -> Vec<&[u8]> {
-        let writes = self.deeds.iter().filter_map(|(_, deed)| match deed {
-            Deed::Wrote(bytes, _) => Some(&bytes[..]),
+        let writes = self.actions.iter().filter_map(|(_, action)| match action {
+            Action::Wrote(bytes, _) => Some(&bytes[..]),
             _ => None,
         });
         writes.collect()
@@ -39,8 +39,8 @@ impl Played {
         self.writes().concat()
     }
 
-    /// When it closed its side, if it did.
+    /// When it closed its side.
     pub fn finished(&self) -> Option<Duration> {
-        self.deeds.iter().find(|(_, deed)| *deed == Deed::Finished).map(|(at, _)| *at)
+        self.actions.iter().find(|(_, action)| *action == Action::Finished).map(|(at, _)| *at)
     }
 }

@@ -1,4 +1,4 @@
-//! When a client times out: it is silent, or dawdles, or takes nothing of what it is sent.
+//! Timeouts of clients that are silent, slow, or acknowledge nothing.
 
 use crate::{
     client::{Client, Taking},
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const IDLE: Duration = LIMITS.idle;
 
-/// It was closed after the idle timeout, and not later than half of it after that.
+/// Asserts that it was closed after the idle timeout, and late by at most half of it.
 fn closes_in_time(played: &Played, active: Duration, how: &str) {
     let silence = played.closed.checked_sub(active);
     let in_time = silence.is_some_and(|silence| (IDLE..=IDLE * 3 / 2).contains(&silence));
@@ -38,9 +38,9 @@ fn a_client_inside_a_request_is_closed_after_the_request_timeout() {
         (Client::new().send("1"), secs(0)),
         (Client::new().pause(secs(40)).send("1\n2\n3"), secs(40)),
         (drips(Client::new()), secs(1)),
-        // It finishes one, and begins another one at once.
+        // It completes a request and starts another one at once.
         (Client::new().send("1").pause(secs(7)).send("2\n3"), secs(7)),
-        // After a request that took long, a new one has all its time.
+        // After a slow request, the next one has its full time.
         (Client::new().send("1").pause(secs(7)).send("\n").pause(secs(40)).send("3"), secs(47)),
         (drips(Client::new().send("1\n").pause(secs(4))), secs(5)),
     ] {
@@ -53,7 +53,7 @@ fn a_client_inside_a_request_is_closed_after_the_request_timeout() {
 }
 
 #[test]
-fn after_a_request_that_took_long_the_client_may_be_silent_again() {
+fn after_a_slow_request_the_idle_timeout_applies_again() {
     let client = Client::new().send("1").pause(secs(7)).send("\n").pause(secs(60)).send("2\n");
     play_double(&client, |played, how| {
         assert_eq!(played.output(), b"2\n4\n", "{how}");
@@ -67,13 +67,13 @@ fn requests() -> Vec<u8> {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_closed_after_the_idle_timeout() {
-    // There is room for all replies, for some, and for a byte.
+fn a_client_that_acknowledges_nothing_is_closed_after_the_idle_timeout() {
+    // There is room for all replies, for some, or for one byte.
     for buffer in [1 << 20, 7000, 1] {
         let client = Client::new().send_buffer(buffer).take(Taking::Nothing).send(requests());
         play_double(&client, |played, how| closes_in_time(played, Duration::ZERO, how));
     }
-    // When a client has closed its side, the kernel delivers what it has room for.
+    // After a half-close, the kernel delivers what it has room for.
     for buffer in [7000, 1] {
         let client = Client::new().send_buffer(buffer).take(Taking::Nothing).send(requests());
         let client = client.half_close();
@@ -102,14 +102,14 @@ fn a_client_that_stops_reading_is_closed_after_the_idle_timeout() {
     });
 }
 
-/// All replies fit into the kernel, so that nothing is pending.
+/// All replies fit into the kernel's buffer, so no output is pending.
 #[test]
-fn a_silent_client_that_takes_what_it_was_sent_is_not_closed() {
+fn a_silent_client_that_still_acknowledges_replies_is_not_closed() {
     for (bytes, every) in [(50, secs(1)), (1000, IDLE / 5), (4000, IDLE / 2), (4000, IDLE * 7 / 8)]
     {
         let client = Client::new().take(Taking::Steadily(bytes, every)).send(requests());
         let takes_all = every * (20_000 / bytes as u32);
-        // It sends another request just before it would time out.
+        // It sends another request just before its timeout.
         let active = takes_all + IDLE - secs(1);
         play_double(&client.pause(active).send("1\n"), |played, how| {
             assert_eq!(played.output().len(), 20_002, "{how}, {bytes} bytes each {every:?}");
@@ -119,7 +119,7 @@ fn a_silent_client_that_takes_what_it_was_sent_is_not_closed() {
 }
 
 #[test]
-fn a_silent_client_that_has_taken_everything_is_closed_after_the_idle_timeout() {
+fn a_silent_client_that_has_acknowledged_everything_is_closed_after_the_idle_timeout() {
     for (bytes, every) in [(50, secs(1)), (1000, IDLE / 5), (4000, IDLE / 2), (4000, IDLE * 7 / 8)]
     {
         let client = Client::new().take(Taking::Steadily(bytes, every)).send(requests());
@@ -129,7 +129,7 @@ fn a_silent_client_that_has_taken_everything_is_closed_after_the_idle_timeout() 
 }
 
 #[test]
-fn the_timeouts_are_those_of_the_limits() {
+fn the_timeouts_follow_the_limits() {
     fn closed(program: impl Program, client: &Client) {
         let limits = regatta_service::Limits { idle: secs(16), request: secs(3) };
         for style in STYLES {

@@ -1,48 +1,48 @@
-//! Bytes that were read and not taken yet.
+//! A buffer for bytes that were read and not yet consumed.
 
 use std::io;
 
-/// Bytes that one read is offered at least, and memory that is kept while nothing is held.
+/// Minimum room for one read, and memory kept while the buffer is empty, in bytes.
 const READ: usize = 16 * 1024;
 
-/// Bytes that were read and not taken yet.
+/// A buffer for bytes that were read and not yet consumed.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    begin: usize,
+    start: usize,
     end: usize,
 }
 
 impl Buffer {
-    /// The bytes.
+    /// The unconsumed bytes.
     pub(super) fn rest(&self) -> &[u8] {
-        &self.bytes[self.begin..self.end]
+        &self.bytes[self.start..self.end]
     }
 
-    /// So many of them are taken.
+    /// Consumes this many bytes.
     pub(super) fn take(&mut self, count: usize) {
-        self.begin += count;
-        if self.begin == self.end {
-            (self.begin, self.end) = (0, 0);
+        self.start += count;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
             if self.bytes.len() > READ {
                 self.bytes = Vec::new();
             }
         }
     }
 
-    /// Reads more behind them, by one call.
+    /// Appends the result of one call of `read`.
     ///
     /// # Errors
-    /// Those of the call.
+    /// Returns the error of `read`.
     pub(super) fn fill(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
         if self.bytes.len() - self.end < READ / 4 {
             // Each byte is moved once on average.
-            if self.begin > self.bytes.len() / 2 {
-                self.bytes.copy_within(self.begin..self.end, 0);
-                self.end -= std::mem::take(&mut self.begin);
+            if self.start > self.bytes.len() / 2 {
+                self.bytes.copy_within(self.start..self.end, 0);
+                self.end -= std::mem::take(&mut self.start);
             } else {
                 self.bytes.resize((2 * self.bytes.len()).max(READ), 0);
             }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_is_offered_room_and_long_input_is_not_kept() {
+    fn each_read_has_room_and_a_large_buffer_is_released() {
         let mut buffer = Buffer::default();
         for _ in 0..20 {
             buffer

@@ -1,13 +1,14 @@
-//! The proxy as sequential code, for the models whose calls wait: each client has a connection of its own
+//! The proxy as sequential code, for models with blocking calls. Each client has its own connection
 //! to each node.
 //!
-//! It reads what the client has sent, sends the requests to their nodes, waits for the replies in the
-//! order of the requests, and sends them. The engine ([`Proxy`](super::Proxy)) does the same faster: it
-//! sends what many clients ask in one write. Decisions and merges are the same. What needs more than one
-//! request after the other, transactions and subscriptions, is refused.
+//! It reads the client's requests, sends them to their nodes, waits for the replies in the order of
+//! the requests, and sends those. The engine ([`Proxy`](super::Proxy)) does the same faster,
+//! because it sends the requests of many clients in one write. Routing and merging are the same.
+//! Commands that need state across requests are refused: transactions and subscriptions.
 //!
-//! There is no circuit breaker: each client finds out for itself that a node is down. The bound on unread
-//! replies is the write to the client, which waits, and with it everything that the client asks.
+//! There is no circuit breaker: each client discovers for itself that a node is down. Unread
+//! replies are bounded, because writes to the client block, and no further request is read
+//! meanwhile.
 
 mod buffer;
 mod node;
@@ -25,7 +26,7 @@ use regatta_service::style::{
 use session::{Asked, Session};
 use std::{io, sync::Arc};
 
-/// Requests that a client is owed replies for, and bytes of them, before these are waited for.
+/// Maximum number of pending replies, and of request bytes, before the replies are waited for.
 const OWED: usize = 4096;
 const ASKED: usize = 1 << 20;
 
@@ -34,7 +35,7 @@ const ASKED: usize = 1 << 20;
 pub struct Sequential(Arc<Shared>);
 
 impl Sequential {
-    /// A proxy without clients.
+    /// Creates a proxy without clients.
     pub fn new(shared: Arc<Shared>) -> Self {
         Sequential(shared)
     }
@@ -83,7 +84,7 @@ impl Straight for Sequential {
     }
 }
 
-/// Waits for input, and reads it. 0: its end.
+/// Waits for input and reads it. Returns 0 at its end.
 fn read<T: Connects>(
     stream: &mut T,
     input: &mut Buffer,

@@ -6,23 +6,23 @@ use regatta_proto::resp::{Found, Replies};
 use regatta_service::style::sequential::is_timeout;
 use std::io::{self, Read, Write};
 
-/// Memory for requests that is kept for the next ones.
+/// Memory of the request buffer that is kept while it is empty, in bytes.
 const KEPT: usize = 16 * 1024;
 
 /// A client's own connection to a node.
 #[derive(Debug)]
 pub(super) struct Node<P> {
     pub(super) peer: P,
-    /// Requests that are to be sent.
+    /// Requests that are not yet sent.
     pub(super) out: Vec<u8>,
-    /// No request was written out since the last replies came.
+    /// No request has been added since the last replies arrived.
     pub(super) is_quiet: bool,
     input: Buffer,
     replies: Replies,
 }
 
 impl<P: Read + Write> Node<P> {
-    /// A connection that has just been opened.
+    /// Wraps a connection that was just opened.
     pub(super) fn new(peer: P) -> Self {
         Node {
             peer,
@@ -33,8 +33,8 @@ impl<P: Read + Write> Node<P> {
         }
     }
 
-    /// Sends the requests. Redis reads also while its replies are not read, so this does not wait for
-    /// itself.
+    /// Sends the requests. Redis keeps reading while its replies are unread, so this cannot
+    /// deadlock.
     pub(super) fn send(&mut self) -> Result<(), Loss> {
         let sent = self.peer.write_all(&self.out).map_err(|error| lost(&error));
         self.out.clear();
@@ -42,15 +42,15 @@ impl<P: Read + Write> Node<P> {
         sent
     }
 
-    /// Appends what has come of the next reply to `out`, waiting for more once at most. Returns whether
-    /// the reply is whole. After [`Loss::TimedOut`] it may be called again.
+    /// Appends to `out` what has arrived of the next reply, and waits for more at most once.
+    /// Returns whether the reply is complete. May be called again after [`Loss::TimedOut`].
     pub(super) fn piece(&mut self, out: &mut Vec<u8>) -> Result<bool, Loss> {
         loop {
             let input = self.input.rest();
             let found = self.replies.next(input);
             let Found { bytes, whole, push } =
                 found.map_err(|malformed| Loss::Malformed(malformed.0))?;
-            // Nobody asks for pushes; they answer nothing.
+            // Pushes are unsolicited, and are not replies to any request.
             if !push {
                 out.extend_from_slice(&input[..bytes]);
             }
@@ -66,7 +66,8 @@ impl<P: Read + Write> Node<P> {
         Ok(false)
     }
 
-    /// Waits until something of the next reply is there. After [`Loss::TimedOut`] it may be called again.
+    /// Waits until some of the next reply has arrived. May be called again after
+    /// [`Loss::TimedOut`].
     pub(super) fn wait(&mut self) -> Result<(), Loss> {
         if self.input.rest().is_empty() { self.read() } else { Ok(()) }
     }
@@ -82,17 +83,17 @@ impl<P: Read + Write> Node<P> {
         }
     }
 
-    /// Whether it has sent more than it was asked for.
+    /// Returns whether the node has sent more than was requested.
     pub(super) fn has_more(&self) -> bool {
         !self.input.rest().is_empty()
     }
 
-    /// The next reply, whole, of so many bytes at most.
+    /// Returns the next reply, complete. Its limit is `most` bytes.
     pub(super) fn reply(&mut self, most: usize) -> Result<Vec<u8>, Loss> {
         let mut reply = Vec::new();
         while !self.piece(&mut reply)? {
             if reply.len() > most {
-                return Err(Loss::Malformed("a reply that is too long to be merged"));
+                return Err(Loss::Malformed("a reply too long to be merged"));
             }
         }
         Ok(reply)

@@ -1,4 +1,4 @@
-//! A client's requests on their way to the nodes.
+//! A client's requests and their routing to the nodes.
 
 use super::node::Node;
 use crate::{
@@ -23,12 +23,12 @@ use std::{
     sync::Arc,
 };
 
-const NOT_HERE: &str = "it is one of a sequential model; use select, poll, epoll, percore or uring";
+const NOT_HERE: &str = "this is a sequential model; use select, poll, epoll, percore or uring";
 
-/// Bytes of a reply to AUTH, HELLO or SELECT at most.
+/// Maximum size of a reply to AUTH, HELLO or SELECT, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// A client, its connections to the nodes, and the replies that it is owed.
+/// A client, its connections to the nodes, and its pending replies.
 pub(super) struct Session<'s, P> {
     pub(super) shared: &'s Shared,
     identity: Identity,
@@ -36,41 +36,40 @@ pub(super) struct Session<'s, P> {
     database: u32,
     pub(super) links: Vec<Link<P>>,
     pub(super) owed: VecDeque<Owed>,
-    /// Bytes of requests since the last replies were waited for.
+    /// Bytes of requests since replies were last waited for.
     pub(super) asked: usize,
     plan: Plan,
 }
 
 /// The connection to a node.
 pub(super) enum Link<P> {
-    /// It is opened with the first request.
+    /// It will be opened for the first request.
     Closed,
     Open(Box<Node<P>>),
-    /// The replies that are owed over it do not come. The next request opens another one.
+    /// Its pending replies are lost. A new connection is opened for the next request.
     Lost(Loss),
 }
 
-/// A reply that the client is owed.
+/// A pending reply.
 pub(super) enum Owed {
-    /// It is there.
-    Here(Vec<u8>),
-    /// The next reply of this node, which may take as long as the client has asked for if the command
-    /// blocks.
+    /// It is already complete.
+    Ready(Vec<u8>),
+    /// The next reply of this node. If the command blocks, no reply timeout applies.
     Whole { node: usize, blocks: bool },
     /// Merged from the next replies of these nodes.
     Merged { merging: Box<Merging>, nodes: Vec<usize> },
 }
 
-/// What became of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Its reply is owed.
+    /// Its reply is pending.
     Owed,
-    /// Its reply is owed, and no later request is looked at before it is there.
+    /// Its reply is pending; later requests are not read until it has arrived.
     Blocks,
-    /// Nothing: it must be asked again when no reply is owed.
+    /// Nothing yet: it must be repeated when no reply is pending.
     Later,
-    /// Its reply is owed, and is the last.
+    /// Its reply is pending, and is the last.
     Last,
 }
 
@@ -92,19 +91,19 @@ impl<'s, P: Read + Write> Session<'s, P> {
         &self.shared.settings
     }
 
-    /// The reply is an error. The parts make its text.
+    /// Replies with an error. The parts are concatenated.
     pub(super) fn fail(&mut self, parts: &[&[u8]]) {
-        self.owed.push_back(Owed::Here(errors::line(parts)));
+        self.owed.push_back(Owed::Ready(errors::line(parts)));
     }
 
-    /// Decides where a request goes, and writes it out for the nodes.
+    /// Routes a request, and adds it to the output of its nodes.
     pub(super) fn ask<T: Connects<Peer = P>>(
         &mut self,
         command: &Command<'_>,
         stream: &T,
     ) -> Asked {
         self.asked += command.bytes.len();
-        // By another map a request could overtake those that were sent before.
+        // With another map, a request could overtake earlier ones.
         if self.owed.is_empty()
             && let Some(map) = self.shared.newer_map(self.map.epoch())
         {
@@ -126,9 +125,9 @@ impl<'s, P: Read + Write> Session<'s, P> {
     ) -> Asked {
         let is_trusted = self.identity.is_trusted;
         match &decision.route {
-            Route::Here(local) => return self.here(*local, command, stream),
+            Route::Local(local) => return self.answer_locally(*local, command, stream),
             Route::Refused(_) if is_trusted && is_set_info(command) => {
-                self.owed.push_back(Owed::Here(b"+OK\r\n".to_vec()));
+                self.owed.push_back(Owed::Ready(b"+OK\r\n".to_vec()));
             }
             Route::Refused(text) => self.fail(&[text]),
             _ if !is_trusted => self.fail(&[NO_AUTH]),
@@ -155,8 +154,8 @@ impl<'s, P: Read + Write> Session<'s, P> {
             }
             Route::AllNodes(merge) => {
                 let count = self.links.len();
-                // Where the first value found is taken, the search does not always begin with the same
-                // node.
+                // The first value found is returned: start at a random node, so that none is
+                // preferred.
                 let is_search = *merge == Merge::AnyValue;
                 let first = if is_search { rand::random_range(0..count) } else { 0 };
                 let nodes = (first..count).chain(0..first).collect();
@@ -179,7 +178,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
         Asked::Owed
     }
 
-    /// A request to one node, whose reply is the client's.
+    /// Sends a request to one node. Its reply is the client's.
     fn forward<T: Connects<Peer = P>>(
         &mut self,
         node: usize,
@@ -200,8 +199,8 @@ impl<'s, P: Read + Write> Session<'s, P> {
         }
     }
 
-    /// A request, or parts of it, to several nodes. If one of them cannot be reached, nothing is sent.
-    /// `write`: appends the part of the next of them.
+    /// Sends a request, or parts of it, to several nodes. If one of them cannot be reached, nothing
+    /// is sent. `write`: appends the part for the next node.
     fn spread<T: Connects<Peer = P>>(
         &mut self,
         rule: Rule,
@@ -228,8 +227,8 @@ impl<'s, P: Read + Write> Session<'s, P> {
         self.owed.push_back(Owed::Merged { merging, nodes });
     }
 
-    /// A node for a request that any node can answer: the same one as long as it can be reached.
-    /// If none can, why the first cannot.
+    /// Chooses a node for a request that any node can answer: the same one while it can be reached.
+    /// The error is that of the first node.
     fn any_node<T: Connects<Peer = P>>(&mut self, stream: &T) -> Result<usize, (usize, Loss)> {
         let count = self.links.len();
         let first = (self.identity.id % count as u64) as usize;
@@ -247,14 +246,14 @@ impl<'s, P: Read + Write> Session<'s, P> {
         loss.text(self.settings().nodes.name(node), false, self.settings().node_timeout)
     }
 
-    /// The connection to a node; it is opened if there is none. One that could not be opened is not tried
-    /// again before the replies that are owed are there.
+    /// Returns the connection to a node, and opens it if necessary. After a failure, it is not
+    /// retried until the pending replies have arrived.
     fn link<T: Connects<Peer = P>>(
         &mut self,
         node: usize,
         stream: &T,
     ) -> Result<&mut Node<P>, Loss> {
-        // Where nothing is asked, a node sends nothing, unless it has closed the connection.
+        // An idle node sends nothing, unless it has closed the connection.
         if let Link::Open(link) = &self.links[node]
             && link.is_quiet
             && stream.is_readable(&link.peer)
@@ -307,8 +306,8 @@ impl<'s, P: Read + Write> Session<'s, P> {
         Ok(link)
     }
 
-    /// Answers a command here.
-    fn here<T: Connects<Peer = P>>(
+    /// Answers a command in the proxy.
+    fn answer_locally<T: Connects<Peer = P>>(
         &mut self,
         local: Local,
         command: &Command<'_>,
@@ -321,7 +320,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             Local::Ping => self.identity.ping(command, false),
             Local::Echo => Ok(bulked(command.arg(1).unwrap_or_default())),
             Local::Quit => {
-                self.owed.push_back(Owed::Here(b"+OK\r\n".to_vec()));
+                self.owed.push_back(Owed::Ready(b"+OK\r\n".to_vec()));
                 return Asked::Last;
             }
             Local::Auth => self.identity.auth(command, own),
@@ -330,7 +329,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
                 Link::Open(_) => "connected".to_string(),
                 Link::Closed | Link::Lost(_) => "not connected".to_string(),
             })),
-            // These need other connections: nothing may be under way.
+            // These need other connections: no request may be in flight.
             Local::Hello | Local::Reset | Local::Select if !self.owed.is_empty() => {
                 return Asked::Later;
             }
@@ -351,13 +350,13 @@ impl<'s, P: Read + Write> Session<'s, P> {
             Local::Select => self.select(command, stream),
         };
         match reply {
-            Ok(reply) => self.owed.push_back(Owed::Here(reply)),
+            Ok(reply) => self.owed.push_back(Owed::Ready(reply)),
             Err(text) => self.fail(&[&text]),
         }
         Asked::Owed
     }
 
-    /// Changes the database, if a node has it.
+    /// Changes the database, if a node accepts it.
     fn select<T: Connects<Peer = P>>(
         &mut self,
         command: &Command<'_>,
@@ -371,7 +370,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
                 self.database = before;
                 self.close_links();
                 return Err(match loss {
-                    // As it says it itself.
+                    // The node's own words.
                     Loss::Refused(text) => text,
                     other => self.not_sent(node, &other).into_bytes(),
                 });
@@ -385,7 +384,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 }
 
-/// Why a connection could not be opened.
+/// Converts an error of opening a connection.
 fn not_opened(error: &io::Error) -> Loss {
     use io::ErrorKind::*;
     match error.kind() {

@@ -1,4 +1,4 @@
-//! The replies that a client is owed, from the nodes to the client.
+//! Pending replies, from the nodes to the client.
 
 use super::session::{Link, Owed, Session};
 use crate::{errors, loss::Loss, merging::Merging};
@@ -6,15 +6,16 @@ use regatta_engine::Limits;
 use regatta_service::style::{sequential::send, straight::Connects};
 use std::io::{self, Read, Write};
 
-/// Bytes of replies that are collected before they are sent.
+/// Reply bytes that are collected before they are sent.
 const FULL: usize = 64 * 1024;
 
 impl<P: Read + Write> Session<'_, P> {
-    /// Sends the requests to the nodes, waits for all replies, in order, and sends them to the client.
-    /// Returns whether there was room for the last of them at once. `last`: the connection ends with them.
+    /// Sends the requests to the nodes, waits for all replies in order, and sends them to the
+    /// client. Returns whether the last of them could be written without waiting. `last`: the
+    /// connection closes after them.
     ///
     /// # Errors
-    /// Those of the client's connection, and `Other` if it cannot go on.
+    /// Returns errors of the client's connection, and `Other` if the connection cannot continue.
     pub(super) fn settle<T: Connects<Peer = P>>(
         &mut self,
         stream: &mut T,
@@ -32,7 +33,7 @@ impl<P: Read + Write> Session<'_, P> {
         let mut out = Vec::new();
         while let Some(owed) = self.owed.pop_front() {
             match owed {
-                Owed::Here(reply) => out.extend_from_slice(&reply),
+                Owed::Ready(reply) => out.extend_from_slice(&reply),
                 Owed::Whole { node, blocks: false } => {
                     self.whole(node, &mut out, stream, limits)?;
                 }
@@ -51,7 +52,7 @@ impl<P: Read + Write> Session<'_, P> {
             if let Link::Open(link) = link {
                 link.is_quiet = true;
             }
-            // A reply that nobody has asked for must not become that of the next request.
+            // An unsolicited reply must not be taken for the reply to the next request.
             let is_lost = match link {
                 Link::Open(link) => link.has_more(),
                 Link::Lost(_) => true,
@@ -64,7 +65,7 @@ impl<P: Read + Write> Session<'_, P> {
         send(stream, &mut out, last, limits)
     }
 
-    /// The next reply of a node, which is the client's. One that is long goes out in pieces.
+    /// Forwards the next reply of a node to the client. A long reply is sent in pieces.
     fn whole<T: Connects<Peer = P>>(
         &mut self,
         node: usize,
@@ -72,14 +73,14 @@ impl<P: Read + Write> Session<'_, P> {
         stream: &mut T,
         limits: Limits,
     ) -> io::Result<()> {
-        let (begin, mut is_begun) = (out.len(), false);
+        let (start, mut is_started) = (out.len(), false);
         let loss = match &mut self.links[node] {
             Link::Open(link) => loop {
                 match link.piece(out) {
                     Ok(true) => return Ok(()),
                     Ok(false) if out.len() >= FULL => {
                         send(stream, out, false, limits)?;
-                        is_begun = true;
+                        is_started = true;
                     }
                     Ok(false) => {}
                     Err(loss) => break loss,
@@ -88,18 +89,18 @@ impl<P: Read + Write> Session<'_, P> {
             Link::Lost(loss) => loss.clone(),
             Link::Closed => Loss::Closed,
         };
-        if is_begun {
-            // The client has the beginning of its reply. No error can follow that.
-            return Err(io::Error::other("a node was lost within a reply"));
+        if is_started {
+            // The client has the start of its reply. An error cannot follow it.
+            return Err(io::Error::other("the connection to a node was lost within a reply"));
         }
-        out.truncate(begin);
+        out.truncate(start);
         let text = loss.text(self.name(node), true, self.settings().node_timeout);
         errors::write(out, &[text.as_bytes()]);
         self.lose(node, loss);
         Ok(())
     }
 
-    /// The same for a command that blocks: the node may take as long as it likes while the client waits.
+    /// The same for a blocking command: no reply timeout applies while the client stays connected.
     fn blocking<T: Connects<Peer = P>>(
         &mut self,
         node: usize,
@@ -124,7 +125,7 @@ impl<P: Read + Write> Session<'_, P> {
         self.whole(node, out, stream, limits)
     }
 
-    /// The next replies of several nodes, merged.
+    /// Merges the next replies of several nodes.
     fn merged(
         &mut self,
         mut merging: Merging,

@@ -1,4 +1,4 @@
-//! A client: what it asks, and its check of what comes.
+//! A client: its requests, and its checks of the replies.
 
 use super::{
     expect::{Expected, Model},
@@ -19,15 +19,15 @@ pub struct Client {
     pub depth: usize,
     pub left: usize,
     serial: u64,
-    /// It only subscribes and listens.
+    /// The client only subscribes and receives messages.
     pub listens: bool,
-    /// Confirmations that are to come, and the last message of each publisher and channel.
+    /// Confirmations received so far, and the last message per publisher and channel.
     confirmations: usize,
     heard: BTreeMap<Vec<u8>, u64>,
     published: u64,
 }
 
-/// Channels that are listened to.
+/// Channels for messages.
 const CHANNELS: [&[u8]; 4] = [b"news", b"sport", b"weather", b"music"];
 
 impl Client {
@@ -74,7 +74,7 @@ impl Client {
         self.expected.push_back(expected);
     }
 
-    /// Asks something, if it may have more under way.
+    /// Sends a request, unless the client is at its pipeline depth.
     pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
         if self.left == 0 || self.expected.len() >= self.depth {
             return;
@@ -209,7 +209,7 @@ impl Client {
         self.ask(&args, Expected::Subscribed(some.len()), out);
     }
 
-    /// Checks what has come.
+    /// Checks the bytes received.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -238,7 +238,7 @@ impl Client {
                 b"message" => return self.message(channel, &last, trouble, seen),
                 b"subscribe" | b"unsubscribe" => {
                     let Some(Expected::Subscribed(count)) = self.expected.front() else {
-                        return Err("a confirmation that nobody has asked for".into());
+                        return Err("a confirmation that was not requested".into());
                     };
                     self.confirmations += 1;
                     if self.confirmations == *count {
@@ -251,7 +251,7 @@ impl Client {
             }
         }
         let Some(expected) = self.expected.pop_front() else {
-            return Err(format!("\"{}\" was not asked for", reply.escape_ascii()));
+            return Err(format!("\"{}\" was not requested", reply.escape_ascii()));
         };
         seen.failures += u64::from(trouble.explains(reply));
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
@@ -271,10 +271,10 @@ impl Client {
         seen: &mut Seen,
     ) -> Result<(), String> {
         if !self.listens {
-            return Err("a message for a client that is subscribed to nothing".into());
+            return Err("a message for a client without subscriptions".into());
         }
         let text = String::from_utf8_lossy(text);
-        let (publisher, number) = text.split_once(' ').ok_or("a message of nobody")?;
+        let (publisher, number) = text.split_once(' ').ok_or("a message without a publisher")?;
         let number: u64 = number.parse().map_err(|_| "a message without a number")?;
         let key = [publisher.as_bytes(), b" ", &channel].concat();
         let last = self.heard.insert(key, number).unwrap_or(0);

@@ -1,15 +1,15 @@
-//! What a client knows of its own keys, and whether a reply can be explained by it.
+//! A client's knowledge of its own keys, and the check of replies against it.
 
 use super::seen::Trouble;
 use regatta_proto::resp::{Replies, Value};
 use std::collections::BTreeMap;
 
-/// What a key may hold.
+/// The possible contents of a key.
 #[derive(Clone, Debug)]
 struct Known {
-    /// One of these now.
+    /// It holds one of these now.
     now: Vec<Option<Vec<u8>>>,
-    /// Writes whose outcome is not known. Each may be applied at any later time, too.
+    /// Writes with unknown outcome. Each may also be applied later.
     late: Vec<Option<Vec<u8>>>,
 }
 
@@ -36,7 +36,7 @@ impl Known {
         fits
     }
 
-    /// The fewest and the most keys that a DEL may have found here.
+    /// The minimum and maximum number of keys that DEL may have removed here.
     fn present(&self) -> (usize, usize) {
         let all = self.now.iter().chain(&self.late);
         let always = self.now.iter().all(Option::is_some) && self.late.iter().all(Option::is_some);
@@ -44,14 +44,14 @@ impl Known {
     }
 }
 
-/// A counter: INCR counts up from here, and of so many it is not known whether they were applied.
+/// A counter. `at`: its last known value; `maybe`: how many INCR have an unknown outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
     at: i64,
     maybe: i64,
 }
 
-/// What a client knows of its own keys.
+/// A client's knowledge of its own keys.
 #[derive(Debug, Default)]
 pub struct Model {
     pub database: u32,
@@ -60,12 +60,12 @@ pub struct Model {
     counters: BTreeMap<(u32, Vec<u8>), Counter>,
 }
 
-/// What a client has asked, and so what reply it expects.
+/// What a client requested, and so which reply it expects.
 #[derive(Clone, Debug)]
 pub enum Expected {
     /// These bytes, whatever happens.
     Exactly(Vec<u8>),
-    /// These bytes, or an error.
+    /// This simple string, or an error.
     Simply(&'static str),
     Get(Vec<u8>),
     Set(Vec<u8>, Vec<u8>),
@@ -73,16 +73,16 @@ pub enum Expected {
     Mset(Vec<(Vec<u8>, Vec<u8>)>),
     Del(Vec<Vec<u8>>),
     Incr(Vec<u8>),
-    /// RPUSH to a key that has no list.
+    /// RPUSH to a key without a list.
     Push,
-    /// BLPOP of what was pushed before, if it was.
+    /// BLPOP of the element that was pushed before, unless the push failed.
     Pop(Vec<u8>, Vec<u8>),
     Queued,
     Exec(Vec<Expected>),
     Select(u32),
     Hello(bool),
     Publish,
-    /// So many confirmations.
+    /// The number of confirmations.
     Subscribed(usize),
 }
 
@@ -91,7 +91,7 @@ impl Model {
         self.keys.entry((self.database, key.to_vec())).or_default()
     }
 
-    /// Whether a reply is right. `trouble`: what may have gone wrong in this history.
+    /// Returns an error if a reply is wrong. `trouble`: what may have gone wrong in this history.
     pub fn check(
         &mut self,
         expected: &Expected,
@@ -147,13 +147,13 @@ impl Model {
                 let is = |value: Option<(Value<'_>, usize)>, text: &[u8]| matches!(value, Some((Value::Bulk(said), _)) if said == text);
                 is(first, key) && is(second, element)
             }
-            // Its RPUSH failed.
+            // The RPUSH failed.
             (Expected::Pop(..), Some(Value::Null)) => trouble.fails,
             (Expected::Queued, Some(Value::Simple(text))) => text == b"QUEUED",
             (Expected::Exec(queued), Some(Value::Elements(_, count, bytes))) => {
                 count == queued.len() && self.each(queued, bytes, trouble)?
             }
-            // A watched key was changed by a write that came late.
+            // A late write changed a watched key.
             (Expected::Exec(_), Some(Value::Null)) => trouble.fails || trouble.remaps,
             (Expected::Select(database), Some(Value::Simple(b"OK"))) => {
                 self.database = *database;
@@ -171,7 +171,7 @@ impl Model {
         }
         let expected = format!("{expected:?}");
         Err(format!(
-            "\"{}\" is no reply to {}",
+            "\"{}\" is not a valid reply to {}",
             reply[..reply.len().min(120)].escape_ascii(),
             &expected[..expected.len().min(300)]
         ))
@@ -209,7 +209,7 @@ impl Model {
         Ok(at == bytes.len())
     }
 
-    /// It is not known whether this was applied.
+    /// Records that a request may or may not have been applied.
     fn fail(&mut self, expected: &Expected) {
         match expected {
             Expected::Set(key, value) => self.known(key).maybe(Some(value.clone())),

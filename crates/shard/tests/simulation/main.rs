@@ -1,9 +1,9 @@
-//! The proxy in a seeded simulation: clients that pipeline, read slowly, end and vanish; nodes that die,
-//! stall, answer in pieces and come back; a network that cuts bytes anywhere.
+//! The proxy in a seeded simulation. Clients pipeline, read slowly, close and disappear. Nodes
+//! crash, stall, reply in pieces and recover. The network splits bytes anywhere.
 //!
 //! Nodes are small Redis servers. Each client keeps a model of its own keys and checks every reply
-//! against it: a crossed, lost or doubled reply is one that the model cannot explain. A failing seed is
-//! printed; `SIMULATION_SEED=n` runs that history alone and prints its events.
+//! against it: the model cannot explain a reply that is crossed, lost or duplicated. The seed of a
+//! failure is printed; `SIMULATION_SEED=n` repeats that history alone and prints its events.
 
 mod client;
 mod expect;
@@ -22,8 +22,8 @@ use world::World;
 
 const HISTORIES: u64 = 100_000;
 
-/// Runs these histories on all cores. Returns the first seed that fails, with what it found, and the
-/// counts of what happened.
+/// Runs these histories on all cores. Returns the first failing seed with its error, and the counts
+/// of all events.
 fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, String)>, Seen) {
     let next = AtomicU64::new(seeds.start);
     let threads = thread::available_parallelism().map_or(2, usize::from);
@@ -57,9 +57,9 @@ fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, Strin
 }
 
 #[test]
-fn no_reply_is_crossed_lost_or_doubled() {
+fn no_reply_is_crossed_lost_or_duplicated() {
     if let Ok(seed) = env::var("SIMULATION_SEED") {
-        let seed = seed.parse().expect("a number");
+        let seed = seed.parse().expect("SIMULATION_SEED must be a number");
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
@@ -75,7 +75,7 @@ fn no_reply_is_crossed_lost_or_doubled() {
 fn planted_faults_are_found() {
     for fault in Fault::ALL {
         let (found, _) = run(0..20_000, Some(fault));
-        let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} is not found"));
+        let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} was not detected"));
         println!("{fault:?}: seed {seed}: {found}");
     }
 }

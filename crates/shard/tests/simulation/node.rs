@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The data of a node, which outlives its process.
+/// The data of a node, which survives a crash.
 #[derive(Default)]
 pub struct Data {
     strings: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
@@ -15,17 +15,17 @@ pub struct Data {
     changes: BTreeMap<(u32, Vec<u8>), u64>,
 }
 
-/// One connection to a node, as the node sees it.
+/// One connection, from the node's side.
 pub struct Session {
     commands: Commands,
     input: Vec<u8>,
     database: u32,
     resp3: bool,
-    /// What is queued since MULTI.
+    /// The commands queued since MULTI.
     multi: Option<Vec<Vec<Vec<u8>>>>,
     watched: Vec<((u32, Vec<u8>), u64)>,
     pub channels: Vec<Vec<u8>>,
-    /// It waits for an element of a list.
+    /// BLPOP waits on this list until this time.
     blocked: Option<(Vec<u8>, Instant)>,
 }
 
@@ -53,7 +53,7 @@ impl Session {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Carries out the next command, if a whole one is there. Returns whether there was one.
+    /// Carries out the next command if it is complete. Returns whether it was.
     pub fn step(
         &mut self,
         data: &mut Data,
@@ -207,11 +207,11 @@ impl Session {
                 published.push(Published { channel: args[1].clone(), text: args[2].clone() });
                 out.extend_from_slice(b":1\r\n");
             }
-            _ => panic!("a node got {name}"),
+            _ => panic!("a node received {name}"),
         }
     }
 
-    /// The bytes of a message for this session.
+    /// Writes a message to this session.
     pub fn message(&self, published: &Published, out: &mut Vec<u8>) {
         let mut message = Vec::new();
         write_command([&b"message"[..], &published.channel, &published.text], &mut message);

@@ -1,15 +1,15 @@
-//! What is planted in a history, and what happened in it.
+//! Faults injected into a history, and counts of events.
 
-/// Something that the checks must find.
+/// A fault that the checks must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Two replies of a node change places.
+    /// Two replies of a node are swapped.
     Crossed,
     /// A reply of a node is lost.
     Lost,
-    /// A reply of a node comes twice.
+    /// A reply of a node is sent twice.
     Doubled,
-    /// A byte of a value is changed on the way to a client.
+    /// A byte of a value changes on the way to a client.
     Changed,
     /// A node applies a write twice.
     AppliedTwice,
@@ -30,7 +30,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// Whether it explains an error.
+    /// Returns whether it explains an error reply.
     pub fn explains(self, reply: &[u8]) -> bool {
         let is = |code: &str| reply.starts_with(code.as_bytes());
         self.fails && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
@@ -41,7 +41,7 @@ impl Trouble {
 
 macro_rules! seen {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// How often things happened, over all histories.
+        /// How often each event occurred, over all histories.
         #[derive(Clone, Debug, Default)]
         pub struct Seen { $($(#[$doc])* pub $name: u64),* }
 
@@ -50,7 +50,7 @@ macro_rules! seen {
                 $(self.$name += other.$name;)*
             }
 
-            /// What never happens is not tested.
+            /// An event that never occurs is not tested.
             pub fn assert_everything_happened(&self) {
                 $(assert!(self.$name > 0, concat!("this never happened: ", stringify!($name)));)*
             }
@@ -66,7 +66,7 @@ seen!(
     messages,
     deaths,
     refusals,
-    /// The shard map was changed while a client was owed replies.
+    /// The shard map changed while a client had pending replies.
     maps,
     stalls,
     resets,

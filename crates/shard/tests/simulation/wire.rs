@@ -1,26 +1,26 @@
-//! A connection, as the kernel and the network have it.
+//! A connection: the state of the kernel and the network.
 
 use super::{client::Client, node::Session};
 use regatta_engine::{Conn, Socket};
 use std::collections::BTreeMap;
 
-/// A connection, between the proxy and whoever is at the other end.
+/// A connection between the proxy and its peer.
 pub struct Wire {
     pub end: End,
-    /// On the way to the proxy, and from it.
+    /// Bytes in flight to the proxy, and from it.
     pub to_proxy: Vec<u8>,
     pub from_proxy: Vec<u8>,
-    /// The other end sends nothing more, or has reset the connection.
+    /// The peer has closed its sending side, or has reset the connection.
     pub has_ended: bool,
     pub end_is_known: bool,
     pub is_reset: bool,
-    /// The proxy's direction has ended.
+    /// The proxy has closed its sending side.
     pub is_finished: bool,
 }
 
 pub enum End {
     Client(Client),
-    /// A node; whether the connection is open.
+    /// The node, and whether the connection is open.
     Node(usize, bool, Session),
 }
 
@@ -38,7 +38,7 @@ impl Wire {
     }
 }
 
-/// What the kernel would know.
+/// What the kernel would report.
 pub struct Kernel<'w>(pub &'w BTreeMap<Conn, Wire>);
 
 impl Socket for Kernel<'_> {

@@ -1,4 +1,4 @@
-//! The world of one history: the proxy's core, its sockets, and both sides of them.
+//! One history: the proxy's core, its sockets, the clients and the nodes.
 
 use super::{
     client::Client,
@@ -32,20 +32,20 @@ pub struct World {
     core: Core<Proxy>,
     now: Instant,
     nodes: Vec<Health>,
-    /// What each node holds. Where the shard map changes, all hold the same: then a key is where the map
-    /// says, whatever it says, and only the order of requests matters.
+    /// The data of each node. If the shard map changes, all nodes share one data set: then every
+    /// map finds a key, and only the order of requests matters.
     data: Vec<Data>,
     shared: Arc<Shared>,
-    /// The shard map changes now.
+    /// The shard map may change.
     remaps: bool,
     wires: BTreeMap<Conn, Wire>,
     epoch: u64,
     fault: Option<Fault>,
-    /// Nodes fail now.
+    /// Nodes may fail.
     fails: bool,
     trouble: Trouble,
     prints: bool,
-    /// Bytes that a socket takes.
+    /// Capacity of a socket buffer, in bytes.
     window: usize,
 }
 
@@ -59,7 +59,7 @@ impl World {
         let nodes = Nodes::new((0..count).map(|node| (format!("n{node}"), address(node))));
         let map = Map::new(1, Slots::even(count).expect("few nodes"));
         let mut settings = Settings::new(map, nodes);
-        // A node is slow where a socket takes little, and then it is not to blame.
+        // Without faults the timeout is long, because a small socket buffer also slows a node down.
         let fails = fault.is_none() && random.random_bool(0.6);
         settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
         let now = Instant::now();
@@ -104,7 +104,7 @@ impl World {
         for _ in 0..STEPS {
             self.step(seen)?;
         }
-        // From now on nothing fails any more: everybody gets what is owed.
+        // From now on nothing fails: each client must get its pending replies.
         (self.fails, self.remaps) = (false, false);
         self.nodes.fill(Health::Well);
         self.settle(seen)?;
@@ -115,13 +115,13 @@ impl World {
                 && !wire.is_reset
                 && !wire.has_ended
             {
-                return Err(format!("a client waits for {} replies for ever", client.owes()));
+                return Err(format!("a client never got {} pending replies", client.owes()));
             }
         }
         Ok(())
     }
 
-    /// Goes on until nothing happens any more.
+    /// Runs until nothing happens any longer.
     fn settle(&mut self, seen: &mut Seen) -> Result<(), String> {
         let mut quiet = 0;
         for _ in 0..20_000 {
@@ -137,10 +137,10 @@ impl World {
             }
             self.now += Duration::from_millis(100);
         }
-        Err("it does not come to rest".into())
+        Err("the history did not become quiet".into())
     }
 
-    /// One step of each connection. Returns whether bytes moved.
+    /// Runs one step of each connection. Returns whether bytes moved.
     fn everything(&mut self, seen: &mut Seen) -> Result<bool, String> {
         let mut moved = false;
         self.turn();
@@ -219,7 +219,7 @@ impl World {
                 seen.deaths += 1;
                 for wire in self.wires.values_mut() {
                     if matches!(&wire.end, End::Node(of, true, _) if *of == node) {
-                        // Some of what it has sent may still arrive.
+                        // Some bytes that the node sent may still arrive.
                         match self.random.random_bool(0.5) {
                             true => wire.is_reset = true,
                             false => wire.has_ended = true,
@@ -266,7 +266,7 @@ impl World {
         seen.maps += u64::from(self.wires.values().any(owes));
     }
 
-    /// Which data a node works on.
+    /// The data set that a node uses.
     fn data_of(&self, node: usize) -> usize {
         node.min(self.data.len() - 1)
     }
@@ -299,10 +299,10 @@ impl World {
             let node = usize::from(to.port()) - 1;
             self.wires.insert(conn, Wire::new(End::Node(node, false, Session::new())));
         }
-        panic!("a turn does not end");
+        panic!("a turn does not end: 1000 rounds");
     }
 
-    /// What arrives at the proxy. Returns whether something did.
+    /// Delivers bytes to the proxy. Returns whether there were any.
     fn arrive(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> bool {
         let Some(wire) = self.wires.get_mut(&conn) else { return false };
         if let End::Node(node, is_open @ false, _) = &mut wire.end {
@@ -371,7 +371,7 @@ impl World {
                 Next::Close => {
                     let wire = self.wires.remove(&conn);
                     self.note(|| format!("{conn:?} is closed"));
-                    // What a node has got before it may still carry out.
+                    // The node may still carry out what it received before the close.
                     if let Some(Wire {
                         end: End::Node(node, true, mut session), from_proxy, ..
                     }) = wire
@@ -393,7 +393,7 @@ impl World {
 
     // ---- the other ends ----
 
-    /// What arrives at the other end. Returns whether something did.
+    /// Delivers bytes to a client or a node. Returns whether there were any.
     fn leave(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> Result<bool, String> {
         let Some(wire) = self.wires.get_mut(&conn) else { return Ok(false) };
         if wire.is_reset {
@@ -430,7 +430,7 @@ impl World {
             }
             End::Node(..) => {}
         }
-        // There is room again.
+        // The socket buffer has room again.
         if moved {
             self.turn();
             self.serve(conn);
@@ -444,7 +444,7 @@ impl World {
         Ok(moved)
     }
 
-    /// A node carries out some of what it has got.
+    /// Lets a node carry out some of the commands it has received.
     fn answer(&mut self, conn: Conn, node: usize) -> bool {
         let mut published: Vec<Published> = Vec::new();
         let (place, mut moved) = (self.data_of(node), false);
@@ -454,25 +454,25 @@ impl World {
             else {
                 break;
             };
-            let begin = to_proxy.len();
+            let start = to_proxy.len();
             if !session.step(&mut self.data[place], self.now, to_proxy, &mut published) {
                 break;
             }
             moved = true;
             if self.random.random_bool(0.02) {
                 match self.fault {
-                    Some(Fault::Lost) => to_proxy.truncate(begin),
-                    Some(Fault::Doubled) => to_proxy.extend_from_within(begin..),
+                    Some(Fault::Lost) => to_proxy.truncate(start),
+                    Some(Fault::Doubled) => to_proxy.extend_from_within(start..),
                     Some(Fault::Crossed) => {
                         let mut next = Vec::new();
                         session.step(&mut self.data[place], self.now, &mut next, &mut published);
-                        to_proxy.splice(begin..begin, next);
+                        to_proxy.splice(start..start, next);
                     }
-                    Some(Fault::AppliedTwice) if to_proxy[begin..].starts_with(b":") => {
+                    Some(Fault::AppliedTwice) if to_proxy[start..].starts_with(b":") => {
                         let text =
-                            String::from_utf8_lossy(&to_proxy[begin + 1..]).trim().to_string();
+                            String::from_utf8_lossy(&to_proxy[start + 1..]).trim().to_string();
                         let more = text.parse::<i64>().expect("a number") + 1;
-                        to_proxy.truncate(begin);
+                        to_proxy.truncate(start);
                         to_proxy.extend_from_slice(format!(":{more}\r\n").as_bytes());
                     }
                     _ => {}

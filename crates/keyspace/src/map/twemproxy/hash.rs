@@ -1,7 +1,7 @@
-//! twemproxy's hash functions, bit for bit as its builds for x86-64 compute them.
+//! The hash functions of twemproxy, bit for bit as its builds for x86-64 compute them.
 //!
-//! Several read the key as signed characters: a byte above 127 is extended with ones. That changes what
-//! those functions return for keys beyond ASCII.
+//! Several treat the key as signed characters: a byte above 127 is sign-extended. This changes
+//! their results for keys beyond ASCII.
 
 use crate::map::error::MapError;
 use crc::{CRC_16_XMODEM, Crc};
@@ -13,34 +13,34 @@ static XMODEM: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 /// A hash function of twemproxy (its setting `hash`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// Bob Jenkins' one-at-a-time, over signed characters.
+    /// Bob Jenkins' one-at-a-time, with signed characters.
     OneAtATime,
     /// The first four bytes of the MD5 digest.
     Md5,
-    /// CRC-16 (XMODEM) in a register of 32 bits, from which nothing is shifted out in time.
+    /// CRC-16 (XMODEM) in a 32-bit register that is never truncated to 16 bits.
     Crc16,
     /// Bits 16 to 30 of the CRC-32, as in libmemcached.
     Crc32,
     /// CRC-32 as in zlib.
     Crc32a,
-    /// The lower half of FNV-1 of 64 bits, over signed characters.
+    /// The lower half of 64-bit FNV-1, with signed characters.
     Fnv1_64,
-    /// The lower half of FNV-1a of 64 bits, over signed characters. twemproxy's default.
+    /// The lower half of 64-bit FNV-1a, with signed characters. The default of twemproxy.
     Fnv1a64,
-    /// FNV-1 of 32 bits, over signed characters.
+    /// 32-bit FNV-1, with signed characters.
     Fnv1_32,
-    /// FNV-1a of 32 bits, over signed characters.
+    /// 32-bit FNV-1a, with signed characters.
     Fnv1a32,
-    /// Paul Hsieh's SuperFastHash. A third remaining byte is a signed character.
+    /// Paul Hsieh's SuperFastHash. The third of three remaining bytes is a signed character.
     Hsieh,
     /// MurmurHash2 with a seed that depends on the length.
     Murmur,
-    /// Bob Jenkins' lookup3 with 13 as the initial value.
+    /// Bob Jenkins' lookup3 with the initial value 13.
     Jenkins,
 }
 
 impl Hash {
-    /// All of them, in twemproxy's order.
+    /// All hash functions, in the order of twemproxy.
     pub const ALL: [Hash; 12] = [
         Hash::OneAtATime,
         Hash::Md5,
@@ -74,7 +74,7 @@ impl Hash {
         }
     }
 
-    /// The hash of these bytes.
+    /// Returns the hash of these bytes.
     pub fn of(self, key: &[u8]) -> u32 {
         match self {
             Hash::OneAtATime => one_at_a_time(key),
@@ -85,7 +85,7 @@ impl Hash {
             Hash::Crc16 => crc16(key),
             Hash::Crc32 => (crc32fast::hash(key) >> 16) & 0x7fff,
             Hash::Crc32a => crc32fast::hash(key),
-            // Of a product of 64 bits, the lower half depends on the factors' lower halves alone.
+            // The lower half of a 64-bit product depends only on the lower halves of its factors.
             Hash::Fnv1_64 => fnv1(key, 0x8422_2325, 0x1b3),
             Hash::Fnv1a64 => fnv1a(key, 0x8422_2325, 0x1b3),
             Hash::Fnv1_32 => fnv1(key, 0x811c_9dc5, 0x0100_0193),
@@ -106,12 +106,12 @@ impl FromStr for Hash {
     }
 }
 
-/// A byte as C's `char` on x86-64, extended to 32 bits.
+/// Sign-extends a byte to 32 bits, like C's `char` on x86-64.
 fn signed(byte: u8) -> u32 {
     i32::from(byte.cast_signed()).cast_unsigned()
 }
 
-/// The first four bytes, the lowest first.
+/// The first four bytes, in little-endian order.
 fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
@@ -128,8 +128,8 @@ fn one_at_a_time(key: &[u8]) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// twemproxy keeps the CRC in 32 bits and never cuts it to 16. So above the CRC of the key stand the
-/// upper bytes of the CRCs of the key without its last byte, and without its last two.
+/// twemproxy keeps the CRC in 32 bits and never truncates it to 16. So the two upper bytes come
+/// from the CRCs of the key without its last byte, and without its last two.
 fn crc16(key: &[u8]) -> u32 {
     let without = |last: usize| {
         key.len().checked_sub(last).map_or(0, |length| u32::from(XMODEM.checksum(&key[..length])))
@@ -217,7 +217,7 @@ fn jenkins(key: &[u8]) -> u32 {
         *b = b.wrapping_add(word(&block[4..]));
         *c = c.wrapping_add(word(&block[8..]));
     };
-    // The last block of 1 to 12 bytes is mixed in another way.
+    // The last block, of 1 to 12 bytes, is mixed differently.
     let (blocks, rest) = key.split_at((key.len() - 1) / 12 * 12);
     for block in blocks.chunks_exact(12) {
         add(&mut a, &mut b, &mut c, block);
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_and_unknown_ones_are_listed() {
+    fn names_are_parsed_and_errors_list_them() {
         for hash in Hash::ALL {
             assert_eq!(hash.name().parse(), Ok(hash));
             let error = "md4".parse::<Hash>().unwrap_err().to_string();
@@ -259,10 +259,10 @@ mod tests {
         }
     }
 
-    /// Values from the publications of the functions. What twemproxy makes of them is compared with a
-    /// real nutcracker in `tests/twemproxy`.
+    /// Values from the publications of the functions. `tests/twemproxy` compares with the variants
+    /// of a real nutcracker.
     #[test]
-    fn published_values() {
+    fn functions_return_their_published_values() {
         assert_eq!(Hash::Crc32a.of(b"123456789"), 0xcbf4_3926);
         assert_eq!(Hash::Crc32.of(b"123456789"), 0x4bf4);
         assert_eq!(Hash::Crc16.of(b"123456789") & 0xffff, 0x31c3);
@@ -276,13 +276,13 @@ mod tests {
             Hash::OneAtATime.of(b"The quick brown fox jumps over the lazy dog"),
             0x519e_91f5
         );
-        // d41d8cd9 8f00b204… is the digest of nothing.
+        // d41d8cd9 8f00b204… is the digest of the empty text.
         assert_eq!(Hash::Md5.of(b""), u32::from_le_bytes([0xd4, 0x1d, 0x8c, 0xd9]));
     }
 
     /// The loop of twemproxy, byte by byte.
     #[test]
-    fn crc16_keeps_what_was_shifted_up() {
+    fn crc16_keeps_the_bits_shifted_up() {
         for key in [&b""[..], b"a", b"ab", b"abc", b"\xff\xfe\x80 and some more"] {
             let mut register = 0_u32;
             for byte in key {

@@ -1,22 +1,22 @@
-//! ketama: consistent hashing. Each server has points on a ring of 32 bits; a key belongs to the server
+//! ketama: consistent hashing. Each server has points on a 32-bit ring. A key belongs to the server
 //! of the first point at or above its hash.
 
 use super::server::Server;
 use md5::{Digest, Md5};
 
-/// Points of a server whose weight is the mean. Four come from one MD5 digest.
+/// Number of points of a server with mean weight. One MD5 digest gives four.
 const POINTS: f32 = 160.0;
 const PER_DIGEST: f32 = 4.0;
 
 /// The ring.
 #[derive(Clone, Debug)]
 pub(super) struct Ketama {
-    /// Places on the ring, ascending, and the server of each.
+    /// The points in ascending order, with the server of each.
     points: Box<[(u32, u16)]>,
 }
 
 impl Ketama {
-    /// `servers` in twemproxy's order; there is at least one, and their weights fit 32 bits together.
+    /// `servers` is in twemproxy's order and not empty. The sum of their weights fits 32 bits.
     pub(super) fn new(servers: &[&Server]) -> Self {
         let total: u32 = servers.iter().map(|server| server.weight()).sum();
         let mut points = Vec::new();
@@ -29,8 +29,8 @@ impl Ketama {
                 }
             }
         }
-        // Two servers may have a point at one place. glibc's qsort keeps their order where memory
-        // suffices, and the search finds the first.
+        // Two servers may share a point. The qsort of glibc keeps their order if memory suffices,
+        // and the search finds the first.
         points.sort_by_key(|(place, _)| *place);
         Ketama { points: points.into() }
     }
@@ -42,8 +42,8 @@ impl Ketama {
     }
 }
 
-/// The number of MD5 digests for a server, in the single precision of twemproxy: with other arithmetic
-/// some weights would give one more or less.
+/// Returns the number of MD5 digests for a server, in single precision like twemproxy: other
+/// arithmetic would differ by one for some weights.
 fn digests(weight: u32, total: u32, servers: usize) -> u32 {
     let share = weight as f32 / total as f32;
     let exact = share * POINTS / PER_DIGEST * servers as f32;
@@ -56,17 +56,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_follow_the_weight() {
+    fn the_number_of_points_follows_the_weight() {
         assert_eq!(digests(1, 1, 1), 40);
         assert_eq!(digests(1, 4, 4), 40);
         assert_eq!(digests(1, 10, 4), 16);
         assert_eq!(digests(5, 10, 4), 80);
-        // A server of little weight gets no key at all.
+        // A server with a very small weight gets no keys at all.
         assert_eq!(digests(1, 1000, 3), 0);
     }
 
     #[test]
-    fn there_is_always_a_point() {
+    fn a_ring_always_has_points() {
         let servers: [Server; 3] =
             ["a:1:1", "b:1:1", "c:1:3000000000"].map(|line| line.parse().unwrap());
         assert!(!Ketama::new(&servers.each_ref()).points.is_empty());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_closes_behind_its_last_point() {
+    fn the_ring_wraps_around_after_its_last_point() {
         let servers: [Server; 3] = ["a:1:1", "b:1:1", "c:1:1"].map(|line| line.parse().unwrap());
         let ring = Ketama::new(&servers.each_ref());
         let (first, last) = (ring.points[0], ring.points[ring.points.len() - 1]);

@@ -1,16 +1,16 @@
-//! The assignment of twemproxy (nutcracker) 0.5, with its peculiarities, so that users move over
-//! without moving data.
+//! The assignment of twemproxy (nutcracker) 0.5, including its peculiarities, so that users can
+//! migrate without moving data.
 //!
-//! - A pool of one server hashes nothing.
-//! - An empty key, or rather its hash, is 0 for every hash function.
-//! - Servers are sorted by the length of their names, then by name, before anything is computed. The
-//!   order in the configuration file plays no role.
+//! - A pool with one server does not hash.
+//! - The hash of an empty key is 0 for every hash function.
+//! - Servers are first sorted by the length of their names, then by name. Their order in the
+//!   configuration does not matter.
 //!
-//! Servers are never ejected: with `auto_eject_hosts` twemproxy moves keys while a server is down, so a
-//! key that was written would not be found again.
+//! Servers are never ejected: with `auto_eject_hosts`, twemproxy moves keys while a server is down,
+//! so a written key would not be found again.
 //!
-//! Source: twemproxy's `src/hashkit`, `src/nc_conf.c` and `src/nc_server.c`. The tests compare with a
-//! real nutcracker (`tests/twemproxy`).
+//! Source: `src/hashkit`, `src/nc_conf.c` and `src/nc_server.c` of twemproxy. `tests/twemproxy`
+//! compares with a real nutcracker.
 
 mod hash;
 mod ketama;
@@ -25,11 +25,11 @@ use ketama::Ketama;
 use modula::Modula;
 use std::str::FromStr;
 
-/// How a pool turns a hash into a server. twemproxy's `random` is not offered: it sends each request to
-/// any server, so a key that was written would not be found again.
+/// How a pool maps a hash to a server. The `random` of twemproxy is not supported: it sends each
+/// request to any server, so a written key would not be found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Consistent hashing with some 160 points per server.
+    /// Consistent hashing with about 160 points per server.
     Ketama,
     /// The hash modulo the sum of the weights.
     Modula,
@@ -48,12 +48,12 @@ impl FromStr for Distribution {
     }
 }
 
-/// A pool of twemproxy. Its nodes are numbered in the order in which the servers were given.
+/// A twemproxy pool. Its nodes are numbered in the given order of the servers.
 #[derive(Clone, Debug)]
 pub struct Twemproxy {
     hash: Hash,
     tag: Option<[u8; 2]>,
-    /// The number in the given order of each server in twemproxy's order.
+    /// For each server in twemproxy's order, its number in the given order.
     given: Box<[u16]>,
     spread: Spread,
 }
@@ -65,7 +65,7 @@ enum Spread {
 }
 
 impl Twemproxy {
-    /// A pool. `tag`: the two characters of twemproxy's setting `hash_tag`, if it is set.
+    /// Creates a pool. `tag`: the two characters of twemproxy's setting `hash_tag`, if set.
     pub fn new(
         distribution: Distribution,
         hash: Hash,
@@ -109,11 +109,11 @@ impl Twemproxy {
     }
 }
 
-/// The part of a key that decides: what is between the first `open` and the first `close` behind it, if
-/// there is anything between them. Otherwise the whole key.
+/// Returns the part of a key that is hashed: the text between the first `open` and the first
+/// `close` after it, if it is not empty. Otherwise the whole key.
 fn tagged(key: &[u8], [open, close]: [u8; 2]) -> &[u8] {
-    let Some(begins) = key.iter().position(|byte| *byte == open) else { return key };
-    let rest = &key[begins + 1..];
+    let Some(start) = key.iter().position(|byte| *byte == open) else { return key };
+    let rest = &key[start + 1..];
     match rest.iter().position(|byte| *byte == close) {
         None | Some(0) => key,
         Some(length) => &rest[..length],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_have_any_two_characters() {
+    fn tags_can_have_any_two_characters() {
         for (key, tag, expected) in [
             ("a{b}c", b"{}", "b"),
             ("a{}b{c}", b"{}", "a{}b{c}"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_servers_changes_their_numbers_alone() {
+    fn the_order_of_servers_only_changes_their_numbers() {
         // By length, then by name: a:2, b:1, a:10.
         let (one, other) =
             (modula(&["a:10:1", "b:1:1", "a:2:1"]), modula(&["a:2:1", "b:1:1", "a:10:1"]));
@@ -168,20 +168,20 @@ mod tests {
     }
 
     #[test]
-    fn weights_add_up_to_32_bits() {
+    fn the_sum_of_weights_must_fit_32_bits() {
         let heavy = format!("a:1:{}", u32::MAX);
         assert!(modula(&[&heavy]).is_ok());
         assert_eq!(modula(&[&heavy, "b:1:1"]).unwrap_err(), MapError::TooMuchWeight);
     }
 
     #[test]
-    fn a_pool_of_one_server_has_every_key() {
+    fn a_pool_with_one_server_owns_every_key() {
         assert_eq!(modula(&["a:1:7"]).unwrap().node(b"x"), 0);
         assert_eq!(modula(&[]).unwrap_err(), MapError::NoNodes);
     }
 
     #[test]
-    fn random_is_refused_with_the_reason() {
+    fn random_is_refused_with_a_reason() {
         let error = "random".parse::<Distribution>().unwrap_err();
         assert!(error.to_string().contains("would not be found again"), "{error}");
         assert_eq!("modula".parse(), Ok(Distribution::Modula));

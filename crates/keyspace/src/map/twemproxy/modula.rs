@@ -2,16 +2,16 @@
 
 use super::server::Server;
 
-/// Servers by their share of the sum of the weights.
+/// Servers with their shares of the sum of the weights.
 #[derive(Clone, Debug)]
 pub(super) struct Modula {
-    /// For each server the sum of its weight and of those before it.
+    /// For each server, the sum of the weights up to and including its own.
     ends: Box<[u32]>,
     total: u32,
 }
 
 impl Modula {
-    /// `servers` in twemproxy's order; there is at least one, and their weights fit 32 bits together.
+    /// `servers` is in twemproxy's order and not empty. The sum of their weights fits 32 bits.
     pub(super) fn new(servers: &[&Server]) -> Self {
         let ends = servers.iter().scan(0, |sum, server| {
             *sum += server.weight();

@@ -1,16 +1,16 @@
-//! A server as a line of twemproxy's configuration.
+//! A server, parsed from a line of twemproxy's configuration.
 
 use crate::map::error::MapError;
 use std::str::FromStr;
 
-/// twemproxy omits this port from a server's name, since libmemcached does.
+/// twemproxy omits this port from a server's name, like libmemcached.
 const MEMCACHED: u16 = 11211;
 
-/// The longest name for which twemproxy has room, with a digest's number behind it: a host of 255
-/// bytes, a colon, a port. A longer one makes it hash memory behind its buffer.
+/// Maximum length of a name that fits twemproxy's buffer together with the number of a digest: a
+/// host of 255 bytes, a colon, a port. For a longer one, twemproxy hashes memory beyond its buffer.
 const LONGEST: usize = 261;
 
-/// A server of a twemproxy pool: what decides its share of the keys.
+/// A server of a twemproxy pool, with the properties that determine its share of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     address: String,
@@ -19,15 +19,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where it listens: `host:port`, or the path of a socket.
+    /// Its address: `host:port`, or the path of a socket.
     pub fn address(&self) -> &str {
         &self.address
     }
 
     /// The name from which ketama computes the server's points.
     ///
-    /// It is the name in the configuration if there is one. Otherwise it is `host:port`, or `host` alone
-    /// if the port is 11211, or the path of a socket with a colon behind it.
+    /// The name in the configuration, if it has one. Otherwise `host:port`, or only `host` if the
+    /// port is 11211, or the path of a socket followed by a colon.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -38,7 +38,7 @@ impl Server {
     }
 }
 
-/// Reads `host:port:weight name` or `/path/of/socket:weight name`; the name is optional.
+/// Parses `host:port:weight name` or `/path/of/socket:weight name`; the name is optional.
 impl FromStr for Server {
     type Err = MapError;
 
@@ -48,7 +48,7 @@ impl FromStr for Server {
 }
 
 fn parse(line: &str) -> Result<Server, &'static str> {
-    // From the end, as twemproxy does: a host may have colons of its own.
+    // Parsed from the end, like in twemproxy: a host may contain colons.
     let (rest, name) = match line.rsplit_once(' ') {
         Some((rest, name)) => (rest, Some(name)),
         None => (line, None),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_twemproxy() {
+    fn names_match_those_of_twemproxy() {
         for (line, address, name, weight) in [
             ("127.0.0.1:6379:1", "127.0.0.1:6379", "127.0.0.1:6379", 1),
             ("127.0.0.1:6379:2 server1", "127.0.0.1:6379", "server1", 2),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_refused_with_the_reason() {
+    fn an_invalid_line_is_refused_with_a_reason() {
         for (line, reason) in [
             ("", "the weight is missing"),
             ("a", "the weight is missing"),

@@ -1,10 +1,10 @@
-//! The fast reader and the careful one agree on every head that the fast one reads.
+//! The fast parser agrees with the careful one on every head that it accepts.
 
 use super::*;
 use crate::http1::{Fault, scan::Limits, scan::Scan};
 use proptest::{collection::vec, prelude::*, sample::select};
 
-/// What the careful reader makes of the same bytes.
+/// Parses the same bytes with the careful parser.
 fn read_carefully(input: &[u8]) -> Option<(RequestHead, usize)> {
     let limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
     let end = Scan::default().end(input, limits).ok()??;
@@ -15,17 +15,17 @@ fn read_carefully(input: &[u8]) -> Option<(RequestHead, usize)> {
     Some((read(&input[..end]).ok()?, end))
 }
 
-/// Both accept the same, with the same meaning.
+/// Asserts that both parsers return the same.
 fn assert_agrees(input: &[u8]) {
     assert_eq!(read(input), read_carefully(input), "{}", input.escape_ascii());
 }
 
-/// It is accepted here too, whatever follows, but no part of it is.
+/// Asserts that the fast parser accepts the head, whatever follows, but no prefix of it.
 fn assert_read(head: &[u8]) {
     let expected = read_carefully(head);
     assert!(expected.is_some(), "{}", head.escape_ascii());
-    for behind in [&b""[..], b"GET / HTTP/1.1\r\n", &[0; 100], &[b'\n'; 100], &[b'a'; 100]] {
-        let input = [head, behind].concat();
+    for after in [&b""[..], b"GET / HTTP/1.1\r\n", &[0; 100], &[b'\n'; 100], &[b'a'; 100]] {
+        let input = [head, after].concat();
         assert_eq!(read(&input), expected, "{}", input.escape_ascii());
     }
     for cut in 0..head.len() {
@@ -64,12 +64,12 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A field that matters, well-formed as a rule.
+/// A relevant field, usually well-formed.
 fn known_field() -> impl Strategy<Value = String> {
     let space = || select(vec!["", " ", " ", " ", "\t", "  "]);
     let named = |name: &str, values: BoxedStrategy<String>| {
         (any_case(name), space(), values, select(vec!["", "", "", " ", "\t"]))
-            .prop_map(|(name, before, value, behind)| format!("{name}:{before}{value}{behind}\r\n"))
+            .prop_map(|(name, before, value, after)| format!("{name}:{before}{value}{after}\r\n"))
             .boxed()
     };
     let list = |text: &'static [&'static str]| {
@@ -111,13 +111,13 @@ fn head() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn heads_are_understood_as_by_the_careful_reader(head in head(), behind: Vec<u8>) {
+    fn both_parsers_agree_on_heads(head in head(), after: Vec<u8>) {
         assert_agrees(&head);
-        assert_agrees(&[&head[..], &behind].concat());
+        assert_agrees(&[&head[..], &after].concat());
     }
 
     #[test]
-    fn changed_heads_are_understood_as_by_the_careful_reader(
+    fn both_parsers_agree_on_modified_heads(
         head in head(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 1..4),
         likely in select(b" \t\r\n:\0\x7f\x80,;/?%*".to_vec()),
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn usual_heads_need_no_care() {
+fn usual_heads_do_not_need_the_careful_parser() {
     let host = "Host: 127.0.0.1:8080\r\n";
     let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
         Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
@@ -175,10 +175,9 @@ fn usual_heads_need_no_care() {
     assert_read(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
 }
 
-/// Every length, so that every end of a name, a value, a target and a host meets every edge of a
-/// block.
+/// All lengths, so that the end of a name, value, target or host meets every edge of a block.
 #[test]
-fn lengths_do_not_matter() {
+fn heads_of_any_length_are_accepted() {
     for length in 0..150 {
         let text = "a".repeat(length);
         assert_read(format!("GET /{text} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
@@ -193,7 +192,7 @@ fn lengths_do_not_matter() {
 }
 
 #[test]
-fn limits_are_those_of_the_careful_reader() {
+fn limits_match_those_of_the_careful_parser() {
     let line = |length: usize| {
         let path = "a".repeat(length - "GET / HTTP/1.1\r\n".len());
         format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
