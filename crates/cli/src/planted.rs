@@ -3,7 +3,7 @@
 
 use crate::values::{duration, limit};
 use anyhow::bail;
-use regatta_serve::{Delay, Host, Model, Service, serve_burning, serve_delayed};
+use regatta_serve::{Delay, Host, Model, Service, serve_delayed, serve_handicapped};
 use std::time::Duration;
 
 /// The options.
@@ -29,7 +29,7 @@ impl Planted {
             bail!("--burn and --delay apply only to `serve double --model epoll`");
         }
         if let Some(cost) = self.burn {
-            serve_burning(cost, host)?;
+            serve_handicapped(cost, host)?;
         }
         if let Some(delay) = self.delay {
             serve_delayed(delay, host)?;

@@ -10,7 +10,7 @@ use regatta_keyspace::map::{
     Map, RedisSharding, Slots, Twemproxy,
     twemproxy::{Distribution, Hash, Server},
 };
-use regatta_serve::{Host, Model, ServeError, Service, Stop, serve_engine, serve_straight};
+use regatta_serve::{Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential};
 use regatta_service::Limits;
 use regatta_shard::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared};
 use std::{
@@ -186,7 +186,7 @@ fn serve_proxy(settings: Settings, model: Model, host: &Host) -> Result<(), Serv
     let shared = Arc::new(Shared::counting(settings, counts));
     let ended = match model {
         Model::Fork | Model::Prefork | Model::Threads | Model::Green => {
-            serve_straight(Sequential::new(shared), model, host)
+            serve_sequential(Sequential::new(shared), model, host)
         }
         _ => serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), model, host),
     };

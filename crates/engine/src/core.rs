@@ -165,7 +165,7 @@ impl<E: Engine> Core<E> {
 
     #[inline]
     fn room(&mut self, conn: Conn) {
-        if self.effects.look(conn).is_some_and(Link::wants_room) {
+        if self.effects.look(conn).is_some_and(Link::wants_drained) {
             self.call(conn, |engine, effects| engine.room(conn, effects));
         }
     }

@@ -38,7 +38,7 @@ pub trait Engine: Sized {
     /// that is false.
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>);
 
-    /// Called when all output of a connection has been written, if [`Status::wants_room`] is set.
+    /// Called when all output of a connection has been written, if [`Status::wants_drained`] is set.
     fn room(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
     /// Called when the peer has closed its sending side. It may still read. The engine closes the

@@ -41,7 +41,7 @@ pub struct Status {
     /// The peer waits for the engine, so its silence does not count as idle.
     pub waits: bool,
     /// [`Engine::room`](crate::Engine::room) is called once all output is written.
-    pub wants_room: bool,
+    pub wants_drained: bool,
     /// When the request that is still incomplete started, for the request timeout.
     pub inside: Option<Instant>,
     /// When [`Engine::alarm`](crate::Engine::alarm) is called.
@@ -51,7 +51,7 @@ pub struct Status {
 impl Default for Status {
     /// Input is read; no other event is wanted.
     fn default() -> Self {
-        Status { reads: true, waits: false, wants_room: false, inside: None, alarm: None }
+        Status { reads: true, waits: false, wants_drained: false, inside: None, alarm: None }
     }
 }
 
@@ -418,8 +418,8 @@ impl Link {
         }
     }
 
-    pub(crate) fn wants_room(&self) -> bool {
-        self.status.wants_room && self.is_open()
+    pub(crate) fn wants_drained(&self) -> bool {
+        self.status.wants_drained && self.is_open()
     }
 
     pub(crate) fn is_open(&self) -> bool {

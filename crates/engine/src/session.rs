@@ -22,7 +22,7 @@ pub trait Session: Sized + 'static {
 
     /// Whether a slow consumer gets a last message ([`Session::on_overrun`]) before it is closed.
     /// If not, its connection is closed at once, and its pending output is discarded.
-    const LAST_WORDS: bool = false;
+    const SENDS_CLOSE_REASON: bool = false;
 
     /// Called when the connection is open. Bytes appended to the output are sent before any input
     /// arrives.
@@ -33,8 +33,8 @@ pub trait Session: Sized + 'static {
     /// Called when bytes have arrived. The session takes all of them, and may change them in place.
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow;
 
-    /// Called when all output is written, if [`Session::wants_room`], and when a job is done.
-    fn on_room(&mut self, _context: &mut Context<'_, Self>) -> Flow {
+    /// Called when all output is written, if [`Session::wants_drained`], and when a job is done.
+    fn on_drained(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }
 
@@ -44,14 +44,14 @@ pub trait Session: Sized + 'static {
 
     /// Called when another session has posted `push` to the room of this session. Appends the
     /// client's message to `out`, which may still contain unwritten output, or keeps it until
-    /// [`Session::on_room`].
+    /// [`Session::on_drained`].
     fn on_push(&mut self, _now: Now, _push: &Self::Push, _out: &mut Vec<u8>) -> Heard {
         Heard::Missed
     }
 
     /// Called when the pushes queued for this session exceed [`Start::bounds`], on a model that
     /// queues pushes outside of the session. Appends its last message to `out`. Called only if
-    /// [`Session::LAST_WORDS`].
+    /// [`Session::SENDS_CLOSE_REASON`].
     fn on_overrun(&mut self, _out: &mut Vec<u8>) {}
 
     /// Called when a [`Post::Counted`] of this session is queued for all members of its room, on
@@ -62,7 +62,7 @@ pub trait Session: Sized + 'static {
 
     /// Called when the connection is gone, for any reason; nothing can be written any longer.
     /// Returns what is pushed to the others in its room.
-    fn on_gone(&mut self) -> Option<Self::Push> {
+    fn on_close(&mut self) -> Option<Self::Push> {
         None
     }
 
@@ -85,14 +85,14 @@ pub trait Session: Sized + 'static {
 
     /// Whether it has more to write once its output is written.
     #[inline]
-    fn wants_room(&self) -> bool {
+    fn wants_drained(&self) -> bool {
         false
     }
 
     /// Whether its client waits for a reply that is in progress, so that its silence does not count
     /// as idle.
     #[inline]
-    fn is_waited_for(&self) -> bool {
+    fn is_working(&self) -> bool {
         false
     }
 

@@ -179,8 +179,8 @@ fn follow<F: Start>(
     }
     let status = Status {
         reads: session.wants_input(),
-        waits: session.is_waited_for(),
-        wants_room: session.wants_room(),
+        waits: session.is_working(),
+        wants_drained: session.wants_drained(),
         inside: session.inside(),
         alarm: session.alarm(),
     };
@@ -211,7 +211,7 @@ impl<F: Start> Engine for Sessions<F> {
 
     #[inline]
     fn room(&mut self, conn: Conn, effects: &mut Effects<Self>) {
-        self.call(conn, effects, |session, context| session.on_room(context));
+        self.call(conn, effects, |session, context| session.on_drained(context));
     }
 
     fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>) {
@@ -221,7 +221,7 @@ impl<F: Start> Engine for Sessions<F> {
     fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>) {
         if <F::Session as Session>::Push::EVER {
             let session = self.sessions.get_mut(conn.index()).and_then(Option::as_mut);
-            let push = session.and_then(Session::on_gone);
+            let push = session.and_then(Session::on_close);
             if let Some((room, push)) = self.members.leave(conn).zip(push) {
                 self.push(&room, &push, None, effects);
                 effects.post(Letter::Push(room, push));
@@ -249,7 +249,7 @@ impl<F: Start> Engine for Sessions<F> {
         }
         // Older output is written first.
         if effects.pending(conn) == 0 {
-            self.call(conn, effects, |session, context| session.on_room(context));
+            self.call(conn, effects, |session, context| session.on_drained(context));
         }
     }
 

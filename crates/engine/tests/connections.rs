@@ -154,7 +154,7 @@ fn output_that_was_partly_written_at_once_is_not_taken_again() {
     let mut core = core();
     let client = core.accept();
     core.heard(Arc::new(move |effects| {
-        effects.set(client, Status { wants_room: true, ..Status::default() });
+        effects.set(client, Status { wants_drained: true, ..Status::default() });
         effects.out(client).unwrap().extend(b"0123456789");
     }));
     core.wrote(client, 3); // less than half: the rest has not been moved

@@ -6,7 +6,7 @@ use crate::{
     status::Status,
     stop_report::{background, last_words},
 };
-use regatta_script::{Answer, Knock, dialects::knock};
+use regatta_script::{Answer, ReadinessProbe, dialects::knock};
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, Read, Write},
@@ -136,10 +136,10 @@ fn attempt(port: u16, ready: &Ready, deadline: Instant) -> Result<(), String> {
 }
 
 /// Sends the request, and reads as much of the answer as is needed to judge it.
-fn ask(mut stream: TcpStream, knock: &Knock, deadline: Instant) -> io::Result<Answer> {
+fn ask(mut stream: TcpStream, knock: &ReadinessProbe, deadline: Instant) -> io::Result<Answer> {
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     stream.write_all(&knock.asks)?;
-    let mut answer = [0; Knock::ANSWER];
+    let mut answer = [0; ReadinessProbe::ANSWER];
     let mut length = 0;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -149,7 +149,7 @@ fn ask(mut stream: TcpStream, knock: &Knock, deadline: Instant) -> io::Result<An
         stream.set_read_timeout(Some(left))?;
         let n = stream.read(&mut answer[length..])?;
         length += n;
-        let is_all = n == 0 || length == Knock::ANSWER;
+        let is_all = n == 0 || length == ReadinessProbe::ANSWER;
         match (knock.answered)(&answer[..length], is_all) {
             Answer::Begun if !is_all => {}
             judged => return Ok(judged),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Server, asks};
 use regatta_load::{SlowPlan, SlowTally, run_slow};
-use regatta_script::dialects::http::{HttpRequest, SlowPart, unending};
+use regatta_script::dialects::http::{HttpRequest, SlowPart, slow_request};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -29,7 +29,7 @@ fn plan(server: &Server) -> SlowPlan {
     let host = server.address.to_string();
     SlowPlan {
         target: server.address,
-        request: unending(SlowPart::Headers, &host, "/", 50),
+        request: slow_request(SlowPart::Headers, &host, "/", 50),
         host,
         workload: asks(HttpRequest::get("/")),
         connections: 20,
@@ -169,7 +169,7 @@ fn bytes_are_sent_one_at_a_time_and_not_in_bursts() {
         let spread = (0..10).any(|_| {
             let every = ms(EVERY);
             let (tally, seen) = seen(|server| SlowPlan {
-                request: unending(part, "h", "/", 1_000 / EVERY),
+                request: slow_request(part, "h", "/", 1_000 / EVERY),
                 connections: 10,
                 every,
                 ..plan(server)

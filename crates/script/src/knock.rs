@@ -2,12 +2,12 @@
 
 /// A request for a new connection, and how to interpret the answer.
 #[derive(Clone, Debug)]
-pub struct Knock {
+pub struct ReadinessProbe {
     /// The request, in bytes.
     pub asks: Vec<u8>,
     /// The request, in words: `GET /health`.
     pub what: String,
-    /// Interprets the start of the answer, up to [`Knock::ANSWER`] bytes. Called again as more
+    /// Interprets the start of the answer, up to [`ReadinessProbe::ANSWER`] bytes. Called again as more
     /// bytes arrive, and with `true` when no more will.
     pub answered: fn(&[u8], bool) -> Answer,
 }
@@ -23,7 +23,7 @@ pub enum Answer {
     NotReady(String),
 }
 
-impl Knock {
+impl ReadinessProbe {
     /// Maximum number of bytes of an answer that are read.
     pub const ANSWER: usize = 256;
 }

@@ -2,7 +2,8 @@
 //! and its workload files. Each folder of [`crate::dialects`] implements this.
 
 use crate::{
-    dialect::Dialect, exact::Exact, knock::Knock, script::TooLarge, workload::file::FileText,
+    dialect::Dialect, exact::Exact, knock::ReadinessProbe, script::TooLarge,
+    workload::file::FileText,
 };
 use regatta_record::{Heads, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
@@ -26,7 +27,7 @@ pub struct Row {
     pub adapters: &'static [&'static str],
     /// Builds a readiness probe from a path and a host. `None` if a server is ready once it accepts
     /// connections.
-    pub knock: Option<fn(path: &str, host: &str) -> Knock>,
+    pub knock: Option<fn(path: &str, host: &str) -> ReadinessProbe>,
 }
 
 /// A URL scheme.

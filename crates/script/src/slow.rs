@@ -2,17 +2,17 @@
 
 /// A request that never ends.
 #[derive(Clone, Debug)]
-pub struct Unending {
+pub struct SlowRequest {
     /// Bytes sent at once, including the first byte.
     pub at_once: Vec<u8>,
     /// Bytes sent one at a time; not empty. The last byte is repeated.
     pub slowly: Vec<u8>,
     /// Parses the status of the server's answer, if it has one. Called with up to
-    /// [`Unending::SAID`] bytes.
+    /// [`SlowRequest::SAID`] bytes.
     pub status: fn(&[u8]) -> Option<u16>,
 }
 
-impl Unending {
+impl SlowRequest {
     /// Maximum number of bytes of an answer that are read.
     pub const SAID: usize = 64;
 }

@@ -3,7 +3,7 @@
 use crate::{clock, host::Stop, job, local};
 use regatta_service::{
     Flow, Job, Locals, Now,
-    style::{sequential::Stream, straight::Connects},
+    style::{sequential::Stream, straight::ConnectingStream},
 };
 use regatta_sys::{net, queue};
 use std::{
@@ -69,7 +69,7 @@ impl<S: AsFd> Stream for Blocking<'_, S> {
     }
 }
 
-impl<S: AsFd> Connects for Blocking<'_, S> {
+impl<S: AsFd> ConnectingStream for Blocking<'_, S> {
     type Peer = TcpStream;
 
     fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {

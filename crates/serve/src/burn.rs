@@ -2,7 +2,7 @@
 //! call. It tests whether a referee detects a known difference. A server without the handicap
 //! contains none of this code.
 
-use regatta_service::{Called, Codec, Now, Service};
+use regatta_service::{CallOutcome, Codec, Now, Service};
 use std::time::{Duration, Instant};
 
 /// Number of calls per timing.
@@ -51,7 +51,7 @@ impl<S: Service> Service for Burning<S> {
         now: Now,
         request: <S::Codec as Codec>::Request<'_>,
         reply: &mut Vec<u8>,
-    ) -> Called<S::Job> {
+    ) -> CallOutcome<S::Job> {
         let began = self.began;
         self.burn.spend(|| age(began));
         self.service.call(local, now, request, reply)

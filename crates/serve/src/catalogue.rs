@@ -11,7 +11,7 @@ use regatta_service::{
     hello::Hello,
     http::{Resource, Site},
     hub::{Hub, Metrics, Settings as HubSettings},
-    sealed::Sealed,
+    sealed::TlsStart,
 };
 use regatta_sys::shared::SharedCounter;
 use rustls::ServerConfig;
@@ -165,7 +165,7 @@ fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
 ///
 /// # Errors
 /// Like those of [`serve`].
-pub fn serve_burning(cost: Duration, host: &Host) -> Result<(), ServeError> {
+pub fn serve_handicapped(cost: Duration, host: &Host) -> Result<(), ServeError> {
     epoll::run(Sessions::new(Shared(Burning::new(cost, double::Double))), host)
 }
 
@@ -198,14 +198,14 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
         let page = hub.metrics();
         // The page uses threads, so the processes are forked before.
         let processes = match tls {
-            Some(config) => cluster::start_members(Sealed::new(hub, config), host)?,
+            Some(config) => cluster::start_members(TlsStart::new(hub, config), host)?,
             None => cluster::start_members(hub, host)?,
         };
         return with_metrics_page(page, metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
     let ended = with_metrics_page(hub.metrics(), metrics, host, || match tls {
-        Some(config) => serve_members(Sealed::new(hub, config), model, host),
+        Some(config) => serve_members(TlsStart::new(hub, config), model, host),
         None => serve_members(hub, model, host),
     });
     ended.map_err(|error| match error {

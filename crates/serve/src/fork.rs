@@ -5,7 +5,7 @@ use crate::{
     children::{Children, Side, converse, leave},
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::{Limits, Program, style::straight::Straight};
+use regatta_service::{Limits, Program, style::straight::SequentialProgram};
 use regatta_sys::{Event, Interest, Readiness, net, poll::Poll};
 use std::{
     io,
@@ -22,7 +22,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run_straight<P: SequentialProgram>(
+    program: P,
+    host: &Host,
+) -> Result<(), ServeError> {
     run_each(host, |stream, limits| program.serve(stream, limits))
 }
 

@@ -18,7 +18,7 @@ use regatta_service::{
     style::{
         member::{Blocking as Member, Room, Wake, serve_blocking},
         sequential::Stream,
-        straight::{Connects, Straight},
+        straight::{ConnectingStream, SequentialProgram},
     },
 };
 use regatta_sys::{net, queue};
@@ -35,7 +35,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run_straight<P: SequentialProgram>(
+    program: P,
+    host: &Host,
+) -> Result<(), ServeError> {
     run_each(host, move |mut stream: Green<'_>, limits| program.serve(&mut stream, limits))
 }
 
@@ -211,7 +214,7 @@ impl<P: Push> Member<P> for Green<'_, InRoom<P>> {
     }
 }
 
-impl<M> Connects for Green<'_, M> {
+impl<M> ConnectingStream for Green<'_, M> {
     type Peer = TcpStream;
 
     fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {

@@ -40,7 +40,7 @@ mod straight;
 mod threads;
 mod uring;
 
-pub use catalogue::{HubHost, Service, Written, serve, serve_burning, serve_hub};
+pub use catalogue::{HubHost, Service, Written, serve, serve_handicapped, serve_hub};
 pub use delay::Delay;
 pub use delayed::serve_delayed;
 pub use engines::serve_engine;
@@ -54,4 +54,4 @@ pub use regatta_service::hub::{
     Access as HubAccess, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
-pub use straight::{serve_straight, shared_counter};
+pub use straight::{serve_sequential, shared_counter};

@@ -6,7 +6,7 @@ use crate::{
     children::{Children, Side, converse, leave},
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::{Limits, Program, style::straight::Straight};
+use regatta_service::{Limits, Program, style::straight::SequentialProgram};
 use regatta_sys::net;
 use std::{io, net::TcpStream, os::fd::OwnedFd, thread};
 
@@ -19,7 +19,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run_straight<P: SequentialProgram>(
+    program: P,
+    host: &Host,
+) -> Result<(), ServeError> {
     run_each(host, |stream, limits| program.serve(stream, limits))
 }
 

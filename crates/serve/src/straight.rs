@@ -6,7 +6,7 @@ use crate::{
     prefork, threads,
 };
 use regatta_engine::Counter;
-use regatta_service::style::straight::Straight;
+use regatta_service::style::straight::SequentialProgram;
 use regatta_sys::shared::SharedCounter;
 use std::io;
 
@@ -15,7 +15,7 @@ use std::io;
 /// # Errors
 /// Fails if the server cannot listen on the address, if the model cannot run such a program, or if
 /// an essential system call fails.
-pub fn serve_straight<P: Straight>(
+pub fn serve_sequential<P: SequentialProgram>(
     program: P,
     model: Model,
     host: &Host,

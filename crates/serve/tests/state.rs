@@ -33,8 +33,8 @@ impl<P: Push, const JOINS: bool> Session for With<P, JOINS> {
         }
         self.inner(context, |session, context| session.on_bytes(context, bytes))
     }
-    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.inner(context, |session, context| session.on_room(context))
+    fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.inner(context, |session, context| session.on_drained(context))
     }
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.inner(context, |session, context| session.on_end(context))
@@ -45,11 +45,11 @@ impl<P: Push, const JOINS: bool> Session for With<P, JOINS> {
     fn wants_input(&self) -> bool {
         self.0.wants_input()
     }
-    fn wants_room(&self) -> bool {
-        self.0.wants_room()
+    fn wants_drained(&self) -> bool {
+        self.0.wants_drained()
     }
-    fn is_waited_for(&self) -> bool {
-        self.0.is_waited_for()
+    fn is_working(&self) -> bool {
+        self.0.is_working()
     }
     fn inside(&self) -> Option<Instant> {
         self.0.inside()

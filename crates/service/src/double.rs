@@ -1,6 +1,6 @@
 //! `double`: replies to each integer with its double, line by line (workload 1).
 
-use crate::{Called, Codec, Decoded, Flow, Never, Now, Service};
+use crate::{CallOutcome, Codec, Decoded, Flow, Never, Now, Service};
 use regatta_proto::line::{self, Integer, MAX_FRAME, Split};
 
 /// Bytes of an invalid line that the error reply quotes.
@@ -91,7 +91,7 @@ impl Service for Double {
         _: Now,
         request: Request<'_>,
         reply: &mut Vec<u8>,
-    ) -> Called<Never> {
+    ) -> CallOutcome<Never> {
         request.answer(reply).into()
     }
 }

@@ -5,7 +5,7 @@
 //! bytes).
 
 use crate::{
-    Called, Flow, Job, Now,
+    CallOutcome, Flow, Job, Now,
     http::{self, Resource},
 };
 use regatta_proto::http1::{Date, Reply, Status, Terms};
@@ -60,10 +60,15 @@ impl Resource for Hash {
         terms: Terms,
         date: &Date,
         reply: &mut Vec<u8>,
-    ) -> Called<Hashing> {
+    ) -> CallOutcome<Hashing> {
         let bad = match (query.and_then(times), query.map_or(Ok(None), salt)) {
             (Some(n), Ok(salt)) => {
-                return Called::Needs(Hashing { file: Arc::clone(&self.file), n, salt, terms });
+                return CallOutcome::Needs(Hashing {
+                    file: Arc::clone(&self.file),
+                    n,
+                    salt,
+                    terms,
+                });
             }
             (None, _) => BAD_N,
             (_, Err(BadSalt)) => BAD_SALT,
@@ -240,7 +245,8 @@ mod tests {
         let mut hash = Hash::new(Path::new("file")).unwrap();
         let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
         let (asked, mut reply) = (Date::at(784_111_777), Vec::new());
-        let Called::Needs(job) = hash.get(&mut (), Some("n=1"), terms, &asked, &mut reply) else {
+        let CallOutcome::Needs(job) = hash.get(&mut (), Some("n=1"), terms, &asked, &mut reply)
+        else {
             panic!("the reply must need the file");
         };
         assert_eq!(job.finish(now(784_111_780), Ok(b"abc"), &mut reply), Flow::Continue);

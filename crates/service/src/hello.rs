@@ -1,6 +1,6 @@
 //! `hello`: the smallest HTTP reply (workload 2).
 
-use crate::{Called, Never, http, http::Resource};
+use crate::{CallOutcome, Never, http, http::Resource};
 use regatta_proto::http1::{Date, Prepared, Reply, Status, Terms};
 
 /// The resource. It has no state.
@@ -23,7 +23,7 @@ impl Resource for Hello {
         terms: Terms,
         date: &Date,
         reply: &mut Vec<u8>,
-    ) -> Called<Never> {
+    ) -> CallOutcome<Never> {
         if !greeting.is_for(terms, date) {
             prepare(greeting, terms, date);
         }

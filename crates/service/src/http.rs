@@ -1,6 +1,6 @@
 //! HTTP services. This is what all resources have in common; a resource only implements GET.
 
-use crate::{Called, Codec, Decoded, Flow, Job, Now, Service};
+use crate::{CallOutcome, Codec, Decoded, Flow, Job, Now, Service};
 use regatta_proto::http1::{
     self, CONTINUE, Date, Method, Reply, Terms,
     server::{Decoder, Event, Request},
@@ -43,7 +43,7 @@ pub trait Resource: Clone + Send + Sync + 'static {
         terms: Terms,
         date: &Date,
         reply: &mut Vec<u8>,
-    ) -> Called<Self::Job>;
+    ) -> CallOutcome<Self::Job>;
 }
 
 /// A server of one resource, as a [`Service`].
@@ -85,7 +85,7 @@ impl<R: Resource> Service for Site<R> {
         now: Now,
         event: Event<'_>,
         reply: &mut Vec<u8>,
-    ) -> Called<R::Job> {
+    ) -> CallOutcome<R::Job> {
         let Local { date, resource } = local;
         if date.unix_s() != now.unix_s {
             *date = Date::at(now.unix_s);
@@ -111,7 +111,7 @@ fn answer<R: Resource>(
     request: Request<'_>,
     date: &Date,
     reply: &mut Vec<u8>,
-) -> Called<R::Job> {
+) -> CallOutcome<R::Job> {
     let Request { method, terms, .. } = request;
     let (path, query) = request.path_and_query();
     let fixed = match method {

@@ -145,7 +145,7 @@ impl Session for Member {
     type Local = ();
     /// The session bounds its own backlog.
     const BACKLOG: usize = usize::MAX;
-    const LAST_WORDS: bool = true;
+    const SENDS_CLOSE_REASON: bool = true;
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
@@ -176,7 +176,7 @@ impl Session for Member {
         self.state = State::Leaving;
         // The client can no longer answer a ping.
         self.pings_at = None;
-        self.on_room(context)
+        self.on_drained(context)
     }
 
     fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
@@ -200,11 +200,11 @@ impl Session for Member {
         self.pings_at = None;
     }
 
-    fn wants_room(&self) -> bool {
+    fn wants_drained(&self) -> bool {
         !self.backlog.is_empty()
     }
 
-    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
+    fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
         while context.out.len() < FULL
             && let Some(push) = self.backlog.take()
         {
@@ -244,7 +244,7 @@ impl Session for Member {
         self.inside.filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
     }
 
-    fn on_gone(&mut self) -> Option<Broadcast> {
+    fn on_close(&mut self) -> Option<Broadcast> {
         let presence = self.presence.take()?;
         let announces = self.settings.presence;
         announces.then(|| {
@@ -347,7 +347,7 @@ impl Member {
         self.state = State::Closed;
         self.pings_at = None;
         self.backlog.clear();
-        if let Some(push) = self.on_gone() {
+        if let Some(push) = self.on_close() {
             context.post(Post::Others(push));
         }
         context.post(Post::Leave);

@@ -21,4 +21,4 @@ pub mod style;
 
 pub use program::{Program, Shared};
 pub use regatta_engine::{Flow, Job, Limits, Never, Now, Session, Start};
-pub use service::{Called, Codec, Decoded, Halt, Locals, REPLY_FULL, Service, answer};
+pub use service::{CallOutcome, Codec, Decoded, Halt, Locals, REPLY_FULL, Service, answer};

@@ -13,20 +13,20 @@ use std::{
 
 /// Starts sessions over TLS.
 #[derive(Clone, Debug)]
-pub struct Sealed<F> {
+pub struct TlsStart<F> {
     start: F,
     config: Arc<ServerConfig>,
 }
 
-impl<F> Sealed<F> {
+impl<F> TlsStart<F> {
     /// Wraps the sessions of `start`, with the certificates and versions of `config`.
     pub fn new(start: F, config: Arc<ServerConfig>) -> Self {
-        Sealed { start, config }
+        TlsStart { start, config }
     }
 }
 
-impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
-    type Session = SealedSession<F::Session>;
+impl<F: Start<Session: Session<Job = Never>>> Start for TlsStart<F> {
+    type Session = TlsSession<F::Session>;
 
     fn session(&self, now: Now) -> Self::Session {
         // Fails only if the configuration has no TLS versions, which is never built.
@@ -35,7 +35,7 @@ impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
             tls.set_buffer_limit(None);
             Box::new(tls)
         });
-        SealedSession {
+        TlsSession {
             inner: self.start.session(now),
             tls,
             started: now.instant,
@@ -60,7 +60,7 @@ impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
 
 /// A session over TLS.
 #[derive(Debug)]
-pub struct SealedSession<S: Session> {
+pub struct TlsSession<S: Session> {
     inner: S,
     /// `None` after TLS has failed.
     tls: Option<Box<ServerConnection>>,
@@ -72,7 +72,7 @@ pub struct SealedSession<S: Session> {
     ended: bool,
 }
 
-impl<S: Session<Job = Never>> SealedSession<S> {
+impl<S: Session<Job = Never>> TlsSession<S> {
     /// Calls the session and encrypts what it appends. The session sees how much output is pending.
     fn call(
         &mut self,
@@ -191,12 +191,12 @@ fn flush(tls: &mut ServerConnection, out: &mut Vec<u8>) {
     }
 }
 
-impl<S: Session<Job = Never>> Session for SealedSession<S> {
+impl<S: Session<Job = Never>> Session for TlsSession<S> {
     type Job = Never;
     type Push = S::Push;
     type Local = S::Local;
     const BACKLOG: usize = S::BACKLOG;
-    const LAST_WORDS: bool = S::LAST_WORDS;
+    const SENDS_CLOSE_REASON: bool = S::SENDS_CLOSE_REASON;
 
     fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.call(context, |inner, context| inner.on_open(context))
@@ -212,14 +212,14 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
         self.open(context, bytes)
     }
 
-    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.call(context, |inner, context| inner.on_room(context))
+    fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.call(context, |inner, context| inner.on_drained(context))
     }
 
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if mem::replace(&mut self.ended, true) {
             // The session knows of the end, but may have more to send.
-            return if self.inner.wants_room() { Flow::Continue } else { Flow::Close };
+            return if self.inner.wants_drained() { Flow::Continue } else { Flow::Close };
         }
         self.call(context, |inner, context| inner.on_end(context))
     }
@@ -243,8 +243,8 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
         self.call(context, |inner, context| inner.on_queued(context, ticket, members))
     }
 
-    fn on_gone(&mut self) -> Option<S::Push> {
-        self.inner.on_gone()
+    fn on_close(&mut self) -> Option<S::Push> {
+        self.inner.on_close()
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
@@ -255,12 +255,12 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
         self.inner.wants_input()
     }
 
-    fn wants_room(&self) -> bool {
-        self.inner.wants_room()
+    fn wants_drained(&self) -> bool {
+        self.inner.wants_drained()
     }
 
-    fn is_waited_for(&self) -> bool {
-        self.inner.is_waited_for()
+    fn is_working(&self) -> bool {
+        self.inner.is_working()
     }
 
     /// An incomplete handshake or record counts as an incomplete request for the request timeout.

@@ -25,7 +25,7 @@ pub enum Decoded<R> {
 
 /// The result of a call.
 #[derive(Debug)]
-pub enum Called<J> {
+pub enum CallOutcome<J> {
     /// The reply was appended.
     Replied(Flow),
     /// The reply needs a job first. Nothing was appended yet. Replies to later requests of the
@@ -33,10 +33,10 @@ pub enum Called<J> {
     Needs(J),
 }
 
-impl<J> From<Flow> for Called<J> {
+impl<J> From<Flow> for CallOutcome<J> {
     #[inline]
     fn from(flow: Flow) -> Self {
-        Called::Replied(flow)
+        CallOutcome::Replied(flow)
     }
 }
 
@@ -59,7 +59,7 @@ pub trait Service: Clone + Send + Sync + 'static {
         now: Now,
         request: <Self::Codec as Codec>::Request<'_>,
         reply: &mut Vec<u8>,
-    ) -> Called<Self::Job>;
+    ) -> CallOutcome<Self::Job>;
 }
 
 /// Storage of a thread for the data that its connections share ([`Service::Local`]).
@@ -111,12 +111,14 @@ pub fn answer<S: Service>(
             Decoded::Request(request, bytes) => {
                 consumed += bytes;
                 match service.call(local, now, request, reply) {
-                    Called::Replied(Flow::Continue) => {}
-                    Called::Replied(Flow::Part) if consumed == input.len() => {
+                    CallOutcome::Replied(Flow::Continue) => {}
+                    CallOutcome::Replied(Flow::Part) if consumed == input.len() => {
                         return (consumed, Halt::ClosingByClient);
                     }
-                    Called::Replied(Flow::Close | Flow::Part) => return (consumed, Halt::Closing),
-                    Called::Needs(job) => return (consumed, Halt::Needs(job)),
+                    CallOutcome::Replied(Flow::Close | Flow::Part) => {
+                        return (consumed, Halt::Closing);
+                    }
+                    CallOutcome::Needs(job) => return (consumed, Halt::Needs(job)),
                 }
             }
         }

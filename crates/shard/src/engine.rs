@@ -43,7 +43,7 @@ impl Engine for Proxy {
     fn room(&mut self, conn: Conn, effects: &mut Fx) {
         if let Some(upstream) = self.peers.upstream(conn) {
             let held = mem::take(&mut upstream.held);
-            upstream.wants_room(false, effects);
+            upstream.wants_drained(false, effects);
             self.release(held);
         } else {
             self.resume_later(conn);

@@ -211,7 +211,7 @@ impl Proxy {
         }
         upstream.held.push(client.conn);
         client.node_is_full = true;
-        upstream.wants_room(true, effects);
+        upstream.wants_drained(true, effects);
         true
     }
 
@@ -284,8 +284,8 @@ impl Proxy {
 impl Upstream {
     /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
     /// node has been written.
-    pub(super) fn wants_room(&self, wants_room: bool, effects: &mut Fx) {
-        effects.set(self.conn, Status { waits: true, wants_room, ..Status::default() });
+    pub(super) fn wants_drained(&self, wants_drained: bool, effects: &mut Fx) {
+        effects.set(self.conn, Status { waits: true, wants_drained, ..Status::default() });
     }
 }
 

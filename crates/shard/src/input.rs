@@ -186,7 +186,7 @@ impl Proxy {
         let status = Status {
             reads: client.input == Input::Read,
             waits: self.shared.settings.patient || !client.ring.is_empty(),
-            wants_room: pending >= COUNTED,
+            wants_drained: pending >= COUNTED,
             ..Status::default()
         };
         if client.status != Some(status) {

@@ -8,7 +8,7 @@ use regatta_load::{SlowPlan, SlowProgress, SlowTally, run_slow};
 use regatta_record::{Ages, FORMAT, Latency, SlowClients};
 use regatta_script::{
     Workload,
-    dialects::http::{SlowPart, unending},
+    dialects::http::{SlowPart, slow_request},
 };
 use std::{fmt::Write, sync::atomic::AtomicBool, time::Duration};
 
@@ -26,7 +26,7 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
     let most = args.duration.as_nanos() / args.slow.every.as_nanos();
     let plan = SlowPlan {
         target: target.address,
-        request: unending(part, &target.host, path, most as u64),
+        request: slow_request(part, &target.host, path, most as u64),
         host: target.host,
         workload: target.workload,
         connections: args.connections.get(),

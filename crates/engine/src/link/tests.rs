@@ -408,14 +408,14 @@ fn output_is_counted_whether_written_or_taken() {
 #[test]
 fn an_alarm_rings_once_and_only_while_open() {
     let start = Instant::now();
-    let status = Status { alarm: Some(at(start, 3)), wants_room: true, ..Status::default() };
+    let status = Status { alarm: Some(at(start, 3)), wants_drained: true, ..Status::default() };
     let mut link = Link { status, ..client(start) };
     assert!(!link.rings(at(start, 2)));
     assert!(link.rings(at(start, 3)));
     assert!(!link.rings(at(start, 3)));
-    assert!(link.wants_room());
+    assert!(link.wants_drained());
     let mut link = Link { status, ..in_state(State::Closing { part: false }, start) };
-    assert!(!link.rings(at(start, 3)) && !link.wants_room());
+    assert!(!link.rings(at(start, 3)) && !link.wants_drained());
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl Relay {
                     && client.waiting < CLIENT_WAITING
                     && pending <= CLIENT_FULL,
                 waits: client.waiting > 0,
-                wants_room: pending > CLIENT_FULL,
+                wants_drained: pending > CLIENT_FULL,
                 ..Status::default()
             };
             effects.set(conn, status);
@@ -249,7 +249,7 @@ impl Relay {
         let status = Status {
             // No reply is pending, so its silence does not count as idle.
             waits: self.waiting.is_empty(),
-            wants_room: self.full,
+            wants_drained: self.full,
             ..Status::default()
         };
         effects.set(upstream, status);

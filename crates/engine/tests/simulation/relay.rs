@@ -58,13 +58,13 @@ impl Relay {
         let to_client = Status {
             reads: pair.server_is_open && server < FULL,
             waits: pair.owed > 0,
-            wants_room: client >= FULL,
+            wants_drained: client >= FULL,
             ..Status::default()
         };
         let to_server = Status {
             reads: client < FULL,
             waits: pair.owed == 0,
-            wants_room: server >= FULL,
+            wants_drained: server >= FULL,
             ..Status::default()
         };
         effects.set(pair.client, to_client);

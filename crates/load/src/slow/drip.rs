@@ -5,7 +5,7 @@ use crate::{
     clock::Nanos,
     socket::{self, Received},
 };
-use regatta_script::Unending;
+use regatta_script::SlowRequest;
 use rustix::{fd::OwnedFd, io};
 use std::net::SocketAddr;
 
@@ -46,8 +46,8 @@ impl Drip {
     }
 
     /// Sends the start of the request, or the next byte of it, if the socket has room.
-    pub fn send(&mut self, request: &Unending) -> After {
-        let Unending { at_once, slowly, .. } = request;
+    pub fn send(&mut self, request: &SlowRequest) -> After {
+        let SlowRequest { at_once, slowly, .. } = request;
         let sent = match self.sent.checked_sub(at_once.len()) {
             None => socket::send_some(&self.socket, &at_once[self.sent..]),
             Some(i) => {
@@ -73,7 +73,7 @@ impl Drip {
         let mut buffer = [0; 4096];
         match socket::receive_some(&self.socket, &mut buffer) {
             Ok(Received::Bytes(n)) => {
-                let room = Unending::SAID - self.received.len();
+                let room = SlowRequest::SAID - self.received.len();
                 self.received.extend_from_slice(&buffer[..n.min(room)]);
                 After::Open
             }
@@ -83,7 +83,7 @@ impl Drip {
     }
 
     /// The status that the server sent, if any.
-    pub fn status(&self, request: &Unending) -> Option<u16> {
+    pub fn status(&self, request: &SlowRequest) -> Option<u16> {
         (request.status)(&self.received)
     }
 }

@@ -1,7 +1,7 @@
 //! The plan of a run of slow clients.
 
 use crate::Error;
-use regatta_script::{Unending, Workload};
+use regatta_script::{SlowRequest, Workload};
 use std::{net::SocketAddr, time::Duration};
 
 /// The plan of a run of slow clients.
@@ -15,7 +15,7 @@ pub struct SlowPlan {
     /// and checks the reply.
     pub workload: Workload,
     /// The request that is sent slowly.
-    pub request: Unending,
+    pub request: SlowRequest,
     /// Number of slow connections. They are opened within the first interval, or within a second if that
     /// is shorter.
     pub connections: usize,

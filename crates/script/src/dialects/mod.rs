@@ -10,7 +10,7 @@ pub mod websocket;
 use crate::{
     dialect::Dialect,
     exact::Exact,
-    knock::Knock,
+    knock::ReadinessProbe,
     protocol::{Asks, Canned, Order, Place, Protocol, Row, Sample, Scheme, Speech},
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
@@ -333,6 +333,6 @@ pub fn of_scheme(name: &str) -> Option<(Row, Scheme)> {
 }
 
 /// Builds a readiness probe of the server `host` for `path`, in the first protocol that has one.
-pub fn knock(path: &str, host: &str) -> Option<Knock> {
+pub fn knock(path: &str, host: &str) -> Option<ReadinessProbe> {
     ROWS.iter().find_map(|row| row.knock).map(|knock| knock(path, host))
 }

@@ -144,12 +144,12 @@ impl<S: Session> State<S> {
 
     /// Whether its client's silence does not count as idle.
     fn is_held_up(&self) -> bool {
-        !self.reads() || self.session.is_waited_for()
+        !self.reads() || self.session.is_working()
     }
 
     /// Whether output must be written before anything else happens.
     fn is_full(&self) -> bool {
-        let at_once = self.flow != Flow::Continue || self.session.wants_room();
+        let at_once = self.flow != Flow::Continue || self.session.wants_drained();
         self.out.len() >= if at_once { 1 } else { FULL }
     }
 
@@ -174,8 +174,8 @@ impl<S: Session> Member<S> {
             if state.stuck {
                 return Ok(());
             }
-            if state.out.is_empty() && state.session.wants_room() {
-                state.call(|session, context| session.on_room(context));
+            if state.out.is_empty() && state.session.wants_drained() {
+                state.call(|session, context| session.on_drained(context));
             }
             if state.out.is_empty() {
                 return Ok(());
@@ -345,7 +345,7 @@ impl<S: Session> Drop for Seat<'_, S> {
         // The session is not called after this.
         let mut state = lock(&self.member.state);
         state.flow = Flow::Close;
-        let push = state.session.on_gone();
+        let push = state.session.on_close();
         drop(state);
         self.room.push(&self.member, push.into_iter().collect());
         self.room.leave(&self.member);

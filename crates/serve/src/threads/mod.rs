@@ -9,7 +9,7 @@ use crate::{
 };
 use regatta_service::{
     Limits, Program,
-    style::{sequential::read_timeout, straight::Straight},
+    style::{sequential::read_timeout, straight::SequentialProgram},
 };
 use regatta_sys::net;
 use std::{
@@ -31,7 +31,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run_straight<P: SequentialProgram>(
+    program: P,
+    host: &Host,
+) -> Result<(), ServeError> {
     run_each(host, move |stream, limits| program.serve(stream, limits))
 }
 

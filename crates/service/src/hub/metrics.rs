@@ -1,7 +1,7 @@
 //! The Prometheus metrics of a hub.
 
 use super::{census::Census, settings::Settings};
-use crate::{Called, Never, http, http::Resource};
+use crate::{CallOutcome, Never, http, http::Resource};
 use regatta_proto::http1::{Date, Reply, Status, Terms};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Resource for Metrics {
         terms: Terms,
         date: &Date,
         reply: &mut Vec<u8>,
-    ) -> Called<Never> {
+    ) -> CallOutcome<Never> {
         let text = self.census.metrics(&self.settings.backlog.counts);
         let content_type = "text/plain; version=0.0.4; charset=utf-8";
         let page = Reply { content_type, ..Reply::text(Status::Ok, text.as_bytes()) };

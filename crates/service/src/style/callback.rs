@@ -135,7 +135,7 @@ impl<S: Service> Session for Connection<S> {
         self.after(context, consumed, halt)
     }
 
-    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
+    fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if S::Job::EVER
             && let Some(slots) = &mut self.slots
         {
@@ -176,12 +176,12 @@ impl<S: Service> Session for Connection<S> {
     }
 
     #[inline]
-    fn wants_room(&self) -> bool {
+    fn wants_drained(&self) -> bool {
         self.full || self.waiting().is_some()
     }
 
     #[inline]
-    fn is_waited_for(&self) -> bool {
+    fn is_working(&self) -> bool {
         self.full || self.waiting().is_some()
     }
 

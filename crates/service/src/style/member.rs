@@ -178,7 +178,7 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Handles the end of the connection.
     fn is_gone(&mut self, room: &mut impl Room<S::Push>) {
-        if let Some(push) = self.session.on_gone() {
+        if let Some(push) = self.session.on_close() {
             room.post(Post::Others(push));
         }
     }
@@ -198,8 +198,8 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Called before a wait. Returns whether the session has more to do first.
     fn continue_before_wait(&mut self, now: Now) -> bool {
-        if self.session.wants_room() {
-            self.call(now, |session, context| session.on_room(context));
+        if self.session.wants_drained() {
+            self.call(now, |session, context| session.on_drained(context));
         } else if self.rings(now) && !mem::replace(&mut self.rang, true) {
             self.call(now, |session, context| session.on_alarm(context));
         } else {
@@ -219,7 +219,7 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Returns whether the client's silence is not a timeout.
     fn is_held_up(&self) -> bool {
-        !self.reads() || self.session.is_waited_for()
+        !self.reads() || self.session.is_working()
     }
 
     fn due(&self, now: Now) -> Instant {
@@ -250,7 +250,7 @@ impl<S: Session<Job = Never>> Member<S> {
 
 /// Fails if a member without last words has fallen too far behind.
 fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
-    match !S::LAST_WORDS && room.is_overrun() {
+    match !S::SENDS_CLOSE_REASON && room.is_overrun() {
         true => Err(io::Error::other("the client is too slow to read what is pushed to it")),
         false => Ok(()),
     }

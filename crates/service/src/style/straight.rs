@@ -9,16 +9,16 @@ use std::{
 };
 
 /// A program that serves each connection with blocking calls, and opens other connections for it.
-pub trait Straight: Clone + Send + Sync + 'static {
+pub trait SequentialProgram: Clone + Send + Sync + 'static {
     /// Serves a connection until it closes.
     ///
     /// # Errors
     /// Returns errors of the connection, which is then closed.
-    fn serve<T: Connects>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
+    fn serve<T: ConnectingStream>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
 }
 
 /// A client's connection, on a model that can also open blocking connections.
-pub trait Connects: Stream {
+pub trait ConnectingStream: Stream {
     /// An opened connection with blocking calls.
     type Peer: Read + Write;
 

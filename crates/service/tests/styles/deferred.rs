@@ -9,7 +9,7 @@ use crate::{
 use proptest::prelude::*;
 use regatta_engine::{Context, Post};
 use regatta_service::{
-    Called, Flow, Job, Never, Now, Service, Session, Shared, Start,
+    CallOutcome, Flow, Job, Never, Now, Service, Session, Shared, Start,
     double::{Lines, Request},
 };
 use std::{
@@ -48,11 +48,11 @@ impl Service for Repeat {
         _: Now,
         request: Request<'_>,
         reply: &mut Vec<u8>,
-    ) -> Called<Repetition> {
+    ) -> CallOutcome<Repetition> {
         let Request::NotAnInteger(line) = request else { return Flow::Close.into() };
         match line[0].to_ascii_lowercase() {
             b'i' => write(line, reply).into(),
-            _ => Called::Needs(Repetition { line: line.into(), file: c"/dev/null".into() }),
+            _ => CallOutcome::Needs(Repetition { line: line.into(), file: c"/dev/null".into() }),
         }
     }
 }
@@ -144,7 +144,7 @@ impl Direct {
     }
 
     fn room(&mut self) -> Flow {
-        self.call(|session, context| session.on_room(context))
+        self.call(|session, context| session.on_drained(context))
     }
 }
 
@@ -165,7 +165,7 @@ fn a_client_that_waits_for_its_job_does_not_time_out_and_its_input_is_bounded() 
 
     let mut one = Direct::new();
     assert_eq!(one.receive(b"j1\ni"), Flow::Continue);
-    assert!(one.session.is_waited_for() && one.session.wants_input());
+    assert!(one.session.is_working() && one.session.wants_input());
     one.receive(&[b"1\n", &b"j1\n".repeat(100)[..]].concat());
     assert!(!one.session.wants_input());
     let mut jobs = Vec::new();

@@ -34,7 +34,7 @@ const COUNTED: u32 = 7;
 
 /// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `count n …` (a counted push with
 /// ticket n), `ring n` (sets the alarm to n seconds), `many n` (n lines, one per call of
-/// `on_room`), `pause n` (accepts no input for n seconds), `end`, `part`.
+/// `on_drained`), `pause n` (accepts no input for n seconds), `end`, `part`.
 #[derive(Default)]
 struct Chatter {
     partial: Vec<u8>,
@@ -99,7 +99,7 @@ impl Session for Chatter {
         Flow::Continue
     }
 
-    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
+    fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.owes -= 1;
         context.out.extend_from_slice(b"more\n");
         Flow::Continue
@@ -135,7 +135,7 @@ impl Session for Chatter {
         !self.paused
     }
 
-    fn wants_room(&self) -> bool {
+    fn wants_drained(&self) -> bool {
         self.owes > 0
     }
 

@@ -21,7 +21,7 @@ use regatta_engine::Limits;
 use regatta_proto::resp::Commands;
 use regatta_service::style::{
     sequential::{is_timeout, linger, part},
-    straight::{Connects, Straight},
+    straight::{ConnectingStream, SequentialProgram},
 };
 use session::{Asked, Session};
 use std::{io, sync::Arc};
@@ -41,8 +41,8 @@ impl Sequential {
     }
 }
 
-impl Straight for Sequential {
-    fn serve<T: Connects>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
+impl SequentialProgram for Sequential {
+    fn serve<T: ConnectingStream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
         let settings = &self.0.settings;
         let mut session = Session::new(&self.0);
         let mut commands = Commands::new(settings.request);
@@ -85,7 +85,7 @@ impl Straight for Sequential {
 }
 
 /// Waits for input and reads it. Returns 0 at its end.
-fn read<T: Connects>(
+fn read<T: ConnectingStream>(
     stream: &mut T,
     input: &mut Buffer,
     limits: Limits,

@@ -16,7 +16,7 @@ use regatta_keyspace::{
     route::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide, unsupported},
 };
 use regatta_proto::resp::{Command, write_command};
-use regatta_service::style::{sequential::is_timeout, straight::Connects};
+use regatta_service::style::{sequential::is_timeout, straight::ConnectingStream};
 use std::{
     collections::VecDeque,
     io::{self, Read, Write},
@@ -97,7 +97,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Routes a request, and adds it to the output of its nodes.
-    pub(super) fn ask<T: Connects<Peer = P>>(
+    pub(super) fn ask<T: ConnectingStream<Peer = P>>(
         &mut self,
         command: &Command<'_>,
         stream: &T,
@@ -116,7 +116,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
         asked
     }
 
-    fn go<T: Connects<Peer = P>>(
+    fn go<T: ConnectingStream<Peer = P>>(
         &mut self,
         command: &Command<'_>,
         decision: &Decision,
@@ -179,7 +179,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Sends a request to one node. Its reply is the client's.
-    fn forward<T: Connects<Peer = P>>(
+    fn forward<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
         blocks: bool,
@@ -201,7 +201,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
 
     /// Sends a request, or parts of it, to several nodes. If one of them cannot be reached, nothing
     /// is sent. `write`: appends the part for the next node.
-    fn spread<T: Connects<Peer = P>>(
+    fn spread<T: ConnectingStream<Peer = P>>(
         &mut self,
         rule: Rule,
         nodes: Vec<usize>,
@@ -229,7 +229,10 @@ impl<'s, P: Read + Write> Session<'s, P> {
 
     /// Chooses a node for a request that any node can answer: the same one while it can be reached.
     /// The error is that of the first node.
-    fn any_node<T: Connects<Peer = P>>(&mut self, stream: &T) -> Result<usize, (usize, Loss)> {
+    fn any_node<T: ConnectingStream<Peer = P>>(
+        &mut self,
+        stream: &T,
+    ) -> Result<usize, (usize, Loss)> {
         let count = self.links.len();
         let first = (self.identity.id % count as u64) as usize;
         let mut why = None;
@@ -248,7 +251,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
 
     /// Returns the connection to a node, and opens it if necessary. After a failure, it is not
     /// retried until the pending replies have arrived.
-    fn link<T: Connects<Peer = P>>(
+    fn link<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
         stream: &T,
@@ -277,7 +280,11 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Opens a connection to a node and prepares it for the client.
-    fn open<T: Connects<Peer = P>>(&self, node: usize, stream: &T) -> Result<Node<P>, Loss> {
+    fn open<T: ConnectingStream<Peer = P>>(
+        &self,
+        node: usize,
+        stream: &T,
+    ) -> Result<Node<P>, Loss> {
         let settings = self.settings();
         let address = settings.nodes.address(node);
         let peer =
@@ -307,7 +314,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Answers a command in the proxy.
-    fn answer_locally<T: Connects<Peer = P>>(
+    fn answer_locally<T: ConnectingStream<Peer = P>>(
         &mut self,
         local: Local,
         command: &Command<'_>,
@@ -357,7 +364,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Changes the database, if a node accepts it.
-    fn select<T: Connects<Peer = P>>(
+    fn select<T: ConnectingStream<Peer = P>>(
         &mut self,
         command: &Command<'_>,
         stream: &T,

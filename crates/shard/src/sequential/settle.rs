@@ -3,7 +3,7 @@
 use super::session::{Link, Owed, Session};
 use crate::{errors, loss::Loss, merging::Merging};
 use regatta_engine::Limits;
-use regatta_service::style::{sequential::send, straight::Connects};
+use regatta_service::style::{sequential::send, straight::ConnectingStream};
 use std::io::{self, Read, Write};
 
 /// Reply bytes that are collected before they are sent.
@@ -16,7 +16,7 @@ impl<P: Read + Write> Session<'_, P> {
     ///
     /// # Errors
     /// Returns errors of the client's connection, and `Other` if the connection cannot continue.
-    pub(super) fn settle<T: Connects<Peer = P>>(
+    pub(super) fn settle<T: ConnectingStream<Peer = P>>(
         &mut self,
         stream: &mut T,
         limits: Limits,
@@ -66,7 +66,7 @@ impl<P: Read + Write> Session<'_, P> {
     }
 
     /// Forwards the next reply of a node to the client. A long reply is sent in pieces.
-    fn whole<T: Connects<Peer = P>>(
+    fn whole<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
         out: &mut Vec<u8>,
@@ -101,7 +101,7 @@ impl<P: Read + Write> Session<'_, P> {
     }
 
     /// The same for a blocking command: no reply timeout applies while the client stays connected.
-    fn blocking<T: Connects<Peer = P>>(
+    fn blocking<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
         out: &mut Vec<u8>,

@@ -1,20 +1,20 @@
 //! The readiness probe over HTTP: a request for a path.
 
-use crate::knock::{Answer, Knock};
+use crate::knock::{Answer, ReadinessProbe};
 use regatta_proto::http1::{Method, client::Ask};
 
 /// Returns a probe that sends GET `path` to `host` and expects a status below 400.
-pub(super) fn knock(path: &str, host: &str) -> Knock {
+pub(super) fn knock(path: &str, host: &str) -> ReadinessProbe {
     let fields = &[("Connection", "close")];
     let mut asks = Vec::new();
     Ask { method: Method::Get, target: path, host, fields, content: None }.write(&mut asks);
-    Knock { asks, what: format!("GET {path}"), answered }
+    ReadinessProbe { asks, what: format!("GET {path}"), answered }
 }
 
 fn answered(answer: &[u8], is_all: bool) -> Answer {
     let (line, is_whole) = match memchr::memchr(b'\n', answer) {
         Some(end) => (&answer[..end], true),
-        None => (answer, is_all || answer.len() >= Knock::ANSWER),
+        None => (answer, is_all || answer.len() >= ReadinessProbe::ANSWER),
     };
     if !is_whole {
         return Answer::Begun;
@@ -51,12 +51,12 @@ mod tests {
         let busy = "HTTP/1.1 503 Busy\r\n\r\n";
         assert_eq!(all(busy), Answer::NotReady("\"HTTP/1.1 503 Busy\"".into()));
         assert_eq!(all(""), Answer::NotReady("\"\"".into()));
-        assert!(matches!(answered(&[b'x'; Knock::ANSWER], false), Answer::NotReady(_)));
+        assert!(matches!(answered(&[b'x'; ReadinessProbe::ANSWER], false), Answer::NotReady(_)));
     }
 
     #[test]
     fn the_request_has_a_host_and_connection_close() {
-        let Knock { asks, what, .. } = knock("/up", "127.0.0.1:1");
+        let ReadinessProbe { asks, what, .. } = knock("/up", "127.0.0.1:1");
         let expected = "GET /up HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n\r\n";
         assert_eq!(
             (String::from_utf8(asks).unwrap().as_str(), what.as_str()),

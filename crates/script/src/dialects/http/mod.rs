@@ -29,7 +29,7 @@ pub use expected::{Content, Expected, Field, Is, Member, Status, Value};
 pub use receive::Http;
 pub use regatta_proto::http1::Method;
 pub use requests::{HttpRequest, HttpWorkload};
-pub use slow::{SlowPart, unending};
+pub use slow::{SlowPart, slow_request};
 
 use crate::{
     protocol::{Protocol, Row, Scheme},

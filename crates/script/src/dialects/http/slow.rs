@@ -1,6 +1,6 @@
 //! Requests that never end, in their head or in their content.
 
-use crate::slow::Unending;
+use crate::slow::SlowRequest;
 
 /// The part of the request that is sent slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,10 @@ impl SlowPart {
 }
 
 /// Returns a request of `path` that never ends; at most `most` bytes of it may be sent slowly.
-pub fn unending(part: SlowPart, host: &str, path: &str, most: u64) -> Unending {
+pub fn slow_request(part: SlowPart, host: &str, path: &str, most: u64) -> SlowRequest {
     match part {
         // A field whose value never ends.
-        SlowPart::Headers => Unending {
+        SlowPart::Headers => SlowRequest {
             at_once: Vec::new(),
             slowly: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nSlow: s").into(),
             status,
@@ -39,7 +39,7 @@ pub fn unending(part: SlowPart, host: &str, path: &str, most: u64) -> Unending {
                 "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: text/plain\r\n\
                  Content-Length: {length}\r\n\r\n"
             );
-            Unending { at_once: head.into(), slowly: b"s".into(), status }
+            SlowRequest { at_once: head.into(), slowly: b"s".into(), status }
         }
     }
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_announced_content_is_longer_than_the_bytes_to_send() {
-        let Unending { at_once, slowly, .. } = unending(SlowPart::Body, "h", "/a", 5);
+        let SlowRequest { at_once, slowly, .. } = slow_request(SlowPart::Body, "h", "/a", 5);
         let head = String::from_utf8(at_once).unwrap();
         assert!(head.starts_with("POST /a HTTP/1.1\r\nHost: h\r\n"), "{head}");
         assert!(head.ends_with("Content-Length: 7\r\n\r\n") && slowly == b"s", "{head}");
