@@ -178,7 +178,7 @@ mod tests {
         assert!(refused("line://127.0.0.1", None).contains("has no port"));
         assert!(refused("http://127.0.0.1:99999/", None).contains("has no port"));
         assert!(refused("http://a@127.0.0.1/", None).contains("user"));
-        assert!(refused("http://127.0.0.1/a b", None).contains("percent-encoded"));
+        assert!(refused("http://127.0.0.1/a b", None).contains("percent-encode it"));
         assert!(refused("line://127.0.0.1:1/a", None).contains("no paths"));
         assert!(refused("line://127.0.0.1:1", Workload::parse("hello")).contains("http://"));
         assert!(refused("http://127.0.0.1:1", Workload::parse("double")).contains("line://"));

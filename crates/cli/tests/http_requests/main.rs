@@ -66,9 +66,9 @@ fn the_example_files_pass_against_correct_servers() {
 fn every_planted_fault_is_found_and_shown() {
     let file = example("api.toml");
     for (fault, expected, received) in [
-        (Fault::Total, "/total being ", "\\\"total\\\":"),
-        (Fault::NumberAsText, "/total being ", "\\\"total\\\":\\\""),
-        (Fault::NoTags, "/tags/0 being \"new\"", "\\\"tags\\\":[]"),
+        (Fault::Total, "/total = ", "\\\"total\\\":"),
+        (Fault::NumberAsText, "/total = ", "\\\"total\\\":\\\""),
+        (Fault::NoTags, "/tags/0 = \"new\"", "\\\"tags\\\":[]"),
         (Fault::NoJson, "a content in JSON", "{"),
         (Fault::NoLocation, "the field location matching /items/\\d+", "HTTP/1.1 201"),
         (Fault::Location, "the field location matching /items/\\d+", "Location: /items/seven"),

@@ -235,7 +235,7 @@ fn invalid_key_files_and_origins_are_refused_at_the_start() {
         (&["--origin", "example.com"], "write https://example.com"),
         (&["--origin", "https://example.com/"], "write https://example.com"),
         (&["--origin", "https://example.com/path"], "write https://example.com"),
-        (&["--origin", "*"], "such as https://example.com"),
+        (&["--origin", "*"], "e.g. https://example.com"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(["serve", "hub"]).args(options);
