@@ -36,6 +36,10 @@ pub(crate) fn start(launch: &Launch) -> Result<Started, String> {
     let cgroup = Cgroup::enter(launch.containment, pid_number(getpid())).map_err(failed)?;
     let spawned = spawn(launch);
     let Some(cgroup) = cgroup else {
+        if spawned.is_err() {
+            // The child may run: the error may have come after its start.
+            kill_all(None, |_, _| ());
+        }
         return spawned.map(|(pid, output)| Started { pid, cgroup: None, output });
     };
     let left = cgroup.leave().map_err(failed);

@@ -16,6 +16,7 @@ use regatta_sys::{
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::{
     collections::HashSet,
+    error::Error,
     io::{self, Read},
     net::TcpStream,
     os::{
@@ -142,7 +143,8 @@ pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
     let status = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
-            eprintln!("regatta: {error}");
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            eprintln!("regatta: {error}{cause}");
             1
         }
         Err(_) => 101, // the panic has been reported already

@@ -67,8 +67,8 @@ impl Loss {
                 "the server closed the connection and did not answer a Close frame".into()
             }
             Loss::TimedOut if closing => format!("no answer to a Close frame within {timeout:?}"),
-            Loss::Closed if rests => "the server closed the connection after its first reply, \
-                                      without announcing it"
+            Loss::Closed if rests => "the server closed the connection between requests, without \
+                                      announcing it"
                 .into(),
             Loss::Closed if over_tls => "the server ended TLS with close_notify".into(),
             Loss::Closed => "the server closed the connection".into(),

@@ -221,7 +221,10 @@ impl Hub {
         let result = loop {
             let (taken, event) = match decoder.next(&mut bytes[at..]) {
                 Ok(next) => next,
-                Err(violation) => break Err(self.terms.wrong(talk, violation.why, data)),
+                Err(violation) => {
+                    let expected = format!("valid frames ({})", violation.why);
+                    break Err(self.terms.wrong(talk, &expected, data));
+                }
             };
             at += taken;
             let message = match event {
