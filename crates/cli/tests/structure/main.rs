@@ -13,6 +13,7 @@
 mod modules;
 mod names;
 mod protocols;
+mod words;
 
 use modules::Crate;
 use petgraph::{algo::tarjan_scc, graphmap::DiGraphMap};

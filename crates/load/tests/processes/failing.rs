@@ -149,7 +149,7 @@ fn load_processes_die_with_their_leader() {
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "waited without success until {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
