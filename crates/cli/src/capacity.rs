@@ -57,22 +57,23 @@ pub struct CapacityArgs {
     /// What to increase: clients in a closed loop, or the rate of an open loop
     #[arg(long, default_value = "clients", value_enum)]
     by: By,
-    /// By clients: maximum requests in flight over all clients. Default: no limit
+    /// With --by clients: maximum requests in flight over all clients. Default: no limit
     #[arg(long, value_name = "N")]
     in_flight: Option<NonZeroU32>,
-    /// The first level. By clients, also the increment to the next levels; rates double
+    /// The first level. With --by clients it is also the increment to the next level; with --by rate
+    /// each level is twice the one before
     #[arg(long, default_value = "1000", value_parser = small_count, value_name = "N")]
     step: NonZeroU32,
     /// The highest level to try. Default: 20,000 clients, or a rate of 10M/s
     #[arg(long, value_parser = small_count, value_name = "N")]
     max: Option<NonZeroU32>,
-    /// By rate: number of connections that share the rate
+    /// With --by rate: number of connections that share the rate
     #[arg(short, long, value_parser = small_count, value_name = "N")]
     connections: Option<NonZeroU32>,
-    /// Maximum requests in flight on each connection. Default: 1 by clients, 16 by rate
+    /// Maximum requests in flight on each connection. Default: 1 with --by clients, 16 with --by rate
     #[arg(short, long, value_name = "N")]
     pipeline: Option<NonZeroU32>,
-    /// By rate: how requests arrive, poisson or constant. Default: poisson
+    /// With --by rate: how requests arrive, poisson or constant. Default: poisson
     #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     arrivals: Option<Arrivals>,
     /// What to send, and which replies to expect. line://: double (default), dialogue, echo, or your

@@ -24,7 +24,8 @@ pub struct PeersArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Install the packages that peers need (with apt-get) and run their setup, after showing both
+    /// Show the packages and the setup that peers need, then install the packages (with apt-get) and run
+    /// the setup
     Install {
         /// Names of peers
         #[arg(required_unless_present = "all", value_name = "NAME")]

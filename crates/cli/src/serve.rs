@@ -48,8 +48,9 @@ pub struct ServeArgs {
     /// Run the hand-written program in the model's style instead of the shared service
     #[arg(long)]
     by_hand: bool,
-    /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by
-    /// HASH_FILE, otherwise the 64 KiB that `regatta load` expects
+    /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by the
+    /// environment variable HASH_FILE; if that is unset, a file with the 64 KiB that `regatta load`
+    /// expects
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// For `hash`: run long hashes on this many extra threads, so that small requests do not wait for

@@ -147,7 +147,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
     }
 }
 
-/// Differences between the machines and the settings.
+/// Describes how the machines and the settings of the two results differ.
 fn setups(old: Side, new: Side) -> Vec<String> {
     let of = |side: Side| {
         let (asked, setup) = (side.asked, &side.asked.setup);
@@ -162,9 +162,9 @@ fn setups(old: Side, new: Side) -> Vec<String> {
             ("window", format!("{} s", asked.window_s)),
             ("longest warm-up", format!("{} s", asked.warm_up_s)),
             ("load's way of waiting", waits.to_owned()),
-            ("heads of requests", asked.heads.unwrap_or(Heads::Identical).to_string()),
-            ("server's CPUs", format!("{:?}", asked.cpus.server)),
-            ("load's CPUs", format!("{:?}", asked.cpus.load)),
+            ("kind of request headers", asked.heads.unwrap_or(Heads::Identical).to_string()),
+            ("set of server CPUs", format!("{:?}", asked.cpus.server)),
+            ("set of load CPUs", format!("{:?}", asked.cpus.load)),
         ]
     };
     let pairs = of(old).into_iter().zip(of(new));

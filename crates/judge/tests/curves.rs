@@ -120,7 +120,7 @@ fn reports_a_cost_that_is_not_a_straight_line() {
     }
     let summary = judge(&asked, &rounds);
     let doubt = only(&summary).doubt.as_deref().unwrap();
-    assert!(doubt.contains("not a straight line: at 50000/s it lies"), "{doubt}");
+    assert!(doubt.contains("not a straight line: at 50000/s the measured CPU is"), "{doubt}");
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub(crate) struct RaceContext<'a> {
 }
 
 impl RaceContext<'_> {
-    /// After so many successive rounds, the machine itself is taken to be busy. Waiting is then useless.
+    /// If the CPUs did not become idle after this many successive rounds, other programs keep them
+    /// busy, and waiting is useless.
     const RESTLESS: u32 = 2;
 
     /// Checks before a round whether the CPUs of a load are idle; `None` if the machine never is.

@@ -90,7 +90,7 @@ impl Served {
                  process in the foreground, so that its work is measured"
             )),
             Err(error) => {
-                Some(format!("cannot find out which process serves {name}'s port: {error}"))
+                Some(format!("cannot determine which process serves {name}'s port: {error}"))
             }
         }
     }

@@ -109,7 +109,7 @@ impl<'a> Events<'a> {
         if matches!(self.kept, Kept::Nowhere | Kept::Failed(_)) {
             return;
         }
-        let mut line = serde_json::to_vec(event).expect("an event has a form in JSON");
+        let mut line = serde_json::to_vec(event).expect("an event can be written as JSON");
         line.push(b'\n');
         let appended = match &mut self.kept {
             Kept::Memory(lines) => {

@@ -32,8 +32,8 @@ pub enum PilotError {
     Entrant(#[from] EntrantError),
     /// There is nothing to take a share of.
     #[error(
-        "a rate is a share of what the contenders can do, but under {load} none finished the pilot \
-         round: {because}; fix that, or give the rate as a number"
+        "the rate is given as a share of what the contenders can do, but under {load} none finished \
+         the pilot round: {because}; fix that, or give the rate as a number"
     )]
     Nobody {
         /// The closed-loop load.
@@ -131,7 +131,7 @@ fn rate(round: &Round) -> f64 {
 
 fn because(round: &Round) -> String {
     match &round.outcome {
-        Outcome::Finished => format!("{} gave no right reply", round.contender),
+        Outcome::Finished => format!("{} sent no correct reply", round.contender),
         Outcome::Disqualified { because, .. }
         | Outcome::Failed { because }
         | Outcome::CannotHold { because } => because.clone(),

@@ -294,7 +294,7 @@ fn is_own(contest: &Contest, contender: &Contender) -> bool {
 
 fn working_directory() -> Result<PathBuf, PrepareError> {
     env::current_dir()
-        .map_err(|error| PrepareError(format!("cannot find out the working directory: {error}")))
+        .map_err(|error| PrepareError(format!("cannot determine the working directory: {error}")))
 }
 
 fn blank(name: &str) -> Entry {
@@ -324,7 +324,7 @@ fn entry(contender: &Contender, service: &str) -> Entry {
         env: manifest.env.clone(),
         // Missing sources (of an installed program without its checkout) are not counted.
         lines_of_code: contender.lines_of_code(service).unwrap_or_default(),
-        manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
+        manifest: toml::to_string(manifest).expect("a manifest can be written as TOML"),
         dir: contender.dir.clone(),
         stand_in_for: manifest.stand_in_for.clone(),
         one_core_as: manifest.one_core_as.clone(),
@@ -339,7 +339,7 @@ fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> 
     let mut all: Vec<u32> = cores.iter().flat_map(|core| core.cpus.iter().copied()).collect();
     all.sort_unstable();
     if all.is_empty() {
-        return Err(PrepareError("cannot find out the CPUs of this machine".to_owned()));
+        return Err(PrepareError("cannot determine the CPUs of this machine".to_owned()));
     }
     if let Some(cpu) = given.copied().find(|cpu| !all.contains(cpu)) {
         return Err(PrepareError(format!("CPU {cpu} is not available; regatta may use {all:?}")));

@@ -3,8 +3,9 @@
 use regatta_load::{Processes, Split};
 use std::path::Path;
 
-/// Returns load processes that are started from `binary`, the regatta program: at least `least`, and
-/// more if the file limit of each process requires it.
+/// Returns the number of load processes and how to start them from `binary`, the regatta program:
+/// `least`, or more if the file limit of each process requires it. There are never more processes
+/// than connections.
 pub fn load_processes(binary: &Path, least: usize) -> Processes {
     Processes { program: binary.into(), arguments: vec!["load-process".into()], least }
 }

@@ -80,7 +80,7 @@ impl Store {
         if path.exists() || events.is_ok_and(|events| events.len() > 0) {
             return Err(StoreError::Taken(dir.into()));
         }
-        let text = toml::to_string(asked).expect("a record has a form in TOML");
+        let text = toml::to_string(asked).expect("a record can be written as TOML");
         let write = || {
             let mut file = File::create(&path)?;
             file.write_all(text.as_bytes())?;
@@ -157,7 +157,7 @@ fn open_lines(path: &Path) -> Result<File, StoreError> {
 
 /// Appends a record as a line of JSON, and syncs it.
 fn append_line(file: &mut File, path: &Path, record: &impl Serialize) -> Result<(), StoreError> {
-    let mut line = serde_json::to_vec(record).expect("a record has a form in JSON");
+    let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
     line.push(b'\n');
     file.write_all(&line).map_err(io_error("append to", path))?;
     file.sync_data().map_err(io_error("sync", path))

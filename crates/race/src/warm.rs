@@ -1,4 +1,4 @@
-//! Warm-up of a contender: as long as an earlier observation showed it to need, or observed now.
+//! Warm-up of a contender. Its length comes from an earlier observation or is observed now.
 
 use crate::sources;
 use regatta_host::Meter;
@@ -14,7 +14,7 @@ pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 
 /// The purpose of the warm-up before the window.
 pub(crate) enum Warm<'a> {
-    /// Load until the rate is steady, and at least as long as an observation showed to be needed.
+    /// Load until the rate is steady, and at least as long as an observation found necessary.
     Needs(Option<&'a Settling>),
     /// Observe how long a warm-up is needed, for at most this time. The window is negligible.
     See(&'a mut Settler, Duration),

@@ -45,7 +45,7 @@ fn merged(texts: &[String]) -> String {
     all[0].iter().enumerate().map(piece).collect()
 }
 
-/// The range of several numbers, as written.
+/// The lowest and the highest of several numbers, e.g. `3–7`; one number if they are equal.
 fn range<'a>(numbers: impl Iterator<Item = &'a str>) -> String {
     let mut numbers: Vec<&str> = numbers.collect();
     numbers.sort_by(|a, b| value(a).total_cmp(&value(b)));

@@ -31,9 +31,8 @@ pub struct Settling {
 pub const SOURCE_PAIRS: usize = 4;
 
 impl Settling {
-    /// Whether the first cost differs from the last by more than a tenth. Then a longer load
-    /// changes the cost, even if it has not settled. A cost that only fluctuates does not benefit
-    /// from a longer warm-up.
+    /// Whether the first cost differs from the last by more than a tenth. A warm-up then changes
+    /// the cost, even if the cost never settles. A cost that only fluctuates needs no warm-up.
     pub fn has_direction(&self) -> bool {
         (self.cold_ns_per_request / self.warm_ns_per_request).ln().abs() > 1.1_f64.ln()
     }

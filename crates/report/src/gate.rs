@@ -114,9 +114,9 @@ fn verdict(gate: &Gate) -> String {
             )
         }
         ("", unknown) => format!("NOT PASSED: {unknown} could not be judged"),
-        (worse, "") => format!("FAILED: significantly more than {limit} costlier: {worse}"),
+        (worse, "") => format!("FAILED: significantly above the limit of {limit}: {worse}"),
         (worse, unknown) => format!(
-            "FAILED: significantly more than {limit} costlier: {worse}; {unknown} could not be judged"
+            "FAILED: significantly above the limit of {limit}: {worse}; {unknown} could not be judged"
         ),
     }
 }

@@ -83,8 +83,8 @@ fn rows(out: &mut String, table: &Table) {
     }
 }
 
-/// Escapes every special character of Markdown and HTML, and also `@` and `#`, so that a contender can
-/// neither mention people nor refer to issues.
+/// Escapes the characters that start markup in Markdown or HTML. Also escapes `@` and `#`, so that a
+/// contender can neither mention people nor refer to issues.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

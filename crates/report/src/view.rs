@@ -27,7 +27,7 @@ use serde::Serialize;
 pub struct View {
     /// Lines on the race, the machine, the noise floor and more.
     pub heading: Vec<String>,
-    /// The result of `--fail-over`.
+    /// The result of `--fail-over` or of `regatta diff`.
     pub gate: Option<Table>,
     /// A table for each load.
     pub tables: Vec<Table>,

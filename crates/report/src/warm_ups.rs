@@ -13,7 +13,7 @@ pub fn warm_ups(summary: &Summary) -> Vec<Table> {
     summary.asked.loads.iter().filter_map(|load| table(summary, load)).collect()
 }
 
-/// A sentence that no contender needed a warm-up. `None` if one did, or if none was observed.
+/// Says that no contender needed a warm-up. `None` if one did, or if none was observed.
 pub fn none_needed(summary: &Summary) -> Option<String> {
     let mut seen = summary.cells.iter().filter_map(|cell| cell.settling.as_ref()).peekable();
     seen.peek()?;

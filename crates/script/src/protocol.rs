@@ -25,8 +25,7 @@ pub struct Row {
     /// Names of its adapters, for servers with their own variant of the protocol: see
     /// [`Asks::adapted`].
     pub adapters: &'static [&'static str],
-    /// Builds a readiness probe from a path and a host. `None` if a server is ready once it accepts
-    /// connections.
+    /// Builds a readiness probe from a path and a host; `None` if the protocol has no probe.
     pub knock: Option<fn(path: &str, host: &str) -> ReadinessProbe>,
 }
 

@@ -1,4 +1,4 @@
-//! The CPU cost of a request does not depend on how its bytes arrive.
+//! The CPU cost of a body that arrives byte by byte grows no faster than its length.
 
 use crate::{
     server_side::wait_until_read,

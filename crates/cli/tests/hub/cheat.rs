@@ -55,7 +55,7 @@ fn result_time(server: &Server, members: usize) -> Duration {
 #[test]
 fn a_cheat_has_the_fastest_results_and_is_disqualified_for_its_deliveries() {
     let (Some(cheat), Some(honest)) = (peer("node-ws-cheat"), peer("node-ws")) else { return };
-    // The times that the article's tool measured.
+    // The times between a broadcast and its result, which the article's tool measures.
     let [crowned, second] = [&cheat, &honest].map(|server| result_time(server, 300));
     println!(
         "results alone: {crowned:?} for the cheat, {second:?} for the same library used honestly"

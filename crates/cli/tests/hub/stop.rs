@@ -50,7 +50,7 @@ fn heard_to_the_end(socket: &mut Socket, model: &str) -> (Vec<u64>, Option<Close
     }
 }
 
-/// Starts a hub with a member for which all broadcasts are queued.
+/// Starts a hub and sends broadcasts that a slow member does not read yet.
 fn behind(model: &str) -> (Server, Socket) {
     let server = Server::of("hub", model, &["--cores", "2", "--backlog", "10000000"]);
     let (slow, mut quick) = (slow_member(&server), member(&server));

@@ -63,14 +63,14 @@ fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
     assert!(open.contains("an interval that includes the limit of 5%: "), "{open}");
     let failed = course.race(&["--resume", "dearer", "--md", "pr.md"]).with_status(1).stdout;
     assert!(
-        failed.contains("FAILED: significantly more than 5% costlier: new at 64 conn"),
+        failed.contains("FAILED: significantly above the limit of 5%: new at 64 conn"),
         "{failed}"
     );
     let comment = std::fs::read_to_string(course.path("pr.md")).unwrap();
     assert!(comment.contains("| new | 64 conn | 1."), "{comment}");
     assert!(comment.contains("**✘ worse**"), "{comment}");
     let page = std::fs::read_to_string(course.path("dearer/report.html")).unwrap();
-    assert!(page.contains("FAILED: significantly more than 5% costlier: new at 64 conn"));
+    assert!(page.contains("FAILED: significantly above the limit of 5%: new at 64 conn"));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn two_results_are_compared() {
     assert_eq!(status, 1, "{printed}");
     assert!(printed.starts_with("after against before\n"), "{printed}");
     assert!(
-        printed.contains("FAILED: significantly more than 5% costlier: new at 64 conn\n"),
+        printed.contains("FAILED: significantly above the limit of 5%: new at 64 conn\n"),
         "{printed}"
     );
     let line = printed.lines().find(|line| line.starts_with("old ")).unwrap();

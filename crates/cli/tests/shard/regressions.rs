@@ -172,7 +172,7 @@ fn a_client_that_closes_during_a_blocking_command_is_removed_from_the_node() {
         };
         let mut client = client(&proxy);
         client.raw(b"SET a 1\r\nBLPOP list 0\r\n");
-        // The command before it does not wait for the list.
+        // The reply to SET does not wait for BLPOP.
         assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
         until("a node waits for the list", || blocked("1"));
         drop(client);

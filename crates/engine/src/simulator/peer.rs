@@ -138,7 +138,8 @@ impl Peer {
             _ => Ending::Vanish,
         };
         self.gives_up = random.chance(200).then(|| random.between(0, idle / 2));
-        // Peers that leave, and some that fall silent, do so in the middle of a request.
+        // Peers that reset or vanish, and some that wait for the server to close, stop sending at a
+        // random byte, usually in the middle of a request.
         let leaves = matches!(self.ending, Ending::Reset | Ending::Vanish);
         if leaves || self.ending == Ending::Await && random.chance(400) {
             self.input.truncate(random.below(len + 1));

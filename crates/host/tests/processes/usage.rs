@@ -79,7 +79,8 @@ fn cpu_of_ended_threads_stays_with_their_process() {
         let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "threads 4 50");
         assert!(reported >= 200 * MS);
         assert_near(&spent, reported, 5);
-        // The last steps of a thread are not on its process's clock, but in the group.
+        // Only the group counts the CPU that a thread uses while it exits, so the source is the
+        // group or the clocks.
         assert_ne!(spent.source, UsageSource::ProcessTree);
     });
 }

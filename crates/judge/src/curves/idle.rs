@@ -35,7 +35,8 @@ fn cost(asked: &Asked, places: &[&Place], doubts: &mut Vec<String>) -> Option<Id
     let measured = places.iter().map(|place| place.n).zip(means);
     if let Some((idle, by)) = farthest(measured, |idle| line.at(idle)) {
         doubts.push(format!(
-            "cost over silent connections is not a straight line: at {idle} it lies {by} it"
+            "cost over silent connections is not a straight line: at {idle} the measured cost \
+             is {by} the line"
         ));
     }
     Some(IdleCost { alone_ns: start, each_ns: slope })

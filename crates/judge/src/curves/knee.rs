@@ -37,7 +37,7 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
     let not_held = places.iter().find(overloaded).map(|place| place.n);
     if best == 0 {
         return no(format!(
-            "the 99th percentile grows faster than the rate from the lowest one on, {}/s",
+            "already above the lowest rate, {}/s, the 99th percentile grows faster than the rate",
             held[0].0
         ));
     }

@@ -69,8 +69,9 @@ fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<Rat
     }
     let measured = held.iter().map(|place| place.n).zip(means);
     if let Some((rate, by)) = farthest(measured, |rate| line.at(rate)) {
-        doubts
-            .push(format!("CPU over the rate is not a straight line: at {rate}/s it lies {by} it"));
+        doubts.push(format!(
+            "CPU over the rate is not a straight line: at {rate}/s the measured CPU is {by} the line"
+        ));
     }
     Some(RateCost { standing_ns_per_s: start, marginal_ns: slope })
 }

@@ -72,7 +72,7 @@ fn law(
     };
     let found = Free::within_bounds(&together).and_then(|free| Some((free, fits(free)?)));
     let Some((free, laws)) = found else {
-        return no("the rates grow faster than in proportion");
+        return no("the rates grow faster than linearly");
     };
     let wide = fits(Free::BOTH);
     let over_passes = |laws: &[Law], of: fn(&Law) -> f64| {
@@ -90,10 +90,10 @@ fn law(
         .zip(loss(free.sigma, |law| law.sigma))
         .zip(loss(free.kappa, |law| law.kappa));
     let Some(((lambda, sigma), kappa)) = all else {
-        return no("the rates of single rounds do not follow it");
+        return no("the rates of single rounds do not follow the law");
     };
     if !is_known(&lambda) {
-        return no("λ, the rate of one alone, is not known, because the rounds differ too much");
+        return no("λ, the rate at N = 1, is not known, because the rounds differ too much");
     }
     let peaks: Option<Vec<f64>> = laws.iter().map(|law| Some(law.peak()?.ln())).collect();
     let peak = peaks.filter(|_| kappa.low > 0.0).and_then(|logs| geometric(&logs, asked.seed));
@@ -102,7 +102,9 @@ fn law(
     let measured = places.iter().map(|place| place.n).zip(rates);
     if let Some((n, by)) = farthest(measured, |n| law.at(n)) {
         let unit = axis.unit();
-        doubts.push(format!("the rates do not follow the law: at {n} {unit} they lie {by} it"));
+        doubts.push(format!(
+            "the rates do not follow the law: at {n} {unit} the measured rate is {by} the curve"
+        ));
     }
     Ok(Usl { lambda, sigma, kappa, peak, r2: law.r2(&together) })
 }

@@ -31,9 +31,9 @@ pub fn left_work(fields: &[Field]) -> Vec<String> {
         let long = o.busy_after_s.iter().copied().filter(|s| *s >= LONG).collect();
         Some(format!(
             "at {} {} leaves work behind: after {hits} of {n} rounds the CPUs were busy for another \
-             {:.1} s (median), after {other_hits} of {others} rounds of the others (p = {p:.1e}), \
-             although all of its processes had exited; the next contender was started only when the \
-             CPUs were idle again (after 3 s at most): stop that work together with the server",
+             {:.1} s (median), after {other_hits} of {others} rounds of the other contenders \
+             (p = {p:.1e}), although all of its processes had exited; the next contender was started \
+             only when the CPUs were idle again (after 3 s at most): stop that work together with the server",
             field.load,
             o.name,
             median(long)?

@@ -130,8 +130,8 @@ pub fn little(field: &Field) -> Option<String> {
     (!off.is_empty() && field.shared.is_empty()).then(|| {
         format!(
             "at {} connections × outstanding requests differs from rate × mean latency (Little's law) \
-             for {}: above 0 connections idled, or the load was late to read and send again; below \
-             0 the latencies are longer than the rate permits",
+             for {}: a positive difference means that connections idled, or that the load was late \
+             to read and send again; a negative one, that latencies are longer than the rate permits",
             field.load,
             off.join(", ")
         )

@@ -28,9 +28,9 @@ pub fn uneven(fields: &[Field]) -> Vec<String> {
         let TwoKinds { rarer, starts, factor, p_value } = kinds.filter(|_| yes)?;
         Some(format!(
             "at {} the cost of {name} differs between starts: in {rarer} of {starts} it is {factor:.2}× \
-             that of the others, and no other contender shows this (p = {p_value:.4}), so no start \
-             costs its mean; see which rounds these are (rounds.jsonl), and find what varies between \
-             starts of {name}",
+             that of the others, and no other contender shows this (p = {p_value:.4}), so its \
+             mean cost is that of no start; see which rounds these are (rounds.jsonl), and find what \
+             varies between starts of {name}",
             field.load
         ))
     });

@@ -13,7 +13,7 @@ pub fn is_known(e: &Estimate) -> bool {
     e.low >= e.mean / MOST_APART && e.high <= e.mean * MOST_APART
 }
 
-/// The estimate, if it is known.
+/// The estimate; `None` if it is not known ([`is_known`]).
 pub fn known(estimate: Option<Estimate>) -> Option<Estimate> {
     estimate.filter(is_known)
 }

@@ -21,7 +21,7 @@ pub fn percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Percentiles {
     Percentiles { p50, p90, p95, p99, p99_9 }
 }
 
-/// The percentiles that have an interval but are not known.
+/// The percentiles whose intervals are too wide ([`is_known`]).
 pub fn unknown_percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Vec<Unknown> {
     let each = Percentile::ALL.into_iter().zip(each(rounds, seed));
     let unknown = each.filter(|(_, e)| e.is_some_and(|e| !is_known(&e)));

@@ -163,8 +163,8 @@ fn split<A: Arguments + ?Sized>(
 }
 
 /// Returns where channels are subscribed. Each node publishes the notifications for its own keys,
-/// so these channels concern all nodes. UNSUBSCRIBE without channels concerns every node with
-/// subscriptions.
+/// so these channels concern all nodes. UNSUBSCRIBE without channels does too, because any node may
+/// have subscriptions.
 fn channels<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Place {
     let mut channels = (1..args.count()).filter_map(|position| args.get(position));
     if args.count() == 1 || channels.any(is_notification) {

@@ -6,8 +6,8 @@ use crate::{
 };
 use std::{fmt::Write, thread};
 
-/// Reads `each` messages of each of the `senders`, in the order of each sender. Its own messages
-/// are confirmed instead.
+/// Reads `each` messages of each of the `senders`, in the order of each sender. For its own
+/// messages, the client receives confirmations instead.
 fn hear_all(client: &mut Client, senders: usize, each: usize, own: Option<usize>) {
     let mut next = vec![0; senders];
     for _ in 0..senders * each {

@@ -256,7 +256,8 @@ fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
     }
 }
 
-/// Serves one member until its connection closes, blocking. Returns errors of the stream.
+/// Serves one member until its connection closes, blocking. Returns an error if the stream fails, a
+/// deadline passes, or the member is too slow.
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never>,
@@ -317,7 +318,8 @@ where
     }
 }
 
-/// Serves one member until its connection closes, as a future. Returns errors of the stream.
+/// Serves one member until its connection closes, as a future. Returns an error if the stream fails,
+/// a deadline passes, or the member is too slow.
 pub async fn serve<S, T>(session: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never, Push: Send, Local: Send> + Send,
