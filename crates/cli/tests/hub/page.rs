@@ -151,7 +151,7 @@ fn the_page_joins_a_room_sends_and_shows_who_is_there() {
     send(&mut other, &json!({"type": "broadcast", "payload": {"from": "Adam", "text": "Yes."}}));
     page.until("$('log').innerText.includes('Adam: Yes.')");
     drop(other);
-    page.until("$('log').innerText.includes('Adam went') && $('here').textContent === '1 here'");
+    page.until("$('log').innerText.includes('Adam left') && $('here').textContent === '1 here'");
     drop(server);
     page.until("$('here').textContent === 'not connected' && $('text').disabled");
 }

@@ -62,7 +62,10 @@ fn an_endless_file_is_refused_at_once() {
         .unwrap();
     let workload = workload.to_str().unwrap();
     for (more, said) in [
-        (&["--body-file", "/dev/zero"][..], "--body-file /dev/zero: expected at most 4 MiB"),
+        (
+            &["--body-file", "/dev/zero"][..],
+            "--body-file /dev/zero: the file is too long; expected at most 4 MiB",
+        ),
         (&["--workload", workload], "/dev/zero"),
         (&["--cacert", "/dev/zero"], "/dev/zero"),
     ] {
