@@ -1,4 +1,4 @@
-//! What a dialect sends besides requests: the bytes that open a connection, e.g. an HTTP upgrade, and
+//! What a dialect sends besides requests: the bytes that open a connection, e.g. an upgrade, and
 //! answers to the server, e.g. to a ping. For dialects without either, none of this is compiled.
 
 use super::{driver::Driver, loss::Loss, state::Worker, talk::send_bytes};

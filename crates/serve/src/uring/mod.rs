@@ -2,8 +2,7 @@
 //!
 //! A reactor gets readiness events; this driver gets completions: connections accepted, bytes
 //! received, replies sent. A turn is one system call, which submits the operations queued in the
-//! last turn and waits for completions. So all output of a turn to a connection is one send at the
-//! end of the turn.
+//! last turn and waits for completions. So all output of a turn to a connection is one send.
 
 mod accept;
 mod needs;
@@ -88,8 +87,7 @@ struct State {
     sending: Option<SendKey>,
     /// How many bytes of the output earlier sends have sent.
     sent: usize,
-    /// It is read and written without the ring, because it may close before using the ring pays
-    /// off.
+    /// It is read and written without the ring: it may close before using the ring pays off.
     fresh: bool,
     /// It is in `changed`.
     changed: bool,
@@ -234,8 +232,7 @@ impl<'h, E: Engine> Driver<'h, E> {
     /// Serves timers and changed connections, and runs one long job.
     fn end_of_turn(&mut self) -> io::Result<()> {
         let now = self.core.now().instant;
-        // Completions that the kernel could not deliver yet may be input of connections that seem
-        // idle.
+        // Completions that the kernel could not deliver yet may be input of seemingly idle peers.
         if self.core.due().is_some_and(|due| due <= now) && !self.ring.has_overflown() {
             self.core.tick(&self.sockets);
         }
