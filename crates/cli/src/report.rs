@@ -50,7 +50,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     ];
     let to_stdout = |(path, _): &&(&Option<PathBuf>, Form)| path.as_deref() == Some("-".as_ref());
     if forms.iter().filter(to_stdout).count() > 1 {
-        bail!("only one form can be written to stdout; write the others to files");
+        bail!(
+            "only one of --html, --json, --md and --csv can write to stdout; write the others to files"
+        );
     }
     let mut written = false;
     for (path, form) in forms {

@@ -96,7 +96,7 @@ impl Manifest {
 
     /// Returns the manifest of a contender given as `name=command {port}`, with shell quoting.
     pub fn from_argument(argument: &str, workload: &str) -> Result<Manifest, String> {
-        let wanted = "a contender is given as 'name=command {port}'";
+        let wanted = "expected a contender as 'name=command {port}'";
         let (name, command) =
             argument.split_once('=').ok_or_else(|| format!("{wanted}, not {argument:?}"))?;
         let start = shell_words::split(command)
