@@ -162,7 +162,8 @@ impl Manifest {
         let gets_port = start.iter().chain(self.env.values()).any(has_port);
         if !gets_port && self.config.is_empty() {
             return Err(format!(
-                "{name} is not given its port: put {{port}} into start, env or a config template"
+                "{name} is not given its port: write {{port}} where its start command, env or config \
+                 template needs the port"
             ));
         }
         if let Some(wrong) = self.config.iter().find(|file| !file.ends_with(".in")) {

@@ -227,8 +227,8 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
                 statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
             matches!(relation, Relation::Cheaper | Relation::Costlier).then(|| {
                 let text = format!(
-                    "{original} and its twin differ, {:.3} [{:.3} to {:.3}], although they are the \
-                     same program: something other than the contenders changes the figures; repeat \
+                    "{original} and its twin differ by a ratio of {:.3} [{:.3} to {:.3}], although \
+                     they are the same program: something other than the contenders changes the figures; repeat \
                      the race with another seed",
                     ratio.mean, ratio.low, ratio.high
                 );
