@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
   regatta diff results/main results/branch --fail-over 5% --md comment.md
 
 Exit status without --fail-over: 0 compared; 2 wrong usage.
-With --fail-over: 0 every cost is within the limit, with 95% confidence; 1 a cost exceeds the limit, cannot
-be judged, or is only in OLD; 2 wrong usage; 3 not decided, because an interval contains the limit.")]
+With --fail-over: 0 every cost is within the limit, with 95% confidence; 1 a cost exceeds the limit,
+cannot be judged, or is only in OLD; 2 wrong usage; 3 not decided, because an interval contains the
+limit.")]
 pub struct DiffArgs {
     /// The result directory to compare with
     old: PathBuf,

@@ -51,7 +51,8 @@ pub struct RaceArgs {
         help = format!("A bundled race by name ({}), or a race file", regatta_race::bundled::names())
     )]
     race: String,
-    /// Number of rounds, each of which runs every cell once; with --precision, the maximum
+    /// Number of rounds. Each round runs every contender under every load once. With --precision, the
+    /// maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Add rounds until every ratio to the baseline is known to ± this, e.g. 2%. Runs at least 5 rounds

@@ -1,7 +1,7 @@
 //! `regatta report`: shows a result directory in any form. Needs only the directory.
 
 use crate::{exit::Outcome, output, screen::Screen};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,13 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     if args.replay {
         return replay(&args.dir);
     }
-    let (asked, rounds) = Store::read(&args.dir)?;
+    let (asked, rounds) = Store::read(&args.dir).with_context(|| {
+        format!(
+            "{} cannot be shown: expected a result directory of `regatta race`, with race.toml and \
+             rounds.jsonl",
+            args.dir.display()
+        )
+    })?;
     let summary = judge(&asked, &rounds);
     type Form = fn(&regatta_record::Summary) -> String;
     let forms: [(&Option<PathBuf>, Form); 4] = [
@@ -50,7 +56,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     ];
     let to_stdout = |(path, _): &&(&Option<PathBuf>, Form)| path.as_deref() == Some("-".as_ref());
     if forms.iter().filter(to_stdout).count() > 1 {
-        bail!("only one form can be written to stdout; write the others to files");
+        bail!(
+            "only one of --html, --json, --md and --csv can write to stdout; write the others to files"
+        );
     }
     let mut written = false;
     for (path, form) in forms {

@@ -166,7 +166,7 @@ pub fn models() -> anyhow::Result<Outcome> {
         let holds = limit.map(|n| format!("{} conn", grouped(n.into()))).unwrap_or_default();
         text += &row(model.name(), runs_on, waits_in, mark(blocking), mark(callbacks), &holds);
     }
-    text += "\nblocking: the code of a connection seems to block in its calls.\n\
+    text += "\nblocking: the code of a connection is written with calls that block until they are done.\n\
              callbacks: the code of a connection is called for each event and keeps its own state.\n\
              If \"holds at most\" is empty, only memory and descriptors limit the connections.\n";
     for model in Model::ALL {

@@ -52,8 +52,8 @@ fn too_noisy(limit: f64, noise_floor: Option<f64>, parts: Floor) -> Option<Strin
         _ => "run more rounds or longer windows, or raise the limit",
     };
     Some(format!(
-        "this machine cannot gate at {}: its noise floor is {is}, so a rise of that size cannot \
-         be distinguished from none; {remedy}",
+        "this machine is too noisy for a limit of {}: its noise floor is {is}, so a rise of that \
+         size cannot be distinguished from none; {remedy}",
         percent(limit)
     ))
 }

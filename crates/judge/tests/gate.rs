@@ -117,7 +117,10 @@ fn reports_a_machine_that_is_too_noisy() {
     let field: Vec<_> = NAMES.iter().map(|name| truth(name, 5_000.0)).collect();
     let rounds = rounds(&field, &[LOAD], 10, noisy, 4);
     let gate = judge(&gated(&NAMES, &[LOAD], 0.02), &rounds).gate.unwrap();
-    assert!(gate.doubts[0].starts_with("this machine cannot gate at 2%: its noise floor is ±"));
+    assert!(
+        gate.doubts[0]
+            .starts_with("this machine is too noisy for a limit of 2%: its noise floor is ±")
+    );
 }
 
 /// A run of a build `by` times as expensive, on a machine that is slower by the factor `slower`.

@@ -234,7 +234,7 @@ fn a_null_server_that_is_no_faster_shows_that_the_server_is_not_the_limit() {
         Kind::GeneratorBound,
         &[
             "neither side was busy (server busy 0.49, load 0.35)",
-            "the null server is only 1.00 times as fast",
+            "the null server reaches only 1.00 times the rate",
             "more `connections`",
         ],
     );
@@ -381,9 +381,9 @@ fn the_verdict_on_an_overload_names_the_fates_of_requests() {
         &[
             "7000 of 10000 requests per second were answered (Poisson arrivals)",
             "though the load was on time",
-            "30% were not sent, because no connection became free",
+            "30% were never sent, because no connection became free",
             "70% were sent late",
-            "half of those sent had waited 400 ms or more",
+            "half of the sent requests had waited 400 ms or more",
             "lower the rate",
         ],
     );

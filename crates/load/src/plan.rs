@@ -338,16 +338,15 @@ impl Plan {
         }
         if self.stalled > 0 && !self.workload.is_pushed() {
             return refuse(format!(
-                "stalled connections apply only to workloads in which the server pushes messages, \
-                 such as hub; this load runs {}",
+                "stalled connections need a workload in which the server pushes messages, e.g. hub; \
+                 this load runs {}",
                 self.workload.name()
             ));
         }
         if self.passing > 0 && !self.workload.is_pushed() {
             return refuse(format!(
-                "members that join and leave apply only to workloads in which the server pushes \
-                 messages, such as hub; this load runs {}, for which churn opens a connection per \
-                 request",
+                "members that join and leave need a workload in which the server pushes messages, \
+                 e.g. hub; this load runs {}. To open a connection per request, use churn",
                 self.workload.name()
             ));
         }
@@ -418,7 +417,7 @@ pub enum Error {
         because: String,
     },
     /// Not all connections could be opened. A connection is open once it received a correct first reply.
-    #[error("only {opened} of {wanted} connections got a first reply; last error: {last}")]
+    #[error("{opened} of {wanted} connections got a correct first reply; last error: {last}")]
     NotOpened {
         /// Maximum number of connections that were open at a time.
         opened: usize,

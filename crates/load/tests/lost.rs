@@ -66,7 +66,7 @@ fn a_port_without_a_server_is_refused_within_seconds() {
     let message = error.to_string();
     assert!(
         message.starts_with(
-            "only 0 of 3 connections got a first reply; last error: Connection refused"
+            "0 of 3 connections got a correct first reply; last error: Connection refused"
         ),
         "{message}"
     );
@@ -86,7 +86,7 @@ fn a_server_that_accepts_too_few_connections_is_reported() {
     let error = run(&Plan { connections: 5, patience, ..plan(server.address) }).unwrap_err();
     let message = error.to_string();
     assert!(
-        message.starts_with("only 3 of 5 connections got a first reply; last error: the server"),
+        message.starts_with("3 of 5 connections got a correct first reply; last error: the server"),
         "{message}"
     );
 }

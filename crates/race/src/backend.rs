@@ -76,8 +76,8 @@ impl Backend {
         let has_port = |text: &String| text.contains("{port}");
         if !start.iter().chain(env.values()).any(has_port) && config.is_empty() {
             return Err(format!(
-                "the backend {name} of {contender} is not given its port: put {{port}} into start, \
-                 env or a config template"
+                "the backend {name} of {contender} is not given its port: write {{port}} where its \
+                 start command, env or config template needs the port"
             ));
         }
         if let Some(wrong) = config.iter().find(|file| !file.ends_with(".in")) {

@@ -96,7 +96,7 @@ impl Manifest {
 
     /// Returns the manifest of a contender given as `name=command {port}`, with shell quoting.
     pub fn from_argument(argument: &str, workload: &str) -> Result<Manifest, String> {
-        let wanted = "a contender is given as 'name=command {port}'";
+        let wanted = "expected a contender as 'name=command {port}'";
         let (name, command) =
             argument.split_once('=').ok_or_else(|| format!("{wanted}, not {argument:?}"))?;
         let start = shell_words::split(command)
@@ -162,7 +162,8 @@ impl Manifest {
         let gets_port = start.iter().chain(self.env.values()).any(has_port);
         if !gets_port && self.config.is_empty() {
             return Err(format!(
-                "{name} is not given its port: put {{port}} into start, env or a config template"
+                "{name} is not given its port: write {{port}} where its start command, env or config \
+                 template needs the port"
             ));
         }
         if let Some(wrong) = self.config.iter().find(|file| !file.ends_with(".in")) {

@@ -26,7 +26,7 @@ const MENDED: &[(&str, &str)] = &[
     (r#".doubts: is "the noise floor is ±28%"#, FLOOR),
     (r#".doubts: was "at 4 conn, 1000/s even the noise floor is ±1707.7%"#, FLOOR),
     (r#".doubts: is "at 4 conn, 1000/s even the noise floor is beyond a factor of ten"#, FLOOR),
-    (r#".gate.doubts: is "this machine cannot gate at 20%"#, FLOOR),
+    (r#".gate.doubts: is "this machine is too noisy for a limit of 20%"#, FLOOR),
     (r#".cells[10].relation: "dearer" was, "not-told-apart" is"#, NEAR),
     (r#".cells[1].relation: "tied" was, "not-told-apart" is"#, TIED),
     (r#".gate.lines[1].judgement: "same" was, "undecided" is"#, OPEN),
@@ -42,7 +42,7 @@ const OPEN: &str = "a gate passed what the rounds did not decide";
 /// Sentences whose wording has changed: as the earlier version wrote them, and as they are now.
 const REWORDED: &[(&str, &str)] = &[
     (" of the window it waited for it)", " of the window spent waiting)"),
-    (": end it: this machine", ": stop it: this machine"),
+    (": end it: this machine", ": stop it, because this machine"),
     ("(--window) may settle it", "(--window) may help"),
     ("believe the cost, not the latency", "trust the cost, not the latency"),
     ("% of the sends by ", "% of the sends were late by "),
@@ -53,9 +53,14 @@ const REWORDED: &[(&str, &str)] = &[
         "the sends did not have the requested arrival times",
     ),
     (
-        "outstanding requests are not rate × mean latency",
-        "outstanding requests differs from rate × mean latency",
+        " connections × outstanding requests are not rate × mean latency",
+        ": the number of requests in flight differs from rate × mean latency",
     ),
+    (
+        "): above 0 connections idled, or the load was late to read and send again; below 0 the",
+        "). Above 0%, connections were idle, or the load was late to read and send again; below 0%, the",
+    ),
+    ("publish nothing under 5 (", "run at least 5 before you publish a result ("),
     ("\"2 rounds only: ", "\"only 2 rounds: "),
     ("\"3 rounds only: ", "\"only 3 rounds: "),
     (

@@ -47,14 +47,15 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     lines.extend(plan.cannot_hold.iter().map(|why| format!("  not raced: {why}")));
     if plan.pilot_starts > 0 {
         lines.push(format!(
-            "  {} at rates that a pilot pass of {} determines",
+            "  {}; a pilot pass of {} determines the rate",
             range([plan.loads_at_shares; 2], "more load", "more loads"),
             range([plan.pilot_starts; 2], "start", "starts")
         ));
     }
     if plan.observed > 0 {
         lines.push(format!(
-            "  before the first round {} observed until the cost is steady, at most {} s each",
+            "  before the first round, {} observed until the cost is steady, at most {} s each (a cell is \
+             one contender under one load)",
             range([plan.observed; 2], "cell is", "cells are"),
             asked.settle_s
         ));
@@ -62,10 +63,10 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     lines.push(String::new());
     let [least, most] = plan.duration_s.map(time);
     lines.push(format!(
-        "{}, {}: between {least} and {most}{}.",
+        "{}, {}. Duration: between {least} and {most}{}.",
         range([plan.cells; 2], "cell", "cells"),
         range(plan.starts, "start", "starts"),
-        if plan.counted.is_empty() { "" } else { ", and the requests of the counted loads" }
+        if plan.counted.is_empty() { "" } else { ", plus the counted loads" }
     ));
     if !plan.counted.is_empty() {
         let counted: Vec<String> = plan.counted.iter().map(LoadShape::to_string).collect();

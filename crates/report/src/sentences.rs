@@ -66,7 +66,7 @@ fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
     let baseline = visible(&summary.asked.baseline);
     let remark = |c: &&Cell| {
         let words = rounds_in_words(c.rounds_to_decide?, None, summary.pass_s);
-        let text = format!("to decide whether the cost differs from that of {baseline}: {words}");
+        let text = format!("{words} would decide whether the cost differs from that of {baseline}");
         Some((visible(&c.contender), text))
     };
     together("more rounds", cells.iter().filter_map(remark), false).collect()

@@ -133,7 +133,8 @@ impl Out {
             .map(|i| table.columns[i].title.as_str())
             .collect();
         if !left_out.is_empty() {
-            let text = format!("no room at this width for: {}", left_out.join(", "));
+            let text =
+                format!("omitted because the terminal is too narrow: {}", left_out.join(", "));
             self.paragraph(&text, width, 2, DIM);
         }
     }

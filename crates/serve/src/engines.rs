@@ -28,8 +28,8 @@ pub fn serve_engine<E: Engine>(
             Err(ServeError::Unsupported {
                 model: model.name(),
                 service: "engine",
-                because: "it runs a separate program for each connection, but one engine serves \
-                          all connections; use epoll, percore or uring",
+                because: "it serves each connection with a separate program, but one engine \
+                          serves all connections; use epoll, percore or uring",
             })
         }
         Model::Cluster => Err(ServeError::Unsupported {

@@ -141,7 +141,7 @@ fn accept_queue(most: Option<u64>) -> Check {
     );
     let (mark, gain) = match most {
         ..BACKLOG => (Mark::Warn, ""),
-        BACKLOG..BURST => (Mark::Note, ", which helps servers that request as much"),
+        BACKLOG..BURST => (Mark::Note, "; this helps only servers that request such a long queue"),
         _ => return check,
     };
     check.marked(

@@ -71,7 +71,7 @@ fn speed(seen: &[OfCpu]) -> Check {
             "To compare several races, use the same `--server-cpus` in all of them.",
         );
     }
-    let check = check(format!("even to {}; {floor_text}", percent(deviation)));
+    let check = check(format!("varies by {}; {floor_text}", percent(deviation)));
     let mark = match floor {
         ..FLOOR_TO_NOTE => return check,
         FLOOR_TO_NOTE..FLOOR_TO_WARN => Mark::Note,
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "even to 0%; noise floor of about ±0% with 7 rounds",
+                "varies by 0%; noise floor of about ±0% with 7 rounds",
                 "0.1% of the time, longest 1.00 µs",
                 "0% of the time of busy CPUs",
                 "20.0 µs late, p99 20.0 µs"

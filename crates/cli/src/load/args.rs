@@ -41,16 +41,16 @@ use std::{
 With --rate, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by
 the server), the send lag (caused by the load), and the service time. Before a send, the load spins
-for 50 µs if --cpus has a CPU for each load thread and the process of --pid may not run on any of them.
-Otherwise the load sleeps, and sends about 50 µs late.
+for 50 µs if --cpus has a CPU for each load thread and the process of --pid may not run on any of
+these CPUs. Otherwise the load sleeps, and sends about 50 µs late.
 
 Not detected: wrong headers that the workload does not check, e.g. Date; a wrong Content-Length in a
 reply to HEAD; and, if all replies are identical, a reply that was sent before its request.
 
-Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate: too many were), no
-reply arrived, more than 1% of the requests of --rate were not sent or timed out, slow clients kept
-the server from serving new clients, or not all slow connections could be opened; 2 wrong usage, the
-server cannot be reached or does not keep connections open, or a load process failed; 130 after
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate: too many were),
+no reply arrived, more than 1% of the requests of --rate were not sent or timed out, slow clients
+kept the server from serving new clients, or not all slow connections could be opened; 2 wrong usage,
+the server cannot be reached or does not keep connections open, or a load process failed; 130 after
 Ctrl-C.")]
 pub struct LoadArgs {
     #[arg(help = format!("The server to load: {}", url::forms()))]
@@ -71,8 +71,8 @@ pub struct LoadArgs {
     /// replies arrive (closed loop)
     #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
     pub rate: Option<NonZeroU32>,
-    /// Maximum requests in flight over all connections, which take turns. For ws:// broadcasts this is
-    /// the load of hubs; the article used 4
+    /// Maximum requests in flight over all connections, which take turns. Use it with the
+    /// broadcasts of ws://, e.g. 4
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "churn", "pipeline", "burst", "slow"])]
     pub in_flight: Option<NonZeroU32>,
     /// Arrivals of the requests of --rate: poisson (as from many users) or constant (evenly spaced)

@@ -65,7 +65,7 @@ pub fn arrivals(shape: Arrivals, check: &ArrivalCheck) -> String {
     let ArrivalCheck { rate_per_s, distance, lag1, unsteadiness, .. } = check;
     let kept = if check.kept { "as requested" } else { "NOT as requested" };
     let correlation = match shape {
-        Arrivals::Poisson => format!(", correlation {lag1:.2}"),
+        Arrivals::Poisson => format!(", correlation of successive gaps {lag1:.2}"),
         Arrivals::Constant => String::new(),
     };
     format!(

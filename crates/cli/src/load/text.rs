@@ -40,7 +40,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         match &result.open_loop {
             None => format!("{requests} in {seconds:.2} s: {rate}"),
             Some(open) => format!(
-                "{requests} of {} due in {seconds:.2} s were answered; replies within it: {rate}",
+                "{requests} of {} due in {seconds:.2} s were answered; replies inside the window: {rate}",
                 HumanCount(open.due)
             ),
         },

@@ -25,7 +25,7 @@ fn prints_the_plan_and_starts_nothing() {
         "mine (the baseline): sh -c echo > started",
         "mine-twin (for the noise floor)",
         "  16 conn\n",
-        "6 cells, 18 starts: between 13 s and",
+        "6 cells, 18 starts. Duration: between 13 s and",
         "Nothing was started.",
     ] {
         assert!(ended.stdout.contains(part), "no {part:?} in {}", ended.stdout);

@@ -103,7 +103,7 @@ pub fn warm_ups(fields: &[Field]) -> Vec<String> {
         let seen = o.settling.filter(|seen| seen.class == WarmUpClass::NeverSettles)?;
         let s = seen.observed_ns as f64 / 1e9;
         Some(format!(
-            "never settled: its cost still changed when the observation ended after {s:.0} s, so its \
+            "never settled: the cost still changed when the observation ended after {s:.0} s, so the \
              figures are those of a server loaded for that long; another length gives other figures \
              (--settle)"
         ))
@@ -129,9 +129,9 @@ pub fn little(field: &Field) -> Option<String> {
     let off: Vec<String> = off.collect();
     (!off.is_empty() && field.shared.is_empty()).then(|| {
         format!(
-            "at {} connections × outstanding requests differs from rate × mean latency (Little's law) \
-             for {}: a positive difference means that connections idled, or that the load was late \
-             to read and send again; a negative one, that latencies are longer than the rate permits",
+            "at {}: the number of requests in flight differs from rate × mean latency (Little's law) \
+             for {}. Above 0%, connections were idle, or the load was late to read and send again; \
+             below 0%, the latencies are longer than the rate permits",
             field.load,
             off.join(", ")
         )

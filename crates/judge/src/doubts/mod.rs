@@ -90,7 +90,10 @@ fn few_rounds(asked: &Asked) -> Option<String> {
             1 => "there are no intervals, so no costs, rates or ratios are shown",
             _ => "the intervals are wide",
         };
-        format!("only {n} {word}: {intervals}; publish nothing under {ROUNDS} (--rounds {ROUNDS})")
+        format!(
+            "only {n} {word}: {intervals}; run at least {ROUNDS} before you publish a result \
+             (--rounds {ROUNDS})"
+        )
     })
 }
 
@@ -224,8 +227,8 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
                 statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
             matches!(relation, Relation::Cheaper | Relation::Costlier).then(|| {
                 let text = format!(
-                    "{original} and its twin differ, {:.3} [{:.3} to {:.3}], although they are the \
-                     same program: something other than the contenders changes the figures; repeat \
+                    "{original} and its twin differ by a ratio of {:.3} [{:.3} to {:.3}], although \
+                     they are the same program: something other than the contenders changes the figures; repeat \
                      the race with another seed",
                     ratio.mean, ratio.low, ratio.high
                 );
@@ -321,8 +324,8 @@ fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {
     let raced = |f: &Field| f.of(NULL).is_some_and(|o| o.finished > 0);
     (!fields.iter().any(raced)).then(|| {
         format!(
-            "the null server did not race, so only the load's CPU use (busy from {:.2}) shows that the \
-             load was not the limit; enter `{}`",
+            "the null server finished no round, so only the load's CPU use (it counts as busy from \
+             {:.2}) shows that the load was not the limit; add the contender `{}`",
             verdict::BUSY,
             NULL
         )

@@ -46,9 +46,9 @@ pub fn limit(
         (false, false, Some(headroom)) => Verdict::new(
             Kind::GeneratorBound,
             format!(
-                "neither side was busy ({used}), and the null server is only {headroom:.2} times \
-                 as fast: both wait for the same thing (the load, or the kernel between them), so \
-                 the rate is not the server's; {}",
+                "neither side was busy ({used}), and the null server reaches only {headroom:.2} \
+                 times the rate: both servers wait for the load or for the kernel, so this rate is \
+                 not the server's limit; {}",
                 remedy.more_requests()
             ),
         ),

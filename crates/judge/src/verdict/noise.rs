@@ -67,7 +67,8 @@ pub fn disturbed(
     let beyond = |share: Option<f64>, limit: f64| share.filter(|share| *share >= limit);
     if let Some(steal) = beyond(steal, STEAL) {
         causes.push(format!(
-            "the hypervisor gave {} of the CPUs' time to others: use a quieter machine or time",
+            "the hypervisor gave {} of the CPUs' time to others: use a quieter machine, or \
+             repeat at a quieter time",
             percent(steal)
         ));
     }

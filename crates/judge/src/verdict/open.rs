@@ -164,11 +164,11 @@ impl AtRate<'_> {
         };
         let share = |n: u64| percent(n as f64 / open.due.max(1) as f64);
         let in_time = self.lag().map_or_else(String::new, |Lag { percent, ns, .. }| {
-            format!(", though the load was on time (its lag's p{percent} is {})", time(ns))
+            format!(", although the load was on time (p{percent} of its lag: {})", time(ns))
         });
         let mut fates = Vec::new();
         for (n, fate) in [
-            (open.unsent, "were not sent, because no connection became free"),
+            (open.unsent, "were never sent, because no connection became free"),
             (open.late, "were sent late"),
             (open.timed_out, "got no reply in time"),
             (open.lost, "were lost to errors"),
@@ -178,9 +178,9 @@ impl AtRate<'_> {
             }
         }
         if let Some(wait) = open.wait_ns.p50 {
-            fates.push(format!("half of those sent had waited {} or more", time(wait)));
+            fates.push(format!("half of the sent requests had waited {} or more", time(wait)));
         }
-        format!("{answered}{in_time}: {}; {remedy}", fates.join(", "))
+        format!("{answered}{in_time}: {}; {remedy}", fates.join("; "))
     }
 
     fn shape(&self) -> &'static str {

@@ -54,7 +54,7 @@ impl Remedy<'_> {
         match self {
             Remedy::Race { cpus, load } => match free(cpus, load) {
                 Some(cpu) => format!("stop it, or pass --load-cpus {cpu}"),
-                None => "stop it: this machine has no other CPU for the load".to_owned(),
+                None => "stop it, because this machine has no other CPU for the load".to_owned(),
             },
             Remedy::Load { shares: true, .. } => APART.to_owned(),
             Remedy::Load { .. } => "stop it, or give the load another CPU (--cpus)".to_owned(),
@@ -66,7 +66,7 @@ impl Remedy<'_> {
         match self {
             Remedy::Race { cpus, load } => match free(cpus, load) {
                 Some(cpu) => format!("stop it, or pass --server-cpus {cpu}"),
-                None => "stop it: this machine has no other CPU for the server".to_owned(),
+                None => "stop it, because this machine has no other CPU for the server".to_owned(),
             },
             Remedy::Load { shares: true, .. } => APART.to_owned(),
             Remedy::Load { .. } => {
