@@ -1,5 +1,6 @@
 //! Every contender gives the same answers to the transcripts: our models, with shared and hand-written
-//! code, and every peer that is installed here. Each is started and stopped as in a race.
+//! code, and every peer that is installed here, except exhibits. Each is started and stopped as in a
+//! race.
 
 mod support;
 mod transcript;
@@ -22,7 +23,8 @@ use std::{
 use support::contender::Running;
 use transcript::Transcript;
 
-/// Returns the contenders that serve `workload` and can be started here. Prints the skipped ones.
+/// Returns the contenders that serve `workload` and can be started here, except null servers and
+/// exhibits. Prints those that cannot be started.
 fn contenders(workload: &str) -> Vec<Contender> {
     let mut all = built_in();
     let folder = peers_folder().expect("this checkout has peers");

@@ -121,7 +121,7 @@ fn a_window_without_a_correct_reply_ends_with_status_1() {
 }
 
 #[test]
-fn the_example_workload_files_pass_against_the_built_in_servers() {
+fn the_example_workload_files_with_lines_pass_against_the_built_in_servers() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     let double = Server::double("epoll", &[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));

@@ -54,7 +54,7 @@ fn each_process_has_its_own_descriptors(server: &Server) {
     }
 }
 
-/// After a stall, more bytes are waiting than the server's receive buffers can hold (128 KiB on
+/// After a stall, more bytes are waiting than the server's receive buffers can hold (256 KiB on
 /// `uring`).
 #[test]
 fn more_requests_than_fit_the_receive_buffers_are_answered() {

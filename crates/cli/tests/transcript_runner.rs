@@ -1,4 +1,5 @@
-//! Tests of the transcript player: each server here has one fault, which the player must report.
+//! Tests of the transcript player: it passes correct servers, and reports each difference between a
+//! server and a transcript, and each mistake in a transcript.
 
 mod transcript;
 

@@ -69,7 +69,8 @@ fn cost_of_last_bytes(server: &Server, content: usize) -> Duration {
     took
 }
 
-/// Returns the CPU time of all its threads, in nanoseconds (first field of /proc/PID/schedstat).
+/// Returns the CPU time of all threads of its processes (first field of /proc/PID/task/TID/schedstat, in
+/// nanoseconds).
 fn cpu(server: &Server) -> Duration {
     let threads = server.processes().into_iter().flat_map(|(pid, _)| {
         fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok)

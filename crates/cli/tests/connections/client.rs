@@ -32,8 +32,8 @@ pub enum Receives {
     Little,
 }
 
-/// `regatta serve SERVICE --model MODEL`, with more arguments. `prefork` gets 16 processes instead of
-/// 256, which start and end faster.
+/// Starts `regatta serve SERVICE --model MODEL` with more arguments. Unless these set --max-connections,
+/// `prefork` gets 16 processes instead of 256, which start and end faster.
 pub fn serve(service: &str, model: &str, more: &[&str]) -> Server {
     let few = ["--max-connections", "16"];
     let is_limited = more.contains(&few[0]) || model != "prefork";
@@ -67,7 +67,7 @@ pub trait Pipeline: Copy + Send + 'static {
     /// Length of each reply in bytes.
     const REPLY: usize;
 
-    /// Requests number `from` to `to`.
+    /// Requests number `from` up to, but not including, `to`.
     fn requests(self, from: usize, to: usize) -> Vec<u8>;
 
     /// Whether `reply` answers request number `index`.
@@ -143,7 +143,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends requests 0 to `count`.
+    /// Sends the first `count` requests.
     pub fn start<P: Pipeline>(stream: &TcpStream, pipeline: P, count: usize) -> Self {
         const AT_ONCE: usize = 200;
         let mut stream = stream.try_clone().unwrap();

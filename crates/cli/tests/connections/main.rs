@@ -1,4 +1,4 @@
-//! Guarantees of every I/O model for its connections, tested from outside: steady readers get every
+//! Guarantees of the I/O models for their connections, tested from outside: steady readers get every
 //! reply, silent clients are closed in time, closing loses no replies, a stop closes all connections,
 //! and the requests of one client do not block others.
 //!

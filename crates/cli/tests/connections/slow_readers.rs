@@ -38,7 +38,8 @@ fn idle_timeout(short: &'static str) -> (Duration, Vec<&'static str>) {
 /// that reads slowly stays small.
 const MORE_THAN_BUFFERS: usize = 9 << 19;
 
-/// Two servers at a time fill their sockets, so that no server is slow because all others are busy.
+/// Waits until the caller's connection may be filled: two at a time, so that no server is slow because
+/// all others are busy.
 fn turn() -> MutexGuard<'static, ()> {
     static TURNS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -12,8 +12,8 @@ use std::{
 };
 
 /// Slow connections hold all places, and others wait for a place. On a model with several cores, both
-/// kinds are on each core. After a stop the server exits as soon as the replies are delivered. It does
-/// not wait for the connections that never got a place.
+/// kinds are usually on each core. After a stop the server exits as soon as the replies are delivered.
+/// It does not wait for the connections that never got a place.
 #[test]
 fn a_stop_while_a_connection_waits_for_a_place() {
     const PLACES: usize = 5;

@@ -1,5 +1,5 @@
-//! A small JSON server over HTTP/1.1 for `workloads/api.toml`, correct except for one planted fault.
-//! Blocking, a thread per connection.
+//! A small JSON server over HTTP/1.1 for `workloads/api.toml`, correct except for at most one planted
+//! fault. Blocking, a thread per connection.
 
 use std::{
     collections::HashMap,
@@ -93,7 +93,7 @@ fn serve(stream: &TcpStream, fault: Fault, requests: &AtomicU64) {
     }
 }
 
-/// Reads a request. Returns `None` at the end of the connection.
+/// Reads a request. Returns `None` at the end of the connection, or if a read fails.
 fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
     let mut lines = Vec::new();
     loop {

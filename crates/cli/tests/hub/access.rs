@@ -216,7 +216,8 @@ fn tokens_that_match_an_rs256_or_eddsa_public_key_are_accepted() {
     }
 }
 
-/// Options that could never admit a client are refused at the start, with the name of the file.
+/// Options that are invalid, or could never admit a client, are refused at the start. The message says
+/// what is expected.
 #[test]
 fn invalid_key_files_and_origins_are_refused_at_the_start() {
     let folder = TempDir::new().unwrap();

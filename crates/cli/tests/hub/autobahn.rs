@@ -24,7 +24,8 @@ fn wstest() -> Option<PathBuf> {
     Some(root.join(".tools/autobahn/bin/wstest")).filter(|program| program.is_file())
 }
 
-/// Runs a command to its end, or kills it after `limit`. Returns what it wrote to stderr.
+/// Runs a command to its end. Returns what it wrote to stderr. Kills it, and fails the test, after
+/// `limit`.
 fn within(limit: Duration, mut command: Command) -> String {
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("stderr");

@@ -1,5 +1,5 @@
-//! The hub on `cluster`, whose processes forward broadcasts through sockets: a process that is killed
-//! or stalls, and the options that are refused.
+//! The hub on `cluster`, whose processes forward broadcasts through sockets: broadcasts, limits and
+//! metrics over all processes, a process that is killed or stalls, and the options that are refused.
 
 use crate::{
     Socket, closed, hear,
@@ -89,7 +89,8 @@ fn a_broadcast_reaches_the_members_of_all_processes_and_counts_them() {
     }
 }
 
-/// Members that wait for a result from a dead process are closed with 1001 (going away).
+/// The members of the other process are closed with 1001 (going away), including one that waits for a
+/// result from the dead process.
 #[test]
 fn a_killed_process_stops_the_cluster_and_closes_members_that_wait_for_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -135,7 +136,8 @@ fn hears(socket: &mut Socket, broadcasts: usize, results: usize, so_far: &Atomic
     }
 }
 
-/// Writes until a write blocks for `longest`. Returns the number of bytes written.
+/// Writes until all is written, or until a write blocks for `longest`. Returns the number of bytes
+/// written.
 fn write_until_blocked(mut stream: &TcpStream, bytes: &[u8], longest: Duration) -> usize {
     stream.set_write_timeout(Some(longest)).unwrap();
     let mut taken = 0;
@@ -190,7 +192,7 @@ fn a_stalled_process_causes_backpressure_and_no_message_is_lost() {
     });
 }
 
-/// Members of both processes send as much as they can at the same time.
+/// A member of each process sends as fast as it can, both at the same time.
 #[test]
 fn processes_that_flood_each_other_do_not_deadlock() {
     const MANY: usize = 3_000;

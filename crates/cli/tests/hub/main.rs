@@ -205,7 +205,7 @@ fn an_invalid_message_gets_an_error_and_an_invalid_frame_closes() {
     }
 }
 
-/// Returns the hub's close code. Ignores all messages before it.
+/// Returns the hub's close code; `None` if it closes without one. Ignores all messages before that.
 fn closed(socket: &mut Socket) -> Option<CloseCode> {
     loop {
         match socket.read() {

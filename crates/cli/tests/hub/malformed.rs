@@ -1,7 +1,7 @@
 //! Every class of malformed frame closes with the right code (RFC 6455, 7.4.1), and random bytes do not
 //! harm the server, on every model.
 //!
-//! Random bytes are sent for a second on each model; with REGATTA_HUB=full for a minute.
+//! Random bytes are sent for at least a second on each model; with REGATTA_HUB=full for a minute.
 
 use crate::{Patient, Socket, closed, member, send, storm::is_full, support::Server};
 use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng};
@@ -107,7 +107,7 @@ fn compressed() -> Vec<Case> {
     ]
 }
 
-/// Several thousand zeros, compressed: a fixed block with a zero, and copies of 258 bytes at distance 1.
+/// 10,321 zeros, compressed: a fixed block with a zero, and 40 copies of 258 bytes at distance 1.
 fn bomb() -> Vec<u8> {
     let mut bits = Bits::default();
     bits.push(0b010, 3); // a last block would be 011; type 01, fixed codes
@@ -158,7 +158,7 @@ fn closes(model: &str, options: &[&str], cases: &[Case]) {
         };
         socket.get_mut().write_all(bytes).unwrap();
         assert_eq!(closed(&mut socket), Some(CloseCode::from(*code)), "{model}: {class}");
-        // Only the end follows the Close frame.
+        // No byte follows the Close frame.
         let mut rest = Vec::new();
         let stream = &mut socket.get_mut().0;
         stream.shutdown(Shutdown::Write).unwrap();

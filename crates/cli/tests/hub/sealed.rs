@@ -70,7 +70,7 @@ fn members_hear_each_other_over_tls_and_a_stop_sends_a_close_frame() {
             socket.send(Message::text(r#"{"type":"echo","payload":0}"#)).unwrap();
             assert_eq!(hear(socket)["type"], "echo", "{model}");
         }
-        // Larger than a TLS record, than a read, and than a socket's send buffer.
+        // Larger than a TLS record and than a read.
         let payload = "x".repeat(900_000);
         let broadcast = json!({"type": "broadcast", "payload": payload});
         members[0].send(Message::text(broadcast.to_string())).unwrap();
@@ -147,8 +147,8 @@ fn members_come_and_go_over_tls() {
     }
 }
 
-/// A client that sends something other than TLS gets an alert. A client that stays silent is closed
-/// after the request timeout.
+/// A client that sends something other than TLS gets an alert. A client that starts a record and does
+/// not finish it is closed after the request timeout.
 #[test]
 fn a_client_that_does_not_speak_tls_is_closed_and_others_are_served() {
     let (_folder, options, trusts) = made();

@@ -95,7 +95,7 @@ fn a_slow_member_skips_messages_without_room_and_gets_the_others_in_order() {
         assert_eq!((queued[0], for_both + skipped), (2, MANY), "{model}");
         assert!(skipped > MANY / 4, "{model}: {skipped}");
         let mut heard = heard_late(&mut slow);
-        // More messages may have been queued while it read; they are newer.
+        // Messages that are still queued may come after the echo; they are newer.
         while (heard.len() as u64) < for_both {
             let late = hear(&mut slow);
             heard.push(late["payload"][0].as_u64().unwrap());

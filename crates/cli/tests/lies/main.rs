@@ -1,5 +1,5 @@
 //! `regatta load` against small servers that lie or fail: whether it finds the fault, and whether its
-//! message describes it. Each server does exactly one thing wrong, so nothing else can explain the exit
+//! message describes it. Each server does at most one thing wrong, so nothing else can explain the exit
 //! status.
 //!
 //! With `REGATTA_BINARY` the tests run another build of the program, e.g. an older one, to show that a
@@ -74,7 +74,7 @@ fn read(from: &mut impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the exit status, or `None` if the process had to be killed.
+/// Returns the exit status, or `None` if a signal ended the process. Kills it after `until`.
 fn wait(child: &mut Child, until: Instant) -> Option<i32> {
     loop {
         if let Some(status) = child.try_wait().unwrap() {

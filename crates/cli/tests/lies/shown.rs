@@ -20,7 +20,7 @@ fn an_unexpected_reply_is_shown_with_the_previous_request() {
     assert!(ended.line("received").starts_with("HTTP/1.1 200 -"), "{}", ended.stdout);
 }
 
-/// The server sends one byte more than the length says, with the reply or after it.
+/// The server sends one byte more than the length says.
 #[test]
 fn a_content_length_that_is_too_short_is_shown_with_its_reply() {
     for pipeline in ["1", "4"] {

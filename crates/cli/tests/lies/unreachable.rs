@@ -9,7 +9,7 @@ fn unused_port() -> u16 {
 }
 
 #[test]
-fn every_kind_of_load_exits_with_status_2_if_the_server_cannot_be_reached() {
+fn closed_loops_and_bursts_exit_with_status_2_if_the_server_cannot_be_reached() {
     let port = unused_port();
     for scheme in ["line", "http"] {
         for more in [

@@ -35,7 +35,8 @@ enum Turn {
 
 pub struct Course {
     folder: TempDir,
-    /// In the environment of every process that a race of this course starts.
+    /// In the environment of every process of this course's races, unless the process was started with
+    /// another environment.
     mark: String,
     strays_before: BTreeSet<PathBuf>,
     _turn: Turn,
@@ -80,7 +81,7 @@ impl Course {
         fs::write(path, text).unwrap();
     }
 
-    /// Writes a race file without a twin. It has one round, because several may get the verdict that
+    /// Writes a race file with one round, and so without a twin. Several rounds may get the verdict that
     /// they drift, which is not tested here.
     pub fn write_race(&self, contenders: &str, window: &str, load: &str) {
         self.write(
@@ -126,14 +127,15 @@ impl Course {
         Started { child: command.spawn().unwrap(), stdout, stderr }
     }
 
-    /// Returns the command of a race, without redirections. Adds `--settle 0s` unless `args` set it.
+    /// Returns the command of a race, whose output is not redirected. Adds `--settle 0s` unless `args`
+    /// set it or resume a race.
     pub fn command(&self, args: &[&str]) -> Command {
         let is_set = args.iter().any(|arg| ["--settle", "--resume"].contains(arg));
         let settle: &[&str] = if is_set { &[] } else { &["--settle", "0s"] };
         self.regatta(&[&["race", "--debug-build"], args, settle].concat())
     }
 
-    /// Returns the command `regatta ARGS` in this folder, without redirections.
+    /// Returns the command `regatta ARGS` in this folder. Its output is not redirected.
     pub fn regatta(&self, args: &[&str]) -> Command {
         let (name, value) = self.mark.split_once('=').unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -160,7 +162,8 @@ impl Course {
         text.lines().map(parse).collect()
     }
 
-    /// Running processes of this course's races: `race`, supervisors and contenders.
+    /// Running processes of this course's races: `race`, supervisors and contenders, except processes
+    /// without the mark in their environment.
     pub fn processes(&self) -> Vec<u32> {
         let is_ours = |pid: &u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -170,7 +173,7 @@ impl Course {
         names.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
     }
 
-    /// Ports on which this course's processes listen.
+    /// Ports on which these processes listen.
     pub fn listening(&self) -> BTreeSet<u16> {
         let fds = self.processes().into_iter().filter_map(|pid| {
             fs::read_dir(format!("/proc/{pid}/fd")).ok() // gone meanwhile

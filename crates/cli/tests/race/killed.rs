@@ -24,7 +24,8 @@ fn a_killed_race_of_node_cluster_leaves_no_process() {
 fn a_killed_race_leaves_no_daemon_of_a_contender() {
     let course = Course::new();
     course.write_race("'null'", "500ms", LOADS);
-    // Two children in new sessions, one of them with an empty environment. Both would exit on a signal.
+    // Two children in new sessions, one of them without the mark of the course in its environment. Both
+    // would exit on a signal.
     let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
         (setsid \"$ILL\" 0 &)
         exec \"$ILL\" {port}'";
@@ -36,7 +37,7 @@ fn a_killed_race_leaves_no_daemon_of_a_contender() {
 }
 
 /// `listeners` is the number of listening ports of a contender that has started, without those of
-/// processes with an empty environment.
+/// processes that lack the mark of the course in their environment.
 fn kill_in_mid_round_and_resume(course: &Course, more: &[&str], listeners: usize) {
     let mut race = course.start(&[&["race.toml", "--out", "out"][..], more].concat());
     until("a round is stored and the next contender is up", || {

@@ -1,5 +1,5 @@
 //! `regatta race` with contenders that behave badly, and when it is killed, interrupted or called with
-//! invalid arguments.
+//! invalid arguments; its loads, output, events and result directories, replays, and gates.
 
 mod answers;
 mod arguments;

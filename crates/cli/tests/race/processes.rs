@@ -23,7 +23,7 @@ fn a_contender_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remar
 #[test]
 fn a_contender_that_becomes_a_daemon_before_it_listens_fails() {
     let course = Course::new();
-    // Forked twice, in a new session, and with an empty environment.
+    // Forked twice, in a new session, and with only the log in its environment.
     let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" {port} &)'";
     let ended = course.race_short(bad).with_status(1);
     course.assert_nothing_left();

@@ -40,7 +40,7 @@ fn a_race_is_replayed_byte_for_byte() {
     ended.assert_printed(&["failed: dies", "\n  received  "]);
     assert!(ended.stdout.ends_with("\nreport: out/report.html\n"), "{}", ended.stdout);
     assert_replayed(&course, &[&ended]);
-    // The replay needs only the events.
+    // The replay needs neither the rounds nor the summary.
     fs::remove_file(course.out().join("rounds.jsonl")).unwrap();
     fs::remove_file(course.out().join("summary.json")).unwrap();
     assert_replayed(&course, &[&ended]);

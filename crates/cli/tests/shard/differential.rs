@@ -11,7 +11,7 @@ use rand::{SeedableRng, rngs::SmallRng};
 use regatta_keyspace::command::{Command, flag};
 use std::collections::BTreeMap;
 
-/// A library of functions that is loaded at the start.
+/// A library of functions that is loaded whenever the servers are filled.
 const LIBRARY: &str = "#!lua name=lib1
 redis.register_function('f1', function(keys, args) return #keys end)
 redis.register_function{function_name='f2', flags={'no-writes'},
@@ -203,7 +203,8 @@ fn report(counts: &BTreeMap<&str, Count>, asked: usize) {
     println!("refused: {}", refused.join(" "));
 }
 
-/// Commands that the proxy splits among its nodes and whose replies it merges.
+/// Commands that concern several nodes: the proxy splits them by key, sends them to all nodes, or, like
+/// SCAN, to one node after another.
 const SPLIT: [&str; 12] = [
     "mget",
     "mset",
@@ -265,7 +266,7 @@ fn has_one_key(command: &Command) -> bool {
 }
 
 #[test]
-fn a_scan_over_all_nodes_finds_every_key_once() {
+fn a_scan_over_all_nodes_finds_every_key() {
     for model in ["epoll", "threads"] {
         scan(model);
     }

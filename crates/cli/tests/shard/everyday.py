@@ -1,4 +1,4 @@
-"""Common uses of Redis, through redis-py with its default settings.
+"""Common uses of Redis, through redis-py with its default settings, or with RESP3.
 
 Prints a line for each step, with its result or error. The lines must be the same for a server and for
 the proxy.

@@ -1,4 +1,5 @@
-//! redis-py with its default settings gets the same results from the proxy as from one server.
+//! redis-py, with its default settings and with RESP3, gets the same results from the proxy as from one
+//! server.
 
 use super::{Node, sharded};
 use std::{path::Path, process::Command};

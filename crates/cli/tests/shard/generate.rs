@@ -24,7 +24,7 @@ struct Argument {
     arguments: Vec<Argument>,
 }
 
-/// Returns all commands and subcommands.
+/// Returns all commands. A command with subcommands is represented by these.
 pub fn documented(client: &mut Client) -> Vec<Documented> {
     let mut all = Vec::new();
     let reply = Tree::read(&client.ask(&["COMMAND", "DOCS"]));

@@ -59,7 +59,8 @@ fn value_of(reply: &str) -> Option<&str> {
     reply.strip_prefix('$')?.split_once("\r\n")?.1.strip_suffix("\r\n")
 }
 
-/// Sends requests until it is stopped. Returns the numbers of answered and of failed requests.
+/// Sends requests until it is stopped. Returns the numbers of answered and of failed requests, or an
+/// error that describes the first wrong reply.
 fn request_until_stopped(
     mut client: Client,
     number: u64,

@@ -1,5 +1,4 @@
-//! The proxy in front of real redis-servers. The tests are skipped, with a message, if redis-server is
-//! not on PATH.
+//! The proxy in front of real redis-servers. The tests are skipped if redis-server is not on PATH.
 
 mod client;
 mod differential;

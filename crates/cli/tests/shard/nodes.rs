@@ -42,7 +42,8 @@ impl Node {
         panic!("redis-server finds no free port");
     }
 
-    /// Starts the process. Returns whether it listens: `false` if the port is taken.
+    /// Starts the process. Returns whether it listens; `false` if it exits first, e.g. because the port
+    /// is taken.
     fn launch(&mut self) -> std::io::Result<bool> {
         let child = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])

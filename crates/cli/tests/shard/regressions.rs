@@ -1,4 +1,4 @@
-//! Known bugs of other proxies: one test for each.
+//! Bugs that proxies are known to have, with a test for each, and what sequential models refuse.
 
 use super::{SEQUENTIAL, all_models, client, models, proxy, sharded};
 use crate::{Node, support::until};

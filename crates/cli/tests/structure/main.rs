@@ -1,5 +1,6 @@
-//! The structure of the source: no file over 500 lines, no crate over 8,000 lines, and no cycle of
-//! files of a crate that need each other.
+//! The structure of the source: no file over 500 lines, no crate over 8,000 lines (with a list of
+//! exceptions), and no cycle of files of a crate that need each other. `protocols` and `words` check
+//! where protocols are named, and which phrases occur.
 //!
 //! File A *needs* file B of the same crate if a path in A (in a `use`, a type, an expression, a
 //! pattern, or among the tokens of a macro) leads to an item that B defines. Re-exports are followed to
@@ -8,7 +9,8 @@
 //! cycle is a set of files that all need each other, directly or indirectly.
 //!
 //! The analysis does not resolve methods and fields to types, and does not see names that macros
-//! generate. It ignores test code (`#[cfg(test)]`), which does not count as lines of a crate either.
+//! generate. It ignores test code (`#[cfg(test)]`). Files with only test code do not count as lines of a
+//! crate.
 
 mod modules;
 mod names;
@@ -70,7 +72,7 @@ fn lines(file: &Path) -> usize {
     fs::read_to_string(file).expect("a source file").lines().count()
 }
 
-/// Returns the sets of files that need each other, as paths below the crate.
+/// Returns the sets of files that need each other, as paths below `src`.
 fn cycles(of: &Crate) -> Vec<Vec<String>> {
     let mut graph = DiGraphMap::<usize, ()>::new();
     for (from, to) in names::needs(of).into_keys() {

@@ -26,7 +26,7 @@ pub struct Module {
     /// Names that are defined here.
     pub items: Vec<String>,
     pub imports: Vec<Import>,
-    /// Its items, without child modules.
+    /// Its items, without child modules and `use`.
     pub content: Vec<Item>,
 }
 

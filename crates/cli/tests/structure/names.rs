@@ -130,7 +130,7 @@ impl Search<'_> {
                 }
             }
             "Self" => {}
-            // Another crate, a type parameter, a local variable: leads nowhere.
+            // A name of this module. Another crate, a type parameter or a local variable leads nowhere.
             _ => self.walk(module, path),
         }
     }

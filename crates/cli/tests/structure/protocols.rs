@@ -1,5 +1,5 @@
-//! Each protocol is named only in its own folder: no other file of the load, of its dependencies, or of
-//! the race names one.
+//! Each protocol is named only in its own folder and in the table: no other file of the crates that must
+//! not know a protocol names one.
 
 use super::{sources, workspace};
 use regatta_script::dialects::ROWS;

@@ -1,4 +1,5 @@
-//! Phrases that puzzle readers (`scripts/words.txt`) are in no text file of the repository.
+//! Phrases that puzzle readers (`scripts/words.txt`) are in no text file of the repository, except lock
+//! files and JSON.
 
 use regex::{Regex, RegexBuilder};
 use std::{fs, process::Command};

@@ -30,7 +30,7 @@ pub fn models() -> Vec<&'static str> {
     all.into_iter().map(Model::name).collect()
 }
 
-/// Deadline of every wait in these tests.
+/// Deadline of a wait, unless a test sets its own.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A running regatta server, killed and reaped when dropped.

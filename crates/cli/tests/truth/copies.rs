@@ -1,8 +1,8 @@
 //! A server against its copy: the referee must not find a difference.
 //!
-//! Twenty real races of two copies of one server, which run once and are shared by all tests here. The
-//! tests check their claims, the claims of races simulated from their twin rounds, their gates, and
-//! comparisons of two of them.
+//! Twenty real races of two copies of one server, which run once and are shared by the tests of the full
+//! form. These check their claims, the claims of races simulated from their twin rounds, their gates,
+//! and comparisons of two of them.
 
 use crate::{
     gate::diff,
@@ -87,7 +87,7 @@ fn no_difference_is_claimed_between_simulated_copies() {
          median width ±{:.2}%",
         median(widths)
     );
-    // 200 races at 5%: the probability of 17 or more claims is about 1 in 36.
+    // 200 races at 5%: the probability of 17 or more claims is about 1 in 42.
     assert!(claimed <= 16, "{claimed} of {SIMULATED}");
 }
 

@@ -78,7 +78,7 @@ fn handicaps_are_covered_and_found() {
         "the interval covers the truth in {covered} of 30 (24 at least), +10% is found in \
          {found_10} of 10 (8 at least); median width ±{width:.2}%"
     );
-    // 30 races at 95%: the probability of 23 or fewer is about 1 in 3,000.
+    // 30 races at 95%: the probability of 23 or fewer is about 1 in 1,700.
     assert!(covered >= 24, "{covered} of 30");
     assert!(found_10 >= 8, "{found_10} of 10");
 }

@@ -1,4 +1,5 @@
-//! The verdict on what was the limit: a load without enough CPU, a server that sleeps, and both busy.
+//! The verdict on what was the limit: a load without enough CPU, a server that sleeps, one busy thread
+//! of a server, and both busy.
 
 use crate::{
     raced::Race,

@@ -23,7 +23,7 @@ const FLAT_NEEDS: Duration = Duration::from_millis(200);
 const SHORTEST: Duration = Duration::from_millis(300);
 
 #[test]
-fn a_race_reports_the_ratios_of_long_runs_over_http() {
+fn a_race_reports_the_ratios_of_long_runs_of_hello() {
     of_long_runs("hello", "connections = 64", HELLO);
 }
 

@@ -13,7 +13,8 @@
 //!
 //! The full form of planted lies is separate: `scripts/acceptance lies`.
 //!
-//! All seeds are fixed, and were chosen before any result was seen.
+//! All seeds are fixed, and were chosen before any result was seen. Only the races of `lies` and
+//! `many_threads` have another seed in each run.
 
 mod copies;
 mod delays;

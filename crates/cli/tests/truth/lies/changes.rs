@@ -75,8 +75,8 @@ fn flatters_first(raced: &Raced) -> Finding {
     finding
 }
 
-/// Judges a liar by its class, and by its cost after the change: the ratio to the honest one must lie
-/// between `low` and `high`.
+/// Judges a liar by its class, and by its cost after the change: the interval of the ratio to the honest
+/// one must overlap `low` to `high`.
 fn judge(
     raced: &Raced,
     liar: &'static str,

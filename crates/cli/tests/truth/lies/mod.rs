@@ -3,8 +3,8 @@
 //! honest contender may be accused.
 //!
 //! The short form runs every race once, and retries it once in case the machine disturbed it. The full
-//! form is `scripts/acceptance lies`: 20 runs of the release build with more rounds and without retries.
-//! It reads the findings from the file that `REGATTA_LIES` names:
+//! form is `scripts/acceptance lies`: 20 runs of the release build with longer windows, more rounds in
+//! most races, and without retries. It reads the findings from the file that `REGATTA_LIES` names:
 //!
 //! ```text
 //! lie <tab> its name <tab> named: 1 or 0 <tab> above an honest one: 1 or 0 <tab> verdict <tab> certainty
@@ -95,7 +95,8 @@ impl Findings {
     }
 }
 
-/// Races, and asserts that every liar is named and no honest contender is accused.
+/// Races, and asserts that every liar is named, that none ranks above an honest contender, and that no
+/// honest contender is accused.
 #[track_caller]
 fn assert_named(race: impl Fn() -> Findings) {
     let mut findings = race();
