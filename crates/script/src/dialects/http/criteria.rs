@@ -11,7 +11,8 @@ pub(super) struct Criteria<'a> {
     pub text: &'a [u8],
     /// When the reply arrived.
     pub now: Nanos,
-    /// Maximum age of the reply: the time since its connection was last read or its request was sent.
+    /// Maximum age of the reply: the time since its connection was last read or a request was issued on
+    /// it, whichever was later.
     pub waited: Nanos,
     /// This machine's time of day.
     pub wall: fn() -> Nanos,
