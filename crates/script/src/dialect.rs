@@ -187,7 +187,7 @@ pub trait Dialect: Sync {
     }
 
     /// How much was verified across all threads. Available after [`Dialect::verify`] was called for
-    /// each desk.
+    /// each desk; `None` before that, and if the dialect does not count it.
     fn verified(&self) -> Option<Verified> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a reply is checked against, in addition to its own bytes.
+//! The expectation of a reply, and the circumstances of its arrival.
 
 use super::expected::{Digest, Expected};
 use crate::time::Nanos;

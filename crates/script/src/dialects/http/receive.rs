@@ -25,7 +25,7 @@ use std::{borrow::Cow, cell::Cell, ops::Range};
 #[derive(Debug)]
 pub struct Http {
     script: Script,
-    /// The distinct expectations; few.
+    /// The expectation of each request or step of the workload.
     kinds: Vec<Expected>,
     /// Index of the expectation of each exchange, including the script's repeated tail.
     of: Vec<u16>,

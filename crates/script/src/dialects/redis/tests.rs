@@ -288,7 +288,7 @@ fn selects_the_database_and_stores_initial_values() {
 }
 
 #[test]
-fn stores_many_keys_in_batches() {
+fn stores_all_of_many_keys() {
     let text = "keys = 3_000\n[[request]]\ncommand = 'GET'";
     let (redis, mut store) = (redis(text, Place::default()), Store::default());
     Client::opened(&redis, 3, &mut store);

@@ -34,7 +34,7 @@ const SILENCE: Nanos = 25_000_000_000;
 #[derive(Debug)]
 pub struct Hub {
     pub(super) terms: Terms,
-    /// First byte of the server's frames.
+    /// First byte of the server's messages in a single frame.
     first: u8,
     script: Script,
     seed: u64,

@@ -29,7 +29,7 @@ pub(super) struct AskTemplate {
     is_line: bool,
     /// All fields except Host.
     fields: Vec<(String, Template)>,
-    /// A Host that differs from the requested host.
+    /// The Host that the file sets, in place of the requested host.
     host: Option<Template>,
     body: Option<Template>,
 }
