@@ -77,7 +77,7 @@ pub trait Dialect: Sync {
     }
 
     /// Continues the steps that open a connection, such as an upgrade or a subscription. Called
-    /// first with no bytes when the connection is established, then with received bytes, until it
+    /// first with no bytes, before the connection is established; then with received bytes, until it
     /// returns `true`. Consumes the bytes it has read from the front of `data`; the remaining bytes
     /// are passed to [`Dialect::receive`] afterwards. Appends the bytes to send to `out`. Not
     /// called if [`Dialect::OPENS`] is false.
@@ -174,8 +174,9 @@ pub trait Dialect: Sync {
     }
 
     /// Verifies what [`Dialect::receive`] could only store, and calls `wrong` for each wrong reply.
-    /// Called once per desk after the load has ended, outside of all timed sections. If there is
-    /// too much to verify, a random sample is checked until `is_late` returns true.
+    /// Called once per desk after the load has ended, outside of all timed sections; not called if
+    /// the load ended early. A dialect that verifies replies one by one does so in random order, and
+    /// may stop once `is_late` returns true.
     fn verify(
         &self,
         desk: &mut Self::Desk,
@@ -186,13 +187,14 @@ pub trait Dialect: Sync {
     }
 
     /// How much was verified across all threads. Available after [`Dialect::verify`] was called for
-    /// each desk.
+    /// each desk; `None` before that, and if the dialect does not count it.
     fn verified(&self) -> Option<Verified> {
         None
     }
 
-    /// Calls `wrong` for everything that the server still owes ([`Dialect::owes`]). Each load
-    /// thread calls this once when it ends, after the load has waited.
+    /// Calls `wrong` for what the server still owes ([`Dialect::owes`]), or for some of it. Each load
+    /// thread calls this once when it ends, after the load has waited. Not called if the load ended
+    /// early or was cut short.
     fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
         let _ = wrong;
     }

@@ -8,7 +8,7 @@ pub struct ReadinessProbe {
     /// The request, in words: `GET /health`.
     pub what: String,
     /// Interprets the start of the answer, up to [`ReadinessProbe::ANSWER`] bytes. Called again as more
-    /// bytes arrive, and with `true` when no more will.
+    /// bytes arrive, and with `true` when no more are read.
     pub answered: fn(&[u8], bool) -> Answer,
 }
 

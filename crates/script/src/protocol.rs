@@ -106,12 +106,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         None
     }
 
-    /// The same requests for a server that echoes them; `None` if an echo is not a reply.
+    /// The same requests for a server that echoes them; `None` if the workload has no such form.
     fn echoed(&self) -> Option<Self> {
         None
     }
 
-    /// The same number of requests, and of request bytes, for a server that answers each with the
+    /// The same number of requests, all of the mean length, for a server that answers each with the
     /// same bytes without reading it, and what that server needs to know. `None` if there is no
     /// such reply.
     fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
@@ -126,15 +126,15 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     }
 
     /// The same workload for a server with its own variant of the protocol, by the name of the
-    /// adapter; `None` if there is no such adapter.
+    /// adapter; `None` if the workload has no such adapter.
     fn adapted(&self, adapter: &str) -> Option<Self> {
         let _ = adapter;
         None
     }
 
-    /// Whether connections send anything before their first request, e.g. the initial values of
-    /// their keys. A load of a fixed number of requests starts to count when all connections have
-    /// done so.
+    /// Whether connections may store anything on the server before their first request, e.g. the
+    /// initial values of their keys. A load of a fixed number of requests starts to count when all
+    /// connections have done so.
     fn prepares(&self) -> bool {
         false
     }
@@ -170,7 +170,7 @@ pub struct Order<'a> {
     /// What the requests address.
     pub place: Place<'a>,
     /// Words that this process shares with the other load processes, initially zero: at least
-    /// [`Asks::shared_words`]. `None` if there is only one process.
+    /// [`Asks::shared_words`]. `None` if there is only one process, or no words are shared.
     pub shared: Option<&'static [AtomicU64]>,
 }
 
@@ -179,9 +179,10 @@ pub struct Order<'a> {
 pub struct Place<'a> {
     /// The requested host, as written in the URL.
     pub host: &'a str,
-    /// A path that replaces the path of a built-in workload.
+    /// The path of the URL. It replaces the path of a built-in workload, or names a database.
     pub path: Option<&'a str>,
-    /// Whether a connection serves one request. Requests announce it where the protocol can.
+    /// Whether a connection serves one conversation. Its last request announces this where the
+    /// protocol can.
     pub closes: bool,
 }
 
@@ -199,7 +200,7 @@ pub enum Speech<D> {
 pub struct Sample {
     /// The request, in bytes.
     pub asks: Vec<u8>,
-    /// Describes the reply; `None` until it is complete.
+    /// Describes the reply; `None` until it is complete, and if it is invalid.
     pub seen: fn(&[u8]) -> Option<ReplySeen>,
 }
 

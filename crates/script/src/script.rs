@@ -4,11 +4,11 @@
 
 /// Maximum number of exchanges in a script before it repeats; a power of two.
 pub const EXCHANGES: usize = 1 << 18;
-/// Maximum number of bytes of requests and replies in a script before it repeats. Only long requests
-/// or replies reach it.
+/// Number of bytes of requests and replies after which a script gets no further conversation before
+/// it repeats. Only long requests or replies reach it.
 pub const BYTES: usize = 64 << 20;
-/// Maximum number of bytes of all requests, and of all replies, including the repeated tail.
-/// Offsets are 32 bits wide, and memory is for the server.
+/// Maximum number of bytes of all requests, and of all replies. Checked before each exchange of the
+/// repeated tail is added. Offsets are 32 bits wide, and the server needs the memory.
 const MOST_BYTES: usize = 1 << 30;
 
 /// Requests back to back, the expected replies back to back, and where each starts. If a reply is
@@ -17,7 +17,8 @@ const MOST_BYTES: usize = 1 << 30;
 pub struct Script {
     requests: Vec<u8>,
     replies: Vec<u8>,
-    /// One more than there are exchanges: the end of one is the start of the next.
+    /// In a closed script, one more than there are exchanges: the end of one is the start of the
+    /// next.
     begins: Vec<Begin>,
     /// Number of exchanges before it repeats.
     count: u32,
@@ -43,7 +44,7 @@ pub enum Conversations {
     At(Vec<u32>),
 }
 
-/// The script does not fit into memory.
+/// The requests or replies of a script exceed the limit of their memory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -86,8 +87,8 @@ impl Script {
         self.requests.len() / self.begins.len().max(1)
     }
 
-    /// Returns the same number of requests and request bytes, not closed, with all requests of the
-    /// mean length. They make sense only to a server that counts bytes.
+    /// Returns the same number of requests, not closed, all of the mean length. Their bytes make
+    /// sense only to a server that counts them.
     pub fn levelled(self) -> Self {
         let mean = self.mean_request();
         let mut requests = self.requests;

@@ -3,7 +3,7 @@
 /// A request that never ends.
 #[derive(Clone, Debug)]
 pub struct SlowRequest {
-    /// Bytes sent at once, including the first byte.
+    /// Bytes sent at once, before the slow ones; may be empty.
     pub at_once: Vec<u8>,
     /// Bytes sent one at a time; not empty. The last byte is repeated.
     pub slowly: Vec<u8>,

@@ -2,12 +2,12 @@
 
 use regatta_record::Exchange;
 
-/// Escapes bytes to printable ASCII of at most 200 characters.
+/// Escapes bytes to printable ASCII and cuts them after 200 characters: see [`cut`].
 pub fn printable(bytes: &[u8]) -> String {
     cut(bytes, 200)
 }
 
-/// Escapes bytes to printable ASCII and cuts them after `longest` characters.
+/// Escapes bytes to printable ASCII. Cuts them after `longest` characters and then appends `...`.
 pub fn cut(bytes: &[u8], longest: usize) -> String {
     let mut text = bytes.escape_ascii().take(longest + 1).map(char::from).collect::<String>();
     if text.len() > longest {
@@ -29,7 +29,7 @@ pub(crate) fn unsolicited(last: Option<&[u8]>, received: String, reply_index: u3
     Exchange { sent, expected: expected.into(), received, reply_index: reply_index.into() }
 }
 
-/// Returns the bytes up to and including the first newline.
+/// Returns the bytes up to and including the first newline; all bytes if there is none.
 pub(crate) fn line(bytes: &[u8]) -> &[u8] {
     memchr::memchr(b'\n', bytes).map_or(bytes, |end| &bytes[..=end])
 }

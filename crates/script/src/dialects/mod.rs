@@ -1,5 +1,5 @@
 //! The protocols of the load: one folder and one row of the table each. A folder defines how its
-//! protocol is written and checked; no code outside of these folders depends on a protocol.
+//! protocol is written and checked; no other code of this crate depends on a protocol.
 
 pub mod http;
 pub mod line;
@@ -99,7 +99,8 @@ macro_rules! table {
                 ),* }
             }
 
-            /// Whether servers send unsolicited messages as a result of it.
+            /// Whether servers of its protocol may send unsolicited messages, even if this workload
+            /// causes none.
             pub fn is_pushed(&self) -> bool {
                 match self { $(Workload::$Name(asks) => kinds(asks).len() > 1),* }
             }
@@ -115,12 +116,13 @@ macro_rules! table {
                 match self { $(Workload::$Name(asks) => asks.text()),* }
             }
 
-            /// The same requests for a server that echoes them; `None` if an echo is not a reply.
+            /// The same requests for a server that echoes them; `None` if the workload has no such
+            /// form.
             pub fn echoed(&self) -> Option<Workload> {
                 match self { $(Workload::$Name(asks) => asks.echoed().map(Workload::$Name)),* }
             }
 
-            /// The same number of requests, and of request bytes, for a server that answers each
+            /// The same number of requests, all of the mean length, for a server that answers each
             /// with the same bytes without reading it, and what that server needs to know. `None`
             /// if there is no such reply.
             pub fn canned(&self, place: Place<'_>) -> Option<(Workload, Canned)> {
@@ -139,15 +141,15 @@ macro_rules! table {
             }
 
             /// The same workload for a server with its own variant of the protocol, by the name of
-            /// the adapter; `None` if there is no such adapter.
+            /// the adapter; `None` if the workload has no such adapter.
             pub fn adapted(&self, adapter: &str) -> Option<Workload> {
                 match self { $(
                     Workload::$Name(asks) => asks.adapted(adapter).map(Workload::$Name)
                 ),* }
             }
 
-            /// Whether a connection sends anything before its first request, in a load that counts
-            /// requests: see [`Asks::prepares`].
+            /// Whether connections may store anything on the server before their first request: see
+            /// [`Asks::prepares`].
             pub fn prepares(&self) -> bool {
                 match self { $(Workload::$Name(asks) => asks.prepares()),* }
             }
@@ -254,7 +256,7 @@ impl Default for Workload {
     }
 }
 
-/// A script does not fit into memory.
+/// The requests or replies of a script exceed the limit of their memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a pipeline of {pipeline} requests is too long for {workload}, because its requests or \

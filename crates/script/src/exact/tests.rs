@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 const PIPELINE: u32 = 512;
 const EXCHANGES: u32 = 1 << 10;
 
-/// Numbers of all lengths, doubled.
+/// Numbers of 1 to 15 digits, doubled.
 static DOUBLE: LazyLock<Exact> = LazyLock::new(|| {
     let mut script = Script::new(Conversations::Each(1));
     for i in 0..EXCHANGES {

@@ -25,7 +25,7 @@ pub enum Why {
         /// Number of increments started so far, including this one.
         most: u64,
     },
-    /// The count is lower than the number of increments completed so far: one was lost.
+    /// The count is lower than the number of increments completed, including this one: one was lost.
     TooLow {
         /// Number of increments completed before this one started, plus this one.
         least: u64,

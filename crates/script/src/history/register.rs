@@ -1,10 +1,10 @@
 //! A key that is set, read and deleted.
 //!
 //! Every value is written only once, so the write that a read belongs to is known. The check then
-//! takes one sort (Gibbons and Korach, "Testing shared memories", 1997). A value's write and its
+//! only needs to sort (Gibbons and Korach, "Testing shared memories", 1997). A value's write and its
 //! reads form a *cluster*. If the first end in a cluster is before its last call, the key certainly
-//! holds the value between these two times. Two such intervals must not overlap, and no other
-//! operation may happen entirely within one.
+//! holds the value between these two times. Two such intervals must not overlap. Every other
+//! cluster, every deletion and every read of an absent key must be able to happen outside of them.
 //!
 //! For writes and reads of values this is exact. It is not known which deletion a read of an absent
 //! key belongs to. With deletions, the check never reports an error falsely, but it does not find

@@ -6,9 +6,9 @@ use super::{
 };
 use crate::script::{BYTES, Conversations, Script};
 
-/// Fills a script with whole conversations, chosen by weight, as many as fit into `most` exchanges
-/// and [`BYTES`], and at least one. `push` appends the exchange of a step; it receives what the
-/// conversation has captured so far.
+/// Fills a script with whole conversations, chosen by weight, until the next one does not fit into
+/// `most` exchanges, or the script has more than [`BYTES`]. `push` appends the exchange of a step; it
+/// receives what the conversation has captured so far.
 pub(crate) fn converse<S>(
     conversations: &[Conversation<S>],
     most: usize,

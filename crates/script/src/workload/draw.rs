@@ -1,5 +1,5 @@
-//! Values that a placeholder can draw: counters, integers, random letters, lines of a list. The
-//! seed decides all of them.
+//! Values that a placeholder can draw: counters, integers, random letters and digits, lines of a
+//! list. The seed decides all of them.
 
 use super::expression::{Bounds, number};
 use rand::{Rng, rngs::StdRng};

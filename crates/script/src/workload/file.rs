@@ -26,7 +26,7 @@ pub struct WorkloadError {
 #[derive(Debug)]
 pub struct FileText<'t> {
     text: &'t str,
-    /// Its name if the text gives none.
+    /// Its name if the text gives none: for a file on disk, the file name without its extension.
     stem: &'t str,
     /// The folder of the files that it names; `None` if the text must contain everything.
     folder: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub struct FileText<'t> {
 /// What is kept of a workload file, besides its requests.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// The `name` in the file, or the file name without its extension.
+    /// The `name` in the file; if there is none, [`FileText::stem`].
     pub name: String,
     /// A text that needs no other file.
     pub text: String,
@@ -43,7 +43,7 @@ pub(crate) struct Kept {
     pub lists: Vec<Vec<Vec<u8>>>,
 }
 
-/// The keys of a workload file that do not depend on the protocol.
+/// The key of a workload file that decides how the others are read.
 #[derive(Deserialize)]
 struct Head {
     protocol: Option<String>,

@@ -38,7 +38,7 @@ pub enum HttpAsks {
     },
     /// Requests without placeholders.
     Requests(#[serde(with = "super::requests::shared")] Arc<HttpWorkload>),
-    /// As many requests and request bytes as `hello`, all of the same length. Every reply has the same
+    /// As many requests as `hello`, all of the mean length of its requests. Every reply has the same
     /// bytes.
     CannedHello {
         /// The heads of the requests of `hello`.
@@ -46,7 +46,7 @@ pub enum HttpAsks {
     },
     /// A workload file.
     File(FileAsks),
-    /// A workload file.
+    /// The requests of a workload file; the reply is the request, byte for byte.
     EchoOf(FileAsks),
 }
 

@@ -1,5 +1,5 @@
 //! The built-in workloads over HTTP: `hello` and `hash`, and the reply of a server that answers `hello`
-//! without parsing requests. The design document defines them.
+//! without parsing requests.
 
 use super::{
     expected::{Content, Status},
@@ -52,8 +52,8 @@ pub(super) fn compile_hash(n: u32, heads: Heads, order: &Order<'_>) -> Result<Ht
     Ok(compile(&hash(n, order.place), heads, order)?.salted(salted))
 }
 
-/// Composes the requests of `hello` for a server that only counts bytes: the same number of requests
-/// and request bytes, but all requests have the same length. Each is answered by [`canned_reply`].
+/// Composes the requests of `hello` for a server that only counts bytes: the same number of requests,
+/// all of the mean length. Each is answered by [`canned_reply`].
 pub(super) fn compose_canned(heads: Heads, seed: u64, place: Place<'_>) -> Script {
     let script = compose(&hello(place), heads, seed, place).levelled();
     script.answered_with(canned_reply(place.closes).as_bytes())
@@ -74,7 +74,7 @@ fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
     Sample { asks: script.request(0).to_vec(), seen }
 }
 
-/// Describes a reply once it is complete.
+/// Describes a reply; `None` until it is complete, and if it is invalid or switches protocols.
 fn seen(data: &[u8]) -> Option<ReplySeen> {
     let (mut decoder, mut rest, mut has_date) = (Decoder::default(), data, false);
     loop {

@@ -1,4 +1,4 @@
-//! What a reply is checked against, in addition to its own bytes.
+//! The expectation of a reply, and the circumstances of its arrival.
 
 use super::expected::{Digest, Expected};
 use crate::time::Nanos;
@@ -11,7 +11,8 @@ pub(super) struct Criteria<'a> {
     pub text: &'a [u8],
     /// When the reply arrived.
     pub now: Nanos,
-    /// Maximum age of the reply: the time since its connection was last read or its request was sent.
+    /// Maximum age of the reply: the time since its connection was last read or a request was issued on
+    /// it, whichever was later.
     pub waited: Nanos,
     /// This machine's time of day.
     pub wall: fn() -> Nanos,

@@ -9,19 +9,21 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// The last correct reply of each kind, and buffers for replies that arrive in pieces.
+/// The last correct reply of each kind, buffers for replies that are parsed, counts of statuses, and
+/// answers to be verified later.
 #[derive(Debug)]
 pub struct Desk {
-    /// Returns this machine's time of day, since 1970.
+    /// Returns this machine's time of day, in nanoseconds since 1970.
     wall: fn() -> Nanos,
     /// One for each kind of reply.
     memos: Vec<Memo>,
     /// Buffers to be reused.
     #[expect(clippy::vec_box, reason = "they go to connections, which hold them by a pointer")]
     spare: Vec<Box<Part>>,
-    /// The start of the last correct reply that arrived in pieces, without its last piece.
+    /// The start of the last correct reply that was parsed, without its last piece; empty if it
+    /// arrived in one piece.
     shown_last: Vec<u8>,
-    /// Number of replies so far, by status.
+    /// Number of replies so far, by status; 0 counts malformed ones without a head.
     statuses: Box<[u64; STATUSES]>,
     /// Whether a complete but wrong reply leaves its connection usable.
     pub(super) tolerates: bool,
@@ -86,12 +88,12 @@ impl Desk {
         self.memos[usize::from(kind)].learn(right, expected);
     }
 
-    /// Returns a buffer for a reply that arrives in pieces.
+    /// Returns a buffer for a reply that is parsed.
     pub(super) fn take_buffer(&mut self) -> Box<Part> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Returns the start of the reply whose buffer was returned last.
+    /// Returns the start of the reply whose buffer was returned last, without its last piece.
     pub(super) fn shown_last(&self) -> &[u8] {
         &self.shown_last
     }

@@ -55,7 +55,7 @@ pub(super) fn varied(seed: u64, closes: bool) -> Vec<Fields> {
     heads
 }
 
-/// Replaces the `Connection: keep-alive` of browsers.
+/// Adds `Connection: close`, in place of the `Connection: keep-alive` of browsers.
 fn close(fields: &mut Fields) {
     fields.retain(|(name, _)| *name != "Connection");
     fields.push(("Connection", "close".into()));
@@ -146,7 +146,7 @@ fn safari(random: &mut StdRng) -> Fields {
     fields
 }
 
-/// Adds fields that all browsers send: encodings, languages, the referring page and cookies.
+/// Adds fields that all browsers send: encodings, languages and cookies, and often the referring page.
 fn arrives(fields: &mut Fields, encodings: &str, random: &mut StdRng) {
     fields.push(("Accept-Encoding", encodings.into()));
     fields.push(("Accept-Language", one(&LANGUAGES, random).into()));

@@ -3,7 +3,7 @@
 use crate::knock::{Answer, ReadinessProbe};
 use regatta_proto::http1::{Method, client::Ask};
 
-/// Returns a probe that sends GET `path` to `host` and expects a status below 400.
+/// Returns a probe that sends GET `path` to `host` and expects a status from 200 to 399.
 pub(super) fn knock(path: &str, host: &str) -> ReadinessProbe {
     let fields = &[("Connection", "close")];
     let mut asks = Vec::new();

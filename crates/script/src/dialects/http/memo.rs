@@ -1,6 +1,7 @@
 //! The last correct reply of each kind, to be compared as memory with the next bytes. Most replies have
-//! the same bytes again, except for a Date that changes once a second. A reply that differs is parsed
-//! and checked like the first one, so a memo never decides that a reply is wrong.
+//! the same bytes again, except for a Date that changes once a second. If only the content differs and
+//! is correct, the reply is recognised too. Any other reply is parsed and checked like the first one, so
+//! a memo never decides that a reply is wrong.
 
 use super::{
     check,
@@ -16,7 +17,8 @@ pub(super) struct Memo {
     bytes: Vec<u8>,
     /// Length of the whole reply in bytes; 0 if there is none.
     length: usize,
-    /// Length of its head in bytes if the head determines the length of the content; otherwise 0.
+    /// Length of its head in bytes if the head determines the length of the content and has no values
+    /// given per request; otherwise 0.
     head: usize,
     /// The text that its content was compared with.
     text: Vec<u8>,
@@ -33,7 +35,7 @@ pub(super) struct Memo {
 pub(super) struct Right<'a> {
     /// The bytes of the reply.
     pub bytes: &'a [u8],
-    /// See [`Memo::head`].
+    /// Length of its head in bytes if the head determines the length of the content; otherwise 0.
     pub head: usize,
     pub text: &'a [u8],
     pub until: Nanos,

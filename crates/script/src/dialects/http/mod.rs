@@ -1,9 +1,9 @@
 //! HTTP/1.1: requests with a method, a target and fields; replies are checked by their status, fields
 //! and content.
 //!
-//! The last correct reply of each kind of request is remembered (`memo`), and received bytes are
-//! compared with it as memory. If they differ, the codec parses them (`part`) and the reply is checked
-//! in full (`check`).
+//! The last correct reply of each kind of request that arrived in one piece is remembered (`memo`), and
+//! received bytes are compared with it as memory. If only the content differs, the content is checked.
+//! Otherwise the codec parses the reply (`part`), and it is checked in full (`check`).
 
 mod asks;
 mod built_in;

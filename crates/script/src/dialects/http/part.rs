@@ -132,7 +132,8 @@ impl Part {
         WrongReply::new(fault, criteria, &shown)
     }
 
-    /// Records a fault. If it is tolerated, the rest of the reply is not checked.
+    /// Records a fault that is tolerated; the rest of the reply is then not checked. Returns any other
+    /// fault.
     #[cold]
     fn fails(&mut self, fault: Fault, criteria: Criteria<'_>) -> Result<(), Fault> {
         if !criteria.tolerates {

@@ -25,7 +25,7 @@ use std::{borrow::Cow, cell::Cell, ops::Range};
 #[derive(Debug)]
 pub struct Http {
     script: Script,
-    /// The distinct expectations; few.
+    /// The expectation of each request or step of the workload.
     kinds: Vec<Expected>,
     /// Index of the expectation of each exchange, including the script's repeated tail.
     of: Vec<u16>,
@@ -43,7 +43,8 @@ pub struct Talk {
     /// Number of the last received bytes up to the end of a complete but wrong reply.
     resumes: Option<usize>,
     salts: Salts,
-    /// When the connection was last read or a request issued; received bytes were sent later.
+    /// When the connection was last read or a request issued, whichever was later. Received bytes count
+    /// as sent after that.
     since: Option<Nanos>,
 }
 
@@ -84,7 +85,7 @@ impl Http {
         }
     }
 
-    /// Keeps the correct answer to `exchange`, which the cursor has not counted yet.
+    /// Keeps the answer to `exchange` to be verified later. The cursor has not counted it yet.
     fn keep(&self, exchange: u32, digest: Digest, At { cursor, talk, desk }: &mut At<'_, Self>) {
         if let (Some(salted), Some(answers)) = (&self.salted, &mut desk.answers) {
             let reply = talk.salts.index(exchange, cursor);

@@ -1,4 +1,4 @@
-//! Requests without placeholders: those described by flags and the built-in ones, each with a weight.
+//! Requests without placeholders, each with a weight: those described by flags, and the default `GET`.
 
 use super::{
     expected::{Content, Expected, Status},
@@ -12,10 +12,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_proto::http1::{Method, client::Ask};
 use serde::{Deserialize, Serialize};
 
-/// Number of exchanges before a script of identical requests repeats: few enough to fit into the
-/// nearest cache, and enough to wrap around rarely.
+/// Maximum number of exchanges before a script of identical requests repeats: few enough to fit into
+/// the nearest cache, and enough to wrap around rarely.
 const OF_ONE: usize = 64;
-/// Number of exchanges if requests are drawn by weight.
+/// Maximum number of exchanges if requests are drawn by weight.
 const OF_SEVERAL: usize = 1 << 14;
 
 /// A user's HTTP requests, drawn by weight.

@@ -1,4 +1,4 @@
-//! The built-in workloads of lines: `double`, `echo` and `dialogue`. The design document defines them.
+//! The built-in workloads of lines: `double`, `echo` and `dialogue`.
 
 use crate::script::{Conversations, EXCHANGES, Script};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -72,7 +72,7 @@ const EDGES: [i64; 22] = [
 /// An edge appears once per this number of integers, so that short runs meet edges too.
 const EDGE_EVERY: usize = 61;
 
-/// The i-th integer: edges in turn, and between them all bit lengths equally often.
+/// The i-th integer: edges in turn, and between them the bit lengths 1 to 63 equally often.
 fn integer(i: usize, random: &mut StdRng) -> i64 {
     if i.is_multiple_of(EDGE_EVERY) {
         return EDGES[i / EDGE_EVERY % EDGES.len()];

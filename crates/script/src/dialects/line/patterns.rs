@@ -44,7 +44,7 @@ impl Patterns {
         self.longest
     }
 
-    /// Whether a line, without its newline, matches the pattern of exchange `i`.
+    /// Whether a line, without its newline, matches the pattern of exchange `i` and is not too long.
     #[inline]
     pub fn fits(&self, i: u32, line: &[u8], text: &[u8]) -> bool {
         line.len() <= self.longest
@@ -55,7 +55,7 @@ impl Patterns {
             }
     }
 
-    /// Whether a partial line can still match the pattern of exchange `i`.
+    /// Whether a partial line is not too long and can still match the pattern of exchange `i`.
     pub fn may_fit(&self, i: u32, part: &[u8], text: &[u8]) -> bool {
         let same = part.len().min(text.len());
         part.len() <= self.longest

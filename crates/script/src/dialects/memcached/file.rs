@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 
 /// Maximum number of bytes of a key.
 const LONGEST_KEY: usize = 250;
-/// Maximum number of bytes of a value: the limit of a server with default settings.
+/// Maximum number of bytes of a value: a server with default settings accepts items of up to 1 MiB.
 const LONGEST_VALUE: usize = 1_000_000;
-/// Number of exchanges in a script: fewer than for lines, because each is longer.
+/// Maximum number of exchanges in a script: fewer than for lines, because each is longer.
 const EXCHANGES: usize = 1 << 16;
 
 /// A file with `protocol = "memcached"`.
@@ -229,7 +229,7 @@ fn value_template(
     Ok(template)
 }
 
-/// Appends a value to a key. `%` and bytes that a key cannot contain are percent-encoded.
+/// Appends a value to a key. Percent-encodes `%` and all bytes except visible ASCII.
 fn write_encoded(value: &Value, key: &mut Vec<u8>) {
     let mut plain = Vec::new();
     value.write(&mut plain);
@@ -250,7 +250,7 @@ mod tests {
         CacheFile::read(FileText::alone(&text, "mine"))
     }
 
-    /// The first exchanges: each request and its expected reply.
+    /// The first `n` exchanges: each request, and its expected reply or the key of any value.
     fn first(n: u32, text: &str) -> Vec<(String, String)> {
         let mut script = read(text).unwrap().compose(3).script;
         script.close(1).unwrap();

@@ -10,7 +10,7 @@ pub(super) struct Reply {
     line: Vec<u8>,
     /// Number of missing bytes of the value, including its newline.
     left: u64,
-    /// Whether the value has been received.
+    /// Whether the line before a value has been received.
     has_value: bool,
 }
 
@@ -25,7 +25,8 @@ impl Reply {
     }
 
     /// Consumes the reply's bytes from the front of `input`. Returns whether the reply is complete; if
-    /// so, this is ready for the next reply. On `Err`, nothing of the wrong line is kept.
+    /// so, this is ready for the next reply. On `Err`, only the bytes of a wrong line that were received
+    /// before are kept.
     pub fn take(&mut self, input: &mut &[u8], key: &[u8]) -> Result<bool, InvalidReply> {
         while !input.is_empty() {
             if self.left > 0 {

@@ -1,5 +1,6 @@
-//! Tolerated errors. Whether a failed command was executed, or will be executed later, is unknown. Its
-//! keys are in doubt from then on: each may hold any value that the client has written to it, or none.
+//! Tolerated errors. Whether a failed command was executed, or will be executed later, is unknown. If it
+//! writes, its keys are in doubt from then on: each may hold any value that the client has written to
+//! it, or none.
 
 use super::{
     commands::{Command, Framed},
@@ -23,7 +24,8 @@ pub(super) fn is_error(ask: Ask, talk: &Talk, input: &[u8]) -> bool {
 }
 
 /// Consumes the bytes of such an error from the front of `input`. Returns `Err` once the error is
-/// complete; the connection may continue after it (see [`Talk::resumes`]).
+/// complete; the connection may continue after it (see [`Talk::resumes`]). Also returns `Err` if the
+/// bytes are not a valid reply; the connection cannot continue then.
 pub(super) fn take_error(
     exchanges: &Exchanges,
     ask: Ask,
@@ -49,7 +51,7 @@ pub(super) fn take_error(
     taken
 }
 
-/// Marks the keys of a failed command as in doubt.
+/// Marks the keys of a failed command as in doubt, if it writes.
 fn doubt(framed: &Framed, keys: &[u16], version: u64, talk: &mut Talk) {
     if let Some(log) = &talk.log {
         // In the log, its operations stay without a reply.

@@ -10,8 +10,9 @@
 //! can be explained.
 //!
 //! All state of a connection that was lost with requests in flight is discarded, because these requests
-//! may be executed at any later time. The next connection of the slot has new keys. If errors are
-//! tolerated, `doubt` checks what is still known of the keys of a failed command.
+//! may be executed at any later time. The next connection of the slot has new keys, unless all clients
+//! share them. If errors are tolerated, `doubt` checks what is still known of the keys of a failed
+//! command.
 
 mod asks;
 mod built_in;

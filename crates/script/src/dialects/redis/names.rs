@@ -1,5 +1,5 @@
 //! The bytes of keys and values. A value names the client, key and request that wrote it, and is padded
-//! with letters that depend on these.
+//! with letters and digits that depend on these.
 
 use rand::{Rng, SeedableRng, distr::Alphanumeric, rngs::StdRng};
 
@@ -50,8 +50,8 @@ pub(super) struct Identity {
     pub author: Owner,
     /// The number of the key.
     pub key: u16,
-    /// The number of the request that wrote it, counted by its author from 1; 0 if it was stored before
-    /// the first request.
+    /// The number of the request that wrote it, counted from 1 over all connections of the author's
+    /// slot; 0 if it was stored before the first request.
     pub version: u64,
 }
 

@@ -18,7 +18,7 @@ const OK: &[u8] = b"+OK\r\n";
 /// The steps of every connection.
 #[derive(Debug)]
 pub(super) struct Steps {
-    /// The database to select, if not the first one.
+    /// The database to select, if the URL names one.
     pub database: Option<String>,
     /// Number of keys of each client that get a value.
     pub values: usize,

@@ -54,7 +54,7 @@ pub(super) fn take(
 }
 
 /// Updates the content of the keys after a reply arrived. Does nothing for keys whose content is not
-/// tracked.
+/// tracked or in doubt.
 #[inline]
 pub(super) fn applied(command: Command, keys: &[u16], version: u64, talk: &mut Talk) {
     let (held, holds) = match command {

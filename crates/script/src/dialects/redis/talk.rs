@@ -12,8 +12,8 @@ pub(super) const DOUBTFUL: u64 = u64::MAX - 1;
 #[derive(Debug)]
 pub struct Talk {
     slot: u32,
-    /// Number of connections of the slot that were lost with requests in flight. Each had its own keys,
-    /// because its last requests may be executed at any later time.
+    /// Number of connections of the slot that were lost with requests in flight or while being opened.
+    /// The next connection has new keys, because the last requests may be executed at any later time.
     generation: u32,
     /// The client as the author of values.
     pub(super) author: Owner,
@@ -93,7 +93,7 @@ impl Talk {
     }
 
     /// Moves on to the next connection of the slot. It keeps the keys if the last connection had no
-    /// requests in flight.
+    /// requests in flight and was not being opened, or if all clients share the keys.
     pub(super) fn renew(&mut self) {
         let knows = self.asked == self.answered && (self.opening.done || !self.opening.started);
         if !knows {

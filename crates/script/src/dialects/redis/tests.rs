@@ -180,7 +180,8 @@ impl<'d> Client<'d> {
     }
 }
 
-/// Mixes: the built-in one, one with everything, and one whose replies do not depend on keys.
+/// Mixes: the built-in one, one with steps and commands of its own, and one whose replies do not depend
+/// on keys.
 const MIXES: [&str; 3] = [
     "",
     "keys = 12\nvalue_bytes = 40\ndistribution = 'zipf'\n\
@@ -240,7 +241,7 @@ proptest! {
         prop_assert_eq!(exchange.reply_index, wrong as u64);
     }
 
-    /// The bytes are the same when they are written in pieces and more requests are issued in between.
+    /// The store answers correctly when requests are written in pieces and more are issued in between.
     #[test]
     fn writes_requests_in_any_pieces(
         mix in 0..MIXES.len(),
@@ -287,7 +288,7 @@ fn selects_the_database_and_stores_initial_values() {
 }
 
 #[test]
-fn stores_many_keys_in_batches() {
+fn stores_all_of_many_keys() {
     let text = "keys = 3_000\n[[request]]\ncommand = 'GET'";
     let (redis, mut store) = (redis(text, Place::default()), Store::default());
     Client::opened(&redis, 3, &mut store);

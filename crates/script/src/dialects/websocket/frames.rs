@@ -6,8 +6,8 @@ pub(super) const TEXT: u8 = 0x81;
 pub(super) const BINARY: u8 = 0x82;
 
 /// Returns the payload of the complete unmasked message at the front of `bytes` and the number of bytes
-/// it takes. Returns `None` if the first byte is not `first`, or the message is incomplete or has 64
-/// KiB or more.
+/// it takes. Returns `None` if the first byte is not `first`, or the message is incomplete, masked, or
+/// has 64 KiB or more.
 #[inline]
 pub(super) fn whole(first: u8, bytes: &[u8]) -> Option<(&[u8], usize)> {
     let [kind, length, ..] = *bytes else { return None };

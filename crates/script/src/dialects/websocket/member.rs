@@ -107,7 +107,7 @@ impl Inbox {
         let since = if has_joined { self.joined..self.first } else { 0..0 };
         let ahead = (0..self.received.len()).filter(|ahead| self.received[*ahead]);
         let later = self.early.iter().copied().filter(|early| *early > number);
-        // The senders of older broadcasts are no longer known. A copy of one is not accepted anyway.
+        // If more broadcasts were sent, this one is too old to be known, and `take_copy` rejects it.
         let since = since.take(MAX_IN_FLIGHT);
         let mut later = later.chain(since).chain(ahead.map(|ahead| self.first + ahead as u64));
         let sender = |number| roster.sent(number).map(|sent| sent.sender);
@@ -123,7 +123,7 @@ impl Inbox {
         self.first
     }
 
-    /// Whether this broadcast was received, or is not owed.
+    /// Whether this broadcast was received, or was sent before the member joined.
     pub fn has(&self, number: u64) -> bool {
         let Some(ahead) = number.checked_sub(self.first) else { return true };
         self.received.get(ahead as usize) == Some(&true)

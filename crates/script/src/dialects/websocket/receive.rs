@@ -24,16 +24,17 @@ use std::mem;
 const LONGEST: usize = 1 << 20;
 /// Number of written request bytes that are kept before they are dropped.
 const WRITTEN: usize = 4096;
-/// Maximum number of incomplete broadcasts that are reported at the end.
+/// Maximum number of incomplete broadcasts that each load thread reports at the end.
 const REPORTED: usize = 1;
-/// Maximum time that a member stays silent if the server expects heartbeats.
+/// Time without a request after which a member sends a heartbeat, if the server expects heartbeats. The
+/// time is checked when bytes arrive.
 const SILENCE: Nanos = 25_000_000_000;
 
 /// The dialect of a hub.
 #[derive(Debug)]
 pub struct Hub {
     pub(super) terms: Terms,
-    /// First byte of the server's frames.
+    /// First byte of the server's messages in a single frame.
     first: u8,
     script: Script,
     seed: u64,
@@ -204,7 +205,8 @@ impl Hub {
         self.take_coded(talk, rest, heard, replies)
     }
 
-    /// Handles bytes that do not start with a complete message in a single frame.
+    /// Handles bytes with the codec: the first ones that are not a complete message in a single frame,
+    /// and all after them.
     #[cold]
     fn take_coded(
         &self,

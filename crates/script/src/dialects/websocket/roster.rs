@@ -172,7 +172,8 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// Cancels broadcasts that a member was owed and has not received, because its connection closed.
+    /// Cancels broadcasts that a member was owed and has not received, because its connection closed or
+    /// is no longer read.
     pub fn forgive(&self, without: impl Iterator<Item = u64>) {
         without.for_each(|number| {
             self.decrement_left(number);
@@ -264,7 +265,8 @@ impl Roster {
     /// Returns the listener counts that a server may report now for a broadcast. It counts at least the
     /// members that were present when it was sent and have not started to leave since. It counts at
     /// most all opened connections, because it may register one at its upgrade, except those that
-    /// closed long before the broadcast was sent.
+    /// closed long before the broadcast was sent. If the broadcast is not known, only the number of
+    /// opened connections limits the count.
     pub fn listeners(&self, number: u64) -> RangeInclusive<u64> {
         let of = |word| self.broadcast(number, word).load(Relaxed);
         let (members, leavers) = (of(Broadcast::Members), of(Broadcast::Leavers));

@@ -274,7 +274,7 @@ proptest! {
         }
     }
 
-    /// The fast path agrees with the codec, and never takes an incomplete frame.
+    /// The fast path takes the frames that the codec writes, and never an incomplete one.
     #[test]
     fn the_fast_path_finds_complete_frames_only(payload: Vec<u8>, cut: usize) {
         let mut frame = Vec::new();

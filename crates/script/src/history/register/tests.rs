@@ -1,5 +1,5 @@
-//! Histories of a real register pass; injected faults are found; small histories get the same
-//! verdict as trying every order.
+//! Histories of a real register pass; injected faults are found; small histories of writes and reads
+//! get the same verdict as trying every order.
 
 use super::*;
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ fn with_replies(share: f64) -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(one, 0..80).prop_map(played)
 }
 
-/// A time after the last end of a generated history.
+/// A time after the last reply of a generated history.
 const LATER: Nanos = 10_000;
 
 proptest! {
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(check(&history), Err(crossed));
     }
 
-    /// Without deletions, every small history gets the same verdict as trying every order.
+    /// Every small history of writes and reads of values gets the same verdict as trying every order.
     #[test]
     fn small_histories_are_decided_exactly(
         history in prop::collection::vec((0_u64..12, 0_u64..8, 0..6_u8, prop::bool::ANY), 0..7),

@@ -34,7 +34,7 @@ fn varied_requests_differ_only_in_their_heads() {
 }
 
 #[test]
-fn canned_requests_have_the_same_number_and_bytes_as_hello() {
+fn canned_requests_have_the_number_and_mean_length_of_hello() {
     for heads in [Heads::Varied, Heads::Identical] {
         let place = Place { host: "h:1", path: None, closes: false };
         let asked = compose(&hello(place), heads, 7, place);

@@ -14,8 +14,8 @@ use crate::{
 };
 use regatta_proto::http1::{MAX_HEAD, Method, client::Ask};
 
-/// Maximum number of bytes of a path with its query: the length that every recipient should accept (RFC
-/// 9112, section 3).
+/// Maximum number of bytes of a path with its query. Every recipient should accept request lines of at
+/// least this length (RFC 9112, section 3).
 const LONGEST_PATH: usize = 8_000;
 /// Maximum number of bytes of a field's value.
 const LONGEST_VALUE: usize = 8_000;
@@ -29,14 +29,14 @@ pub(super) struct AskTemplate {
     is_line: bool,
     /// All fields except Host.
     fields: Vec<(String, Template)>,
-    /// A Host that differs from the requested host.
+    /// The Host that the file sets, in place of the requested host.
     host: Option<Template>,
     body: Option<Template>,
 }
 
 impl AskTemplate {
-    /// Reads a request. Also returns the maximum number of bytes of its content, and of the whole
-    /// request.
+    /// Reads a request. Also returns the maximum number of bytes of its content, and of its path, fields
+    /// and content together.
     pub fn read(
         raw: &Request,
         context: &mut Context<'_>,

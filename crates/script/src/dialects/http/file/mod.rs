@@ -1,5 +1,5 @@
 //! A workload file with `protocol = "http"`: its requests, its expected replies, and how both are laid
-//! out in a script. `reader` parses the file.
+//! out in a script. `reader` reads its requests.
 
 mod ask;
 mod context;
@@ -34,10 +34,11 @@ pub(super) struct HttpFile {
     kinds: Vec<Expected>,
 }
 
-/// Number of exchanges in a script: fewer than for lines, because each is longer, and memory and caches
-/// are for the server.
+/// Maximum number of exchanges in a script: fewer than for lines, because each is longer, and the server
+/// needs memory and caches.
 const DRAWN: usize = 1 << 16;
-/// Number of exchanges if nothing is random: few, but enough to choose requests by weight accurately.
+/// Maximum number of exchanges if nothing is random: few, but enough to choose requests by weight
+/// accurately.
 const UNDRAWN: usize = 1 << 14;
 
 impl HttpFile {

@@ -9,12 +9,12 @@ pub(super) struct Step {
     pub ask: AskTemplate,
     /// Index of the kind of its expected reply.
     pub kind: u16,
-    /// The part of the expected reply that differs per exchange.
+    /// The template of the expected text.
     pub text: TextTemplate,
-    /// Maximum number of bytes of the request and of that text.
+    /// Maximum number of bytes of the path, fields and content of the request, and of that text.
     pub longest: usize,
     /// Whether it is the last step of its conversation. If each conversation has its own connection,
-    /// this step sends `Connection: close`.
+    /// this step sends `Connection: close`, unless it has a `Connection` of its own.
     pub is_last: bool,
 }
 

@@ -37,7 +37,7 @@ fn includes_browser_heads_with_cookies() {
 }
 
 #[test]
-fn the_seed_changes_only_the_order() {
+fn heads_of_another_seed_differ_but_have_the_same_total_length() {
     let (one, other) = (varied(1, false), varied(2, false));
     assert_eq!(one, varied(1, false));
     assert!(one != other);

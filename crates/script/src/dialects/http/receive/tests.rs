@@ -163,8 +163,8 @@ proptest! {
         prop_assert_eq!(verdict(&http, asked, &bytes, &cuts), Ok(asked.1));
     }
 
-    /// Changes a byte in a place that is checked: the major version, or the text itself (any minor
-    /// version is HTTP/1, RFC 9110 section 2.5).
+    /// Changes a byte in a place that is checked: `HTTP/1.` in its first line, or the text itself (any
+    /// minor version is HTTP/1, RFC 9110 section 2.5).
     #[test]
     fn finds_one_changed_byte_however_replies_are_split_and_framed(
         asked in (0..64_u32, 1..=PIPELINE),

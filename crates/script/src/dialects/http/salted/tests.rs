@@ -130,8 +130,8 @@ fn verifies_answers_after_the_load_and_reports_wrong_ones_with_their_request() {
             for round in 0..30 {
                 let requests = client.ask(4, usize::MAX);
                 for salt in salts(&requests) {
-                    // The third answer of the twentieth group of four is wrong, as from a server that
-                    // always sends the same digest.
+                    // The third answer of the 21st group of four is wrong, as from a server that always
+                    // sends the same digest.
                     let is_wrong = asked.len() == 20 * 4 + 2;
                     let right = answer(&salt);
                     let content = if is_wrong { crate::hash_file::DIGEST } else { &right };

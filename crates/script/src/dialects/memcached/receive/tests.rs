@@ -70,7 +70,7 @@ proptest! {
         prop_assert_eq!(verdict, Ok(asked.1.into()));
     }
 
-    /// A value that may be anything can only have a wrong length.
+    /// In a value that may be anything, a changed byte is not an error.
     #[test]
     fn finds_one_changed_byte_of_a_known_reply(
         (start, k) in (0..REPLIES.len() as u32, 1..=PIPELINE),

@@ -27,7 +27,7 @@ pub enum Next {
     Incoming(Incoming, usize),
     /// An incomplete message.
     Part,
-    /// Not a message of this protocol, or an unsolicited one.
+    /// Not a message of this protocol, or one that the load does not expect, e.g. an error.
     Unknown,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A member joins the topic `room:lobby`, and pushes the event `broadcast` with the payload under
 //! `body`. The server broadcasts it to the topic under the same event name; such a copy has no refs.
-//! Then it answers the push with `phx_reply`. A client sends at least a heartbeat every half minute;
-//! otherwise the server closes the connection.
+//! Then it answers the push with `phx_reply`. A client sends at least a heartbeat every half minute. The
+//! server closes a connection that stays silent, by default after a minute.
 
 use super::{
     super::message::{Payload, Request},

@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn reads_a_copy_with_any_json_whitespace(payload in payloads()) {
+    fn reads_a_copy_with_spaces_after_colons(payload in payloads()) {
         for adapter in Adapter::ALL {
             let text = copy(adapter, &digits(payload));
             let incoming = |text: &str| Next::Incoming(Incoming::Copy(payload), text.len());
