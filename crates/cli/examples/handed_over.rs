@@ -1,6 +1,6 @@
 //! A contender for the tests of the referee. It speaks `double` and lets a daemon do its work, which is
 //! not one of its own processes. `handed_over daemon SOCKET` is the daemon.
-//! `handed_over PORT SOCKET [all | beside | connections]` is the contender. With `all` only the daemon
+//! `handed_over PORT SOCKET all|beside|connections` is the contender. With `all` only the daemon
 //! listens on the port; with `beside` both listen (SO_REUSEPORT); with `connections` the contender listens
 //! and passes each connection to the daemon. The daemon closes the port when the contender exits.
 
@@ -56,7 +56,7 @@ fn contender(port: u16, path: &str, how: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs until the test ends, at the latest.
+/// Sleeps for ten minutes, unless the process is killed before.
 fn sleep_for_ever() -> io::Result<()> {
     thread::sleep(Duration::from_secs(600));
     Ok(())

@@ -22,7 +22,7 @@ const LARGE: u32 = 10;
 /// The cached answer for each `n`.
 static KEPT: Mutex<BTreeMap<u32, [u8; 32]>> = Mutex::new(BTreeMap::new());
 
-/// Held while a request is answered, with `blocks`.
+/// Held during the sleep for a request, with `blocks`.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -50,7 +50,7 @@ pub enum Command {
         /// The directory to write to
         dir: std::path::PathBuf,
     },
-    /// Start and stop one contender, for `race`
+    /// Start and stop one contender, for `race` and `capacity`
     #[command(hide = true)]
     Supervise,
     /// Run one process of a load, for `load`, `race` and `capacity`

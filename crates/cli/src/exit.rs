@@ -1,6 +1,6 @@
 //! Exit statuses: 0 done and judged; 1 done, but something that was requested failed, was
 //! disqualified or could not be judged; 2 an error, such as wrong usage, an unusable machine, or a
-//! result that could not be saved; 3 a gate is not decided; 130 after Ctrl-C.
+//! result that could not be saved; 3 a gate is not decided; 130 after Ctrl-C, SIGTERM or SIGQUIT.
 
 use std::{
     io::{Write, stderr},
@@ -18,7 +18,7 @@ pub enum Outcome {
     NotDecided,
     /// An error stopped the command, or part of the result could not be saved or printed.
     Error,
-    /// Ctrl-C; the results up to then have been saved and printed.
+    /// Ctrl-C, SIGTERM or SIGQUIT; the results up to then, if any, have been saved and printed.
     Interrupted,
 }
 

@@ -1,8 +1,9 @@
-//! Ctrl-C: the first requests a graceful stop, the second exits at once.
+//! Ctrl-C and other termination signals: the first requests a graceful stop, the second exits at once.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-/// Returns a flag that SIGINT and SIGTERM set. A second signal exits the process with status 130.
+/// Returns a flag that SIGINT, SIGTERM and SIGQUIT set. A second signal exits the process with status
+/// 130.
 pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     use signal_hook::{consts::TERM_SIGNALS, flag};
     let stop = Arc::new(AtomicBool::new(false));

@@ -155,7 +155,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     Ok(Plan { spin, threads: split.threads, ..plan })
 }
 
-/// Reads the server's CPU before and after the window.
+/// Reads the server's CPU at the edges of the window, and before and after it.
 struct Server<'a> {
     window: Option<UsageWindow>,
     cpus: u32,

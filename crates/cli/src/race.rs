@@ -328,8 +328,8 @@ fn outcome(summary: &Summary) -> Outcome {
     }
 }
 
-/// Whether a requested cell failed, was disqualified or has no cost (no latency, if the cell has no
-/// cost), the precision was not reached, or the gate failed. A cell that was skipped, or that its
+/// Whether a requested cell failed, was disqualified or has no valid cost (beside another load: no valid
+/// latency), the precision was not reached, or the gate failed. A cell that was skipped, or that its
 /// contender declares it cannot hold, has been reported and is not a failure. Neither is a disqualified
 /// exhibit.
 fn has_failed(summary: &Summary) -> bool {

@@ -47,8 +47,8 @@ impl Confined {
         Confined(each.collect())
     }
 
-    /// Returns a thread that may run on other CPUs, if there is one. Takes a system call for each
-    /// thread: do not call it inside a measured window.
+    /// Returns a thread that may run on other CPUs, if there is one other than the kernel's workers for
+    /// rings. Takes a system call for each thread: do not call it inside a measured window.
     pub fn stray(&self) -> Option<StrayThread> {
         self.0.iter().find_map(|(processes, given)| {
             processes.pids().into_iter().find_map(|pid| {

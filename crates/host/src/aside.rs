@@ -3,9 +3,10 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::marker::PhantomData;
 
-/// Until it is dropped, the thread that created it runs on CPUs of neither the server nor the load,
-/// or on those of the load if there are no others. That thread wakes ten times a second
-/// to read the progress of the load, and must not take time from the server.
+/// Until it is dropped, the thread that created it runs on CPUs of neither the server nor the load, or
+/// on those of the load if there are no others. While a load runs, the load itself keeps that thread on
+/// its own CPUs. The thread wakes ten times a second, and once a second inside the window, to read the
+/// progress of the load, and must not take time from the server.
 ///
 /// The thread is not moved if the server has all CPUs or the system refuses. It is not moved either
 /// if the load is not pinned, because the threads of the load would inherit the move.

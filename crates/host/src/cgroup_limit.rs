@@ -13,7 +13,8 @@ pub fn process_limit() -> Option<u64> {
     tightest("pids", limit)
 }
 
-/// Returns the memory limit in bytes; `None` is no limit.
+/// Returns the memory limit in bytes. Without a limit, it is `None`, or in version 1 a number that is
+/// larger than any memory.
 pub fn memory_limit() -> Option<u64> {
     let limit = |version, folder: &Path| match version {
         Version::V2 => number(folder, "memory.max"),

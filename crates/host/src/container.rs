@@ -86,8 +86,9 @@ impl Container {
     }
 
     /// Returns the command that runs `words` in `image`, on the host's network and the CPUs `cpus`
-    /// (empty: all), with the folder `run` mounted at the same path. Its limits are those of a contender
-    /// without a container. By default, engines raise some limits, which not every user may do.
+    /// (empty: all), with the folder `run` mounted at the same path. Its limit on open files is that of
+    /// this process; its limit on processes is the hard limit of this process, at most 32,768. By
+    /// default, engines raise some limits, which not every user may do.
     pub fn command<'a>(
         &self,
         image: &str,

@@ -41,7 +41,7 @@ impl IdleCheck {
     }
 
     /// Waits until the CPUs are idle again, for at most 3 s and while `go_on` returns true. Returns how
-    /// long that took, zero if they were idle at once; `None` if they were not idle before either.
+    /// long it waited, zero if they were idle at once; `None` if they were not idle before the start.
     pub fn after(&self, go_on: &dyn Fn() -> bool) -> Option<Duration> {
         if !self.was_free {
             return None;
@@ -97,7 +97,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
-    fn a_busy_thread_leaves_at_most_half_a_cpu() {
+    fn a_cpu_with_a_busy_thread_is_not_idle() {
         let cpu = allowed_cpus().unwrap()[0];
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {

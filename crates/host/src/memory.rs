@@ -28,7 +28,8 @@ impl Memory {
         Some(self.own? as i64 - earlier.own? as i64)
     }
 
-    /// Returns the growth of the kernel's memory since `earlier`; `None` if the sources differ.
+    /// Returns the growth of the kernel's memory since `earlier`; `None` if one of the two is unknown,
+    /// or if their sources differ.
     pub fn kernel_growth(&self, earlier: &Memory) -> Option<KernelGrowth> {
         let ((now, source), (then, other)) = (self.kernel?, earlier.kernel?);
         (source == other).then_some(KernelGrowth { bytes: now as i64 - then as i64, source })

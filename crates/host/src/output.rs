@@ -59,7 +59,8 @@ impl Output {
         self.kept.extend(bytes);
     }
 
-    /// Returns the end of the output as text, without control characters.
+    /// Returns the end of the output as text, without white space around it, and without control
+    /// characters other than newlines and tabs.
     pub fn last_words(&self) -> String {
         let bytes: Vec<u8> = self.kept.iter().copied().collect();
         let printable = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');

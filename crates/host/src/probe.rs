@@ -26,7 +26,7 @@ const BATCHES: usize = 15;
 const LONGEST: Duration = Duration::from_millis(500);
 
 /// Returns the time of a round trip, in nanoseconds, between the first CPU of the contender and the
-/// first of the load; `None` if they are the same, or cannot be used.
+/// first of the load; `None` if they are the same, or if the reading fails.
 pub fn read(cpus: &CpuSets, load: &LoadShape) -> Option<u64> {
     let (server, load) = (*cpus.of_server(load).first()?, *cpus.of_load(load).first()?);
     (server != load).then(|| between(server, load).ok())?

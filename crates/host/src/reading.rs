@@ -5,8 +5,8 @@
 //! that is not waited for leaves no trace in its parent (SIGCHLD ignored, wait(2)). A control group
 //! counts all processes. The kernel updates both together, whenever the scheduler accounts for a
 //! running thread (`update_curr` in kernel/sched/fair.c, at the latest with a tick). So the group's
-//! excess over the clocks is what other processes used: exact to the nanosecond if neither moved while
-//! both were read, otherwise within what the group moved in the meantime.
+//! excess over the clocks is what other processes used: exact, except for the rounding of the group's
+//! figure, if neither moved while both were read, otherwise within what the group moved meanwhile.
 
 use crate::cgroup::{Cgroup, Version};
 use regatta_record::{Unseen, UsageSource};
@@ -17,7 +17,8 @@ const ROUNDING_NS: u64 = 2_000;
 /// The CPU time used until a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
-    /// The sum of the clocks of the processes, if it was read and none of them has ended.
+    /// The sum of the clocks of the processes. `None` if it was not read, or, at an edge of a window, if
+    /// one of them has ended.
     pub clocks_ns: Option<u64>,
     /// The control group, if there is one.
     pub group: Option<Group>,
@@ -34,7 +35,8 @@ pub(crate) struct Group {
 /// What is known of the processes between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// The processes are the same, and none was waited for.
+    /// The processes are the same, and the CPU time of those that were waited for has not changed, in
+    /// clock ticks.
     pub same: bool,
     /// No process can have come and gone: nothing was started on this machine except their new threads.
     pub alone: bool,
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn counts_even_a_little_cpu_time_that_only_the_group_saw() {
         let earlier = reading(1_000_000, 5_000_000, 5_000_000);
-        // 10 ms in 90: less than what two ticks and 1% would have forgiven.
+        // 10 ms in 90: one clock tick.
         let later = reading(91_000_000, 105_000_000, 105_000_000);
         let all = Some((100_000_000, GROUP, Unseen::AtMostNs(0)));
         assert_eq!(later.since(&earlier, SAME), all);

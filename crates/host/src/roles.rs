@@ -56,8 +56,9 @@ pub struct Roles {
 
 impl Roles {
     /// Starts the roles in the given order, each when all processes of the previous roles are ready.
-    /// Each process may take `limit` to become ready; `go_on` is called several times a second. If a
-    /// process does not become ready, all are stopped, with `grace` for each.
+    /// Each process may take `limit` to become ready; `go_on` is called several times a second, and the
+    /// start ends when it returns false. If a process does not start or does not become ready, or if the
+    /// start is interrupted, all are stopped, with `grace` for each.
     pub fn start(
         binary: &Path,
         roles: &[RoleLaunch],

@@ -143,7 +143,7 @@ impl Running {
         self.observed().memory()
     }
 
-    /// Returns its living processes.
+    /// Returns its living processes, without those of a container that docker runs.
     pub fn processes(&self) -> Vec<Process> {
         crate::process::living_descendants(self.supervisor_pid())
     }
@@ -169,7 +169,7 @@ impl Running {
         Ok(())
     }
 
-    /// Whether the started process is still running.
+    /// Whether the started process is still running; `false` also if the supervisor failed.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.exited_within(Duration::ZERO), Ok(None))
     }

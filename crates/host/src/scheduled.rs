@@ -3,7 +3,7 @@
 use crate::process::{number_after, threads};
 use std::{collections::BTreeMap, fs};
 
-/// The number of times that a thread gave up its CPU.
+/// The number of times that a thread gave up its CPU, or was made to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Switches {
     pub voluntary: u64,

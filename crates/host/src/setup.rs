@@ -13,8 +13,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Describes the machine and the program. Values that the kernel does not report are `unknown` or
-/// left out.
+/// Describes the machine and the program. Values that the kernel does not report are `unknown`, zero,
+/// or left out.
 ///
 /// `version` and `revision` are those of regatta, from its build.
 pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<String>) -> Setup {

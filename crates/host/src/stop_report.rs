@@ -55,13 +55,15 @@ pub struct StopReport {
 
 impl StopReport {
     /// Whether its measurements remain valid in spite of a fault: it served until it was asked to stop,
-    /// and none of it remains, even if it had to be killed.
+    /// then all of it obeyed or the started process had to be killed, and none of it remains. They are
+    /// void if the started process ended and left descendants.
     pub fn keeps_results(&self) -> bool {
         let served = matches!(self.ending, Ending::Obeyed | Ending::IgnoredSigterm);
         served && self.remaining.is_empty() && self.port_free
     }
 
-    /// Returns what was wrong with how it stopped, with the remedy; `None` if nothing was wrong.
+    /// Returns what was wrong with how it stopped, with the remedy if one is known; `None` if nothing
+    /// was wrong.
     pub fn fault(&self) -> Option<String> {
         let StopReport { name, grace, .. } = self;
         let grace = grace.as_secs_f64();

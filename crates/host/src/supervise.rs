@@ -1,7 +1,8 @@
 //! The supervisor: a small process that starts one contender and, whatever happens, leaves none of
 //! its processes behind. It is the subreaper of all of them. So an orphan becomes its child, and "no
 //! children" (ECHILD) proves that nothing remains. It kills them all when the pipe from `race`
-//! closes. The other side of the pipe is [`crate::running`].
+//! closes. The other side of the pipe is [`crate::running`]. The processes of a container that docker
+//! runs are not below it: `container` ends those.
 
 use crate::{
     cgroup::Cgroup,
@@ -29,8 +30,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs a supervisor, as `regatta supervise`: reads a launch from stdin, starts it, and obeys commands
-/// from stdin until that closes. Not for interactive use.
+/// Runs a supervisor, as `regatta supervise`: reads a launch from stdin, starts it, and stops it on
+/// command or when stdin closes. Not for interactive use.
 pub fn supervise() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -98,7 +99,8 @@ impl Watch {
         }
     }
 
-    /// Sends SIGTERM, waits for the grace period, then sends SIGKILL. Does not wait if `race` is gone.
+    /// Sends SIGTERM, waits up to the grace period for all processes to end, then sends SIGKILL to the
+    /// rest. Does not wait if `race` is gone.
     fn stop(&mut self, grace: Duration) -> io::Result<Stopped> {
         let left_before = !self.none_remains()?;
         let status_before = self.status;

@@ -1,5 +1,5 @@
-//! The usage of a tree of processes: CPU time and context switches. It is read at the two edges of a
-//! window and subtracted.
+//! The usage of a tree of processes: CPU time and context switches. It is read at two moments and
+//! subtracted.
 //!
 //! CPU time is read from the processes' clocks and from the control group (see `reading`). If neither
 //! can be trusted, the CPU time of ended processes is taken from the processes that waited for them, in
@@ -61,7 +61,8 @@ struct Process {
     all_scheduled: bool,
 }
 
-/// Maximum number of threads, in the order of their ids, whose [`Scheduled`] is read: each takes a file.
+/// Maximum number of threads whose [`Scheduled`] is read, process by process and in the order of thread
+/// ids: each takes a file.
 const THREADS_READ: usize = 256;
 
 /// The usage between two moments.
@@ -82,10 +83,11 @@ pub struct Spent {
     /// Involuntary context switches of the threads alive at the later moment.
     pub involuntary_switches: u64,
     /// Time that the threads alive at both moments were runnable but had no CPU, nanoseconds; `None` if
-    /// the kernel does not report it, or if there are more than 256 threads.
+    /// the kernel does not report it, if there are no such threads, or if there are more than 256
+    /// threads.
     pub run_delay_ns: Option<u64>,
     /// CPU time of the thread that used the most, among those alive at the later moment, nanoseconds. At
-    /// most 256 threads are read, lowest ids first, so there may be a busier one. `None` if the kernel
+    /// most 256 threads are read, process by process, so there may be a busier one. `None` if the kernel
     /// does not report it.
     pub busiest_thread_ns: Option<u64>,
     /// Processes alive at the later moment.
@@ -188,9 +190,9 @@ impl Usage {
     /// Returns the usage since `earlier`.
     ///
     /// The source is the clocks of the processes, under three conditions: the processes are the same
-    /// at both moments, none was waited for in between, and the control group, if there is one, saw
-    /// no more than they did (children that are not waited for leave no other trace). Otherwise it is
-    /// the control group; without one, the tree.
+    /// at both moments, the CPU time of those that were waited for has not changed (in clock ticks), and
+    /// the control group, if there is one, saw no more than they did (children that are not waited for
+    /// leave no other trace). Otherwise it is the control group; without one, the tree.
     pub fn since(&self, earlier: &Usage) -> Spent {
         let ticks = self.ticks().minus(earlier.ticks());
         let read = self.reading.since(&earlier.reading, self.kept_since(earlier));

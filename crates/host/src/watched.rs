@@ -11,17 +11,17 @@ use regatta_record::{CpuSets, LoadShape, Machine, RoleUsage, Server};
 use std::collections::BTreeSet;
 
 /// Reads the usage of the contender and of the machine at the edges of the window, and the
-/// contender's memory after it.
+/// contender's memory before the load and after it.
 pub struct Watched {
     roles: Vec<OfRole>,
     /// Memory of all roles before the load.
     ready: Memory,
     /// Memory with the connections open, before the load, if that was read.
     connected: Option<Memory>,
-    /// Usage of all roles inside the window, once that has closed; `None` if one cannot be read.
+    /// Usage of all roles inside the window, once the load is over; `None` if one cannot be read.
     pub spent: Option<Server>,
-    /// Whether the load closes its connections at its end, as a burst does. Memory is then read at the
-    /// end of the load.
+    /// Whether the load is a burst, which leaves no connection open. Memory is then read as soon as the
+    /// load is over.
     leaves_none_open: bool,
     /// Number of CPUs of the contender.
     cpus: u32,

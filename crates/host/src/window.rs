@@ -1,6 +1,5 @@
-//! The usage of a server inside a measured window. Readings whose cost grows with the number of its
-//! processes and threads are taken before and after the window, around the two edges at which the load
-//! pauses.
+//! The usage of a server inside a measured window. Readings that take a file for each process or thread
+//! are taken before and after the window, around the two edges at which the load pauses.
 
 use crate::{
     clock::process_clock_ns,
@@ -84,7 +83,8 @@ pub fn spent_together(windows: &[UsageWindow]) -> Option<Spent> {
     each?.into_iter().reduce(Spent::plus)
 }
 
-/// The CPU time used until a moment. Reading it takes about the same time for any server.
+/// The CPU time used until a moment. The time to read it is limited if there is a control group.
+/// Without one, it grows with the number of processes and threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
     at: Instant,
@@ -106,7 +106,7 @@ impl Clocks {
 /// little after the window, over a time of `length`.
 ///
 /// Only the CPU time was read at the edges. If that reading cannot be trusted, the window gets its share
-/// of the time. All other figures are scaled by the share of the CPU time.
+/// of the time. The other times and the switches are scaled by the share of the CPU time.
 fn between(whole: Spent, kept: Kept, opened: &Clocks, closed: &Clocks, length: Duration) -> Spent {
     let read = closed.reading.since(&opened.reading, kept);
     let inside = closed.at.duration_since(opened.at);

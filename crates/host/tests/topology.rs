@@ -79,7 +79,8 @@ fn given_cpus_are_used_and_the_other_side_avoids_their_cores() {
 
 #[test]
 fn a_part_of_a_machine_is_shared_out() {
-    // A container on two CPUs of one core, on one CPU, and on one core of each node.
+    // Containers: on the two CPUs of one core, on one CPU, on one CPU of each node, and on a fast core
+    // and a slow one.
     assert_eq!(divide(&recorded("amd", [2, 3])), (vec![2], vec![3], vec![]));
     let one = recorded("amd", [2, 3]);
     assert_eq!(CpuSets::divide(&one, None, None).shared_cores(&one), [[2, 3]]);

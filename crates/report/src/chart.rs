@@ -47,7 +47,7 @@ struct Mark {
     dots: Vec<f64>,
 }
 
-/// Costs with their intervals, from zero, in the order of the table. The null server is a line.
+/// Costs with their intervals, from zero, in the order of the record. The null server is a line.
 pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     if load.beside.is_some() {
         // The cost is that of both loads together, so it describes neither.

@@ -282,7 +282,7 @@ fn means(cells: &[&Cell], of: impl Fn(&Cell) -> Option<Estimate>) -> impl Iterat
     cells.iter().filter_map(move |c| Some(of(c)?.mean))
 }
 
-/// The meaning of a ratio, in a word. If the difference is inconclusive, the width of the interval.
+/// The meaning of a ratio, in a word. If the difference is inconclusive, half the width of the interval.
 fn meaning(cell: &Cell) -> Text {
     let toned = |text: &str, tone| Text { text: text.to_owned(), tone };
     match (cell.relation, cell.ratio_to_baseline) {

@@ -1,4 +1,5 @@
-//! Details of the contenders: version and its age, flags, environment, size of a reply in bytes.
+//! Details of the contenders: version and its age, flags, environment, size of a reply in bytes, and
+//! whether replies have a Date.
 
 use crate::{
     columns::{none, plain},

@@ -119,7 +119,7 @@ fn doubts(curves: &[&Curve]) -> Vec<Remark> {
     merged.into_iter().map(|(names, text)| Remark { names: names.join(", "), text }).collect()
 }
 
-/// `CPU = 3.2 [3.0–3.4] ms/s standing + 4.9 [4.8–5.0] µs per request`.
+/// `CPU = 3.2 [2.9–3.5] ms/s standing + 4.90 [4.80–5.00] µs per request`.
 fn cost(cost: &RateCost) -> String {
     let (standing, marginal) = (&cost.standing_ns_per_s, &cost.marginal_ns);
     format!(
@@ -129,7 +129,8 @@ fn cost(cost: &RateCost) -> String {
     )
 }
 
-/// `4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection`.
+/// `4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection`; an upper bound of
+/// the latter if it may be zero.
 fn idle(cost: &IdleCost, per: &str) -> String {
     let (alone, each) = (numbers::estimate(&cost.alone_ns, 1e3), &cost.each_ns);
     if each.low <= 0.0 {
@@ -154,7 +155,7 @@ fn knee(knee: &Knee) -> String {
     format!("knee at {} {name} ({between})", text(knee.rate))
 }
 
-/// `λ 9.17 [8.72–9.64] k/s, σ 0.040 [0.039–0.041], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at 219 conn …`.
+/// `λ 9170 [8720–9640] /s, σ 0.0400 [0.0390–0.0410], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at …; r² 0.998`.
 fn law(usl: &Usl, most: Option<u32>, unit: &str) -> String {
     let rate = numbers::rate_unit([usl.lambda.mean].into_iter());
     let peak = match usl.peak {

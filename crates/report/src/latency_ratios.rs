@@ -23,7 +23,7 @@ pub fn latency_ratios(summary: &Summary) -> Vec<Table> {
 /// The reasons why latencies are not compared under a load, if there is no table with them although the
 /// load compares latencies.
 pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
-    // A single round has no intervals, which a doubt reports. Neither has a load on shared CPUs.
+    // A single round has no intervals, which a doubt reports. A load on shared CPUs has no latencies.
     let expected =
         load.compares_latency() && summary.asked.rounds > 1 && !summary.asked.cpus.are_shared(load);
     let each = [OF_BASELINE, OF_ALL_READING].map(|of| parts(summary, load, of));

@@ -1,13 +1,15 @@
 //! Renders a judged race as text: terminal, Markdown, JSON, CSV, HTML.
 //!
-//! All functions are pure: a [`Summary`](regatta_record::Summary) in, a `String` out. Nothing is
-//! measured, judged or recomputed here. The terminal output of a running race is derived from its
-//! events in the same way (`live`). Terminal, Markdown and HTML share one view (`view`), so their
-//! content is the same. Names, error output and wrong replies come from the contenders and are hostile
-//! input: control characters are made visible, and each format escapes its special characters.
+//! All functions are pure: a record, such as a [`Summary`](regatta_record::Summary), in, a `String`
+//! out. Nothing is measured, judged or recomputed here. The terminal output of a running race is derived
+//! from its events in the same way (`live`). Terminal, Markdown and HTML share one view (`view`), so
+//! their texts are the same; HTML adds charts and the setup, and has no tables of warm-ups. Names, error
+//! output and wrong replies come from the contenders and are hostile input: control characters are made
+//! visible, and each format escapes its special characters.
 //!
-//! In all formats, a figure that its verdict voids is in parentheses, a missing figure is `–`, and
-//! figures have no more digits than their interval supports.
+//! In terminal, Markdown and HTML, a figure that its verdict voids is in parentheses, a missing figure
+//! is `–`, and figures with an interval have no more digits than it supports. JSON and CSV have the
+//! figures of the record.
 
 mod chart;
 mod columns;

@@ -88,7 +88,8 @@ fn with_unit(value: f64, units: &[Unit]) -> String {
     format!("{} {}", three_digits(value / unit.size), unit.name)
 }
 
-/// Formats a value with three significant digits; digits before the decimal point are never cut.
+/// Formats a value with three significant digits, but at most four decimals. Digits before the decimal
+/// point are never cut.
 pub fn three_digits(value: f64) -> String {
     let decimals = if value == 0.0 { 0 } else { 2 - value.abs().log10().floor() as i32 };
     format!("{value:.*}", decimals.clamp(0, 4) as usize)
@@ -128,7 +129,8 @@ fn decimals(e: &Estimate, unit: f64) -> usize {
     by_interval.min(3 - magnitude).clamp(0, 6) as usize
 }
 
-/// A fraction as a percentage with two significant digits: `0.84%`, `3.1%`, `12%`.
+/// A fraction as a percentage, with two decimals below 1%, one below 10%, and otherwise none: `0.84%`,
+/// `3.1%`, `12%`.
 pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let decimals = if percent >= 10.0 {

@@ -246,7 +246,7 @@ fn larger(a: Option<f64>, b: f64) -> Option<f64> {
     Some(a.map_or(b, |a| a.max(b)))
 }
 
-/// An axis with its ticks; both ends have a tick.
+/// An axis with its ticks. Both ends have a tick, unless only powers of ten are shown.
 struct Axis {
     label: String,
     /// Maps a value to a fraction of the length of the axis.

@@ -12,8 +12,9 @@ use regatta_record::{
     rounds_in_words,
 };
 
-/// The notes under a table: the reason of every verdict that voids a figure, one line for each kind of
-/// verdict whose reason is the same for all, and explanations of columns.
+/// The notes under a table: the reasons of the verdicts that void a figure or report an overload, one
+/// line for each kind of verdict whose reason is the same for all, the rounds that would decide more,
+/// historic results, and explanations of columns.
 pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     let voided: Vec<&Cell> = cells
         .iter()
@@ -209,8 +210,8 @@ fn fairness(contenders: &[&Cell]) -> String {
     }
 }
 
-/// The result in one sentence: the cheapest contender, those tied with the baseline, and the most
-/// expensive.
+/// The result in one sentence: the cheapest contender, those tied with the baseline, those possibly as
+/// cheap, and the most expensive. Beside another load, the latencies of the small requests.
 pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> String {
     if load.beside.is_some() {
         return fairness(contenders);

@@ -14,7 +14,8 @@ pub struct Table {
     pub result: String,
     /// Columns, in order.
     pub columns: Vec<Column>,
-    /// Contenders by cost, then those without a cost, then the references (null server, twin).
+    /// The rows. For a load: the contenders by cost (beside another load, by p99), then those without
+    /// one, then the references (null server, twin).
     pub rows: Vec<Row>,
     /// The notes under the table.
     pub notes: Vec<Note>,
@@ -33,7 +34,7 @@ pub struct Column {
     pub brief: bool,
 }
 
-/// A contender under a load.
+/// A row of a table, usually a contender under a load.
 #[derive(Debug, Serialize)]
 pub struct Row {
     /// Whether it is the null server or the twin, which are shown but not ranked.
@@ -57,13 +58,13 @@ pub struct Text {
 pub enum Tone {
     /// No emphasis.
     Plain,
-    /// Void or missing.
+    /// Void, missing, not known or inconclusive.
     Void,
     /// Significantly cheaper.
     Good,
-    /// Significantly more expensive, or a restricted verdict.
+    /// Significantly more expensive, a restricted verdict, or not decided by a gate.
     Warn,
-    /// Disqualified or failed.
+    /// Disqualified or failed; in a gate, worse or unknown.
     Bad,
 }
 
@@ -76,11 +77,11 @@ pub struct Note {
     pub kind: &'static str,
     /// The sentence.
     pub because: String,
-    /// Whether the verdict is a disqualification or a failure.
+    /// Whether it is on a disqualification, a failure, or a cost that is worse than a gate permits.
     pub bad: bool,
 }
 
-/// Makes control characters, and characters that change the writing direction, visible.
+/// Makes control characters, invisible characters, and those that change the writing direction, visible.
 pub fn visible(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()

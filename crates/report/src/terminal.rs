@@ -1,4 +1,5 @@
-//! Layout for a terminal: one table per load, fitted to the width by dropping whole columns.
+//! Layout for a terminal: tables, fitted to the width by dropping intervals and whole columns, and by
+//! cutting names.
 
 use crate::{
     numbers,
@@ -21,7 +22,8 @@ const NARROWEST: usize = 40;
 
 /// Lays out a race for a terminal `width` columns wide, with colours if `colour`.
 ///
-/// No line is wider than `width`, or than 40 columns if `width` is less.
+/// No line is wider than `width`, or than 40 columns if `width` is less. The exception is a table whose
+/// columns that are never dropped are wider together, such as that of warm-ups.
 pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
     lay_out(&view(summary), width, colour)
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use regatta_record::{Cell, Estimate, Figure, LoadShape, Summary};
 
-/// Notes on historic results and their conditions. If these are only words, a second note has the
+/// Notes on historic results and their conditions. If one of them is only words, a second note has the
 /// contenders in the order measured here.
 pub fn then(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     let source = visible(summary.asked.then_source.as_deref().unwrap_or("another source"));

@@ -37,14 +37,15 @@ pub struct View {
     pub operations: Vec<Table>,
     /// Latency ratios: tables for each load under which latencies can be compared.
     pub latency_ratios: Vec<Table>,
-    /// Warm-ups: a table for each load under which not all contenders were steady from the start.
+    /// Warm-ups: a table for each load under which not all contenders were steady from the start. HTML
+    /// does not show these.
     pub warm_ups: Vec<Table>,
     /// Scaling over cores: a table for each load that ran on several numbers of cores.
     pub scaling: Vec<Table>,
     /// Findings over loads that differ in one number.
     pub sweeps: Vec<Sweep>,
     /// Version and its age, flags, environment and replies of the contenders, if replies or versions
-    /// are known.
+    /// are known. HTML does not show this table: it has its own list of contenders.
     pub contenders: Option<Table>,
     /// Contenders that were skipped: name, and the reason with what to do.
     pub skipped: Vec<(String, String)>,
@@ -53,7 +54,7 @@ pub struct View {
 }
 
 impl View {
-    /// All tables, in the order in which they are shown.
+    /// All tables, in the order in which terminal and Markdown show them.
     pub fn all_tables(&self) -> impl Iterator<Item = &Table> {
         let View { gate, tables, roles, operations, latency_ratios, .. } = self;
         let View { warm_ups, scaling, contenders, .. } = self;

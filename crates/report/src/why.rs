@@ -50,8 +50,8 @@ pub fn together(
     })
 }
 
-/// Replaces the text of a note that an earlier table also has, apart from its figures, by a reference
-/// to that table.
+/// Replaces the text of a note that an earlier table also has by a reference to that table, if the
+/// reference is shorter. The figures of notes on some verdicts may differ (see `is_verdict`).
 pub fn once(tables: &mut [Table]) {
     let mut earlier: Vec<(String, &'static str, String)> = Vec::new();
     for table in tables {

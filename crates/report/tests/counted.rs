@@ -78,7 +78,7 @@ fn fairness_is_shown_by_the_latencies_of_small_requests() {
     let titles = words(table(&narrow, FAIR)[1]);
     assert!(titles.starts_with("contender p50 p99 large /s"), "{titles}");
     assert!(csv(&s).lines().any(|line| line.contains(",1,8,1000,,,,24")));
-    // A contender that failed is not compared.
+    // Contenders that failed are not compared. Here all failed.
     for cell in s.cells.iter_mut().filter(|cell| cell.load.beside.is_some()) {
         cell.verdict = regatta_record::Verdict::new(Kind::Failed, "it died");
     }

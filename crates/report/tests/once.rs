@@ -4,7 +4,7 @@ use regatta_record::{Kind, Summary, Verdict};
 use regatta_report::{html, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
-/// Three contenders under two loads with the same disturbance, but different figures.
+/// Three contenders under three loads with the same disturbance, but different figures.
 fn disturbed() -> Summary {
     let mut summary: Summary =
         serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary");

@@ -78,7 +78,7 @@ fn the_page_draws_curves() {
     ] {
         assert!(page.contains(&format!("<figcaption>{figure}</figcaption>")), "{figure}");
     }
-    // Of nine rates, one contender held two and most held eight; marks of the others are hollow.
+    // Of nine rates, the contenders held 8, 9, 8, 7 and 2. The marks of the others are hollow.
     let not_held = summary().curves.iter().fold(0, |sum, curve| match &curve.over {
         Over::Rate { points, .. } => sum + points.iter().filter(|p| !p.held).count(),
         _ => sum,

@@ -57,8 +57,8 @@ fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
     Some((name.chars().filter(|c| !c.is_control()).collect(), user + system))
 }
 
-/// CPU use between two readings by process name, in hundredths of a CPU, largest first. A process that
-/// started in between counts from its start.
+/// Name and CPU use of each process between two readings, in hundredths of a CPU, largest first. Those
+/// that used none are left out. A process that started in between counts from its start.
 fn users(before: &Processes, after: &Processes, per_tick: f64) -> Vec<(String, u64)> {
     let mut users: Vec<(String, u64)> = after
         .iter()

@@ -37,7 +37,7 @@ pub struct Check {
     pub found: String,
     /// The severity.
     pub mark: Mark,
-    /// Its effect on results, in one sentence; `None` only if the mark is ok.
+    /// Its effect on results, in one sentence or two; `None` only if the mark is ok.
     pub effect: Option<String>,
     /// What to do, in one sentence; `None` only if the mark is ok.
     pub remedy: Option<String>,

@@ -1,6 +1,6 @@
 //! Numbers of connections in the bundled races.
 
-/// Connections of the quick race; with fewer, no bundled race can run.
+/// Connections of the quick race, which runs by default.
 pub const FEWEST_CONNECTIONS: u64 = 64;
 /// Connections that the bundled burst opens at once.
 pub const BURST: u64 = 5_000;

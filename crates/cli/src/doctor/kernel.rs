@@ -22,7 +22,7 @@ fn io_uring(refused: Option<String>) -> Check {
     )
 }
 
-/// Judges which versions of control groups could be created, entered and read.
+/// Judges which versions of control groups could be created, read and removed.
 fn cgroups(v2: bool, v1: bool) -> Check {
     const NAME: &str = "cgroups";
     match (v2, v1) {

@@ -1,8 +1,8 @@
 //! `regatta doctor`: finds problems of this machine that would make results wrong, with remedies.
 //!
 //! A check has two parts: a reading from the system, and a pure judgement of it. Nothing on the machine
-//! is changed, except that a control group, a ring and a socket are created and removed at once. A
-//! self-test loads all CPUs for two seconds.
+//! is changed, except that control groups, a ring and sockets are created and removed at once. A
+//! self-test loads the CPUs, at most 64, for two seconds.
 
 mod busy;
 mod check;

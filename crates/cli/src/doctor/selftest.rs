@@ -1,5 +1,5 @@
-//! The self-test: for two seconds, every CPU repeats a fixed piece of work and then short sleeps.
-//! `noise` judges the measurements.
+//! The self-test: for two seconds, each CPU (at most 64) repeats a fixed piece of work and then short
+//! sleeps. `noise` judges the measurements.
 
 use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack},
@@ -47,8 +47,8 @@ pub struct Piece {
     pub wall_ns: u64,
 }
 
-/// Tests all CPUs that this process may use, in parallel. A CPU to which a thread cannot be pinned is
-/// skipped.
+/// Tests the CPUs that this process may use, at most the first 64, in parallel. A CPU to which a thread
+/// cannot be pinned is skipped.
 pub fn run() -> Vec<OfCpu> {
     let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
     let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(MOST_CPUS);

@@ -193,7 +193,7 @@ pub struct Shape {
 }
 
 impl LoadArgs {
-    /// Connections that are open at a time, without the idle ones.
+    /// Connections that are open at a time, without the idle and the passing ones.
     pub fn connections(&self) -> usize {
         let in_burst = |shape: Shape| shape.burst.instances as usize * shape.connections as usize;
         self.burst.map_or(self.connections.get(), in_burst)

@@ -5,7 +5,7 @@ use indicatif::HumanCount;
 use regatta_load::Tally;
 use regatta_record::{ArrivalCheck, Arrivals, Latency, LoadResult, OpenLoop};
 
-/// Share of the requests that may be unanswered before a rate counts as not reached.
+/// Share of the requests that may be unsent or time out before a rate counts as not reached.
 const UNANSWERED: f64 = 0.01;
 
 /// Adds the figures of an open loop to a result.
@@ -16,7 +16,7 @@ pub fn fill(result: &mut LoadResult, tally: &Tally) {
     result.unsent = open.unsent;
     result.late = open.late;
     result.latency_ns = Latency::of_censored(&tally.histogram, beyond);
-    // Unanswered requests have an unknown wait, so they are censored there; they have no send lag.
+    // The histograms contain only answered requests. The others count as longer, except in the send lag.
     result.wait_ns = Some(Latency::of_censored(&open.wait, beyond));
     result.send_lag_ns = Some(Latency::of(&open.lag));
     result.service_ns = Some(Latency::of_censored(&open.service, open.timed_out + open.lost));

@@ -22,7 +22,7 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
         bail!("--slow needs a URL of the form http://HOST[:PORT]/PATH");
     }
     let path = target.path.as_deref().unwrap_or("/");
-    // More bytes than can be sent within the duration.
+    // The number of intervals within the duration; about as many bytes can be sent.
     let most = args.duration.as_nanos() / args.slow.every.as_nanos();
     let plan = SlowPlan {
         target: target.address,

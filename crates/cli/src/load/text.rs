@@ -168,7 +168,8 @@ fn with_share(errors: String, result: &LoadResult) -> String {
     }
 }
 
-/// Latency percentiles; one with too few samples beyond it is shown as a dash.
+/// Latency percentiles and the maximum; one that is unknown, e.g. because too few samples are beyond it,
+/// is shown as a dash.
 pub fn percentiles(l: &Latency) -> String {
     let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
     format!(

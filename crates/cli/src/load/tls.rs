@@ -5,7 +5,7 @@ use anyhow::bail;
 use regatta_load::{Roots, Tls};
 use std::path::PathBuf;
 
-/// Options for the certificate of an https:// server.
+/// Options for the certificate of a server with TLS: https://, wss:// or rediss://.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TlsArgs {
     /// Accept any certificate of an https:// server

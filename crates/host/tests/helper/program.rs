@@ -1,5 +1,5 @@
-//! The program that the tests of this crate start: a supervisor, a race to be killed, and a server that
-//! misbehaves on request.
+//! The program that the tests of this crate start: a supervisor, a race to be killed, a server that
+//! misbehaves on request, a process that leaves many children, and one that burns CPU.
 
 use regatta_host::{Launch, Running, supervise};
 use std::{
@@ -36,8 +36,9 @@ fn race(launch: &str) {
     thread::sleep(Duration::from_secs(60));
 }
 
-/// Runs a server that takes one command per line: burn CPU in various ways, hold memory, or die. Answers
-/// the first three GETs with 503, later ones with 200.
+/// Runs a server that takes one command per line: burn CPU in various ways, sleep, start idle threads,
+/// stop waiting for children, hold memory, or die. Answers the first three GETs with 503, later ones
+/// with 200.
 fn serve(port: u16) {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
     let mut gets = 0;

@@ -36,7 +36,7 @@ pub fn launch(containment: Containment, script: &str) -> Launch {
     }
 }
 
-/// Runs `test` without containment, and with every containment available here.
+/// Runs `test` without containment, and with each version of control groups available here.
 pub fn under_each_containment(test: impl Fn(Containment)) {
     test(Containment::Without);
     for version in [CgroupVersion::V1, CgroupVersion::V2] {
@@ -46,7 +46,7 @@ pub fn under_each_containment(test: impl Fn(Containment)) {
     }
 }
 
-/// Starts a contender. If another process has taken its port, tries another one.
+/// Starts a contender. If another process has taken its port, tries others, at most five.
 pub fn start(launch: &Launch) -> (Running, Traces) {
     let mut launch = launch.clone();
     let mut started = Running::start(helper(), &launch);

@@ -1,5 +1,5 @@
-//! Contenders that misbehave in every way, each with every containment available on this machine. The
-//! tests check the reports, and that no process is left.
+//! Contenders that behave well or misbehave, most of them with every containment available on this
+//! machine. The tests check the reports, and that no process is left.
 
 mod common;
 mod killed;

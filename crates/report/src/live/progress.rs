@@ -30,7 +30,7 @@ impl Bar {
 
     /// Records a start, after `done` of `all` are done.
     pub fn starts(&mut self, ns: u64, done: u32, all: u32) {
-        // The pilot pass has its own count.
+        // The pilot pass and the observations of warm-ups have their own counts.
         if done < self.last.1 {
             self.first = None;
         }
@@ -69,7 +69,7 @@ impl Bar {
     }
 }
 
-/// `42s`, `3m`, `1h05m`.
+/// `42s`, `3m`, `1h40m`.
 pub fn seconds(s: u64) -> String {
     match s {
         0..100 => format!("{s}s"),
