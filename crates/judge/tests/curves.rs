@@ -224,7 +224,7 @@ fn reports_rates_that_are_bounds_or_void() {
     let curve = only(&summary);
     assert!(of_connections(curve).is_some());
     let doubt = curve.doubt.as_deref().unwrap();
-    assert!(doubt.contains("void at 256 conn"), "{doubt}");
+    assert!(doubt.contains("the rates at 256 conn are void"), "{doubt}");
     assert!(doubt.contains("the rates are lower bounds: co-bound at 64 conn"), "{doubt}");
     let Over::Connections { points, .. } = &curve.over else { panic!("{curve:?}") };
     assert_eq!(points[4].rate_per_s, None);

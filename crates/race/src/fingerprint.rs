@@ -219,7 +219,7 @@ mod tests {
         files.look().unwrap();
         fs::write(&path, "abd").unwrap();
         let error = files.look().unwrap_err().to_string();
-        assert!(error.contains("program was changed; rounds before and after"), "{error}");
+        assert!(error.contains("program was changed; rounds from before and after"), "{error}");
         fs::remove_file(&path).unwrap();
         assert!(files.look().unwrap_err().to_string().starts_with("cannot read "));
     }

@@ -38,7 +38,7 @@ fn races(turn: &Turn) -> &'static [Raced] {
             eprintln!("race {} of {RACES} of a server against its copy", n + 1);
             let folder = all.join(n.to_string());
             fs::create_dir_all(&folder).unwrap();
-            race(10, 300, 20_000 + n as u64).run_dialect(turn, &folder)
+            race(10, 300, 20_000 + n as u64).run_in(turn, &folder)
         };
         (0..RACES).map(one).collect()
     })

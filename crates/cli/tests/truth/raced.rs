@@ -47,12 +47,12 @@ impl Race<'_> {
     /// Runs the race in a temporary folder.
     pub fn run(&self, turn: &Turn) -> Raced {
         let folder = TempDir::new().unwrap();
-        let raced = self.run_dialect(turn, folder.path());
+        let raced = self.run_in(turn, folder.path());
         Raced { _folder: Some(folder), ..raced }
     }
 
     /// Runs the race in `folder`, and leaves its results in `out` there.
-    pub fn run_dialect(&self, turn: &Turn, folder: &Path) -> Raced {
+    pub fn run_in(&self, turn: &Turn, folder: &Path) -> Raced {
         let file = folder.join("race.toml");
         fs::write(&file, self.file()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
