@@ -49,7 +49,8 @@ impl Fork {
 }
 
 /// Fails if this process has more than one thread: the others would be missing in the child, and
-/// their locks would stay locked. Costs one system call, which is little compared to the fork.
+/// their locks would stay locked. Also fails if `/proc` cannot be read. Costs one system call, which is
+/// little compared to the fork.
 fn check_alone() -> io::Result<()> {
     // A directory has two links, plus one for each subdirectory: here, one per thread.
     match stat("/proc/self/task")?.st_nlink {
