@@ -28,7 +28,8 @@ pub struct Tally {
     /// [`Until::Done`] it ends with the last reply.
     pub window_ns: u64,
     /// Correct replies in each slice of the window. If the window ends within a slice, because it ended
-    /// with its last request or early, that slice is omitted.
+    /// with its last request or early, that slice is omitted. If a fixed duration is longer than a whole
+    /// number of slices, the last slice includes the remainder.
     pub slices: Vec<u64>,
     /// Length of a slice in nanoseconds.
     pub slice_ns: u64,
@@ -331,7 +332,8 @@ impl Slices {
         self.replies = vec![0; slices];
     }
 
-    /// Replies that come a moment after the last slice count towards it.
+    /// Replies that come after the last slice count towards it: a moment late, or because the window is
+    /// longer than a whole number of slices.
     #[inline]
     fn add(&mut self, now: Nanos, replies: u32) {
         while now >= self.current_ends && self.current + 1 < self.most {

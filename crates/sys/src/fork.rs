@@ -42,7 +42,7 @@ impl Fork {
         }
         let kept = set_parent_process_death_signal(Some(Signal::KILL));
         if kept.is_err() || getppid() != Some(parent) {
-            signal_hook::low_level::exit(1); // the parent is gone already
+            signal_hook::low_level::exit(1); // the parent is gone, or its end would go unnoticed
         }
         Ok(Forked::Child)
     }

@@ -128,7 +128,7 @@ impl Visitor for Run<'_> {
     }
 }
 
-/// Follows the leader's orders. Ends the process when the leader is gone.
+/// Follows the leader's orders. Ends the process when the leader is gone, or sends anything else.
 fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
     while let Ok(Some(order)) = orders.next() {
         follower.obey(order);

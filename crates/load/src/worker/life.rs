@@ -183,7 +183,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             until = until.min(wakes_at);
         }
         // A slot that is due but not opened waits until other connections are answered: that is an
-        // event.
+        // event of this thread or of another one.
         if let Some(Reverse((due, _))) = self.waiting.peek()
             && *due > self.now
         {
