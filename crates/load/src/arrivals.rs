@@ -1,16 +1,16 @@
 //! Checks whether requests arrived with the requested distribution. The check runs over the times at
-//! which a thread sent them, in constant memory. Reads no clock.
+//! which a thread sent them, less the wait for a free connection, in constant memory. Reads no clock.
 //!
 //! Each thread's gaps are counted separately and then merged: threads take the sends of one schedule in
 //! turn, so a gap of one of `n` threads is the sum of `n` gaps of the schedule. Consecutive gaps are
-//! added up to *strides* of at least half a millisecond, because a write takes microseconds and two
-//! requests that are due at once cannot be written at once. Users notice only bunching over longer
-//! times.
+//! added up to *strides* with an expected length of at least half a millisecond (shorter above a million
+//! requests per second), because a write takes microseconds and two requests that are due at once cannot
+//! be written at once. Users notice only bunching over longer times.
 
 use crate::clock::Nanos;
 use regatta_record::{ArrivalCheck, Arrivals, ArrivalsSeen};
 
-/// Minimum expected length of a stride, in nanoseconds.
+/// Minimum expected length of a stride, in nanoseconds, unless [`MOST_GAPS`] limits it.
 const SHORTEST_STRIDE: f64 = 500_000.0;
 /// Maximum number of gaps of the schedule in a stride: enough at any rate that a machine can reach, and
 /// few enough to keep [`erlang`] fast.
@@ -20,8 +20,8 @@ const STEPS: usize = 1_000;
 /// Number of parts of the window whose rates are compared.
 const TENTHS: usize = 10;
 
-/// Tolerance of the Kolmogorov-Smirnov distance, in addition to chance (like all tolerances below).
-/// Beyond it, percentiles up to the 95th could shift.
+/// Tolerance of the Kolmogorov-Smirnov distance, in addition to chance (like the next three
+/// tolerances). Beyond it, percentiles up to the 95th could shift.
 const DISTANCE: f64 = 0.05;
 /// Tolerance of the correlation of a stride with the next one. At 0.1 the variance of counts over long
 /// times is 20% above that of independent arrivals, and so is the mean queue that they cause.
@@ -239,7 +239,7 @@ fn unsteadiness(seen: &ArrivalsSeen, (asked, was): (Nanos, Nanos)) -> f64 {
 }
 
 /// Serial correlation of the lengths at lag 1 (Box & Jenkins, "Time Series Analysis", 2.1.5); 0 if all
-/// lengths are equal.
+/// lengths are equal, or there are fewer than two.
 fn correlation(seen: &ArrivalsSeen) -> f64 {
     let in_squares = |sum: u128| sum as f64 / ArrivalsSeen::UNIT.powi(2);
     let (n, pairs) = (seen.strides as f64, seen.pairs as f64);

@@ -1,4 +1,5 @@
-//! Clocks of the load threads: monotonic time in nanoseconds, and the CPU time of a thread.
+//! Clocks of the load threads, all in nanoseconds: monotonic time, the time of day, and the CPU time of
+//! a thread.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,7 +15,7 @@ pub(crate) fn now() -> Nanos {
     read(ClockId::Monotonic)
 }
 
-/// Returns the time since 1970 by this machine's clock.
+/// Returns the nanoseconds since 1970 by this machine's clock.
 pub(crate) fn wall() -> Nanos {
     read(ClockId::Realtime)
 }

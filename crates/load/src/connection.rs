@@ -16,18 +16,19 @@ pub(crate) enum State {
     Closed,
     /// Nothing was written yet; with TLS, the handshake is in progress.
     Connecting,
-    /// Its first request is written, but not answered.
+    /// Something was written: a part of its first request, or of the dialect's opening exchange. The
+    /// first request is not answered.
     Unanswered,
     /// The server has answered its first request.
     Open,
 }
 
-/// Pause after the first failure to open a connection; doubles with each further failure.
+/// Pause before a lost connection is reopened; doubles with each further loss before a first reply.
 pub(crate) const SHORTEST_PAUSE: Nanos = 10 * MS;
 /// Maximum pause between attempts.
 pub(crate) const LONGEST_PAUSE: Nanos = 1_000 * MS;
 
-/// A connection slot; reused when its connection is lost.
+/// A connection slot; reused when its connection is closed.
 pub(crate) struct Connection<T> {
     pub socket: Option<OwnedFd>,
     /// Present while a connection with TLS has a socket.
@@ -45,7 +46,7 @@ pub(crate) struct Connection<T> {
     pub held: Option<Held>,
     /// The dialect's opening exchange is in progress; the first request waits for it.
     pub opening: bool,
-    /// Bytes to send between two requests.
+    /// Bytes to send before the first request or between two requests.
     pub aside: Vec<u8>,
     /// The server has closed its sending direction.
     pub ended: bool,
@@ -94,8 +95,8 @@ pub(crate) struct Ring {
     tail: u32,
 }
 
-/// The send times of all outstanding requests of a thread: a ring of `pipeline` for each
-/// connection, and one place for each idle one, in one allocation.
+/// The send times of all outstanding requests of a thread: a ring of `pipeline` for each active
+/// connection, and one place for each other one, in one allocation.
 pub(crate) struct Times {
     at: Vec<Nanos>,
     pipeline: u32,
@@ -116,7 +117,8 @@ impl Times {
         }
     }
 
-    /// Takes the oldest of `k` requests with the same send time: returns that time and their number.
+    /// Takes those of the `k` oldest requests that have the send time of the oldest. Returns that time
+    /// and their number.
     #[inline]
     pub fn pop_run(&self, ring: &mut Ring, k: u32) -> (Nanos, u32) {
         let at = self.oldest(ring);

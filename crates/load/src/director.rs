@@ -19,10 +19,10 @@ use std::{
 const CHECK_EVERY: Nanos = 5 * MS;
 /// Length of a slice of the warm-up.
 const SLICE: Nanos = 100 * MS;
-/// After this long without a reply, and with refused connections only, the server counts as dead.
+/// After this long with refused connections only, and no settled request, the server counts as dead.
 const DEAD_AFTER: Nanos = 2 * SECOND;
-/// The run is given up when the server has closed this many connections after their first reply, per
-/// connection to open.
+/// The run is given up when more connections than this, per connection to open, were lost after their
+/// first reply while connections are being opened.
 const MOST_DROPS: u64 = 8;
 /// How long connections stay open after the last reply, to detect unsolicited bytes.
 const SETTLE: Nanos = 30 * MS;
@@ -42,7 +42,7 @@ pub(crate) struct Director<'a> {
     next_check: Nanos,
     /// When the current phase began.
     began: Nanos,
-    /// Maximum number of connections that were open at a time, and when it was reached.
+    /// Maximum number of connections that were open at a time while connecting, and when it was reached.
     most_open: (usize, Nanos),
     warming: Warming,
     pulse: Pulse,
@@ -118,7 +118,7 @@ impl<'a> Director<'a> {
         self.enter(Phase::Connecting, now);
     }
 
-    /// Opens the window of a counted load, which has no warm-up.
+    /// Opens the window of a counted load or a burst, which have no warm-up.
     fn open_counted(&mut self) {
         self.edges.before_window();
         self.open_window();

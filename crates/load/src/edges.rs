@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-/// Callbacks before, at and after the edges of the measured window, in this order. They run inline on
-/// the first load thread, which sends nothing meanwhile; with several load processes, they run on the
-/// leader's thread.
+/// Callbacks before, at and after the edges of the measured window, in this order, except that
+/// [`Edges::connected`] precedes [`Edges::is_warm`]. They run inline on the first load thread, which
+/// sends nothing meanwhile; with several load processes, they run on the leader's thread.
 pub trait Edges: Send {
-    /// Returns whether the server is warm. Called ten times a second during a warm-up that the caller
-    /// decides ([`crate::WarmUp::Judged`]), until it returns true.
+    /// Returns whether the server is warm. Called about ten times a second during a warm-up that the
+    /// caller decides ([`crate::WarmUp::Judged`]), until it returns true or the maximum duration is
+    /// over.
     fn is_warm(&mut self, _so_far: &WarmUpProgress) -> bool {
         true
     }
@@ -17,8 +18,9 @@ pub trait Edges: Send {
     /// opened inside the window (bursts and most counted loads) or for each request.
     fn connected(&mut self) {}
 
-    /// Called before the window opens, for slow readings. If they take a while, the load continues for
-    /// longer than that before the window opens, so that the backlog is worked off outside the window.
+    /// Called before the window opens, for slow readings. If they take a while, a load with a warm-up
+    /// continues for longer than that before the window opens, so that the backlog is worked off outside
+    /// the window.
     fn before_window(&mut self) {}
 
     /// Called when the measured window opens: read the server's usage so far. The time this takes falls
@@ -34,8 +36,8 @@ pub trait Edges: Send {
     fn load_over(&mut self) {}
 
     /// Called when all requests are answered or given up, and the connections are still open and idle
-    /// (with a connection per request, closed). Follows [`Edges::load_over`], except when the run ends
-    /// early, and in a burst, in which each connection closes when it is finished.
+    /// (with a connection per request, all but a few are closed). Follows [`Edges::load_over`], except
+    /// when the run ends early, and in a burst, in which connections close when they are finished.
     fn connections_open(&mut self);
 }
 

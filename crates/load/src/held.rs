@@ -30,7 +30,7 @@ const HELD: Nanos = 50 * MS;
 /// Number of bytes that a thread holds back in the warm-up, and again after the window; at most its
 /// number of active connections.
 const SAMPLE: u32 = 8;
-/// Maximum pause between two held-back bytes in the warm-up.
+/// Upper limit of the random pause in the warm-up before a thread may hold back its next byte.
 const PAUSE: Nanos = 20 * MS;
 
 /// The bytes that one thread holds back.
@@ -40,7 +40,7 @@ pub(crate) struct Holding {
     sample: u32,
     /// Bytes still to be held back in this phase.
     left: u32,
-    /// Earliest time for the next one.
+    /// Earliest time for the next one in the warm-up.
     next: Nanos,
     random: SmallRng,
     /// Slots with the time to release them, earliest first.

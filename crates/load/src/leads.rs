@@ -1,9 +1,10 @@
 //! The interface of a leader, which decides when a load enters the next phase. The first load thread of
-//! a process calls it once per turn of its loop.
+//! a process calls it once per turn of its loop. With several load processes, the leader's own loop also
+//! calls its director.
 
 use crate::clock::Nanos;
 
-/// Leads the load threads of a process.
+/// Leads the load threads of a process, or several processes.
 pub(crate) trait Leads: Send {
     /// Latest time for the next call of [`Leads::turn`].
     fn next_check(&self) -> Nanos;

@@ -7,17 +7,19 @@
 //! write) and *service* (until the reply). [`OpenTally`] records the outcome of every request that
 //! was due. In a burst, every connection sends a fixed number of requests and closes.
 //!
-//! All replies are known in advance, so checking one is a single memory comparison. Only replies
-//! that a workload file describes by a prefix or a regular expression are checked line by line.
+//! If all replies of a workload are known to the byte, checking one is a single memory comparison. All
+//! others, e.g. those of HTTP and Redis, are parsed and checked by the workload's dialect.
 //!
 //! The phases are: open all connections → warm up → measure → stop sending and drain → close. All
-//! threads change phase together.
+//! threads change phase together. A load of a number of requests and a burst have no warm-up, and
+//! usually open their connections while they measure.
 //!
 //! A reply counts as received when a load thread reads it. A thread that has no CPU reads late; that
 //! delay appears in *service* and *wait*, not in *lag*. [`Tally::load_run_delay_ns`] measures it.
 //!
-//! A wrong reply ends the run and is reported in full ([`Tally::first_wrong`]). Lost connections are
-//! counted and reopened after a pause. Rules 1, 5 and 6 of the design's `method` define the numbers.
+//! A wrong reply ends the run, unless errors are tolerated, and is reported in full
+//! ([`Tally::first_wrong`]). Lost connections are counted, and reopened after a pause (not in a burst).
+//! Rules 1, 5 and 6 of the design's `method` define the numbers.
 //!
 //! The load has its own event loop and does not share the servers': a shared bug would stay hidden.
 

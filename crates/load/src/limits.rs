@@ -12,7 +12,8 @@ const OF_CHILD: usize = 16;
 /// Raises the soft descriptor limit to the hard one if the plan needs it.
 ///
 /// # Errors
-/// [`Error::Descriptors`] with the possible number of connections, if the hard limit is too low.
+/// [`Error::Descriptors`] with the possible number of connections, if the hard limit is too low;
+/// [`Error::Machine`] if the limit cannot be raised.
 pub(crate) fn make_room(connections: usize, threads: usize) -> Result<(), Error> {
     let others = in_use() + threads + SPARE;
     let limit = getrlimit(Resource::Nofile);
@@ -39,7 +40,7 @@ pub(crate) fn possible_in_child(threads: usize) -> usize {
     (hard() as usize).saturating_sub(OF_CHILD + threads + SPARE)
 }
 
-/// Number of descriptors that this process has open.
+/// Number of descriptors that this process has open; [`SPARE`] if `/proc` cannot be read.
 fn in_use() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(SPARE, Iterator::count)
 }

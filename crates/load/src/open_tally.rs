@@ -16,8 +16,8 @@ use regatta_record::{ArrivalCheck, Drive, OpenCounted, OpenLoop, encode_histogra
 pub struct OpenTally {
     /// Requests whose intended send lay inside the window.
     pub due: u64,
-    /// Of those: not written. No connection became free within the reply timeout, or by the end of the
-    /// grace period after the window.
+    /// Of those: not written. No connection became free within the reply timeout, by the end of the
+    /// grace period after the window, or before the run ended early.
     pub unsent: u64,
     /// Of those: written more than [`OpenLoop::LATE_NS`] after their intended send.
     pub late: u64,
@@ -34,7 +34,7 @@ pub struct OpenTally {
     pub service: Histogram<u64>,
     /// Whether the requests arrived with the requested distribution.
     pub arrivals: ArrivalCheck,
-    /// How long before each send the load thread started to spin, in nanoseconds; 0: not at all.
+    /// [`Plan::spin`], in nanoseconds: how long before each send the load thread started to spin.
     pub spin_ns: u64,
 }
 

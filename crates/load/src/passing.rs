@@ -17,7 +17,7 @@ pub(crate) struct Passing {
     first: u32,
     /// State of the member in each slot.
     members: Vec<Member>,
-    /// When the member of which slot is due to leave.
+    /// When members are due to leave, and their slots.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Slots of leaving members, including those whose connection was lost meanwhile.
     leaving: Vec<u32>,
@@ -158,7 +158,7 @@ mod tests {
 
     const FIRST: u32 = 5;
 
-    /// Three slots from the fifth on.
+    /// Three slots: 5 to 7.
     fn passing() -> Passing {
         let hub = Workload::parse("hub").unwrap();
         let plan = Plan::closed(([127, 0, 0, 1], 1).into(), hub);

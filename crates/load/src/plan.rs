@@ -16,9 +16,10 @@ pub struct Plan {
     pub workload: Workload,
     /// The host that requests name, in protocols that have one.
     pub host: String,
-    /// The path of a built-in workload, without the query; `None`: the workload's default.
+    /// The path of a built-in workload, without the query, or the database of any Redis workload, e.g.
+    /// `/5`; `None`: the workload's default.
     pub path: Option<String>,
-    /// Connections open at a time.
+    /// Active connections, which send the requests, open at a time.
     pub connections: usize,
     /// Additional connections that send one request when they open, to confirm that the server
     /// accepted them, and are silent from then on. They are open before the window. One that the
@@ -90,8 +91,8 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// Maximum time for a reply; at most [`Plan::MAX_TIMEOUT`].
     pub timeout: Duration,
-    /// The run is given up if no further connection opens for this long ([`Plan::PATIENCE`] is a
-    /// good value).
+    /// The run is given up if no further connection opens for this long ([`Plan::PATIENCE`] is a good
+    /// value). A server that answers nothing for this long plus `timeout` counts as dead.
     pub patience: Duration,
     /// The warm-up before the measured window. Not used with [`Until::Requests`] and [`Until::Done`].
     pub warm_up: WarmUp,
@@ -109,18 +110,18 @@ pub struct Plan {
     /// Connections to a loopback IPv4 target come from a network of 127.0.0.0/8 that the seed selects,
     /// not from 127.0.0.1, so that a server cannot know the clients' addresses in advance.
     pub draws_sources: bool,
-    /// Seed of the requests.
+    /// Seed of the requests, of the schedule of an open loop, and of most other random choices.
     pub seed: u64,
 }
 
 /// How the warm-up before the measured window ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUp {
-    /// Exactly this long; zero for none.
+    /// This long, to within a few milliseconds; zero for none.
     Fixed(Duration),
-    /// Until the rate is steady and both minimums are reached. It is steady when the rates of the last
-    /// three slices of 100 ms lie within 10% of one another. The minimums come from an earlier
-    /// observation of the server.
+    /// Until the rate is steady and both minimums are reached, or `longest` is over. It is steady when
+    /// the rates of the last three slices of 100 ms lie within 10% of one another. The minimums come
+    /// from an earlier observation of the server.
     Steady {
         /// Minimum duration.
         least: Duration,
@@ -153,7 +154,8 @@ pub enum Until {
     /// of their connection. There is no warm-up, and the window opens before the first connect, so that
     /// connecting is included. With fewer requests than connections, only as many connections as
     /// requests are opened. On a hub, and where connections store values first, all connections are
-    /// opened first, each sends one additional request to join, and then the window opens.
+    /// opened first, each sends one additional request to join, and then the window opens (not with
+    /// [`Drive::Churn`]).
     Requests(u64),
     /// When every connection of a burst is finished: with [`Drive::Burst`], and only with it.
     Done,
@@ -203,8 +205,8 @@ impl Plan {
         }
     }
 
-    /// The same plan with no more connections than requests. On a hub all connections stay, because each
-    /// receives what the others send.
+    /// The same plan with no more connections than requests. If all connections join first, all stay:
+    /// on a hub, each receives what the others send.
     pub(crate) fn needed(&self) -> Plan {
         let connections = match self.until {
             Until::Requests(_) if self.joins_first() => self.connections,
@@ -416,18 +418,19 @@ pub enum Error {
         /// What happened, as the rest of a sentence.
         because: String,
     },
-    /// Not all connections could be opened. A connection is open once it received a correct first reply.
+    /// Not all connections could be opened. A connection is open once it received its first reply, which
+    /// must be correct unless errors are tolerated.
     #[error("{opened} of {wanted} connections got a correct first reply; last error: {last}")]
     NotOpened {
         /// Maximum number of connections that were open at a time.
         opened: usize,
         /// Connections that the plan needs.
         wanted: usize,
-        /// The error of the last attempt.
+        /// The error of the last attempt, or "none".
         last: String,
     },
-    /// No TLS session could be established: the server's certificate is not acceptable, or the server
-    /// does not speak TLS.
+    /// TLS failed before any reply, e.g. because the server does not speak it; or the server's
+    /// certificate is not acceptable.
     #[error("{0}")]
     Tls(String),
     /// A system call failed that the load itself needs.

@@ -24,9 +24,9 @@ use std::{
 pub struct Progress {
     /// The current phase.
     pub phase: Phase,
-    /// Time since the call of [`run`].
+    /// Time since the load was started: after its requests were compiled.
     pub elapsed: Duration,
-    /// Connections open now.
+    /// Connections open now, excluding those of members that join and leave.
     pub open: usize,
     /// Replies so far, including those outside the window.
     pub replies: u64,
@@ -42,6 +42,7 @@ const PROGRESS_IN_WINDOW: Duration = Duration::from_secs(1);
 /// Carries out a plan. `progress` is called on the calling thread, about ten times a second before and
 /// after the measured window, and once a second inside it. Meanwhile the calling thread runs on the
 /// CPUs of the plan. Setting `stop` ends the run within milliseconds and returns the results so far.
+/// Replies that could only be stored are verified first, which can take some seconds.
 ///
 /// # Errors
 /// Only if there is no result at all: see [`Error`]. Wrong replies, lost connections and a server that
@@ -160,7 +161,8 @@ pub(crate) fn work<D: Dialect>(
     }
 }
 
-/// Returns [`Error::NotOpened`] instead of the tally if no request of the load reached the server.
+/// Returns [`Error::NotOpened`] instead of the tally if connections failed and no request reached the
+/// server, unless the caller stopped the run.
 pub(crate) fn reached(tally: Tally, plan: &Plan, shared: &Shared) -> Result<Tally, Error> {
     let was_reached = tally.connections_opened > 0 || tally.errors.total() > tally.errors.connect;
     if !tally.interrupted && tally.errors.connect > 0 && !was_reached {

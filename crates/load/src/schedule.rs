@@ -64,7 +64,7 @@ impl Schedule {
         self.ahead.pop_front().unwrap_or(Nanos::MAX)
     }
 
-    /// Replaces up to [`PORTION`] sends that were taken. For moments when nothing is due.
+    /// Computes [`PORTION`] more sends, if at least as many were taken. For moments when nothing is due.
     pub fn make_ahead(&mut self) {
         if self.ahead.len() + PORTION <= AHEAD {
             self.ahead.extend((0..PORTION).map(|_| self.source.next()));
@@ -77,8 +77,8 @@ enum Source {
     Poisson {
         random: Box<StdRng>,
         mean_gap: f64,
-        /// Time of the last send in nanoseconds, with a fraction. After a day it is still exact to a
-        /// hundredth of a nanosecond.
+        /// Time of the last send in nanoseconds, with a fraction. After a day its resolution is still a
+        /// 64th of a nanosecond.
         at: f64,
         /// Sends of other threads before the next one.
         skip: usize,
@@ -124,7 +124,8 @@ impl Source {
             Source::Constant { rate, next, step } => {
                 let i = *next;
                 *next += *step;
-                // In two steps, because `i * SECOND` would overflow after some minutes at a high rate.
+                // In two steps, because `i * SECOND` would overflow after half an hour at
+                // `Plan::MAX_RATE`.
                 i / *rate * SECOND + i % *rate * SECOND / *rate
             }
         }

@@ -26,7 +26,7 @@ impl Sends {
 
     /// The window opened at this moment, possibly a little earlier than now.
     pub fn open(&mut self, at: Nanos) {
-        // Nothing was sent before the window of a counted load.
+        // All requests before the window of a counted load, if there are any, are already settled.
         self.inside = self.length.map_or(0..Nanos::MAX, |length| at..at.saturating_add(length));
     }
 

@@ -1,5 +1,6 @@
 //! State that the load threads share: the current phase, and a gauge per thread. A thread checks the
-//! phase once per turn of its loop. Nothing here is accessed per request.
+//! phase once per turn of its loop. Nothing here is accessed per request, except when the request opens
+//! a connection or is answered wrongly.
 
 use crate::clock::{self, Nanos};
 use regatta_record::{Exchange, FirstWrong, TlsSpoken};
@@ -16,7 +17,7 @@ pub enum Phase {
     Starting,
     /// Connections are being opened; each sends one request.
     Connecting,
-    /// The server is under load; nothing is recorded yet.
+    /// The server is under load; rates and latencies are not recorded yet.
     WarmingUp,
     /// The server is under load; replies are recorded.
     Measuring,
@@ -43,19 +44,22 @@ impl Phase {
 pub(crate) struct Gauge {
     /// Replies so far, right or wrong.
     pub replies: AtomicU64,
-    /// Requests settled so far: answered or lost.
+    /// Requests settled so far: answered, rightly or wrongly, or lost.
     pub settled: AtomicU64,
-    /// Requests that were written and are not settled.
+    /// Requests that were written and are not settled. After the window it also counts, at least once,
+    /// whatever else the thread still waits for: queued requests, pushed messages, answers to Close
+    /// frames.
     pub awaited: AtomicU64,
-    /// Failed attempts to connect so far.
+    /// Connections lost before their first reply so far, other than by a timeout.
     pub refused: AtomicU64,
-    /// Connections so far that the server closed after their first reply, before the load began.
+    /// Connections lost after their first reply so far, before the load began.
     pub dropped: AtomicU64,
-    /// Connections that wait only for the server to close them.
+    /// After the window: connections that wait only for the server to close them.
     pub owed_ends: AtomicU64,
     /// Errors of all kinds so far.
     pub errors: AtomicU64,
-    /// Connections that got their first reply and are still open.
+    /// Connections that got their first reply and are still open, or whose close was announced before
+    /// the load began. Excludes those of members that join and leave.
     pub open: AtomicUsize,
     /// One more than the phase that the thread has entered. The other counters were stored in that
     /// phase.
@@ -83,7 +87,7 @@ pub(crate) struct Shared {
     /// When the load began: the first phase after all threads had started.
     began_at: AtomicU64,
     opened_at: AtomicU64,
-    /// Set if a thread fails or finishes: the run ends.
+    /// The run ends early. Set by a wrong reply or a TLS failure, and when a thread fails or finishes.
     over: AtomicBool,
     first_wrong: Mutex<Option<FirstWrong>>,
     trouble: Mutex<Option<String>>,
@@ -96,20 +100,22 @@ pub(crate) struct Shared {
     closes_overdue: AtomicBool,
     /// The load ends without waiting for pending replies.
     cut_short: AtomicBool,
-    /// Connections that wait for their first reply.
+    /// Connections that wait for their first reply (not counted with a connection per request). In the
+    /// leader of load processes: the number of processes that have such connections.
     opening: AtomicUsize,
-    /// Maximum of `opening`.
+    /// Limit of `opening` for [`Shared::may_open`].
     most_opening: usize,
     /// One per thread; in the leader of load processes, one per process.
     pub gauges: Vec<Gauge>,
 }
 
 impl Shared {
-    /// Maximum number of connections that wait for their first reply at a time, over all processes: less
-    /// than the shortest accept queues in practice (100 and 128).
+    /// Maximum number of connections that wait for their first reply at a time, over all processes, if
+    /// no due request opens them: less than the shortest accept queues in practice (100 and 128).
     const MOST_OPENING: usize = 64;
 
-    /// For `threads` threads of one of `processes` processes, and their leader.
+    /// For `threads` threads of one of `processes` processes. The leader of load processes passes their
+    /// number as `threads`.
     pub fn new(threads: usize, processes: usize) -> Self {
         Shared {
             phase: AtomicU8::new(Phase::Starting as u8),
@@ -147,7 +153,7 @@ impl Shared {
         self.set_phase(Phase::Measuring);
     }
 
-    /// When the measured window began.
+    /// When the measured window began; 0 before that.
     pub fn window_opened_at(&self) -> Nanos {
         self.opened_at.load(Acquire)
     }
@@ -157,7 +163,7 @@ impl Shared {
         self.over.store(true, Release);
     }
 
-    /// Whether the run must end early.
+    /// Whether the run must end early, or a thread has already finished.
     #[inline]
     pub fn ends_early(&self) -> bool {
         self.over.load(Acquire)
@@ -241,8 +247,8 @@ impl Shared {
         self.closes_overdue.load(Relaxed)
     }
 
-    /// Records that the load ends without waiting for pending replies: it was stopped, or the server
-    /// died.
+    /// Records that the load ends without waiting for pending replies: it was stopped, the server died,
+    /// or [`Shared::end_early`] was called.
     pub fn cut_short(&self) {
         self.cut_short.store(true, Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Slow clients, to test whether they can block a server. Many connections each send a request one byte
-//! at a time and never complete it. Meanwhile new clients connect, one after the other, and each sends a
-//! complete request. This has a separate event loop, in which no client delays another: who is served is
-//! up to the server.
+//! Slow clients, to test whether they can block a server. Many connections each send the start of a
+//! request, then single bytes, and never complete it. Meanwhile new clients connect, one after the
+//! other, and each sends a complete request. This has a separate event loop, in which no client delays
+//! another: who is served is up to the server.
 //!
 //! The bytes of all connections are spread evenly over the interval, so that bursts do not add load. A
 //! connection that the server closes is not reopened.
@@ -39,7 +39,7 @@ pub struct SlowTally {
     pub closed_ns: Vec<u64>,
     /// Number of closed slow connections by the status that the server sent, if any.
     pub statuses: BTreeMap<Option<u16>, u64>,
-    /// Slow connections that were open at the end.
+    /// Slow connections that were open at the end, including any that have not sent a byte.
     pub alive: u64,
     /// Times of the new clients that were served, in nanoseconds: from before the connect to the end of
     /// a correct reply.
@@ -59,7 +59,7 @@ pub struct SlowTally {
 pub struct SlowProgress {
     /// Time since the start.
     pub elapsed: Duration,
-    /// Slow connections that are open.
+    /// Slow connections that are open, including those that have not sent a byte yet.
     pub alive: usize,
     /// New clients that were served.
     pub served: u64,
@@ -71,7 +71,8 @@ pub struct SlowProgress {
 /// ends the run within milliseconds and returns the results so far.
 ///
 /// # Errors
-/// If the plan contradicts itself, or a system call fails that the load needs.
+/// If the plan contradicts itself, the descriptor limit is too low, or a system call fails that the load
+/// needs.
 pub fn run_slow(
     plan: &SlowPlan,
     progress: &mut dyn FnMut(&SlowProgress),

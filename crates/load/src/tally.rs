@@ -28,7 +28,8 @@ pub struct Tally {
     /// [`Until::Done`] it ends with the last reply.
     pub window_ns: u64,
     /// Correct replies in each slice of the window. If the window ends within a slice, because it ended
-    /// with its last request or early, that slice is omitted.
+    /// with its last request or early, that slice is omitted. If a fixed duration is longer than a whole
+    /// number of slices, the last slice includes the remainder.
     pub slices: Vec<u64>,
     /// Length of a slice in nanoseconds.
     pub slice_ns: u64,
@@ -49,9 +50,9 @@ pub struct Tally {
     /// The first partial reply whose connection was lost before the rest arrived, if any.
     pub first_unfinished: Option<Exchange>,
     /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In a closed loop it is the
-    /// time from the write to the reply, of requests written inside the window. In an open loop it is
-    /// the time from the intended send to the reply, of requests due inside the window. The reply may
-    /// come after the window.
+    /// time from the write (with a connection per request, from before the connect) to the reply, of
+    /// requests written inside the window. In an open loop it is the time from the intended send to the
+    /// reply, of requests due inside the window. The reply may come after the window.
     pub histogram: Histogram<u64>,
     /// Counts of the other kinds of operations, in the order of the dialect; empty if it has only
     /// requests.
@@ -83,7 +84,8 @@ pub struct Tally {
     pub interrupted: bool,
     /// With [`Plan::tls`], the parameters of the first completed handshake.
     pub tls: Option<TlsSpoken>,
-    /// The result of the joint verification after the load, if its connections share keys.
+    /// The result of the joint verification after the load, if its connections share keys and it was
+    /// carried out; `None` with several processes.
     pub verified: Option<Verified>,
     /// The run ended because the server counts as dead: it refused connections for two seconds, or it
     /// answered nothing for longer than a reply and a connection may take.
@@ -311,7 +313,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// 100 ms each, or a tenth of a shorter window.
+    /// 100 ms each, or a tenth of a window that is shorter than a second.
     fn new(until: Until) -> Self {
         let (length, most) = match until {
             Until::Elapsed(window) => {
@@ -330,7 +332,8 @@ impl Slices {
         self.replies = vec![0; slices];
     }
 
-    /// Replies that come a moment after the last slice count towards it.
+    /// Replies that come after the last slice count towards it: a moment late, or because the window is
+    /// longer than a whole number of slices.
     #[inline]
     fn add(&mut self, now: Nanos, replies: u32) {
         while now >= self.current_ends && self.current + 1 < self.most {

@@ -73,7 +73,7 @@ impl Tls {
     /// Expects a certificate for `host`, a name or an address, and trusts `roots`.
     ///
     /// # Errors
-    /// If `host` is neither a name nor an address, or the CA certificates cannot be read.
+    /// If `host` is neither a name nor an address, or the CA certificates cannot be read or used.
     pub fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
         let (roots, origin) = match roots {
             Roots::System => (AskedRoots::System, Path::new("")),

@@ -1,6 +1,6 @@
 //! A load thread: its state, its life (the loop and the phases), when it sends requests (`drives`), what
-//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`), and members
-//! that join and leave (`passing`).
+//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`, `holding`),
+//! operations that servers push (`heard`), and members that join and leave (`passing`).
 
 mod driver;
 mod drives;

@@ -65,7 +65,8 @@ fn connections_take_turns() {
 
 #[test]
 fn requests_lost_with_a_connection_are_no_longer_in_flight() {
-    // Every connection is closed after 3 answers; two requests at a time keep being sent.
+    // Every connection is closed after 3 answers and that to its first request; two requests at a time
+    // keep being sent.
     let server = Server::lines(|i, line| (i < 4).then(|| double(line)));
     let drive = bounded(2);
     let until = Until::Elapsed(Duration::from_secs(1));

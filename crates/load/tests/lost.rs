@@ -138,7 +138,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn a_late_reply_is_a_timeout_and_in_no_histogram() {
+fn a_missing_reply_is_a_timeout_and_in_no_histogram() {
     let server = Server::lines(|i, line| Some(if i < 5 { double(line) } else { String::new() }));
     let timeout = Duration::from_millis(50);
     let tally = run(&Plan { timeout, connections: 2, ..plan(server.address) }).unwrap();
@@ -182,7 +182,7 @@ fn a_server_that_dies_under_load_ends_the_run() {
 }
 
 #[test]
-fn stop_ends_every_phase_at_once() {
+fn stop_ends_the_load_at_once_up_to_the_end_of_the_window() {
     let silent = Server::lines(|_, _| Some(String::new()));
     let right = Server::double();
     let long = Duration::from_secs(20);

@@ -96,8 +96,8 @@ fn the_warm_up_has_the_same_rate_and_its_replies_are_in_no_histogram() {
 
 #[test]
 fn late_replies_of_the_warm_up_are_not_recorded_in_the_window() {
-    // Every request is answered after 150 ms: the last ones of the warm-up inside the window, and the
-    // last ones of the window after it.
+    // Every request but the first of a connection is answered after 150 ms: the last ones of the
+    // warm-up inside the window, and the last ones of the window after it.
     let server = Server::lines(|i, line| {
         if i > 0 {
             thread::sleep(ms(150));

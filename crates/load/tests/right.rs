@@ -1,4 +1,5 @@
-//! Correct servers: the load counts what the server saw, in every kind of load.
+//! Correct servers: the load counts what the server saw, in closed loops and with a connection per
+//! request.
 
 mod common;
 
@@ -63,7 +64,7 @@ fn a_counted_run_sends_exactly_its_number_of_requests() {
 }
 
 #[test]
-fn every_workload_passes_against_its_server() {
+fn echo_and_dialogue_pass_against_their_servers() {
     let echo = Server::lines(|_, line| Some(format!("{line}\n")));
     let last_first_name = |stream: std::net::TcpStream, requests: &std::sync::atomic::AtomicU64| {
         let first = Mutex::new(String::new());

@@ -1,5 +1,5 @@
-//! TLS under load: every kind of load over TLS, accepted and rejected certificates, and records split at
-//! every place.
+//! TLS under load: most kinds of load over TLS, accepted and rejected certificates, and records split at
+//! many places.
 
 mod common;
 

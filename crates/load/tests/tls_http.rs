@@ -1,4 +1,4 @@
-//! HTTP over TLS: where a body ends, and tests against nginx.
+//! HTTP over TLS: where a body ends, the latency of reopened connections, and tests against nginx.
 
 mod common;
 
@@ -121,7 +121,7 @@ impl Drop for Nginx {
 }
 
 #[test]
-fn nginx_serves_every_kind_of_load_over_tls() {
+fn nginx_serves_closed_loops_churn_and_a_burst_over_tls() {
     let Ok(version) = nginx().arg("-v").output() else {
         eprintln!("skipped: nginx is not installed");
         return;

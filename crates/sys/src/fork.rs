@@ -42,14 +42,15 @@ impl Fork {
         }
         let kept = set_parent_process_death_signal(Some(Signal::KILL));
         if kept.is_err() || getppid() != Some(parent) {
-            signal_hook::low_level::exit(1); // the parent is gone already
+            signal_hook::low_level::exit(1); // the parent is gone, or its end would go unnoticed
         }
         Ok(Forked::Child)
     }
 }
 
 /// Fails if this process has more than one thread: the others would be missing in the child, and
-/// their locks would stay locked. Costs one system call, which is little compared to the fork.
+/// their locks would stay locked. Also fails if `/proc` cannot be read. Costs one system call, which is
+/// little compared to the fork.
 fn check_alone() -> io::Result<()> {
     // A directory has two links, plus one for each subdirectory: here, one per thread.
     match stat("/proc/self/task")?.st_nlink {

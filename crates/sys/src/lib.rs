@@ -1,4 +1,5 @@
-//! Thin, safe wrappers of the system calls that servers wait with. They contain no policy.
+//! Thin, safe wrappers of the system calls that servers need: to wait for readiness, for sockets,
+//! processes and signals. They contain no policy.
 //!
 //! `regatta-serve` decides what a server does on a readiness event, a full descriptor table or a
 //! signal. This crate only makes the calls.

@@ -125,8 +125,8 @@ pub fn accept_blocking(listener: impl AsFd) -> io::Result<OwnedFd> {
     Ok(accept_with(listener, SocketFlags::CLOEXEC)?)
 }
 
-/// Whether an accept failed only because its connection is gone, so that the next may succeed at
-/// once (accept(2), error handling).
+/// Whether an accept failed only because its connection is gone or a signal came, so that the next
+/// may succeed at once (accept(2), error handling).
 pub fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(error.kind(), ConnectionAborted | Interrupted | ConnectionReset)

@@ -2,7 +2,8 @@
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
-/// What to wait for on a descriptor. Hang-ups and errors are always reported.
+/// What to wait for on a descriptor. Hang-ups and errors are always reported, by select only in the
+/// directions that are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// Input, a new connection, or the end of input.
@@ -19,7 +20,8 @@ impl Interest {
 }
 
 /// The readiness of a descriptor. Errors and hang-ups count as ready in both directions, so that
-/// the next call on the descriptor reports them.
+/// the next call on the descriptor reports them. select returns one event per direction, and a
+/// hang-up only as readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The token with which it was added.
@@ -29,7 +31,8 @@ pub struct Event {
     /// A write would not block.
     pub writable: bool,
     /// The peer has closed its sending side, or the connection is gone. Once all input is read, a
-    /// read reports it. Only edge-triggered calls set this; no further event may follow there.
+    /// read reports it. An edge-triggered call always sets this, because no further event may follow
+    /// there. The level-triggered epoll sets it only after a hang-up or error, select and poll never.
     pub ended: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The ring on files: whole files of any length, and files that cannot be read.
+//! The ring on files: whole files of several lengths, and files that cannot be read.
 
 use regatta_sys::uring::{Completion, Ring};
 use rustix::fs::{Advice, CWD, FileType, Mode, fadvise, mknodat};
@@ -54,7 +54,7 @@ fn folders() -> [tempfile::TempDir; 2] {
 }
 
 #[test]
-fn files_of_every_length_are_read_completely() {
+fn files_of_several_lengths_are_read_completely() {
     for folder in folders() {
         let mut ring = Ring::new().expect("io_uring is permitted");
         let path = folder.path().join("file");
@@ -66,7 +66,7 @@ fn files_of_every_length_are_read_completely() {
 }
 
 #[test]
-fn many_files_are_read_with_few_open_at_once() {
+fn more_files_than_the_ring_opens_at_once_are_all_read() {
     let [folder, _] = folders();
     let mut ring = Ring::new().expect("io_uring is permitted");
     for i in 0..100 {

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 const SEEDS: u64 = 50;
 
 /// Checks 5 s of sends against `asked` arrivals. The sends are scheduled with `scheduled` arrivals, and
-/// then shifted by `moved`.
+/// then shifted by `moved`, or omitted where it returns `None`.
 fn check(
     asked: Arrivals,
     scheduled: Arrivals,

@@ -60,7 +60,7 @@ impl Crew {
         self.heard.recv_timeout(within).ok()
     }
 
-    /// Sends an order to all processes. A process that is gone is noticed by its silence.
+    /// Sends an order to all processes. A process that is gone is noticed by the end of its output.
     pub fn order(&self, order: Order) {
         for member in &self.members {
             let _ = wire::send(member.orders.as_ref(), &order);

@@ -39,7 +39,7 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Runs a load process: reads an [`Ask`] from stdin, carries out its part, follows the orders from
 /// stdin, and writes reports to stdout. It ends at once when stdin closes or the leader dies, and keeps
-/// its connections open until then. Not meant to be started by users.
+/// its connections open until then, unless it fails. Not meant to be started by users.
 pub fn load_process() -> ExitCode {
     follow(|plan, shared, run| plan.compile(shared)?.visit(run))
 }
@@ -128,7 +128,7 @@ impl Visitor for Run<'_> {
     }
 }
 
-/// Follows the leader's orders. Ends the process when the leader is gone.
+/// Follows the leader's orders. Ends the process when the leader is gone, or sends anything else.
 fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
     while let Ok(Some(order)) = orders.next() {
         follower.obey(order);
@@ -178,7 +178,8 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
     }
 }
 
-/// The phase that all threads are in, if it did not change while they were checked.
+/// The phase that all threads are in; `None` if they are not all in one, or it changed while they were
+/// checked.
 fn phase_of_all(shared: &Shared, phase: Phase, all_entered: bool) -> Option<Phase> {
     (all_entered && shared.phase() == phase).then_some(phase)
 }
@@ -195,7 +196,7 @@ pub(super) fn order_of(phase: Phase) -> Option<Order> {
     }
 }
 
-/// The phase that an order leads into.
+/// The phase that an order leads into, or in which it is given.
 pub(super) fn phase_of(order: Option<Order>) -> Phase {
     match order {
         None => Phase::Starting,
@@ -216,7 +217,7 @@ struct Follower {
     length: Option<Nanos>,
     /// Start and end of the window, once it opened.
     window: Mutex<Option<(Nanos, Nanos)>>,
-    /// When the window ends by itself; [`Nanos::MAX`] before it opened.
+    /// When the window ends by itself; [`Nanos::MAX`] before it opened, and without a fixed length.
     ends_at: AtomicU64,
 }
 
@@ -260,8 +261,8 @@ impl Follower {
         self.shared.set_phase(phase);
     }
 
-    /// Time until the next check of the threads. Inside a window of a fixed length it is as long as
-    /// possible, but the check is not later than the end of the window.
+    /// Time until the next check of the threads. Inside a window of a fixed length it is longer, but the
+    /// check is at most a millisecond later than the end of the window.
     fn until_check(&self, phase: Phase) -> Duration {
         if phase != Phase::Measuring || self.length.is_none() {
             return CHECK_EVERY;

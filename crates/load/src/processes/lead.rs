@@ -29,7 +29,7 @@ use std::{
 const TURN: Nanos = 5 * MS;
 /// Maximum time for a process to compile its requests and start its threads.
 const UP_WITHIN: Duration = Duration::from_secs(120);
-/// Maximum silence of a process after that. It reports at least twice a second.
+/// Maximum silence of a process after that. It reports about twice a second, or more often.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// Carries out a plan like [`crate::run`], in as many processes as [`Processes::split`] determines. With

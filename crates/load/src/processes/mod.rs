@@ -1,7 +1,7 @@
 //! Load processes: several processes carry out one load together, e.g. because one process may not
-//! open enough files. A leader ([`run_in_processes`]) starts this program again as often as needed
-//! ([`load_process`]), sends each the load and its part of it, decides for all of them when a phase
-//! ends, and merges what they counted.
+//! open enough files. A leader ([`run_in_processes`]) starts as many as needed ([`load_process`]), sends
+//! each the load and its part of it, decides for all of them when a phase ends, and merges what they
+//! counted. Only a window of a fixed length ends by the clock of each process.
 //!
 //! The messages are lines of JSON ([`regatta_record::Ask`], [`Order`], [`regatta_record::Report`]) over
 //! pipes. They contain nothing that needs the same machine or the same clock, unless the connections of

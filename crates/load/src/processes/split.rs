@@ -35,8 +35,9 @@ impl Processes {
     /// never a thread without connections, so there may be fewer of both.
     ///
     /// # Errors
-    /// [`Error::Plan`] if the plan contradicts itself; [`Error::Descriptors`] if not even
-    /// [`Processes::MOST`] processes may open that many connections.
+    /// [`Error::Plan`] if the plan contradicts itself; [`Error::Descriptors`] if not even the largest
+    /// possible number of processes may open that many connections: [`Processes::MOST`], or as many as
+    /// have work.
     pub fn split(&self, plan: &Plan) -> Result<Split, Error> {
         plan.check()?;
         let plan = &plan.needed();

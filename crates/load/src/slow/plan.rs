@@ -21,7 +21,8 @@ pub struct SlowPlan {
     pub connections: usize,
     /// Interval between two bytes of a connection.
     pub every: Duration,
-    /// Maximum duration of the run. It ends earlier if the server has closed all slow connections.
+    /// Time after which no further client connects. The run ends when the last new client has its
+    /// reply, or its timeout. It ends earlier if the server has closed all slow connections.
     pub longest: Duration,
     /// Maximum time that a new client waits for its reply.
     pub timeout: Duration,

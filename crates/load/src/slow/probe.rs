@@ -50,7 +50,7 @@ impl<D: Dialect> Probe<D> {
         self.cursor.unsent(dialect.script()).is_empty()
     }
 
-    /// Writes and reads as much as possible now. Returns the outcome, once it is known.
+    /// Writes and reads once. Returns the outcome, once it is known.
     pub fn go_on(&mut self, dialect: &D, desk: &mut D::Desk) -> Option<Result<(), String>> {
         match self.exchange(dialect, desk) {
             Ok(true) => Some(Ok(())),

@@ -124,7 +124,7 @@ impl Session {
         Ok(taken)
     }
 
-    /// Sends `close_notify`, if the socket has room for it.
+    /// Sends `close_notify`, if the handshake is complete and the socket has room for it.
     pub fn end(mut self, socket: BorrowedFd<'_>) {
         if !self.is_opening() {
             self.tls.send_close_notify();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_records_fit_into_one_read_after_a_part_of_another() {
+    fn the_longest_records_are_all_received_after_a_part_of_another() {
         let mut pair = Pair::new(&version::TLS13);
         let text = vec![b'x'; 16 * 1024];
         let sealed = pair.seal(&[&text, &text, &text]);

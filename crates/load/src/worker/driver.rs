@@ -76,20 +76,21 @@ pub(super) trait Driver: Sized {
     /// A connection got its first reply.
     fn opened<D: Dialect>(_worker: &mut Worker<'_, D, Self>, _slot: u32) {}
 
-    /// When the next request is due, if it can be sent then.
+    /// When the thread must wake up to send or give up a request; `None` if only an event can permit
+    /// that.
     #[inline]
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
 
-    /// Whether there are due requests that were not sent yet.
+    /// Whether there are scheduled requests that were neither sent nor given up yet.
     #[inline]
     fn has_due(&self) -> bool {
         false
     }
 
-    /// The intended send time of the request at this place of [`Times`], if that is not the time at
-    /// which it is added.
+    /// The intended send time of the request at this place of [`Times`], if it counts and that is not
+    /// the time at which it is added.
     #[inline]
     fn intended(&self, _place: usize) -> Option<Nanos> {
         None

@@ -22,7 +22,7 @@ use regatta_script::{At, Dialect};
 use std::cmp::Reverse;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Handles end of input: it completes a reply, or the connection is lost.
+    /// Handles end of input: it completes a reply, right or wrong, or the connection is lost.
     pub(super) fn end_of_input(&mut self, slot: u32) {
         self.now = clock::now();
         let Connection { cursor, talk, ended, replies: before, .. } =
@@ -38,14 +38,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Handles bytes that are no reply: they may announce the close of the connection.
+    /// Handles bytes that complete no reply: they may announce the close of the connection.
     pub(super) fn close_if_announced(&mut self, slot: u32) {
         if self.dialect.ends(&self.connections[slot as usize].talk) {
             self.announced_close(slot);
         }
     }
 
-    /// Handles an announced close: it is not an error, and a new connection continues.
+    /// Handles an announced close: it is not an error, and a new connection continues. In an open loop,
+    /// the requests that it leaves unanswered are lost.
     pub(super) fn announced_close(&mut self, slot: u32) {
         if V::CHURNS {
             return V::goes_on(self, slot);

@@ -1,4 +1,4 @@
-//! Operations that servers push. For a dialect that has only requests, none of this is compiled.
+//! Operations that servers push. For a dialect that has only requests, the counting is not compiled.
 
 use super::{driver::Driver, state::Worker};
 use crate::{clock::Nanos, operations::Operations};

@@ -2,8 +2,8 @@
 //! that arrives before the byte is sent was guessed, and disqualifies.
 //!
 //! Each thread samples a few connections, at random moments of the warm-up, and again after the window
-//! if the drive keeps connections; never inside the window. The byte held back is the last one of a
-//! write, so it belongs to the last of several pipelined requests.
+//! in a closed loop that keeps its connections; never inside the window. The byte held back is the last
+//! one of a write, so it belongs to the last of several pipelined requests.
 
 use super::{driver::Driver, state::Worker};
 use crate::{

@@ -36,7 +36,7 @@ const LONGEST_POLL: Nanos = 50_000;
 const BUFFER: usize = Session::PLAIN;
 
 impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
-    /// Allocates everything that the run needs.
+    /// Creates the state of a thread, and allocates its buffers.
     pub fn new(
         plan: &'a Plan,
         dialect: &'a D,
@@ -183,7 +183,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             until = until.min(wakes_at);
         }
         // A slot that is due but not opened waits until other connections are answered: that is an
-        // event.
+        // event of this thread or of another one.
         if let Some(Reverse((due, _))) = self.waiting.peek()
             && *due > self.now
         {
@@ -192,9 +192,10 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         until.saturating_sub(self.now)
     }
 
-    /// Gives up connections whose oldest request has timed out. This check is coarse: it runs every
-    /// tenth of the timeout, at least every 100 ms. A connection with unread bytes is skipped: its reply
-    /// may be among them, so it waits for the load, not for the server.
+    /// Gives up connections whose oldest request, or the answer to a Close frame, has timed out. This
+    /// check is coarse: it runs every tenth of the timeout, limited to 1 to 100 ms. A connection with
+    /// unread bytes is skipped: its reply may be among them, so it waits for the load, not for the
+    /// server.
     pub fn scan(&mut self) {
         if self.now < self.next_scan {
             return;
@@ -336,8 +337,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 }
 
-/// The place in the script where a connection starts. Places are spread by the golden ratio, so that no
-/// two connections read the same cache lines, nor lines in the same cache set.
+/// The place in the script where a connection starts. Places are spread by the golden ratio, so that few
+/// connections read the same cache lines, or lines in the same cache set.
 fn start(slot: u32, script: &Script) -> u32 {
     script.conversation_from(slot.wrapping_mul(0x9E37_79B1) % script.count())
 }

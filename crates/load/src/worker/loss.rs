@@ -85,8 +85,9 @@ impl Loss {
 }
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Counts the requests lost with a connection, and reopens it after a pause. In a burst, it is
-    /// reopened only if nothing was written yet; otherwise its unsent requests are lost too.
+    /// Counts the requests lost with a connection, and reopens it after a pause, unless the window is
+    /// over. In a burst, it is reopened only if nothing was written yet; otherwise its unsent requests
+    /// are lost too.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));

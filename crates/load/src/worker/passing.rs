@@ -65,7 +65,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Counts a member that has left, and schedules another one.
+    /// Counts a member that has left, and schedules another one while members still join.
     pub(super) fn member_left(&mut self, slot: u32) {
         self.count.passed += 1;
         self.close(slot);

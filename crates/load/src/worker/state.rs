@@ -54,7 +54,8 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub depth: u32,
     /// Requests that may still be sent.
     pub left: u64,
-    /// Time of the last readiness, or of the turn if nothing was ready.
+    /// The last reading of the clock: after each read, in turns without events, and before requests are
+    /// sent.
     pub now: Nanos,
     /// Whether nothing was ready in the last turn.
     pub idle: bool,

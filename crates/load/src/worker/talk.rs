@@ -49,7 +49,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     }
 
     /// Reads once, checks the bytes, and lets the drive send further requests. Returns the number of
-    /// bytes read: 0 if there is nothing more to read now.
+    /// bytes read: 0 if there is nothing more to read now, and always with TLS.
     #[inline]
     fn read(&mut self, slot: u32) -> usize {
         let connection = &mut self.connections[slot as usize];

@@ -9,12 +9,14 @@ use crate::{
 use regatta_record::Exchange;
 use regatta_script::Dialect;
 
-/// Maximum time to verify, after the load, the replies that could only be stored while it ran.
+/// Time after the load in which to verify the replies that could only be stored while it ran. A dialect
+/// may need longer for a smallest sample, or for a joint check of all connections.
 const VERIFIES: Nanos = 2 * SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// After the load: verifies the replies that could only be stored. Also reports missing ones, unless
-    /// the load was cut short. Does nothing if the load has already failed.
+    /// the load was cut short. Does nothing if the load has already failed, or another thread has
+    /// already finished.
     pub(super) fn verify(&mut self) {
         if self.shared.ends_early() {
             return;

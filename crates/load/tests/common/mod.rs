@@ -187,7 +187,7 @@ pub fn asks(request: HttpRequest) -> Workload {
     HttpAsks::from(HttpWorkload::new("one", vec![request]).unwrap()).into()
 }
 
-/// The callbacks that were called, in order, and when.
+/// Which of the required callbacks were called, in order, and when.
 #[derive(Default)]
 pub struct Called(pub Vec<(&'static str, Instant)>);
 

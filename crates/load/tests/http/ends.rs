@@ -1,4 +1,5 @@
-//! How connections close: announced by the server, which is not an error, or unannounced.
+//! How connections close: announced by the server, which is not an error, or unannounced. Also long
+//! bodies.
 
 use crate::{
     LAST, OK,
@@ -148,7 +149,7 @@ fn an_idle_connection_that_times_out_on_the_server_is_reopened_without_an_error(
 }
 
 #[test]
-fn bodies_of_any_length_are_skipped() {
+fn a_long_body_is_skipped() {
     const LENGTH: usize = 3_000_000;
     let reply =
         format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n{}", "x".repeat(LENGTH));
@@ -159,9 +160,9 @@ fn bodies_of_any_length_are_skipped() {
     assert_eq!(tally.requests, 40);
 }
 
-/// In an open loop, requests sent after the last served one are lost, and every request has an outcome.
+/// In an open loop, requests sent after the last served one are lost.
 #[test]
-fn in_open_loop_every_request_has_an_outcome_after_an_announced_close() {
+fn in_open_loop_requests_after_an_announced_close_are_lost_and_counted() {
     let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
     let drive = at(2_000, Arrivals::Poisson);
     let plan = Plan { connections: 3, pipeline: 4, drive, ..get(server.address) };
@@ -173,7 +174,7 @@ fn in_open_loop_every_request_has_an_outcome_after_an_announced_close() {
 }
 
 /// Sixty requests are due, and each opens a connection. Nothing else is sent, except the requests that
-/// open the initial connections.
+/// open the initial connections, and possibly one per thread in the warm-up.
 #[test]
 fn in_open_loop_the_next_request_reopens_a_closed_connection() {
     for last in LAST_REPLIES {

@@ -1,4 +1,4 @@
-//! Independent servers: their replies are correct with every kind of load. Tests print that they are
+//! Independent servers: their replies are correct with several kinds of load. Tests print that they are
 //! skipped if the server is not installed.
 
 use crate::{
@@ -25,7 +25,7 @@ use ureq_proto::{
     server::{RecvRequestResult, Reply, SendResponseResult},
 };
 
-/// Runs the plan with every way of using connections.
+/// Runs the plan with and without pipelining, with a connection per request, and in an open loop.
 fn in_all_ways(plan: &Plan) {
     for plan in [
         Plan { connections: 4, ..plan.clone() },

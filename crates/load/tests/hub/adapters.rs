@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Named {
     pub name: &'static str,
     pub hub: fn(Fault) -> Server,
-    /// The hub confirms each broadcast, after the sender's copy.
+    /// The confirmation of a broadcast must follow the sender's own copy.
     results_follow: bool,
     /// The confirmation names the broadcast.
     results_name: bool,
@@ -174,7 +174,7 @@ impl Protocol for Nats {
     }
 
     fn read(&self, message: &[u8], kept: &mut Vec<u8>) -> Vec<Heard> {
-        // A message that was published without a PING after it yet is kept.
+        // Each PUB comes in one message with its PING, so nothing is ever kept.
         let text = String::from_utf8([&kept[..], message].concat()).unwrap();
         kept.clear();
         let (mut lines, mut all, mut digits) = (text.split_terminator("\r\n"), vec![], None);
@@ -221,7 +221,8 @@ fn each_broadcast_is_delivered_to_every_member_through_each_adapter() {
             let tally = run(&Plan { threads, ..plan }).unwrap();
             assert_undisturbed(&tally);
             let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
-            // The first request of each member subscribes, and the first broadcasts had fewer members.
+            // The first request of each member subscribes, and all have joined before the first
+            // broadcast.
             assert_eq!(last, tally.replies - MEMBERS as u64, "{name}, {threads} threads");
             assert!(
                 last < all && all <= MEMBERS as u64 * last,

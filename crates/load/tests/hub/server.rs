@@ -1,4 +1,4 @@
-//! A small hub that uses another WebSocket crate, and can handle one broadcast wrongly.
+//! A small hub that uses another WebSocket crate, and can make errors.
 
 use crate::common::Server;
 use std::{
@@ -73,7 +73,7 @@ pub trait Protocol: Send + Sync + 'static {
         None
     }
 
-    /// Parses `message`. `kept` holds an incomplete part until the next call.
+    /// Parses `message`. `kept` can hold an incomplete part until the next call.
     fn read(&self, message: &[u8], kept: &mut Vec<u8>) -> Vec<Heard>;
 
     fn copy(&self, digits: &str) -> String;

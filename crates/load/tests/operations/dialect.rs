@@ -23,9 +23,10 @@ const RESULTS: usize = 2;
 /// The time in each request, from which the latency of its deliveries counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// Zero. Each delivery has the latency [`took`], whenever it is received.
+    /// Zero. Each delivery and result has the latency [`took`], whenever it is received.
     Made,
-    /// The intended send time; one request outstanding per connection.
+    /// The intended send time, in a closed loop that of the write; one request outstanding per
+    /// connection.
     Real,
 }
 

@@ -24,7 +24,7 @@ fn kill(pid: u32) {
 }
 
 #[test]
-fn a_killed_process_ends_the_load_in_every_phase() {
+fn a_killed_process_ends_the_load_in_the_warm_up_and_in_the_window() {
     let server = Server::double();
     for phase in [Phase::WarmingUp, Phase::Measuring] {
         let mut plan = long(Plan { connections: 6, ..plan(server.address) });

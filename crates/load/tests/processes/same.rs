@@ -41,7 +41,7 @@ fn three_processes_send_exactly_the_requests_that_one_sends() {
 }
 
 #[test]
-fn three_processes_have_the_schedule_of_one() {
+fn three_processes_have_as_many_requests_due_as_one() {
     let server = Server::double();
     let until = Until::Elapsed(Duration::from_millis(500));
     for arrivals in Arrivals::ALL {
@@ -91,7 +91,7 @@ fn a_number_of_requests_is_met_exactly() {
 }
 
 #[test]
-fn every_drive_works_in_several_processes() {
+fn every_closed_loop_works_in_several_processes() {
     let server = Server::double();
     let plain = plan(server.address);
     for plan in [

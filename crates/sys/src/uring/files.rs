@@ -3,8 +3,9 @@
 //! table (direct descriptors), so the process's descriptor table is not used.
 //!
 //! Only regular files are read. Nothing waits for other files such as a FIFO: opening and reading
-//! fail instead (O_NONBLOCK, RWF_NOWAIT). If they fail, or if the length differs from that of the
-//! last file, stat(2) decides whether the file is refused, accepted or read again.
+//! fail instead (O_NONBLOCK, RWF_NOWAIT). If a read would wait or does not support RWF_NOWAIT, or if
+//! the length differs from that of the last file, stat(2) decides whether the file is refused,
+//! accepted or read again.
 
 use super::kinds::{CLOSE, OPEN, PAST_END, READ, name};
 use io_uring::{opcode, squeue, types};
@@ -204,8 +205,8 @@ impl Files {
         self.again(wanted, content)
     }
 
-    /// Reads the file again, because its length differs from the expected one, or because the read
-    /// must wait.
+    /// Reads the file again, because its length differs from the expected one, because the read must
+    /// wait, or because RWF_NOWAIT is not supported.
     fn again(&mut self, mut wanted: Wanted, content: Vec<u8>) -> Option<Read> {
         wanted.tries += 1;
         if wanted.tries > TRIES {

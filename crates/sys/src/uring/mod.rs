@@ -107,7 +107,7 @@ pub enum Completion {
         /// Its bytes, in a buffer to be returned with [`Ring::give_back_content`].
         content: Vec<u8>,
     },
-    /// A watched descriptor is readable.
+    /// A watched descriptor is readable, or its connection is gone.
     Readable {
         /// The token of the watch.
         token: u32,

@@ -208,7 +208,7 @@ impl Open {
 }
 
 impl Open {
-    /// Sends due requests while connections are free.
+    /// Sends due requests while connections are free, and gives up those that queued for too long.
     fn send_due<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         if worker.depth == 0 {
             return;
@@ -261,7 +261,8 @@ impl Driver for Open {
         Open::at(rate, arrivals, plan, share)
     }
 
-    /// The schedule of the window counts from its start, which is the same moment for all threads.
+    /// The schedule of the window counts from its start, which is the same moment for all threads of a
+    /// process.
     fn begins<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         match (worker.phase, worker.plan.until) {
             (Phase::Measuring, Until::Elapsed(window)) => {
