@@ -14,6 +14,7 @@ use regatta_record::Part;
 use regatta_script::{Dialect, Visitor};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
+    mem,
     sync::{atomic::AtomicBool, mpsc},
     thread,
     time::{Duration, Instant},
@@ -138,9 +139,12 @@ pub(crate) fn work<D: Dialect>(
             let part = schedule::Part { thread: number, threads: part.threads as usize };
             let work = move || {
                 let _alive = alive;
-                let _guard = EndAll(shared);
+                let guard = EndAll(shared);
                 pin(&plan.cpus, number)?;
-                Work { plan, dialect, shared, gauge, part }.run(leader)
+                let done = Work { plan, dialect, shared, gauge, part }.run(leader)?;
+                // A thread that finishes does not end the others: they still verify their replies.
+                mem::forget(guard);
+                Ok(done)
             };
             match thread::Builder::new().name(format!("load-{number}")).spawn_scoped(scope, work) {
                 Ok(join) => joins.push(join),

@@ -163,7 +163,7 @@ impl Shared {
         self.over.store(true, Release);
     }
 
-    /// Whether the run must end early, or a thread has already finished.
+    /// Whether the run must end early.
     #[inline]
     pub fn ends_early(&self) -> bool {
         self.over.load(Acquire)

@@ -15,8 +15,7 @@ const VERIFIES: Nanos = 2 * SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// After the load: verifies the replies that could only be stored. Also reports missing ones, unless
-    /// the load was cut short. Does nothing if the load has already failed, or another thread has
-    /// already finished.
+    /// the load was cut short. Does nothing if the load has already failed.
     pub(super) fn verify(&mut self) {
         if self.shared.ends_early() {
             return;
