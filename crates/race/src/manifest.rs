@@ -219,7 +219,7 @@ start = ["node", "server.js", "--port", "{port}"]
     }
 
     #[test]
-    fn every_field_is_read() {
+    fn optional_fields_are_read() {
         let text = format!(
             "{SHORT}{}",
             r#"needs = ["node"]
