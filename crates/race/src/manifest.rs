@@ -6,8 +6,8 @@ use regatta_record::day_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The services of the built-in workloads. A manifest may also name a workload file, by the file's
-/// `name`, or its file name without `.toml`.
+/// The services that an error names. A manifest may also name another built-in workload, or a
+/// workload file, by the file's `name`, or its file name without `.toml`.
 pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hash", "hub", "shard"];
 
 /// `manifest.toml` of a contender.
