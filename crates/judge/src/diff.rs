@@ -10,7 +10,7 @@ use crate::{
 };
 use regatta_record::{Asked, Gate, Heads, LoadShape, NULL, Round};
 
-/// A change of the null server's own cost is reported from this factor on.
+/// A change of the null server's own cost is reported if it is significantly above this factor.
 const DRIFT: f64 = 1.10;
 
 /// One of the two results.
@@ -30,7 +30,8 @@ pub struct Side<'a> {
 pub struct NothingInCommon(String);
 
 /// Compares the cost of every contender and load that both results have; `fail_over` is the allowed
-/// increase of a cost, as a fraction. Twins and null servers are left out.
+/// increase of a cost, as a fraction. With it, cells that only the old result has are listed as not
+/// judged. Twins and null servers are left out.
 pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, NothingInCommon> {
     if old.asked.workload != new.asked.workload
         || old.asked.workload_file != new.asked.workload_file

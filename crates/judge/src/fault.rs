@@ -2,14 +2,14 @@
 
 use regatta_record::{Errors, Exchange, Outcome};
 
-/// Errors among the replies that were due.
+/// What went wrong under a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replies<'a> {
     /// Errors by kind, over the whole run.
     pub errors: Errors,
     /// The first wrong exchange.
     pub first_wrong: Option<&'a Exchange>,
-    /// The server refused every connection, or sent nothing, until the load gave up.
+    /// The server refused every connection, or answered nothing, until the load gave up.
     pub server_died: bool,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Field {
     pub shared: Vec<u32>,
     /// The CPUs of the server and of the load.
     pub cpus: CpuSets,
-    /// The adjustment for the machine probe, if the probe explained anything.
+    /// The adjustment for the machine probe, if the probe explained enough.
     pub control: Option<Control>,
     /// In the planned order.
     pub contenders: Vec<Observed>,
@@ -67,13 +67,13 @@ impl Field {
         self.contenders.iter().find(|o| o.name == contender)
     }
 
-    /// Logarithms of a contender's cost, unless its verdict voids them.
+    /// Logarithms of a contender's cost as compared, unless its verdict voids them.
     pub fn cost(&self, contender: &str) -> Option<Series> {
         let observed = self.of(contender)?;
         (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.compared.clone())
     }
 
-    /// `ln(a/b)` of the costs of two contenders by pass: the basis of every comparison of costs.
+    /// `ln(a/b)` of the costs of two contenders by pass, adjusted for the machine probe.
     pub fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
         match (self.of(a), self.of(b)) {
             (Some(a), Some(b)) => paired(&a.compared, &b.compared),
@@ -90,7 +90,7 @@ impl Field {
     }
 
     /// Rate of the null server over this one's in the same rounds; `None` for the null server
-    /// itself, at a requested rate, and on shared CPUs.
+    /// itself, without common rounds, at a requested rate, and on shared CPUs.
     pub fn headroom(&self, observed: &Observed) -> Option<f64> {
         if self.load.drive.rate().is_some() || !self.shared.is_empty() {
             return None;

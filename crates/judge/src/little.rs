@@ -10,11 +10,12 @@ pub const LITTLE: f64 = 0.10;
 /// Returns mean concurrency over rate × mean latency, minus 1 (Little, *A proof for the queuing
 /// formula L = λW*, Operations Research 9, 1961).
 ///
-/// The concurrency is known only in closed loop, where the pipeline of every connection is always
-/// full. It is not known with a connection per request, a fixed number of requests (connections
-/// finish one by one), or errors. Above 0, fewer requests were in flight than possible: connections
-/// idled, or the load was late to send again. Below 0, latencies are longer than the rate permits:
-/// they do not belong to the requests that were counted.
+/// The concurrency is known only in closed loop, where the pipeline of every connection, or the bound
+/// on the requests in flight, is always full. It is not known with a connection per request, a fixed
+/// number of requests (connections finish one by one), or errors. `None` then, and without latencies.
+/// Above 0, fewer requests were in flight than possible: connections idled, or the load was late to
+/// send again. Below 0, latencies are longer than the rate permits: they do not belong to the requests
+/// that were counted.
 pub fn residual(load: &LoadShape, observed: &Observed) -> Option<f64> {
     let on_connections = f64::from(load.connections) * f64::from(load.pipeline);
     let places = match load.drive {

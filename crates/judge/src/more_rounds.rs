@@ -17,7 +17,8 @@ pub fn plan(asked: &Asked, fields: &[Field], cells: &mut [Cell], floor: Floor) {
 }
 
 /// Returns the total number of rounds that would decide the `log_ratios` of a cell to the baseline.
-/// `None` if the load was the limit, because more rounds would measure the load's limit again.
+/// `None` for the null server and the twin, if no number of rounds decides, and if the load was the
+/// limit, because more rounds would measure the load's limit again.
 pub fn would_decide(asked: &Asked, cell: &Cell, log_ratios: &[f64], floor: Floor) -> Option<u32> {
     if cell.verdict.is(Kind::GeneratorBound) || asked.is_reference(&cell.contender) {
         return None;

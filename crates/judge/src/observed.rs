@@ -77,7 +77,8 @@ pub struct Observed {
     /// Context switches of both kinds per operation of the kind that costs are per, over the
     /// observed rounds.
     pub switches_per_request: Option<f64>,
-    /// CPU time over (window × CPUs), over all observed rounds.
+    /// CPU time over (window × CPUs), over all observed rounds; with several roles, that of the busiest
+    /// set of CPUs.
     pub server_busy: Option<f64>,
     /// CPU time of the busiest thread over the window, over all rounds that recorded it.
     pub busiest_thread: Option<f64>,
@@ -85,7 +86,7 @@ pub struct Observed {
     pub load_busy: Option<f64>,
     /// Fraction of its CPUs that the load spun.
     pub load_spun: Option<f64>,
-    /// CPUs of server and load.
+    /// CPUs that the server could keep busy, and CPUs of the load.
     pub cpus: (u32, u32),
     /// Figures of its roles, if it has more than one.
     pub roles: Vec<Role>,
@@ -223,7 +224,7 @@ impl Observed {
     }
 
     /// The percentiles of that latency by pass: 50, 90, 95, 99 and 99.9, each if the pass has it.
-    /// `None`: the pass was not run.
+    /// `None`: the pass was not run, or there were no operations of that kind.
     pub fn latency_by_pass(&self) -> Vec<Option<[Option<u64>; 5]>> {
         let mut by_round = self.latency().map_or(&[][..], |(_, by_round)| by_round).iter();
         // Every round that was run has a rate; a round without a correct reply fails its cell.
@@ -374,7 +375,7 @@ fn fraction(part: f64, whole: f64) -> Option<f64> {
 
 fn source_name(server: &Server) -> &'static str {
     match server.source {
-        // Process clocks and a control group were both read, and the better source was used.
+        // If what may be missing has a bound, these sources agree: their figures can be compared.
         UsageSource::ProcessClocks | UsageSource::CgroupV2 | UsageSource::CgroupV1
             if matches!(server.unseen, Some(Unseen::AtMostNs(_))) =>
         {

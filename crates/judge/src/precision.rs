@@ -1,7 +1,8 @@
 //! `--precision`: which loads need further passes, the precision reached, and the passes it needs.
 //!
-//! After each pass every ratio to the baseline is checked. A load gets no further pass once all of
-//! its ratios were narrow enough after two consecutive passes. Stopping when the data look good
+//! From the fifth pass on, every ratio to the baseline is checked after each pass. A load gets no
+//! further pass once all of its ratios were narrow enough after two consecutive passes, or need far
+//! more passes than permitted. Stopping when the data look good
 //! makes intervals a little too narrow. In the limit of narrow intervals their coverage is exact
 //! (Chow and Robbins, *On the asymptotic theory of fixed-width sequential confidence intervals for
 //! the mean*, Annals of Mathematical Statistics 36, 1965), but after few passes a variance that is
@@ -34,7 +35,8 @@ pub struct Due {
     pub loads: Vec<LoadShape>,
     /// Forecast of the total number of passes, at most the requested number.
     pub passes: u32,
-    /// Half-width of the widest ratio so far, as a fraction, if a precision is requested.
+    /// Half-width of the widest ratio of these loads so far, as a fraction. `None` without a requested
+    /// precision, and before its first check.
     pub widest: Option<f64>,
 }
 

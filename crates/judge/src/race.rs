@@ -72,8 +72,8 @@ fn twin_ratios(
     fields.iter().filter_map(of_load).collect()
 }
 
-/// Share of the variance of ratios that the probe explained: the mean over the loads where it
-/// explained enough.
+/// Share of the variance of costs within a pass that the probe explained: the mean over the loads
+/// where it explained enough.
 fn machine_noise(fields: &[Field]) -> Option<f64> {
     let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
     mean(&seen)
@@ -297,8 +297,8 @@ fn has_cost(cell: &Cell) -> bool {
     measured && !cell.verdict.voids(Figure::Cost)
 }
 
-/// Figures of all kinds of operations that are not the cell's main figures: if its latency is that
-/// of another kind, the requests with their replies are included.
+/// Figures of all kinds of operations in addition to requests. If the cell's latency is that of another
+/// kind, the requests with their replies come first.
 fn operations(
     observed: &Observed,
     asked: &Asked,

@@ -243,8 +243,8 @@ fn cost(points: &[Point]) -> f64 {
     sum(|point| point.cpu_ns) / sum(|point| point.requests).max(1.0)
 }
 
-/// Converts slices to points. A slice without requests or without a reading is merged into the next
-/// one that has both.
+/// Converts slices to points. A slice without requests is merged into the next one. A slice without a
+/// reading is dropped, with those that were merged into it.
 fn points(slices: &[WarmUpSlice]) -> Vec<Point> {
     let (mut now, mut requests) = (0, 0);
     let mut points = Vec::with_capacity(slices.len());
@@ -279,9 +279,9 @@ fn scatter(logs: &[f64]) -> f64 {
     (median(steps).unwrap_or(0.0) * 1.4826 / std::f64::consts::SQRT_2).max(LEAST_SCATTER)
 }
 
-/// Replaces slices that differ from the median of their seven neighbours by more than three
-/// standard deviations with this median (a Hampel filter): one slice with a garbage collection is
-/// no change.
+/// Replaces slices that differ by more than three standard deviations from the median of the seven
+/// slices around and including them with this median (a Hampel filter): one slice with a garbage
+/// collection is no change.
 fn without_outliers(logs: &[f64], scatter: f64) -> Vec<f64> {
     const REACH: usize = 3;
     let around = |i: usize| {

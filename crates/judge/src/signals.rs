@@ -16,10 +16,11 @@ pub struct Signals {
     /// The same of the load threads.
     pub load_delay: Option<f64>,
     /// Share of its CPUs' time that the server certainly waited for another program: its delay
-    /// minus the time that its CPUs may have taken to wake. `None` if it had more threads than
-    /// CPUs, because these wait for each other.
+    /// minus the time that its CPUs may have taken to wake. `None` if it had several roles, or more
+    /// threads than CPUs, because these wait for each other.
     pub server_waited: Option<f64>,
-    /// The same for the load. It has one thread per CPU unless it used more processes.
+    /// The same for the load. It has one thread per CPU, unless several processes divide its CPUs
+    /// unevenly: then `None`.
     pub load_waited: Option<f64>,
 }
 

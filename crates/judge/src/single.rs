@@ -17,7 +17,7 @@ pub struct SingleLoad<'a> {
     pub requests: u64,
     /// Length of the window.
     pub window_ns: u64,
-    /// Errors among the replies that were due.
+    /// What went wrong.
     pub replies: Replies<'a>,
     /// Correct replies over the whole run.
     pub answered: u64,
@@ -74,7 +74,8 @@ impl SingleLoad<'_> {
         self.cpus.min(self.threads).max(1)
     }
 
-    /// Number of requests that were due and have no latency. They count as longer than all others.
+    /// In open loop: number of requests that were due and have no latency. They count as longer than all
+    /// others. In closed loop: 0.
     pub fn unanswered(&self) -> u64 {
         self.open_loop.as_ref().map_or(0, |open| open.unsent + open.timed_out + open.lost)
     }

@@ -46,7 +46,8 @@ impl Took {
 
 /// Returns a contender's CPU time as a fraction of the null server's for the same work in the same
 /// rounds, if it is too little to be complete: below [`FLOOR`] over the requests in flight per
-/// connection, even with the time that may be missing. `None` without common rounds.
+/// connection, even with the time that may be missing. `None` without common rounds, and beside another
+/// load.
 pub fn below_floor(own: &[Option<Took>], null: &[Option<Took>], load: &LoadShape) -> Option<f64> {
     let (mut seen, mut at_most, mut floor) = (0.0, 0.0, 0.0);
     for (own, null) in own.iter().zip(null).filter_map(|(own, null)| Some(((*own)?, (*null)?))) {

@@ -81,7 +81,7 @@ fn on_shared_cpus_only_the_cost_is_reported() {
 }
 
 #[test]
-fn a_shared_cell_that_did_not_hold_its_rate_is_not_judged() {
+fn a_shared_cell_that_did_not_hold_its_rate_is_not_compared() {
     let (one, two) = (on(1, open(20_000)), on(2, open(20_000)));
     let (asked, mut rounds) = race(&[one, two]);
     hold(&mut rounds, 20_000);

@@ -239,7 +239,7 @@ fn reports_rates_that_are_bounds_or_void() {
 }
 
 #[test]
-fn rates_that_do_not_follow_the_law_have_none() {
+fn reports_rates_that_do_not_follow_the_law_and_needs_two_rounds_and_four_counts() {
     let (asked, mut rounds) = at_connections(&COUNTS, [9_000.0, 0.04, 2e-5], 5, 6);
     for r in &mut rounds {
         // Ever faster for each connection.

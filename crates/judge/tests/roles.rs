@@ -9,7 +9,7 @@ use regatta_judge::judge;
 use regatta_record::{Asked, Cell, Kind, RoleUsage, Round, Server};
 use simulated::{LOAD, QUIET, asked, rounds, truth};
 
-/// Two contenders; `front` is a server and a backend; the server uses `share` of the CPU time.
+/// Four contenders; `front` is a server and two backends; the server uses `share` of the CPU time.
 fn race(share: f64, cpus: [&[u32]; 2]) -> (Asked, Vec<Round>) {
     let names = ["epoll", "epoll-twin", "null", "front"];
     let field =

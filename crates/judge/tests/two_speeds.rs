@@ -83,7 +83,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[test]
 fn of_200_races_of_twins_at_most_16_claim_a_difference() {
-    // One real race of twins, with random signs of its log-ratios.
+    // One simulated race of twins, with random signs of its log-ratios.
     let twins = TwoSpeeds::new(1).race(10, 1.0);
     let mut random = SmallRng::seed_from_u64(2);
     let mut claims = |ratios: &dyn Fn(&mut SmallRng, u64) -> Vec<f64>| {

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_needs_a_name_and_a_start() {
+    fn a_backend_needs_only_a_name_and_a_start() {
         let backends =
             parse("[[backend]]\nname = 'app'\nstart = ['app', '{port}']\n").unwrap().backends;
         assert_eq!((backends.len(), backends[0].count), (1, 1));

@@ -92,7 +92,7 @@ pub(crate) fn choose(
 }
 
 /// Returns the baseline: the contender `asked_for` on the command line or named in the file, otherwise
-/// the first that takes part.
+/// the first that takes part, except the null server.
 pub(crate) fn baseline(
     contest: &Contest,
     asked_for: Option<&String>,

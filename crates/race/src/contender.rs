@@ -126,7 +126,7 @@ impl Contender {
     }
 
     /// Returns the version that its runtime prints; `None` if the manifest has no version command, or
-    /// if that prints nothing within five seconds.
+    /// if that cannot be run or prints nothing within five seconds.
     pub fn version(&self) -> Option<String> {
         const LIMIT: Duration = Duration::from_secs(5);
         let (program, arguments) = self.manifest.version.split_first()?;

@@ -44,7 +44,7 @@ pub struct Contest {
     /// defined in this file. Absent: all known contenders that serve the workload.
     #[serde(default)]
     pub contenders: Vec<String>,
-    /// The contender that all others are compared with. Absent: the first one.
+    /// The contender that all others are compared with. Absent: the first one, except the null server.
     pub baseline: Option<String>,
     /// The contender to enter twice, to measure the noise floor. Absent: the baseline.
     pub twin_of: Option<String>,
@@ -54,7 +54,8 @@ pub struct Contest {
     /// The measured window. Absent: 1 s.
     #[serde(default = "second", deserialize_with = "duration")]
     pub window: Duration,
-    /// The maximum warm-up; it ends earlier once the rate is steady. Absent: 1 s.
+    /// The maximum warm-up, unless a contender was observed to need a longer one. It ends earlier once
+    /// the rate is steady. Absent: 1 s.
     #[serde(default = "second", deserialize_with = "duration")]
     pub warm_up: Duration,
     /// The heads of the requests, if the workload is built in and has heads. Absent: varied.

@@ -49,7 +49,8 @@ pub(crate) struct Served {
     name: String,
     ownership: Ownership,
     confined: Confined,
-    /// The first foreign process seen serving a port, as a sentence.
+    /// The first foreign process seen serving a port, or why that could not be determined, as a
+    /// sentence.
     pub by_others: Option<String>,
     /// The first thread seen that may run on other CPUs, as a sentence.
     pub elsewhere: Option<String>,

@@ -73,7 +73,8 @@ impl Entrant {
         n.and_then(|n| self.speaks.with_n(n)).unwrap_or_else(|| self.speaks.clone())
     }
 
-    /// Returns the canned reply that it sends on `port` under `load`; `None` if it parses requests.
+    /// Returns the canned reply that it sends on `port` under `load`; `None` if its adapter is not
+    /// `canned`.
     pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
         let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();

@@ -1,4 +1,4 @@
-//! Timestamps and emits events: each is stored in the result directory, then shown.
+//! Timestamps and emits events: each is stored in the result directory, if there is one, then shown.
 //!
 //! Only the thread that runs the race emits events. The work for an event (appending a line to a file,
 //! drawing a terminal) must not be measured. So nothing is emitted inside the measured window of a

@@ -3,7 +3,8 @@
 use regatta_record::{Asked, Heads};
 use regatta_script::Workload;
 
-/// Returns the wanted heads, or varied ones; `None` if the workload has no choice of heads.
+/// Returns the wanted heads, or varied ones; `None` if the workload has no choice of heads. The error,
+/// if heads are wanted nevertheless, is a sentence.
 pub(crate) fn chosen(wanted: Option<Heads>, workload: &Workload) -> Result<Option<Heads>, String> {
     let has_heads = workload.with_heads(Heads::Varied).is_some();
     match wanted {

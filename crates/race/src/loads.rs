@@ -250,7 +250,8 @@ impl Loads {
         Drive::Open { rate, arrivals: self.arrivals.unwrap_or_default() }
     }
 
-    /// Whether it always runs as fast as it can, so that it cannot have a rate.
+    /// Whether it always runs as fast as it can, so that it cannot have a rate. False for bursts, which
+    /// may share CPUs with the server.
     fn has_no_rate(&self) -> bool {
         self.churn || self.requests.is_some() || self.in_flight.is_some()
     }

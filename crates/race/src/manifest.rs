@@ -6,8 +6,8 @@ use regatta_record::day_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The services of the built-in workloads. A manifest may also name a workload file, by the file's
-/// `name`, or its file name without `.toml`.
+/// The services that an error names. A manifest may also name another built-in workload, or a
+/// workload file, by the file's `name`, or its file name without `.toml`.
 pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hash", "hub", "shard"];
 
 /// `manifest.toml` of a contender.
@@ -220,7 +220,7 @@ start = ["node", "server.js", "--port", "{port}"]
     }
 
     #[test]
-    fn every_field_is_read() {
+    fn optional_fields_are_read() {
         let text = format!(
             "{SHORT}{}",
             r#"needs = ["node"]

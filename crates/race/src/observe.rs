@@ -33,9 +33,9 @@ impl Seen {
     }
 }
 
-/// Observes every contender under every load not observed yet, each in a fresh start, and in a second
-/// one if its cost fell or rose over time. If a contender fails or is wrong, that counts as its first
-/// round. Returns `None` if interrupted.
+/// Observes every contender except the twin under every load that has a window of time and was not
+/// observed yet, each in a fresh start, and in a second one if its cost fell or rose over time. If a
+/// contender fails or is wrong, that counts as its first round. Returns `None` if interrupted.
 pub(crate) fn observe(
     context: &RaceContext<'_>,
     entrants: &[Entrant],

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_placeholder_has_its_value() {
+    fn fills_in_the_placeholders_of_a_start() {
         let filled = values(&[]).fill("{regatta} {dir} {run} {file} :{port} -N{cores}").unwrap();
         assert_eq!(filled, "/b/regatta /p/node /tmp/r /tmp/r/hash.bin :4001 -N2");
     }

@@ -40,7 +40,7 @@ pub struct Changes {
     pub skip: Vec<String>,
     /// The contender that ratios are taken to.
     pub baseline: Option<String>,
-    /// More contenders, as `name=command {port}`.
+    /// More contenders, as `name=command {port}`. They replace those of the same name.
     pub contenders: Vec<String>,
     /// CPUs of the contenders.
     pub server_cpus: Option<Vec<u32>>,
@@ -236,8 +236,8 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
     Ok(())
 }
 
-/// Returns the contenders that the file names, or all that serve its workload. An unknown one gets an
-/// entry that is marked as skipped.
+/// Returns the contenders that the file names, or all that serve its workload. One that is unknown or
+/// does not serve the workload gets an entry that is marked as skipped.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     let service = &contest.service();

@@ -33,7 +33,8 @@ struct Start<'a> {
 /// to run are decided before each pass. Emits events to `events` and syncs them after each round.
 ///
 /// # Errors
-/// If the machine, a contender's manifest or the disk prevents the race from continuing.
+/// If the machine, a contender's manifest, a changed program or the disk prevents the race from
+/// continuing.
 pub fn run(
     binary: &Path,
     containment: Containment,

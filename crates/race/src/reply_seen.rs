@@ -16,8 +16,8 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// Maximum size of an inspected reply, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Describes a reply of the contender on `port`; `None` if no reply arrives, or if the workload does
-/// not describe its replies.
+/// Describes a reply of the contender on `port`; `None` if no complete reply arrives within these
+/// limits, or if the workload does not describe its replies.
 pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let host = address.to_string();

@@ -10,7 +10,8 @@ use regatta_load::{Edges, Plan, Processes, Until, WarmUp, run_in_processes};
 use regatta_record::SOURCE_PAIRS;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-/// Observations shorter than this, in seconds, skip the test, so that quick races stay quick.
+/// If observations may last less than this, in seconds, the test is skipped, so that quick races stay
+/// quick.
 pub(crate) const FROM_S: f64 = 10.0;
 /// Warm-up of a short load: its connections are new.
 const WARM_UP: Duration = Duration::from_millis(20);
@@ -21,8 +22,8 @@ const CONNECTIONS: usize = 64;
 
 /// Returns for each pair of loads the logarithm of a ratio: the server's CPU time per request from
 /// 127.0.0.1, over that from a drawn address. The server has just been loaded with `plan`; `meter`
-/// reads its CPU time. `None` if that cannot be read or a load failed; the first round reports
-/// failures.
+/// reads its CPU time. `None` if that cannot be read, a load failed, or `stop` was set; the first round
+/// reports failures.
 pub(crate) fn compare(
     meter: &mut Meter,
     plan: &Plan,

@@ -9,7 +9,7 @@ use regatta_script::Workload;
 use std::path::Path;
 
 /// Returns a sentence for each load of a race that needs more than one load process on this machine.
-/// `binary` is the regatta program.
+/// Equal sentences in a row are merged. `binary` is the regatta program.
 pub fn split_loads(asked: &Asked, binary: &Path) -> Vec<String> {
     let processes = load_processes(binary, 1);
     // The workload does not matter here.

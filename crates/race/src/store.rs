@@ -1,7 +1,8 @@
 //! The result directory on disk: `race.toml` (the race as requested), `settling.jsonl` (how each
-//! contender warmed up) and `rounds.jsonl` (one line per finished round). Each line is synced when it
-//! is appended, so a crash loses at most the observation or the round in progress. `events.jsonl`
-//! holds the events shown during the race (`events_file`).
+//! contender warmed up) and `rounds.jsonl` (one line per round, whatever its outcome). Each line is
+//! synced when it is appended, so a crash loses at most the observation or the round in progress.
+//! `events.jsonl` holds the events shown during the race (`events_file`). The program adds
+//! `summary.json` and `report.html`.
 
 use regatta_record::{Asked, FORMAT, Round, Settled};
 use rustix::fs::{FlockOperation, flock};
@@ -14,7 +15,7 @@ use std::{
 
 /// The file of events in a result directory.
 pub(crate) const EVENTS: &str = "events.jsonl";
-/// The file of finished rounds.
+/// The file of rounds.
 const ROUNDS: &str = "rounds.jsonl";
 /// The file of observed warm-ups.
 const SETTLING: &str = "settling.jsonl";
@@ -74,7 +75,8 @@ impl Store {
     pub fn create(dir: &Path, asked: &Asked) -> Result<Store, StoreError> {
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;
         let path = dir.join("race.toml");
-        // Lock before the check: if two races start at once, the second finds the race of the first.
+        // Lock before the check: if two races start at once, the second finds the lock or the race of
+        // the first.
         let store = Store::open(dir)?;
         let events = fs::metadata(dir.join(EVENTS));
         if path.exists() || events.is_ok_and(|events| events.len() > 0) {

@@ -18,8 +18,8 @@ use std::{
 /// Minimum interval between two progress events.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// When the measured window opened and closed. Written by a load thread, read by the thread that
-/// emits.
+/// When the measured window opened and closed. Written by the thread that leads the load, read by the
+/// thread that emits.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     opened: OnceLock<Instant>,
@@ -89,7 +89,7 @@ impl<'a, 'e> UnderLoad<'a, 'e> {
         UnderLoad { events, window, phase: Phase::Connecting, last: None }
     }
 
-    /// Takes the progress that the load reports about ten times a second.
+    /// Takes the progress that the load reports about ten times a second, in the window once a second.
     pub fn progress(&mut self, progress: &Progress) {
         match (self.window.opened.get(), self.window.closed.get()) {
             (Some(_), None) => {}

@@ -32,8 +32,8 @@ pub fn day_of(date: &str) -> Option<u64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// Years of 365.25 days from a date to a moment in seconds since 1970; `None` if it is not a date,
-/// or a later one.
+/// Years of 365.25 days from a date to a moment in seconds since 1970; `None` if it is not a date, or
+/// is later than that moment.
 pub fn years_since(date: &str, unix_s: u64) -> Option<f64> {
     let days = (unix_s / 86_400).checked_sub(day_of(date)?)?;
     Some(days as f64 / 365.25)

@@ -171,7 +171,7 @@ pub enum Order {
     ClosesOverdue,
     /// The load ends early, so pending deliveries are not reported as missing.
     CutShort,
-    /// Close all connections and report what was counted.
+    /// Stop and report what was counted. Connections that are still open stay so until the process ends.
     End,
 }
 

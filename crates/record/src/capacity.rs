@@ -30,7 +30,8 @@ pub struct Capacity {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<CapacityInterval>,
     /// Proportional set size of the server in bytes, with the connections open, at the highest
-    /// passed step that is not above the best level; `None` if the server was not observed.
+    /// passed step that is not above the best level; `None` if the server was not observed, or no
+    /// level passed.
     pub memory_bytes: Option<u64>,
     /// If the interval has no upper end: what ended the search, e.g. `--max`.
     pub one_sided: Option<String>,
@@ -99,10 +100,11 @@ impl fmt::Display for Limit {
 pub struct CapacityInterval {
     /// The level that separates passed from failed levels best.
     pub best: u32,
-    /// Highest level at which every verification passed.
+    /// Highest level at which every verification passed. In a search that was cut short: the highest
+    /// that passed ([`Capacity::unverified`]).
     pub low: u32,
-    /// Lowest level at which every verification failed; `None`: one-sided, see
-    /// [`Capacity::one_sided`].
+    /// Lowest level at which every verification failed; in a search that was cut short, a level above
+    /// `low` that failed. `None`: one-sided, see [`Capacity::one_sided`].
     pub high: Option<u32>,
 }
 
@@ -113,7 +115,8 @@ pub struct CapacityStep {
     pub level: u32,
     /// Why it was tried.
     pub phase: CapacityPhase,
-    /// The limited percentile of the latency, in nanoseconds; `None` if there were too few replies.
+    /// The limited percentile of the latency, in nanoseconds; `None` if there were too few replies, if
+    /// it is among requests without an answer, or if the load did not run.
     pub percentile_ns: Option<u64>,
     /// Correct replies per second.
     pub reply_rate_per_s: f64,

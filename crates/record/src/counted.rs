@@ -53,7 +53,7 @@ pub struct Counted {
     pub run_delay_ns: Option<u64>,
     /// How often load threads got a CPU inside the window. `None` if a kernel does not report it.
     pub turns: Option<u64>,
-    /// Connections opened during the whole run.
+    /// Connections opened during the whole run, without those of members that join and leave.
     pub connections_opened: u64,
     /// Members that joined and left during the whole run.
     #[serde(default)]
@@ -91,7 +91,7 @@ pub struct OpenCounted {
     pub late: u64,
     /// Due requests that timed out.
     pub timed_out: u64,
-    /// Due requests that were sent and lost to another error.
+    /// Due requests that were sent and lost to another error, or because the run ended early.
     pub lost: u64,
     /// Nanoseconds from when a request was due until a connection was free.
     #[serde(with = "hdr")]
@@ -107,7 +107,6 @@ pub struct OpenCounted {
 }
 
 impl Counted {
-    /// Creates empty counts. All histograms of the load have the range and precision of `empty`;
     /// Creates empty counts. All histograms of the load have the range and precision of `empty`;
     /// `slice_ns` is the length of a slice in nanoseconds; `further` lists the kinds of operations
     /// in addition to requests.
@@ -143,9 +142,9 @@ impl Counted {
     /// Adds the counts of another process or thread.
     ///
     /// # Errors
-    /// If the counts do not belong to the same load: histograms differ in range or precision, slices
-    /// differ in length, kinds of operations differ, or both have the same instance of a burst. `self`
-    /// is unchanged then.
+    /// If the counts do not belong to the same load: formats or kinds of operations differ, histograms
+    /// differ in range or precision, slices in length, strides of arrivals in the number of gaps or
+    /// quantiles, or both have the same instance of a burst. `self` is unchanged then.
     pub fn add(&mut self, other: Counted) -> Result<(), Mismatch> {
         self.check_like(&other)?;
         self.requests += other.requests;

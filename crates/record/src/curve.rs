@@ -28,31 +28,32 @@ pub enum Over {
     Rate {
         /// The points, in ascending order of the rate.
         points: Vec<RatePoint>,
-        /// CPU(rate) = standing + marginal × rate; `None` with fewer than 3 rates that were held.
+        /// CPU(rate) = standing + marginal × rate; `None` e.g. with fewer than 3 rates that were held:
+        /// [`Curve::doubt`] gives the reason.
         cost: Option<RateCost>,
-        /// The rate at which latency leaves its plateau; `None` if it does not, or with too few
-        /// rates.
+        /// The rate at which latency leaves its plateau; `None` if that is outside the sweep, or with
+        /// too few rates.
         knee: Option<Knee>,
     },
     /// Connections in closed loop.
     Connections {
         /// The points, in ascending order of the connections.
         points: Vec<ConnectionsPoint>,
-        /// The Universal Scalability Law; `None` with fewer than 4 numbers of connections.
+        /// The Universal Scalability Law; `None` e.g. with fewer than 4 numbers of connections.
         usl: Option<Usl>,
     },
     /// Silent connections beside those that send, in closed loop.
     Idle {
         /// The points, in ascending order of the silent connections.
         points: Vec<IdlePoint>,
-        /// cost(idle) = alone + each × idle; `None` with fewer than 3 costs.
+        /// cost(idle) = alone + each × idle; `None` e.g. with fewer than 3 costs.
         cost: Option<IdleCost>,
     },
     /// Cores of the server in closed loop.
     Cores {
         /// The points, in ascending order of the cores.
         points: Vec<CoresPoint>,
-        /// The Universal Scalability Law; `None` with fewer than 4 numbers of cores.
+        /// The Universal Scalability Law; `None` e.g. with fewer than 4 numbers of cores.
         usl: Option<Usl>,
     },
 }
@@ -146,7 +147,7 @@ pub struct Usl {
     /// κ: coherency, the cost of synchronisation.
     pub kappa: Estimate,
     /// Connections, or cores, at which the rate is highest, √((1−σ)/κ); `None` if κ does not differ
-    /// significantly from 0.
+    /// significantly from 0, or if the rounds differ too much.
     pub peak: Option<Estimate>,
     /// Share of the variance of the rates that the law explains.
     pub r2: f64,

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Errors by kind, each counted once per failed request or connection attempt.
+/// Errors by kind, each counted once per failed request or connection attempt; `closed_idle` once per
+/// connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
-    /// A connection could not be opened (refused, unreachable, out of ports or descriptors).
+    /// A connection could not be opened (refused, unreachable, out of ports or descriptors, timeout,
+    /// TLS handshake failed).
     pub connect: u64,
-    /// Reading a due reply failed (e.g. reset by the server).
+    /// Reading a due reply failed (e.g. reset by the server, or TLS failed).
     pub read: u64,
     /// Writing failed.
     pub write: u64,
@@ -37,8 +39,8 @@ impl Errors {
         ]
     }
 
-    /// Number of failed requests: all kinds with a missing reply. A connection that could not be
-    /// opened is retried, and a connection that was closed while idle owed no reply.
+    /// Number of failed requests: all kinds with a wrong or missing reply. A connection that could not
+    /// be opened is retried, and a connection that was closed while idle owed no reply.
     pub fn failed(&self) -> u64 {
         self.total() - self.connect - self.closed_idle
     }

@@ -4,15 +4,20 @@
 //! A race has one of these sequences; parts in brackets may be absent, `…` may repeat:
 //!
 //! ```text
-//! race-started [pilot-started round… rates-settled] [warm-ups] pass… judged (finished | interrupted | stopped)
-//! race-resumed [warm-ups] pass… judged (finished | interrupted | stopped)  after an earlier sequence
+//! race-started [pilot-started round… rates-settled] [warm-ups] [pass…] judged [failed…] end
+//! race-resumed [warm-ups] [pass…] judged [failed…] end      after an earlier sequence
 //! warm-ups: warm-ups-started (round [round] [warm-up-seen])…
-//! pass:  pass-started round… [pass-judged]
-//! round: round-started phase-started… load-sampled… round-ended
+//! pass:  pass-started [round…] [pass-judged]
+//! round: round-started [phase-started…] [load-sampled…] [round-ended]
+//! end:   race-finished | race-interrupted | race-stopped
 //! ```
 //!
-//! and a capacity search is `capacity-started (level-started phase-started… load-sampled…
-//! level-ended)… capacity-found`. A killed process leaves its sequence without an end.
+//! An interrupted round has no `round-ended`. A race that is interrupted in its pilot pass ends with
+//! `race-interrupted` at once; an error that prevents the judgement ends it with `failed`.
+//!
+//! A capacity search is `capacity-started [phase-started… load-sampled…] (level-started phase-started…
+//! load-sampled… [level-ended])… capacity-found [failed]`, or ends with `failed`. A killed process
+//! leaves its sequence without an end.
 
 use crate::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, FORMAT, Kind, Limit,
@@ -59,8 +64,8 @@ pub enum Happened {
         /// The plan, with numbers for all rates.
         asked: Box<Asked>,
     },
-    /// Each contender is observed next at each load, until its cost is steady. Their
-    /// [`RoundStart::pass`] is `None`.
+    /// Contenders are observed next at each load, until their cost is steady. [`RoundStart::pass`] is
+    /// `None` meanwhile.
     WarmUpsStarted {
         /// Number of starts, if none has to be repeated.
         starts: u32,
@@ -95,7 +100,8 @@ pub enum Happened {
     PassJudged {
         /// The pass, from 0.
         pass: u32,
-        /// The cells whose judgement changed since the last event of this kind.
+        /// The cells whose judgement changed since the last event of this kind; all cells after the
+        /// first pass of a start or a resume.
         changed: Vec<JudgedCell>,
     },
     /// All rounds are judged, as printed and saved.
@@ -169,7 +175,8 @@ pub struct PassStart {
     pub loads: Vec<LoadShape>,
     /// Number of passes of the race; with a requested precision, a forecast.
     pub passes: u32,
-    /// Half-width of the widest interval so far, as a fraction, if a precision is requested.
+    /// Half-width of the widest interval of these loads so far, as a fraction. `None` without a
+    /// requested precision, and before its first check.
     pub widest: Option<f64>,
 }
 
@@ -242,7 +249,8 @@ pub struct LoadSample {
 /// The end of a round. The record, with its histogram, is in `rounds.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundEnd {
-    /// The pass, from 0; `None`: a round of the pilot pass, or the observation of a warm-up.
+    /// The pass, from 0; `None`: a round of the pilot pass, or the observation of a warm-up. An
+    /// observation that shows a fault is the round of pass 0.
     pub pass: Option<u32>,
     /// Name of the contender.
     pub contender: String,

@@ -75,7 +75,7 @@ impl Fingerprint {
 
 impl Setup {
     /// Lists the differences between two machines, a few words each. The start time, the command
-    /// line and the amount of memory are not compared.
+    /// line, the physical cores and the amount of memory are not compared.
     pub fn differences(&self, now: &Setup) -> Vec<String> {
         let range =
             |setup: &Setup| setup.port_range.map_or("none".into(), |(a, b)| format!("{a}–{b}"));

@@ -65,8 +65,8 @@ pub enum Decision {
 }
 
 impl Gate {
-    /// Returns the decision. Without a limit, the gate fails only for cells that could not be
-    /// judged.
+    /// Returns the decision. Without a limit, the gate fails only if a cell could not be judged, or if
+    /// there are no cells.
     pub fn decision(&self) -> Decision {
         let any = |judgement| self.lines.iter().any(|line| line.judgement == judgement);
         match () {
@@ -82,7 +82,7 @@ impl Gate {
         self.lines.iter().any(|line| line.judgement == Judgement::Worse)
     }
 
-    /// Whether every cell is significantly within the limit.
+    /// Whether there are cells, and every one is significantly within the limit.
     pub fn passes(&self) -> bool {
         self.decision() == Decision::Passed
     }

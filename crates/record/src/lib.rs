@@ -1,8 +1,8 @@
-//! Results: serialisable, versioned types without computation.
+//! Results: serialisable, versioned types.
 //!
-//! `load` and `race` create these values, `report` prints them. No other crate connects those
-//! three, so every figure of a report can be recomputed from a result directory alone, and all
-//! output of a race can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages
+//! `load`, `race` and `judge` create these values, `report` prints them. `report` depends on no other
+//! crate of regatta, so every figure of a report can be recomputed from a result directory alone, and
+//! all output of a race can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages
 //! between load processes and the process that starts them.
 
 mod age;

@@ -30,7 +30,7 @@ pub struct LoadResult {
     /// Correct replies inside the window per second. In open loop they may belong to requests of
     /// the warm-up.
     pub rate_per_s: f64,
-    /// Connections requested and opened.
+    /// Connections requested.
     pub connections: u64,
     /// Number of processes that carried out the load. Absent: 1.
     #[serde(default = "one")]
@@ -76,7 +76,7 @@ pub struct LoadResult {
     #[serde(default)]
     pub instances_s: Vec<f64>,
     /// In closed loop from the write of a request to the read of its reply, in open loop from its
-    /// intended send; in nanoseconds.
+    /// intended send, with a connection per request from before the connect; in nanoseconds.
     pub latency_ns: Latency,
     /// Operations of further kinds, in the order of the dialect. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,10 +84,11 @@ pub struct LoadResult {
     /// The kind of operation that the costs below are per. Absent: the request.
     #[serde(default, skip_serializing_if = "Operation::is_request")]
     pub cost_per: Operation,
-    /// CPU of the load threads per request, or per `cost_per`, in nanoseconds, user and system.
+    /// CPU of the load threads per request, or per `cost_per`, in nanoseconds, user and system, without
+    /// spinning; `None` without operations.
     pub load_cpu_ns_per_request: Option<f64>,
     /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without
-    /// `--pid`.
+    /// `--pid`, without operations, or if it could not be read.
     pub server_cpu_ns_per_request: Option<f64>,
     /// CPU time that its processes may have used in addition and that was not measured, because
     /// they exited inside the window. Absent: the server was not observed, or an earlier regatta

@@ -62,9 +62,8 @@ pub struct OperationCounted {
     pub count: u64,
     /// Number of operations of the whole run.
     pub whole_run: u64,
-    /// Nanoseconds from the send that caused an operation until it arrived. In closed loop, of the
-    /// operations that arrived inside the window. In open loop, from the intended send, of the
-    /// operations whose send was due inside the window, whenever they arrived.
+    /// Nanoseconds from the send that caused an operation (in open loop the intended send) until it
+    /// arrived. Of the operations whose send was, or was due, inside the window, whenever they arrived.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
 }

@@ -19,13 +19,14 @@ pub struct RacePlan {
     /// Starts of the pilot pass, which determines rates; 0: no pilot pass.
     pub pilot_starts: u32,
     /// Number of cells observed before the first round until their cost is steady; each once, or
-    /// twice if it is not steady from the start.
+    /// twice if its cost rises or falls.
     pub observed: u32,
     /// Number of loads at a share of the contenders' maximum rate.
     pub loads_at_shares: u32,
     /// Rounds: minimum and maximum. They differ if a precision is requested.
     pub rounds: [u32; 2],
-    /// Total starts, the pilot's included: minimum and maximum.
+    /// Total starts of the pilot pass and of the rounds, without those of observations: minimum and
+    /// maximum.
     pub starts: [u32; 2],
     /// Duration of the race in seconds: minimum, and maximum if nothing fails. Excludes the
     /// requests of the loads in `counted`.

@@ -4,7 +4,7 @@ use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, Setup, years_sinc
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// The settings of a race: `race.toml` of a result directory. `--resume` uses nothing else.
+/// The settings of a race: `race.toml` of a result directory. `--resume` takes no other settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Format version, [`crate::FORMAT`].
@@ -28,8 +28,8 @@ pub struct Asked {
     pub twin_of: Option<String>,
     /// Passes over all cells; with `precision`, the maximum number.
     pub rounds: u32,
-    /// Requested half-width of the intervals of all ratios, as a fraction. Passes are added until
-    /// it is reached or `rounds` are run.
+    /// Requested half-width of the intervals of all ratios, as a fraction. Passes are added until it is
+    /// reached, is out of reach, or `rounds` are run.
     #[serde(default)]
     pub precision: Option<f64>,
     /// Maximum increase of a contender's cost over the baseline's before the race fails, as a
@@ -109,8 +109,8 @@ pub struct Then {
     pub loads: Vec<LoadShape>,
 }
 
-/// Name of the null server among the contenders. It does the minimum work of a server, and so shows
-/// the lowest possible cost.
+/// Name of the null server among the contenders. It does the minimum work of a server for each request.
+/// A contender can cost less only by waiting less often, or by fewer system calls.
 pub const NULL: &str = "null";
 
 /// Prefix in the description of a contender that demonstrates a fault. It is raced and judged like
@@ -187,7 +187,7 @@ pub struct Entry {
 
 impl Entry {
     /// The age of its pinned version at a moment in seconds since 1970, in words: `2.1 years old`.
-    /// `None` if the release date is not known.
+    /// `None` if the release date is not known, or later than that moment.
     pub fn age(&self, at_unix_s: u64) -> Option<String> {
         let years = years_since(self.released.as_deref()?, at_unix_s)?;
         Some(format!("{years:.1} years old"))

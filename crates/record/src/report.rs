@@ -23,13 +23,14 @@ pub struct LoadProgress {
     /// The last order that all threads of the process follow. `None`: all threads have started and
     /// wait for the first order.
     pub entered: Option<Order>,
-    /// Correct replies.
+    /// Complete replies, correct or wrong.
     pub replies: u64,
     /// Settled requests: answered or lost.
     pub settled: u64,
-    /// Requests in flight.
+    /// Requests in flight. After the window also what else is awaited: queued requests, pushed messages
+    /// and answers to Close frames.
     pub awaited: u64,
-    /// Failed attempts to connect.
+    /// Attempts to open a connection that failed, other than by a timeout.
     pub refused: u64,
     /// Connections that the server closed after their first reply, before the load began.
     pub dropped: u64,
@@ -45,7 +46,7 @@ pub struct LoadProgress {
     pub opening: bool,
     /// The run is over for this process, e.g. because a reply was wrong. It waits for [`Order::End`].
     pub over: bool,
-    /// The last error that kept a connection from opening.
+    /// The last error that kept a connection from opening, or closed it before the load began.
     pub trouble: Option<String>,
 }
 

@@ -49,7 +49,7 @@ pub struct Round {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
     /// Other processes that served the contender's port, as a sentence: the figures stored here are
-    /// not the cost of the work. Absent: none.
+    /// not the cost of the work. Also why it could not be determined who served it. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_by_others: Option<String>,
     /// A thread of the contender that could run on other CPUs than assigned, as a sentence. Absent:
@@ -71,23 +71,25 @@ pub struct Round {
     /// The result of the load beside, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// The warm-up before the window; `None` with a counted load, which has no warm-up.
+    /// The warm-up before the window; `None` with a counted load, which has no warm-up, and in a round
+    /// without counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpDone>,
-    /// The observation of the contender at this load before its first round, which determined the
-    /// warm-up; `None` if it was not observed.
+    /// The observation of the contender (of a twin: its original) at this load before its first round,
+    /// which determined the warm-up; `None` if it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// A reply, requested after the load of a cell's first round. `None` in other rounds, and for
-    /// unknown protocols.
+    /// A reply, requested after the load of a cell's first round. `None` in other rounds, if no reply
+    /// arrived, and in workloads that do not describe their replies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<ReplySeen>,
-    /// State of the machine during the round, apart from server and load.
+    /// State of the machine during the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// HDR histogram of latencies, V2 format, base64. In closed loop: from write to reply, of the
-    /// replies that arrived inside the window. In open loop: from the intended send to the reply,
-    /// of the requests that were due inside the window.
+    /// HDR histogram of latencies, V2 format, base64. In closed loop: from the write (with a connection
+    /// per request: from before the connect) to the reply, of the requests written inside the window.
+    /// In open loop: from the intended send to the reply, of the requests due inside the window. The
+    /// reply may arrive after the window.
     pub histogram: String,
 }
 
@@ -119,7 +121,7 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Delay from which a request counts as late, in nanoseconds.
+    /// Delay above which a request counts as late, in nanoseconds.
     pub const LATE_NS: u64 = 1_000_000;
 }
 
@@ -170,8 +172,8 @@ pub struct Background {
 /// State of the machine during a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Share of the time of the server's and the load's CPUs inside the window that the hypervisor
-    /// gave to others.
+    /// Share of the time of the server's and the load's CPUs that the hypervisor gave to others, from
+    /// shortly before the window until the load was over.
     pub steal: Option<f64>,
     /// Time that threads of the server were runnable without a CPU inside the window, nanoseconds.
     pub server_run_delay_ns: Option<u64>,
@@ -183,11 +185,12 @@ pub struct Machine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_processes: Option<u32>,
     /// Round-trip time of a message between the first CPUs of server and load, before the contender
-    /// started and after it exited, nanoseconds. `None` if both share one CPU.
+    /// started and after it exited, nanoseconds. `None` if both share one CPU, or a reading failed.
     pub probe_ns: Option<[u64; 2]>,
     /// How long the CPUs of server and load were still busy after the contender exited,
     /// nanoseconds; zero if they were idle at once. The next contender starts only when they are
-    /// idle, or after 3 s. `None` if they were not idle before the contender started.
+    /// idle, or after 3 s. `None` if they were not idle before the contender started, or if they never
+    /// become idle on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_after_ns: Option<u64>,
 }
@@ -221,19 +224,21 @@ pub enum Outcome {
         /// The first wrong exchange, if recorded.
         exchange: Option<Exchange>,
     },
-    /// It did not start, died, or did not stop.
+    /// It did not start, did not open all connections, did not finish in time, died, or did not stop.
     Failed {
-        /// One sentence with advice, and the contender's last output.
+        /// One sentence, where possible with advice and the contender's last output.
         because: String,
     },
-    /// The cell exceeds a limit that the contender declares; it was not started.
+    /// The cell exceeds a limit that the contender declares (it was not started), or the load's limit of
+    /// open files.
     CannotHold {
         /// One sentence naming the limit.
         because: String,
     },
 }
 
-/// CPU, memory and switches of all processes of a contender, those that exited included.
+/// CPU, memory and switches of all processes of a contender. The CPU time includes processes that
+/// exited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// CPU inside the window, user and system, nanoseconds.
@@ -259,14 +264,15 @@ pub struct Server {
     /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_thread_ns: Option<u64>,
-    /// Memory right after the window, connections still open: proportional set size, bytes.
+    /// Memory after the load: proportional set size, bytes. The connections are still open, except with
+    /// a burst or a connection per request.
     pub memory_bytes: u64,
     /// The same when it was ready, before the load, bytes.
     #[serde(default)]
     pub memory_at_ready_bytes: Option<u64>,
     /// Growth of its own pages (proportional set size without files) from ready until all
-    /// connections were open and idle, before the load started, bytes. With a counted load, whose
-    /// connections open inside its window: until after the window.
+    /// connections were open and idle, before the load started, bytes. Where connections open inside
+    /// the window, or for each request: until after the load.
     #[serde(default)]
     pub user_growth_bytes: Option<i64>,
     /// Growth of the kernel's memory between the same moments.

@@ -22,7 +22,7 @@ pub struct Settling {
     pub warm_ns_per_request: f64,
     /// Logarithms of the CPU per request for connections from 127.0.0.1 over that for connections
     /// from another address of the machine: of short alternating loads after the observation.
-    /// `None` if not tried, or if it could not be read.
+    /// `None` if not tried, if one of these loads failed, or if the CPU time could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_localhost: Option<[f64; SOURCE_PAIRS]>,
 }
@@ -43,7 +43,7 @@ impl Settling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarmUpClass {
-    /// It was constant from the first quarter of a second on.
+    /// Its final cost is that of the start; a change in between is ignored.
     Flat,
     /// It fell, then was constant.
     WarmsUp,
@@ -88,6 +88,7 @@ pub struct Settled {
     pub load: crate::LoadShape,
     /// The result; `None` if its CPU time could not be read.
     pub settling: Option<Settling>,
-    /// The slices of each observation. There are two observations if the first was not flat.
+    /// The slices of each observation. There are two observations if the cost rose or fell in the
+    /// first.
     pub slices: Vec<Vec<WarmUpSlice>>,
 }

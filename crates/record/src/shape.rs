@@ -28,7 +28,8 @@ pub struct LoadShape {
     pub drive: Drive,
     /// Number of CPUs of the contender; `None`: all that the race has for it.
     pub cores: Option<u32>,
-    /// Total number of requests, in place of a fixed window, connecting included.
+    /// Total number of requests, in place of a fixed window. The window includes connecting, except
+    /// where connections join a hub or store values first.
     pub requests: Option<u32>,
     /// For the workload `hash`: how many times each request hashes the file; `None`: once.
     pub n: Option<u32>,
@@ -172,8 +173,8 @@ impl CpuSets {
         cpus
     }
 
-    /// The load's CPUs at `load`: its own CPUs that the contender does not use, or all of its own
-    /// if there are none.
+    /// The load's CPUs at `load`: with `cores`, its own CPUs that the contender does not use; all of its
+    /// own if there are none, and without `cores`.
     pub fn of_load(&self, load: &LoadShape) -> Vec<u32> {
         let own = self.left_by_server(load);
         if load.cores.is_none() || own.is_empty() { self.load.clone() } else { own }

@@ -41,7 +41,7 @@ pub struct SlowClients {
     pub latency_ns: Latency,
     /// Time within which a new client should be served, in seconds.
     pub within_s: f64,
-    /// Whether all new clients were served, and at least 99% of them within `within_s`.
+    /// Whether there were new clients, all were served, and at least 99% of them within `within_s`.
     pub kept_serving: bool,
     /// The judgement in words.
     pub verdict: String,

@@ -129,7 +129,7 @@ impl Stored {
         }
     }
 
-    /// Returns `self` with the keys of `drive`. The keys that files always had are always present.
+    /// Returns `self` with the keys of `drive`. In JSON, the keys that files always had are present.
     pub fn with_drive(self, drive: Drive) -> Self {
         let none = Stored {
             in_flight: None,

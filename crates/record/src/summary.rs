@@ -108,13 +108,14 @@ pub struct Cell {
     /// Wall time of the slowest instance of all rounds, seconds.
     #[serde(default)]
     pub slowest_instance_s: Option<f64>,
-    /// Latency over all rounds, merged without loss: in closed loop from the write of a request, in
-    /// open loop from its intended send. Reports print [`Cell::percentile`].
+    /// Latency of [`Asked::latency_of`] over all rounds, merged without loss: in closed loop from the
+    /// write of a request, in open loop from its intended send. Reports print [`Cell::percentile`].
     pub latency_ns: Latency,
     /// Percentiles over rounds, with their 95% intervals.
     #[serde(default)]
     pub latency_intervals: Percentiles,
-    /// Operations of further kinds. Absent: there are only requests.
+    /// Operations of further kinds; first the requests, if the cell's latency is of another kind.
+    /// Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationFigures>,
     /// In open loop: the fates of the scheduled requests, and the parts of the latency.
@@ -151,14 +152,15 @@ pub struct Cell {
     pub switches_per_request: Option<f64>,
     /// Load CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub load_cpu_ns_per_request: Option<Estimate>,
-    /// Rate of the null server over this one's: how much faster the load could have been.
+    /// Rate of the null server over this one's: how much faster the load could have been. `None` for
+    /// the null server or without one, at a requested rate, and on shared CPUs.
     pub headroom: Option<f64>,
-    /// Fraction of its CPUs that the server used.
+    /// Fraction of its CPUs that the server used; with several roles, that of the busiest set of CPUs.
     pub server_busy: Option<f64>,
     /// Fraction of one CPU that the busiest thread of the server used. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_thread: Option<f64>,
-    /// Fraction of its CPUs that the load used.
+    /// Fraction of its CPUs that the load used, without spinning.
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost of the same round.
     pub ratio_to_baseline: Option<Estimate>,
@@ -179,9 +181,9 @@ pub struct Cell {
     #[serde(default)]
     pub rounds_needed_at_most: Option<u32>,
     /// Rounds that decide with a probability of 90% whether the cost is tied with the baseline's or
-    /// differs from it, if mean and variance are as observed. `None` if it is already decided, if
-    /// no number of rounds decides (the difference lies within a lasting offset of the twin), if
-    /// the load was the limit, or if more than 1,000 would be needed.
+    /// differs from it, if mean and variance are as observed. `None` for the null server and the twin,
+    /// if it is already decided, if no number of rounds decides (the difference lies within a lasting
+    /// offset of the twin), if the load was the limit, or if more than 1,000 would be needed.
     #[serde(default, rename = "rounds_to_tell")]
     pub rounds_to_decide: Option<u32>,
     /// Latency over the baseline's at the same load. Absent: this is the baseline, or one of the
@@ -201,7 +203,8 @@ pub struct Cell {
     /// How the contender warmed up at this load, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// Figures that were measured but are `null` here, because their intervals are too wide.
+    /// Figures that were measured but are `null` here, because their intervals are too wide; see
+    /// [`Unknown`] for percentiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<Unknown>,
     /// A figure measured elsewhere in the past, as published.
@@ -285,7 +288,7 @@ pub struct OpenLoopFigures {
     pub late: u64,
     /// Without a reply before the timeout.
     pub timed_out: u64,
-    /// Lost to another error.
+    /// Lost to another error, or because a run ended early.
     pub lost: u64,
     /// Intended send → a connection is free: the server's part.
     pub wait_ns: Latency,
@@ -306,7 +309,7 @@ pub struct Precision {
     pub reached: bool,
     /// Passes that were run.
     pub rounds: u32,
-    /// For each wider ratio: what it needs, one sentence each.
+    /// For each wider ratio: what it needs. For a load without ratios: why. One sentence each.
     pub missing: Vec<String>,
 }
 

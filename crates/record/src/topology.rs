@@ -28,7 +28,7 @@ impl CpuSets {
     /// all cores of the machine. A single core is divided between its CPUs, a single CPU is shared.
     /// In each set the first CPU of every core precedes the second CPU of any, so that a load with
     /// `cores = 2` gets two cores. If one side is requested, the other gets the CPUs of all
-    /// untouched cores, or if there are none, all remaining CPUs.
+    /// untouched cores, or if there are none, all remaining CPUs, or if there are none, all CPUs.
     pub fn divide(cores: &[Core], server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> CpuSets {
         let all = in_turn(&cores.iter().collect::<Vec<_>>());
         let besides = |taken: &[u32]| -> Vec<u32> {
@@ -36,7 +36,7 @@ impl CpuSets {
                 cores.iter().filter(|core| !core.cpus.iter().any(|cpu| taken.contains(cpu)));
             let whole = in_turn(&whole.collect::<Vec<_>>());
             let left = all.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
-            // If there is only one CPU, it is shared; the referee reports this.
+            // If no CPU remains, all are shared; the referee reports this.
             [whole, left].into_iter().find(|cpus| !cpus.is_empty()).unwrap_or_else(|| all.clone())
         };
         let (server, load) = match (server, load) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A figure whose 95% interval does not even show its order of magnitude: it extends below a tenth
 /// of the figure or above ten times the figure. The figure is `null` in the record and printed as
-/// `not known`.
+/// `not known`. A percentile has no interval in the record, but keeps its value over all rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unknown {

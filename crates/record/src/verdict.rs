@@ -12,8 +12,8 @@ pub enum Kind {
     CoBound,
     /// Neither is busy: the rate does not show the limit.
     Idle,
-    /// The load's CPUs are busy and the server's are not, the null server is no faster, or the load
-    /// sent its requests late.
+    /// The load's CPUs are busy or taken by others and the server's are not busy, the null server is no
+    /// faster, or the load sent its requests late.
     GeneratorBound,
     /// The requested rate was held.
     AtAskedRate,
@@ -25,11 +25,12 @@ pub enum Kind {
     Noisy,
     /// The rate drifted during the window.
     Unstable,
-    /// The cell exceeds a limit that the contender declares.
+    /// The cell exceeds a limit that the contender declares, or the load's limit of open files.
     CannotHold,
     /// A reply was wrong, missing, duplicated or out of order.
     Disqualified,
-    /// The contender did not start, died, or did not stop.
+    /// The contender did not start, gave no correct reply, did not finish in time, died, or did not
+    /// stop.
     Failed,
     /// The contender is not installed here, or none of its rounds was run yet.
     Skipped,
@@ -63,11 +64,11 @@ impl Kind {
     }
 }
 
-/// A figure that a verdict can void. A void figure is greyed and never ranked.
+/// A figure that a verdict can void. Reports print a void figure in parentheses, and never rank it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// Server CPU per request.
+    /// Server CPU per request, or per [`crate::Asked::cost_per`].
     Cost,
     /// Requests per second.
     Rate,
@@ -87,7 +88,8 @@ pub struct Verdict {
     pub also: Vec<Kind>,
     /// Figures that must not be trusted.
     pub void: Vec<Figure>,
-    /// One sentence: the cause, with its figures, and the remedy if there is one.
+    /// One sentence for each finding: the cause, with its figures, and the remedy if there is one. Those
+    /// of the other findings start with `Also` and the name of the kind.
     pub because: String,
 }
 
@@ -113,8 +115,8 @@ impl Verdict {
         Verdict { kind, also: vec![], void, because: because.into() }
     }
 
-    /// The findings with the sentence of each: the most important one, then the others, whose
-    /// sentences start with `Also` and their kind.
+    /// The findings with the sentence of each, without `Also` and the kind: the most important one, then
+    /// the others. A finding without a sentence is left out.
     pub fn findings(&self) -> Vec<(Kind, &str)> {
         let (mut kind, mut text) = (self.kind, self.because.as_str());
         let mut findings = Vec::new();

@@ -152,7 +152,7 @@ proptest! {
             prop_assert_eq!(received.check(open_loop), Ok(()));
             all.add(received).unwrap();
         }
-        // Slices without samples are not omitted.
+        // Both have slices up to that of the last sample.
         all.slices.resize(one.slices.len(), 0);
         let buckets = |counted: &Counted| -> Vec<Vec<(u64, u64)>> {
             let further = counted.operations.iter().map(|each| &each.histogram);

@@ -36,7 +36,8 @@ fn percentile(load: &SingleLoad<'_>, limit: Limit) -> Option<u64> {
 /// Observations of a level.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The limited percentile; `None` if there were too few replies.
+    /// The limited percentile; `None` if there were too few replies, or if it is among the unanswered
+    /// requests.
     pub percentile_ns: Option<u64>,
     /// Number of latencies behind the percentile.
     replies: u64,
@@ -55,7 +56,8 @@ pub struct Seen {
     pub server_busy: Option<f64>,
     /// Fraction of one CPU's time that the server's busiest thread used, if known.
     busiest_thread: Option<f64>,
-    /// At a rate: requests that were due and piled up inside the window, if significantly many did.
+    /// Requests, or operations that follow from them, that were due and piled up inside the window, if
+    /// significantly many did.
     piled_up: Option<u64>,
     /// The verdict that `regatta load` would give.
     verdict: Option<Verdict>,

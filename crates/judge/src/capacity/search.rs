@@ -18,13 +18,14 @@ const MOST_RESUMED: u32 = 2;
 pub const MOST_TRIES: usize = 60;
 /// Bisection stops when the boundary is known to one part in this many.
 const FINENESS: u32 = 50;
-/// After this many steps of equal length, steps double, so that a far limit is still reached.
+/// After this many tries, levels double instead of rising by equal steps, so that a far limit is still
+/// reached.
 const EQUAL_STEPS: usize = 20;
 
 /// How the levels rise until one does not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rise {
-    /// By the same amount each time.
+    /// By the same amount each time; after many tries, to twice the last level.
     Equal,
     /// To twice the last level.
     Doubling,
@@ -81,7 +82,7 @@ pub struct Found {
     pub low: u32,
     /// Its upper bound.
     pub above: Above,
-    /// Whether both ends passed all their verifications.
+    /// Whether both ends have all their verifications. An upper end that cannot be verified needs none.
     pub verified: bool,
 }
 
@@ -92,7 +93,7 @@ pub struct Search {
     rise: Rise,
     max: u32,
     tried: Vec<(u32, Shown)>,
-    /// Highest level that passed on the way up; 0: none.
+    /// Highest level that passed before the verification; 0: none.
     passed: u32,
     /// The level above it that did not pass, and whether it failed (`true`) or was unclear.
     not_passed: Option<(u32, bool)>,

@@ -14,8 +14,8 @@ pub(super) struct Fitted {
     pub means: Vec<f64>,
 }
 
-/// Fits a line through `point` of each place and pass, a cost in y. If there is none, the reason is
-/// added to `doubts`.
+/// Fits a line through `point` of each place and pass, a cost in y. `None` with fewer than 2 passes,
+/// which is added to `doubts`, and if the points of a pass determine no line.
 ///
 /// A line is fitted to each pass, and the intervals are over the passes' coefficients: the points
 /// of a pass share the machine's drift and are not independent, the passes are. Weights are 1/y², y

@@ -7,7 +7,7 @@ use regatta_record::{WarmUpClass, alike};
 const UNSEEN: f64 = 0.01;
 
 /// Reports for each cell: errors beside correct replies, rounds that were not observed, unreadable
-/// files.
+/// histograms.
 pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
     let errors = by_cell(fields, |_, o| {
         let kinds = o.errors.by_kind().into_iter().filter(|(_, n)| *n > 0);
@@ -37,7 +37,7 @@ pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
     [errors, unobserved, unreadable].concat()
 }
 
-/// Reports cost that may be missing, because processes exited that no observed process waited for.
+/// Reports cost that may be missing, because processes exited inside the window.
 pub fn unseen(fields: &[Field]) -> Vec<String> {
     let unbounded = by_cell(fields, |_, o| {
         (o.unbounded > 0).then(|| {
@@ -73,7 +73,7 @@ pub fn arrivals(fields: &[Field]) -> Vec<String> {
 /// declared.
 pub fn passing(fields: &[Field]) -> Vec<String> {
     by_cell(fields, |field, o| {
-        // A member stays for about a second, and the warm-up is not counted here.
+        // A member stays for about a second. This leaves out the warm-up, which `passed` includes.
         let expected = f64::from(field.load.passing) * o.window_s;
         (o.passed as f64 * 4.0 < expected).then(|| {
             format!(
@@ -97,7 +97,7 @@ fn by_cell(fields: &[Field], of: impl Fn(&Field, &Observed) -> Option<String>) -
     alike(remarks).into_iter().map(sentence).collect()
 }
 
-/// Reports contenders whose cost had not settled after the warm-up.
+/// Reports contenders whose cost never settled, and those whose warm-ups were too short.
 pub fn warm_ups(fields: &[Field]) -> Vec<String> {
     let restless = by_cell(fields, |_, o| {
         let seen = o.settling.filter(|seen| seen.class == WarmUpClass::NeverSettles)?;

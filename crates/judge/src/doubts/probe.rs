@@ -81,8 +81,9 @@ pub fn changed_relations(
     alike(remarks).into_iter().map(sentence).collect()
 }
 
-/// The number of rounds that would decide the unadjusted ratio. `None` if it is decided, or if the
-/// adjusted ratio is undecided too: then the cell reports a number ([`Cell::rounds_to_decide`]).
+/// The number of rounds that would decide the unadjusted ratio. `None` if it is decided, if no number
+/// of rounds decides, or if the adjusted ratio is undecided too: then the cell reports a number
+/// ([`Cell::rounds_to_decide`]).
 fn rounds_without(asked: &Asked, fields: &[Field], cell: &Cell, as_read: Floor) -> Option<u32> {
     let is_decided = cell.relation != Some(Relation::Inconclusive);
     if !is_decided || cell.relation_unadjusted != Some(Relation::Inconclusive) {

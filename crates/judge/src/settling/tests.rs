@@ -42,7 +42,7 @@ fn a_server_without_a_warm_up_is_flat_and_needs_a_third_of_the_time() {
     assert!(flat >= 198, "{flat} of 200");
 }
 
-/// The seconds of netty as measured in a review: 82, 36, 12, 9.5, 9.3, 9.2 µs.
+/// The seconds of netty, close to those measured in a review: 82, 36, 12, 9.7, then 9.2 µs.
 #[test]
 fn observes_a_compiler_until_it_is_done() {
     let cost = |s: f64| match s as u32 {
@@ -131,8 +131,8 @@ fn one_expensive_slice_is_not_a_change() {
     assert!(took < 10.1);
 }
 
-/// If slices vary by a quarter, as on a starved machine, nothing is decided as long as a change
-/// could be hidden.
+/// If slices vary by 30%, as on a starved machine, nothing is decided as long as a change could be
+/// hidden.
 #[test]
 fn a_noisy_cost_is_not_called_steady_too_early() {
     let (seen, took) = observe(slices(5, 0.3, |_| 6_000.0));

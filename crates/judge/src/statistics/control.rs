@@ -14,8 +14,8 @@
 use super::{Series, mean, t_quantile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Minimum degrees of freedom for estimating a slope. The slope uses one of them; with this many
-/// more, no interval changes by more than 4%.
+/// Minimum degrees of freedom that remain after estimating a slope, which uses one more. With this
+/// many, no interval changes by more than 4%.
 const FREEDOM: usize = 15;
 /// One-sided confidence required of the slope.
 const CERTAINTY: f64 = 0.99;
@@ -25,15 +25,15 @@ const CERTAINTY: f64 = 0.99;
 pub struct Control {
     /// Growth of the logarithm of the cost with that of the reading, 0 to 1.
     pub slope: f64,
-    /// Share of the variance within contenders that it explains.
+    /// Share of the variance within contenders and passes that it explains.
     pub explained: f64,
     /// Mean of the logarithms of all readings.
     mean: f64,
 }
 
 impl Control {
-    /// Estimates the relation from each contender's costs and readings, by pass. `None` if the
-    /// slope is not significant.
+    /// Estimates the relation from each contender's costs and readings, by pass. `None` if the slope is
+    /// not significant, there are too few rounds, or costs or readings do not vary.
     pub fn of(contenders: &[(&Series, &Series)]) -> Option<Control> {
         let mut seen: Vec<Seen> = contenders
             .iter()
@@ -116,8 +116,9 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Passes of two contenders, the second a tenth more expensive, on a machine with two states;
-    /// `slope` of them is visible to the probe. The states differ between contenders of a pass.
+    /// Passes of two contenders, the second a tenth more expensive, on a machine with two states. The
+    /// probe follows them fully, the cost by the factor `slope`. The states differ between contenders
+    /// of a pass.
     fn seen(passes: usize, slope: f64, seed: u64) -> [(Series, Series); 2] {
         let mut random = StdRng::seed_from_u64(seed);
         [0.0, 0.1_f64.ln_1p()].map(|effect| {
@@ -131,7 +132,7 @@ mod tests {
         })
     }
 
-    /// Both contenders of a pass have the same drift, and the probe another state each time.
+    /// Costs and readings of both contenders have the same drift, and independent noise.
     #[test]
     fn a_drift_that_pairing_removes_needs_no_control() {
         let taken = (0..100).filter(|seed| {

@@ -5,7 +5,7 @@ use regatta_record::Estimate;
 /// Maximum distance of an interval's end from the figure, as a factor. An interval that extends
 /// below a tenth of its figure, or above ten times the figure, does not even show the order of
 /// magnitude, so such a figure would mislead. With two rounds this occurs if the rounds differ by a
-/// third (Student's t is 12.7 there), with five rounds if they vary by a factor of six.
+/// factor of 1.44 (Student's t is 12.7 there), with five rounds if they vary by a factor of six.
 pub const MOST_APART: f64 = 10.0;
 
 /// Whether the interval shows at least the order of magnitude of a positive figure.

@@ -1,9 +1,10 @@
 //! The statistics of a race: plain functions from figures per round to intervals and relations.
 //!
-//! The unit is the round, a fresh start of the contender; never the single request. All means are
-//! geometric and all intervals are computed on natural logarithms, because CPU cost and rate vary
-//! by factors (the interval of `a/b` is then the reciprocal of that of `b/a`). This module does not
-//! know loads, verdicts or files; `judge` does.
+//! The unit is the round, a fresh start of the contender; never the single request. Means of costs,
+//! rates and latencies are geometric and their intervals are computed on natural logarithms, because
+//! they vary by factors (the interval of `a/b` is then the reciprocal of that of `b/a`). Coefficients
+//! of curves may be zero or negative: their means are arithmetic. This module does not know loads,
+//! verdicts or files; `judge` does.
 
 mod aftermath;
 mod compare;

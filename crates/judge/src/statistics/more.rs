@@ -6,7 +6,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// The noise floor in two parts, as logarithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Floor {
-    /// The part that more rounds do not reduce: the twin's mean offset, if significant.
+    /// The part that more rounds do not reduce: the twin's mean offset, if significant; at most the
+    /// whole floor.
     pub lasting: f64,
     /// The part that decreases with the square root of the number of rounds.
     pub passing: f64,
@@ -14,8 +15,9 @@ pub struct Floor {
 
 impl Floor {
     /// Splits the noise floor, from the log-ratios of the twin to its original at each load; both
-    /// parts are 0 without a twin. An offset is lasting if it is significant by Student's test with
-    /// Holm's correction over the loads; of several such loads the largest offset counts.
+    /// parts are 0 without a twin, or if no load has 2 pairs. An offset is lasting if it is significant
+    /// by Student's test with Holm's correction over the loads; of several such loads the largest offset
+    /// counts.
     pub fn of(log_ratios_by_load: &[Vec<f64>]) -> Floor {
         let Some(floor) = noise_floor(log_ratios_by_load) else { return Floor::default() };
         let p_values: Vec<f64> =
@@ -33,7 +35,8 @@ impl Floor {
     /// far, the distance `d` of mean and limit, and the part `f` of the limit that decreases too
     /// (Cochran, *Sampling Techniques*, 1977, section 4.6). The smaller of the two numbers counts.
     /// `None` if neither can be reached: the mean lies within the lasting part of the floor and
-    /// beyond a tie, or more than [`Difference::MOST_ROUNDS`] would be needed.
+    /// beyond a tie, or more than [`Difference::MOST_ROUNDS`] would be needed; and with fewer than 2
+    /// rounds.
     pub fn rounds_to_decide(&self, log_ratios: &[f64], tie: f64) -> Option<u32> {
         let mean = mean(log_ratios)?.abs();
         let (error, rounds) = (Difference::paired(log_ratios)?.error(), log_ratios.len());

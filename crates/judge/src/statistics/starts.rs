@@ -78,7 +78,8 @@ pub fn alone(own: (usize, usize), others: (usize, usize)) -> Option<f64> {
     })
 }
 
-/// Values minus the median of their contender and that of their pass.
+/// Values minus the median of their contender and that of their pass, and then again minus the median
+/// of the contender.
 fn without_passes(costs: &[&Series]) -> Vec<Series> {
     let centred = |series: &Series| -> Series {
         let usual = median(present(series)).unwrap_or(0.0);

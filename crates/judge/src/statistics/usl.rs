@@ -55,7 +55,8 @@ impl Law {
     ///
     /// `N/X = 1/λ + σ/λ (N−1) + κ/λ N(N−1)` is linear in its three coefficients, and a relative
     /// error of N/X is one of X: so the fit has a closed form, with weights `(X/N)²`. `None` with
-    /// fewer points than coefficients, with rates that are not positive, or if λ is not positive.
+    /// fewer different N than coefficients, with N below 1, with rates that are not positive, or if λ
+    /// is not positive.
     pub fn fit(points: &[(f64, f64)], free: Free) -> Option<Law> {
         let columns: Vec<fn(f64) -> f64> = [
             Some((|_| 1.0) as fn(f64) -> f64),

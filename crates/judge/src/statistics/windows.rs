@@ -3,8 +3,8 @@
 use super::student;
 use regatta_record::Estimate;
 
-/// Minimum correct replies per slice for judging slices: from 100 on, counting alone varies them by
-/// at most 10%.
+/// Minimum mean number of correct replies per slice for finding modes: from 100 on, counting alone
+/// varies slices by at most 10%.
 pub const ANSWERS_PER_SLICE: f64 = 100.0;
 /// Share of the variance that two groups must explain. The best split of a normal distribution
 /// explains 64% of its variance and that of a uniform one 75%; two clean modes explain nearly all.
@@ -16,7 +16,8 @@ const GROUPS_APART: f64 = 1.25;
 
 /// Drift of a rate inside windows, each given as its replies by slice. For each window, the
 /// logarithm of the replies in the last third of the slices over those in the first third; of
-/// these, Student's interval over rounds, as a factor. `None` with fewer than 2 rounds of 3 slices.
+/// these, Student's interval over rounds, as a factor. `None` with fewer than 2 rounds of 3 slices with
+/// replies in both thirds.
 pub fn drift(windows: &[Vec<u64>]) -> Option<Estimate> {
     let logs: Vec<f64> = windows.iter().filter_map(|slices| log_drift(slices)).collect();
     let on_logs = student(&logs)?;

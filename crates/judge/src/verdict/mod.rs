@@ -32,7 +32,8 @@ pub struct Conditions<'a> {
     pub load: &'a LoadShape,
     /// The CPUs that server and load had to share; empty if none.
     pub shared: &'a [u32],
-    /// The null server's rate over this one's, `None` for the null server itself or without one.
+    /// The null server's rate over this one's, if it is known and meaningful
+    /// ([`crate::field::Field::headroom`]).
     pub headroom: Option<f64>,
     /// Its cost as a fraction of the null server's, where that is impossibly low.
     pub below_floor: Option<f64>,

@@ -225,7 +225,7 @@ pub fn partly_misshapen(arrivals: Arrivals, open: &OpenLoopFigures, rounds: u32)
     })
 }
 
-/// Formats a time with two digits: `34 µs`.
+/// Formats a time, with one decimal below 10: `34 µs`, `3.0 ms`.
 fn time(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {

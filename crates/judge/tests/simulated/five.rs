@@ -1,5 +1,5 @@
 //! A race of five contenders, shared by several test files: epoll and its twin 5 µs, percore the
-//! same, node 8.6 µs, null 4 µs, at a light load.
+//! same, node 8.6 µs, null 4 µs. The load needs 3.6 µs per request, less than any of them.
 
 use super::{LOAD, QUIET, Truth, asked, rounds, truth};
 use regatta_judge::judge;

@@ -105,7 +105,7 @@ pub const fn open(rate: u32) -> Drive {
     Drive::Open { rate: NonZeroU32::new(rate).unwrap(), arrivals: Arrivals::Poisson }
 }
 
-/// `LOAD` on `cores` cores.
+/// `LOAD` on `cores` cores, with another drive.
 pub const fn on(cores: u32, drive: Drive) -> LoadShape {
     LoadShape { cores: Some(cores), drive, ..LOAD }
 }

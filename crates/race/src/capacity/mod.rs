@@ -36,7 +36,9 @@ use std::{
 /// the search at once, with the results so far.
 ///
 /// # Errors
-/// If no level could be tried, if a start of the contender failed, or if the machine fails.
+/// If the server cannot be observed or the contender's manifest is wrong, if a start of the contender
+/// failed, if not a single connection can be opened (at a rate: not every connection), or if the
+/// machine fails.
 pub fn run(
     question: &Question,
     place: &Place<'_>,

@@ -5,7 +5,7 @@ use crate::rate::Rate;
 use regatta_record::Burst;
 
 /// Maximum number of times that `hash` hashes the file for one request. `service::hash` has the same
-/// constant; it is repeated here because the referee links no server.
+/// constant; it is repeated here because this crate links no server.
 const MOST_N: u32 = 100_000;
 
 impl Loads {
