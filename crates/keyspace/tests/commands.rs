@@ -11,7 +11,8 @@ use regatta_keyspace::{
     route::{Plan, Route, decide},
 };
 
-/// Starts a server of the release that the table describes. Another release has other commands.
+/// Starts a server. `None` if it is not installed, or if it is not of the release that the table
+/// describes, because another release has other commands.
 fn server() -> Option<Redis> {
     let Some(redis) = Redis::start() else {
         println!("skipped: redis-server is not installed; run scripts/setup");

@@ -1,4 +1,4 @@
-//! Measures the CPU time per request of one core in nanoseconds, without sockets, for the server
+//! Measures the time per request on one core in nanoseconds, without sockets, for the server
 //! side: decoding a request; decoding and writing the reply of `hello`; decoding and appending that
 //! reply as prepared. The last line is the client side, which decodes that reply.
 //!

@@ -61,8 +61,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Returns the bytes from `start` to `end` as text, or `None` if they are not UTF-8. ASCII is fast,
-/// especially if it is short and more bytes follow, e.g. a target in a head.
+/// Returns the bytes from `start` to `end` as text, or `None` if they are not UTF-8 or not all within
+/// `bytes`. ASCII is fast, especially if it is short and more bytes follow, e.g. a target in a head.
 #[inline]
 pub(crate) fn text(bytes: &[u8], start: usize, end: usize) -> Option<&str> {
     let rest = bytes.get(start..)?;

@@ -1,8 +1,7 @@
 //! Lines of decimal integers: the framing and the numbers of the `double` workload.
 //!
-//! A line ends with `
-//! `; one `\r` directly before it is dropped. A line has at most [`MAX_LINE`] bytes, excluding its
-//! line end.
+//! A line ends with `\n`; one `\r` directly before it is dropped. A line has at most [`MAX_LINE`]
+//! bytes, excluding its line end.
 
 use crate::block::Block;
 use std::ops::Neg;
@@ -10,8 +9,7 @@ use std::ops::Neg;
 /// Maximum length of a line in bytes, excluding its line end.
 pub const MAX_LINE: usize = 1024;
 
-/// Maximum length of a line with its `\r
-/// `: a buffer of this size always makes progress.
+/// Maximum length of a line with its `\r\n`: a buffer of this size always makes progress.
 pub const MAX_FRAME: usize = MAX_LINE + 2;
 
 /// What is at the front of a buffer.
@@ -52,8 +50,8 @@ pub fn split(input: &[u8]) -> Split<'_> {
     }
 }
 
-/// Returns the position of the first `
-/// `. Most lines end within two blocks, where a call of `memchr` would cost more than it saves.
+/// Returns the position of the first `\n`. Most lines end within two blocks, where a call of `memchr`
+/// would cost more than it saves.
 #[inline]
 fn end_of_line(window: &[u8]) -> Option<usize> {
     let mut rest = window;

@@ -2,8 +2,8 @@
 //! what does the shared machinery cost? Compare [`straight`], [`callback`] and [`asynchronous`]
 //! side by side. All use the same parser and the same replies; they differ only in how they wait.
 //!
-//! The dialogue asks for a first name, then for a last name, then greets, and starts over. A
-//! straight-line program holds its state in its position; a callback must store it.
+//! The dialogue reads a first name, asks for the last name, greets, and starts over. A straight-line
+//! program holds its state in its position; a callback must store it.
 
 mod asynchronous;
 pub mod callback;

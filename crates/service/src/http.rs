@@ -1,4 +1,5 @@
-//! HTTP services. This is what all resources have in common; a resource only implements GET.
+//! HTTP services. This is what all resources have in common; a resource only implements GET, which
+//! includes HEAD.
 
 use crate::{CallOutcome, Codec, Decoded, Flow, Job, Now, Service};
 use regatta_proto::http1::{
@@ -23,7 +24,8 @@ impl Codec for Http {
     }
 }
 
-/// The replies of a resource to GET. [`Site`] answers HEAD, OPTIONS, other methods and other paths.
+/// The replies of a resource to GET and HEAD, which differ only in their terms. [`Site`] answers
+/// OPTIONS, other methods and other paths.
 pub trait Resource: Clone + Send + Sync + 'static {
     /// The path.
     const PATH: &'static str;

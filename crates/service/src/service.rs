@@ -82,7 +82,7 @@ pub enum Halt<J> {
     NeedsInput,
     /// [`REPLY_FULL`] is reached: write, then answer the rest.
     Full,
-    /// The service closes the connection.
+    /// The service closes the connection, or the client asked for that and input remains.
     Closing,
     /// The next reply needs this job. Later requests may be answered meanwhile.
     Needs(J),

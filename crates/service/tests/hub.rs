@@ -55,7 +55,8 @@ fn play<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
     (got, false)
 }
 
-/// Returns the frames of a client's message, split into this many parts with pings in between.
+/// Returns the frames of a client's message, split into at most this many parts with pings in
+/// between.
 fn message(text: &str, mask: [u8; 4], parts: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let size = text.len().div_ceil(parts).max(1);
@@ -123,8 +124,8 @@ proptest! {
         }
     }
 
-    /// Any input after an opening leads to a wait or a close, without a panic. A close includes a
-    /// code.
+    /// Any input, with or without an opening before it, leads to a wait or a close, without a panic.
+    /// After an opening, a close includes a code.
     #[test]
     fn random_bytes_never_panic_and_a_close_has_a_code(
         bytes in prop::collection::vec(any::<u8>(), 0..400),

@@ -147,7 +147,7 @@ impl Proxy {
     }
 
     /// Returns the shared connections to these nodes. If one of the nodes is down, nothing is sent
-    /// to any of them, and the client gets an error.
+    /// to any of them, and the client gets an error. If one reads too slowly, the client waits.
     fn all_of(
         &mut self,
         client: &mut Client,

@@ -11,7 +11,7 @@ use rand::Rng;
 use regatta_engine::Conn;
 use std::time::{Duration, Instant};
 
-/// Interval between checks while a node owes a reply.
+/// Interval between checks while a node owes a reply, or a client is subscribed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Proxy {

@@ -102,7 +102,8 @@ impl Proxy {
         next
     }
 
-    /// Carries out a routing decision for a client that has no transaction, lease or subscription.
+    /// Carries out a routing decision for a client in plain mode. Also used for some commands of
+    /// clients that watch keys or are subscribed.
     pub(super) fn go(
         &mut self,
         client: &mut Client,
@@ -151,8 +152,8 @@ impl Proxy {
         }
     }
 
-    /// Resumes a client's input if possible, counts its unread bytes, and updates its status at the
-    /// driver.
+    /// Resumes a client's input if possible, counts its unread bytes, closes its connection if it is
+    /// done, and updates its status at the driver.
     pub(super) fn resume(&mut self, client: &mut Client, effects: &mut Fx) {
         loop {
             match client.input {
@@ -195,7 +196,8 @@ impl Proxy {
         }
     }
 
-    /// Disconnects a client that leaves too many bytes unread, or the client with the most.
+    /// Disconnects this client if it leaves too many bytes unread, or the client with the most if all
+    /// together do.
     fn count_unread(&mut self, client: &mut Client, effects: &mut Fx) {
         let unread = effects.pending(client.conn) + client.ring.held();
         if unread < COUNTED && client.counted == 0 {

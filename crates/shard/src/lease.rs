@@ -74,7 +74,8 @@ impl Proxy {
         self.connect(client.pool, node, use_, effects)
     }
 
-    /// Ends a lease. The connection is kept for reuse if it is in its initial state.
+    /// Ends a lease. The connection is kept for reuse if it is in its initial state and there is room
+    /// for it; otherwise it is closed.
     pub(super) fn give_back(&mut self, node: usize, conn: Conn, is_clean: bool, effects: &mut Fx) {
         let Some(upstream) = self.peers.upstream(conn) else { return };
         let (pool, is_quiet) = (upstream.pool, upstream.waiting.is_empty());
@@ -85,7 +86,7 @@ impl Proxy {
         }
     }
 
-    /// Handles the loss of a leased connection. Everything that depends on it is discarded.
+    /// Records the loss of a leased connection. Later commands that need it fail.
     pub(super) fn lease_is_lost(&mut self, client: Conn, conn: Conn, loss: Loss) {
         if let Some(Client { mode: Mode::Leased(transaction), .. }) = self.peers.client(client) {
             transaction.lose(conn, loss);
@@ -139,7 +140,7 @@ impl Proxy {
 }
 
 impl Client {
-    /// Returns whether the client chose to wait: for an element of a list, or for messages.
+    /// Returns whether the client chose to wait: with a blocking command, or for messages.
     pub(super) fn is_blocked(&self) -> bool {
         match &self.mode {
             Mode::Plain => false,

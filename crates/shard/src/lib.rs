@@ -1,4 +1,5 @@
-//! The proxy of one core: an engine between clients and the nodes.
+//! The proxy of one core: an engine between clients and the nodes. [`Sequential`] is the same proxy
+//! for models with blocking calls.
 //!
 //! ```text
 //!  client ─→ input: commands ─→ route::decide ─┬→ forward: to one node, or parts to several

@@ -34,7 +34,7 @@ enum Outcome {
     Reply(Vec<u8>),
     /// The node replied with this error, without the leading `-` and the line end.
     Error(Vec<u8>),
-    /// The node did not reply, for this reason.
+    /// The node did not reply, or its reply is malformed. Contains an error, without the leading `-`.
     Lost(Vec<u8>),
 }
 
@@ -291,7 +291,7 @@ impl Merging {
     }
 }
 
-/// The elements of an aggregate: its kind, their number, and their bytes.
+/// The elements of an array or a set: its kind, their number, and their bytes. `None` for others.
 fn elements(value: Value<'_>) -> Option<(u8, usize, &[u8])> {
     match value {
         Value::Elements(kind @ (b'*' | b'~'), count, bytes) => Some((kind, count, bytes)),

@@ -39,10 +39,10 @@ const BACKOFF_MOST: Duration = Duration::from_secs(1);
 
 /// Whether a node is reachable: a circuit breaker.
 ///
-/// A node is *down* after a connection to it failed or a reply timed out. Its requests then fail at
-/// once. After a pause, the proxy probes it with a PING; when it answers, it is up again. Pauses
-/// double up to one second. Each is shortened at random by up to a half, so that several proxies do
-/// not all reconnect to a recovering node at the same moment.
+/// A node is *down* after a connection to it could not be opened or a reply timed out. Its requests
+/// then fail at once. After a pause, the proxy probes it with a PING; when it answers, it is up
+/// again. Pauses double up to one second. Each is shortened at random by up to a half, so that
+/// several proxies do not all reconnect to a recovering node at the same moment.
 #[derive(Debug, Default)]
 pub(super) enum Health {
     #[default]

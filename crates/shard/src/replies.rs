@@ -183,7 +183,7 @@ impl Proxy {
     }
 
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
-    /// error.
+    /// error. It is disconnected instead if it has the start of the reply, or is subscribed.
     pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);

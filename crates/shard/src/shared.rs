@@ -70,9 +70,10 @@ pub struct Counts {
     pub disconnections: Counter,
     /// Clients disconnected because they left too many reply bytes unread.
     pub unread: Counter,
-    /// Connections to nodes that were lost or could not be opened.
+    /// Connections to nodes that were lost or could not be opened, except idle ones and those closed
+    /// because the shard map changed.
     pub lost: Counter,
-    /// Replies from nodes that timed out.
+    /// Connections to nodes that were lost because a reply timed out.
     pub timeouts: Counter,
 }
 

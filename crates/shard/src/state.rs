@@ -32,7 +32,8 @@ pub struct Proxy {
 pub(super) type Fx = Effects<Proxy>;
 
 impl Proxy {
-    /// Creates a proxy without clients. `seed`: of the jitter of retry pauses.
+    /// Creates a proxy without clients. `seed`: of the jitter of retry pauses, and of the choice of a
+    /// node where it is random.
     pub fn new(shared: Arc<Shared>, seed: u64) -> Self {
         let nodes = shared.settings.nodes.count();
         Proxy {

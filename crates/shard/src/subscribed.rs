@@ -29,7 +29,7 @@ impl Subscriptions {
         }
     }
 
-    /// The count that a node would report.
+    /// The count that a single Redis would report.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channels | Kind::Patterns => self.channels.len() + self.patterns.len(),

@@ -1,7 +1,8 @@
 //! Transactions, watched keys and blocking commands, which use a leased connection.
 //!
-//! A transaction runs on the node of its first key. Commands before that are answered with `QUEUED`
-//! by the proxy, and are sent once the node is known.
+//! A transaction runs on the node of its watched keys or its first key; if it has none, on any node.
+//! Commands before that key are answered with `QUEUED` by the proxy, and are sent once the node is
+//! known.
 
 use super::{
     client::{Client, Mode},
@@ -46,7 +47,7 @@ impl Client {
 }
 
 impl Proxy {
-    /// Handles MULTI, EXEC, DISCARD or UNWATCH of a client in plain mode.
+    /// Handles MULTI, EXEC, DISCARD or UNWATCH of a client that is not in a transaction.
     pub(super) fn begin(
         &mut self,
         client: &mut Client,

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_match_the_data_of_redis() {
+    fn an_entry_has_its_arity_version_and_group() {
         let get = Command::find(b"GET").unwrap();
         assert_eq!((get.arity, get.since, get.group), (2, "1.0.0", "string"));
         assert!(get.takes(2) && !get.takes(1) && !get.takes(3));

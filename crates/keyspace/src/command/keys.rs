@@ -1,10 +1,10 @@
 //! The positions of the keys in a request.
 //!
 //! They follow the specifications of the table, except for commands whose options must be read in
-//! order: SORT, GEORADIUS, XREAD and their variants. For these, the specifications of Redis are
-//! incomplete, or wrong if a key or a group has the name of an option. Here, their options are read
-//! as the commands themselves read them. `tests/commands` compares the results with `COMMAND
-//! GETKEYS` of a live redis-server.
+//! order: SORT, SORT_RO, GEORADIUS, GEORADIUSBYMEMBER, XREAD and XREADGROUP. For these, the
+//! specifications of Redis are incomplete, or wrong if a key or a group has the name of an option.
+//! Here, their options are read as the commands themselves read them. `tests/commands` compares the
+//! results with `COMMAND GETKEYS` of a live redis-server.
 
 use super::{
     entry::Command,
@@ -73,8 +73,11 @@ impl Iterator for Keys {
 
 impl Command {
     /// Returns the positions of the keys in a request of this command. They are empty if the
-    /// command has no keys, or if the request is malformed before any key is known. A repeated key
-    /// is returned each time.
+    /// request has no keys (e.g. `EVAL s 0`), and for some malformed requests (e.g. XREAD without
+    /// STREAMS). A repeated key is returned each time.
+    ///
+    /// # Errors
+    /// See [`KeysError`].
     pub fn keys<A: Arguments + ?Sized>(&self, args: &A) -> Result<Keys, KeysError> {
         if self.has(MOVABLEKEYS)
             && let Some(keys) = by_options(self.name, args)
@@ -131,8 +134,9 @@ fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>,
     Ok(Some(Span { next: first as usize, last: last as usize, step: usize::from(step.max(1)) }))
 }
 
-/// Returns the position after a word. The last argument is not compared, as in Redis: no key could
-/// follow it.
+/// Returns the position after a word. As in Redis, a forward search does not compare the last
+/// argument, because no key could follow it, and a backward search does not compare the first
+/// argument after the name.
 fn position_after<A: Arguments + ?Sized>(word: &str, from: i16, args: &A) -> Option<usize> {
     let found = match usize::try_from(from) {
         Ok(from) => (from..args.count().saturating_sub(1)).find(|at| args.is(*at, word)),

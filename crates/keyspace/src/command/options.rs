@@ -49,7 +49,8 @@ pub(crate) fn destination_of_georadius<A: Arguments + ?Sized>(args: &A) -> Optio
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Streams {
     /// The positions of the keys: the first half of the arguments after STREAMS, because each key
-    /// has one identifier after them. Empty if the request is malformed.
+    /// has one identifier after them. Empty if STREAMS is missing, or if the number of arguments
+    /// after it is odd.
     pub(crate) keys: Range<usize>,
     /// Whether BLOCK is present.
     pub(crate) blocks: bool,

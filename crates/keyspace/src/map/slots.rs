@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_in_the_first_non_empty_braces() {
+    fn a_tag_is_in_the_first_braces_unless_they_are_empty() {
         for (key, expected) in [
             ("{user1000}.following", "user1000"),
             ("{user1000}.followers", "user1000"),

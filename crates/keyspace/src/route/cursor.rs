@@ -3,7 +3,8 @@
 //! The proxy scans one node after the other. A client's cursor contains the node's own cursor in
 //! the lower 48 bits and the node's number above. Bit 63 is 0, so clients may read the cursor as a
 //! signed number. A node's cursor counts the buckets of a hash table, so 48 bits suffice; if a
-//! cursor exceeds them, the client gets an error.
+//! cursor exceeds them, the client gets an error. With a single node, the client gets the node's own
+//! cursors, unchanged.
 
 /// Number of bits for the node's own cursor.
 const BITS: u32 = 48;
@@ -33,7 +34,7 @@ impl Cursor {
     }
 
     /// Returns the client's next cursor, after the node replied with `next`; 0 after the last node.
-    /// `None` if the node's cursor does not fit.
+    /// `None` if there are several nodes and the node's cursor does not fit.
     pub fn after(self, next: u64, nodes: usize) -> Option<u64> {
         match next {
             _ if nodes == 1 => Some(next),

@@ -17,9 +17,10 @@ const UNDESCRIBED: &str = "Redis does not specify the positions of all its keys"
 const OTHER_KEYS: &str = "its BY or GET pattern may read keys on other nodes";
 const NO_KEYS: &str = "without keys, its node is unknown; pass all keys that it uses";
 
-/// Decides where to send a request. It must have at least one argument: the command's name.
+/// Decides where to send a request. A request without arguments is refused.
 ///
-/// If the request goes to several nodes, `plan` contains its parts afterwards. The decision depends
+/// After [`Route::Split`] and [`Place::Parts`], `plan` contains the parts of the request. After
+/// other routes, its content is meaningless. The decision depends
 /// only on the request and the map. The caller must consider the state of the client's connection,
 /// e.g. a transaction or a subscription.
 pub fn decide<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Decision {

@@ -6,7 +6,7 @@ use crate::command::Command;
 /// The decision for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The command, if Redis knows it.
+    /// The command or subcommand, if Redis knows it.
     pub command: Option<&'static Command>,
     /// Where the request goes.
     pub route: Route,
@@ -17,7 +17,7 @@ pub struct Decision {
 pub enum Route {
     /// Unchanged to this node.
     OneNode(usize),
-    /// Unchanged to any node: all give the same reply.
+    /// Unchanged to any node: it makes no difference which one replies.
     AnyNode,
     /// In parts to several nodes. The [`Plan`](super::Plan) contains the parts.
     Split(Merge),

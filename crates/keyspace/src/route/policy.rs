@@ -11,15 +11,17 @@ use crate::command::{Command, flag};
 pub(super) enum Policy {
     /// To the node that owns all keys.
     Keys,
-    /// The same, with arguments in pairs.
+    /// Like `Keys`, with arguments in pairs.
     KeysInPairs,
-    /// The same, but the reply may block.
+    /// Like `Keys`, but the command may block.
     BlockingKeys,
-    /// XREAD and XREADGROUP: the same, with the option BLOCK.
+    /// XREAD and XREADGROUP: `BlockingKeys` with the option BLOCK, otherwise `Keys`.
     Streams,
-    /// SORT and SORT_RO: to the node of the keys, unless patterns read other keys.
+    /// SORT and SORT_RO: to the node of the keys. If there are several nodes, patterns that may
+    /// read other keys are refused.
     Sort,
-    /// A script or function: to the node of its keys. At least one key is required.
+    /// A script or function: to the node of its keys. If there are several nodes, at least one key
+    /// is required.
     Script,
     /// In parts by key. `first`: the position of the first key; `width`: the number of arguments
     /// per key, including the key.

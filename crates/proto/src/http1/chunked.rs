@@ -45,7 +45,8 @@ pub(super) enum Piece<'a> {
 }
 
 impl Chunked {
-    /// Returns the next piece and its length in bytes; `None` if it is incomplete.
+    /// Returns the next piece and its length in bytes; `None` if more bytes must arrive, and after
+    /// [`Piece::End`].
     #[inline]
     pub(super) fn next<'a>(
         &mut self,

@@ -162,7 +162,10 @@ impl Decoder {
 
     /// Called when the server has closed its sending direction and [`Decoder::next`] returns no
     /// more events. Returns the end of a response that the close completes; `None` after the last
-    /// response and after [`Event::Switched`].
+    /// response, after [`Event::Switched`] and after an error.
+    ///
+    /// # Errors
+    /// The close comes within a response, or where the head of the next one must start.
     pub fn end_of_input(&mut self) -> Result<Option<Event<'static>>, Malformed> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::UntilEnd => Ok(Some(Event::End { keep_alive: false })),

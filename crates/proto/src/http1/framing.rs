@@ -52,7 +52,8 @@ pub(super) enum Expects {
 }
 
 impl Found {
-    /// Collects the fields. Refuses malformed and repeated ones.
+    /// Collects the fields. Refuses a malformed or repeated Host or Content-Length, a malformed
+    /// Transfer-Encoding, and Content-Length together with Transfer-Encoding.
     #[inline]
     pub(super) fn new(fields: &[Header<'_>]) -> Result<Found, Fault> {
         let mut found = Found::default();

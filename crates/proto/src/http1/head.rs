@@ -1,8 +1,9 @@
 //! The careful parser of heads, based on `httparse`. It parses the first line and the fields of a
 //! head whose end is known, and determines the fault of a refused head.
 //!
-//! `httparse` accepts three things that [`super::scan`] refuses first: a bare LF, empty lines in
-//! front, and heads of any length. It is stricter in one: it only knows HTTP/1.0 and HTTP/1.1.
+//! `httparse` accepts three things that its callers refuse first: a bare LF and heads of any length
+//! (see [`super::scan`]), and empty lines in front (client and server check the first bytes). It is
+//! stricter in one: it only knows HTTP/1.0 and HTTP/1.1.
 
 use super::{
     Fault, MAX_FIELDS, MAX_HEAD, Status,

@@ -1,6 +1,7 @@
 //! Request methods (RFC 9110, section 9).
 
-/// The methods of RFC 9110, section 9, and PATCH of RFC 5789. Others are answered with 501.
+/// The methods of RFC 9110, section 9, and PATCH of RFC 5789. A server answers CONNECT and all other
+/// methods with 501.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are those of the RFC
 pub enum Method {

@@ -10,10 +10,11 @@
 //! Both sides are strict wherever two recipients of the same bytes might disagree on where a
 //! message ends, because that allows request smuggling. A line ends with CR LF and nothing else. A
 //! length is given once. A message that violates a rule is refused, never repaired. The events of a
-//! decoder depend only on the bytes, never on how they were split.
+//! decoder depend only on the bytes, never on how they were split, with one exception: the client
+//! side returns content in the pieces in which it arrives.
 //!
-//! Nothing is allocated for a message. A request or response borrows from the decoder's input
-//! buffer.
+//! In the steady state, nothing is allocated for a message. A request or response borrows from the
+//! decoder's input buffer.
 
 mod body;
 mod chunked;

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::block::Block;
 
-/// Parses the head at the front of `input`. Returns it and its length in bytes, or `None` if it is
-/// malformed or incomplete.
+/// Parses the head at the front of `input`. Returns it and its length in bytes, or `None` if it must
+/// be refused or is incomplete.
 #[inline(never)]
 pub(super) fn read(input: &[u8]) -> Option<(RequestHead, usize)> {
     // A head that exceeds its limit is incomplete in this slice.
@@ -97,7 +97,8 @@ fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found)
         let (ordinary, colons) =
             masks(head, line, |block| (block.name_bytes(), block.equal_to(b':')));
         let mut name_length = colons.trailing_zeros() as usize;
-        // The bytes before the first colon; empty if there is no colon, or if it is the first byte.
+        // The bytes before the first colon; empty if it is the first byte. Without a colon, all bits
+        // are set, also those above the block, which are never ordinary.
         let before_colon = (colons & colons.wrapping_neg()).wrapping_sub(1);
         if before_colon & !ordinary != 0 || before_colon == 0 {
             if head.get(line..)?.starts_with(b"\r\n") {
@@ -122,8 +123,8 @@ fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found)
     None
 }
 
-/// Returns the length of a name that is longer than a block or contains bytes other than letters,
-/// digits and `-`.
+/// Returns the length of a name that fills a block, is longer, or contains bytes other than letters,
+/// digits and `-`. `None` if it is not a token followed by a colon.
 #[inline(never)]
 fn unusual_name(line: &[u8]) -> Option<usize> {
     let length = line.iter().take_while(|&&byte| is_token_byte(byte)).count();

@@ -14,8 +14,8 @@ use crate::block::text;
 ///
 /// The caller passes all bytes not yet taken by an event. After `None`, it passes them again with
 /// more bytes behind them. The decoder remembers how far it has searched, so a request that arrives
-/// in many pieces is searched once. It copies no bytes except those of one head that may be
-/// repeated: see [`Decoder::decode`].
+/// in many pieces is searched once. It keeps no bytes except those of one head that may be repeated:
+/// see [`Decoder::decode`].
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -127,7 +127,7 @@ impl Decoder {
     /// third as much for 40 bytes, and a quarter for 300 bytes (`examples/http1_speed.rs`). So a
     /// benchmark that repeats one request measures the comparison, not the parser. Clients with
     /// varying heads pay for the parser, and for a comparison that fails at the first difference. A
-    /// head that is malformed or arrives in pieces is parsed twice.
+    /// head that is malformed or arrives in pieces is parsed more than once.
     #[inline(always)]
     pub fn decode<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
         match self.repeated(input) {

@@ -3,8 +3,8 @@
 use super::{Fault, MAX_CHUNK_LINE, fields::is_token_byte, head::LINE_END};
 use memchr::memchr;
 
-/// Parses `chunk-size [ chunk-ext ] CRLF`. Returns the size and the length of the line. A size that
-/// does not fit is saturated.
+/// Parses `chunk-size [ chunk-ext ] CRLF`. Returns the size and the length of the line; `None` if it
+/// is incomplete. A size that does not fit is saturated.
 #[inline]
 pub(super) fn read(input: &[u8]) -> Result<Option<(u64, usize)>, Fault> {
     let window = &input[..input.len().min(MAX_CHUNK_LINE)];

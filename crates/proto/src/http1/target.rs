@@ -90,7 +90,8 @@ fn path(text: &[u8]) -> Result<(), Fault> {
     if escapes_are_whole(text) { Ok(()) } else { Err(ESCAPE) }
 }
 
-/// `http://host[:port]` with a path and a query. A user name is an error (RFC 9110, 4.2.4).
+/// `http://host[:port]` or `https://host[:port]`, with or without a path and a query. A user name is
+/// an error (RFC 9110, 4.2.4).
 fn absolute(target: &[u8]) -> Result<(), Fault> {
     let after = |scheme: &[u8]| {
         let (start, rest) = target.split_at_checked(scheme.len())?;

@@ -6,13 +6,15 @@ use std::ops::Range;
 /// Limits on commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLimits {
-    /// Maximum number of arguments, including the command's name. Redis allows 1,048,576.
+    /// Maximum number of arguments, including the command's name. Redis before 7.0 allows 1,048,576,
+    /// later releases 2³¹ − 1.
     pub args: usize,
     /// Maximum size of an argument in bytes. Redis allows 512 MB (`proto-max-bulk-len`).
     pub bulk: usize,
-    /// Maximum size of an inline command in bytes.
+    /// Maximum size of an inline command in bytes, excluding its `\n`.
     pub inline: usize,
-    /// Maximum size of a complete command in bytes, including framing.
+    /// Maximum number of bytes that wait for the end of a command, including framing. It does not
+    /// apply to a command whose end has arrived.
     pub command: usize,
 }
 
@@ -106,7 +108,8 @@ impl Commands {
 
     /// Returns the number of bytes to take off the front of `input`, and the command in them. Like
     /// in Redis, empty lines and empty arrays are skipped: bytes may be taken without a command;
-    /// then call again. If nothing is taken, the command is incomplete.
+    /// then call again. If nothing is taken, the command is incomplete. After an error, all bytes are
+    /// taken and none is interpreted.
     #[inline]
     pub fn next<'a>(
         &'a mut self,
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_command_is_bounded() {
+    fn an_incomplete_command_is_bounded() {
         let big = vec![b'x'; 4000];
         let mut bytes = Vec::new();
         write_command([&big[..]; 9], &mut bytes);

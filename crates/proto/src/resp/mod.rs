@@ -5,8 +5,8 @@
 //! bytes, which can be forwarded unchanged. The client side is [`Replies`], which finds where
 //! replies end without parsing their contents, and [`Value`], which parses one. Nothing is copied.
 //!
-//! Both sides are incremental: no byte is searched twice, so a command of a million arguments costs
-//! the same in many pieces as in one.
+//! Both sides are incremental: only an incomplete line is searched again, so a command of a million
+//! arguments costs the same in many pieces as in one.
 
 mod command;
 mod line;
@@ -24,6 +24,7 @@ pub const MAX_NESTING: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(
-    /// The text that follows `ERR Protocol error: `, in the wording of Redis.
+    /// What is wrong. For commands, the text that follows `ERR Protocol error: ` in the reply, in
+    /// most cases in the wording of Redis.
     pub &'static str,
 );

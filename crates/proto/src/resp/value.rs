@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// The content of a reply. The elements of an aggregate are parsed one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Null: `$-1`, `*-1` or `_`.
+    /// Null: `_`, or a negative length, e.g. `$-1` or `*-1`.
     Null,
     /// A simple string, e.g. OK.
     Simple(&'a [u8]),
@@ -21,14 +21,15 @@ pub enum Value<'a> {
     /// A double or a big number, as text (RESP3).
     Number(&'a [u8]),
     /// A list, a set, a map (keys and values in turn) or a push: its type, the number of elements,
-    /// and their bytes. Parse them with [`Value::read`], one by one.
+    /// and the bytes from the first element on. Parse them with [`Value::read`], one by one.
     Elements(u8, usize, &'a [u8]),
 }
 
 impl<'a> Value<'a> {
     /// Parses the complete value at the front of `bytes` ([`super::Replies`] finds its end).
     /// Returns it with its length in bytes; for an aggregate, with the length of its first line.
-    /// Attributes before it are skipped. Returns `None` if it is malformed.
+    /// Attributes before it are skipped; the length includes them. Returns `None` if it is malformed
+    /// or incomplete.
     pub fn read(bytes: &'a [u8]) -> Option<(Value<'a>, usize)> {
         let (&kind, rest) = bytes.split_first()?;
         let (text, taken) = line(rest, rest.len()).ok()??;
@@ -76,7 +77,7 @@ impl<'a> Value<'a> {
         Some((value, at))
     }
 
-    /// Returns the value as text for people, like the first line in `redis-cli`.
+    /// Returns the value as text for people. Of an aggregate, it shows only the number of elements.
     pub fn text(self) -> Cow<'a, str> {
         match self {
             Value::Null => "(nil)".into(),

@@ -5,7 +5,7 @@ use super::{
     utf8::Utf8,
 };
 
-/// Memory kept for the next fragmented message, in bytes.
+/// Memory kept for the next message that must be assembled, in bytes.
 const KEPT: usize = 1024;
 
 /// A message or a control frame.
@@ -148,7 +148,7 @@ impl Decoder {
         }
     }
 
-    /// Checks the frame sequence at the start of a data frame.
+    /// Checks the frame sequence and the length at the start of a data frame.
     fn begin(&mut self, header: Header) -> Result<(), Violation> {
         match (header.opcode, self.message) {
             (Opcode::Continuation, None) => {

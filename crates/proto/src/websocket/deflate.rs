@@ -10,9 +10,10 @@ pub struct DeflateSettings {
     pub server_no_context_takeover: bool,
     /// The client compresses each message separately.
     pub client_no_context_takeover: bool,
-    /// The base-2 logarithm of the server's window in bytes: 9 to 15.
+    /// The base-2 logarithm of the server's window in bytes: 9 to 15, or 8 if another server chose
+    /// that.
     pub server_max_window_bits: u8,
-    /// The base-2 logarithm of the client's window in bytes.
+    /// The base-2 logarithm of the client's window in bytes: 8 to 15.
     pub client_max_window_bits: u8,
 }
 
@@ -49,7 +50,7 @@ impl Inflate {
     }
 
     /// Inflates a part of a message and appends the result. Fails if `out` becomes longer than
-    /// `limit`.
+    /// `limit`, or if the part is not valid compressed data.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],

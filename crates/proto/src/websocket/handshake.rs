@@ -27,7 +27,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Appends the reply. It contains the supported protocol and version (RFC 6455, 4.4).
+    /// Appends the reply. A 426 contains the supported protocol and version (RFC 6455, 4.4).
     pub fn write(&self, terms: Terms, date: &Date, out: &mut Vec<u8>) {
         let fields = [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
         let fields = fields.map(|(name, value)| Field::new(name, value).expect("a valid field"));
@@ -95,7 +95,7 @@ impl Key {
         Key(STANDARD.encode(nonce))
     }
 
-    /// The fields of the request, except Host, for [`crate::http1::client::Ask`].
+    /// The required fields of the request, except Host, for [`crate::http1::client::Ask`].
     pub fn fields(&self) -> [(&str, &str); 4] {
         [
             ("Connection", "Upgrade"),

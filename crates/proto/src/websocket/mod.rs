@@ -2,8 +2,8 @@
 //!
 //! A connection starts as HTTP/1.1: [`handshake`] reads and writes the upgrade. Then [`Decoder`]
 //! turns bytes into messages, and [`Frame`] turns messages into bytes. The decoder unmasks in
-//! place. A message that is complete in the input is borrowed from it, not copied. Only a message
-//! that arrives in pieces is assembled in a separate buffer.
+//! place. A message that is complete in the input, in one frame and not compressed, is borrowed from
+//! it, not copied. Other messages are assembled in a separate buffer.
 //!
 //! Both sides are strict. The events of a decoder depend only on the bytes, never on how they were
 //! split, with one exception: invalid UTF-8 is refused as soon as the wrong byte arrives.

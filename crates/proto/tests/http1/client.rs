@@ -64,8 +64,8 @@ fn see(event: Event<'_>, current: &mut Option<Seen>, all: &mut Vec<Seen>) {
     }
 }
 
-/// Decodes all of `bytes` at once, byte by byte, and split at every position. The results must be
-/// equal.
+/// Decodes all of `bytes` at once, byte by byte, and split at every position below 300. The results
+/// must be equal.
 fn read_all_ways(bytes: &[u8], asked: Method, ends: bool) -> Result<Vec<Seen>, Malformed> {
     let whole = read([bytes], asked, ends);
     assert_eq!(read(bytes.chunks(1), asked, ends), whole, "{}", bytes.escape_ascii());

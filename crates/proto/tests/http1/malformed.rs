@@ -1,5 +1,5 @@
-//! Each request of `malformed.txt` gets its status, whole and split at every byte. Requests after
-//! it are never answered.
+//! Each request of `malformed.txt` gets its status, whole and split at every byte (a long one at some
+//! bytes only). Requests after it are never answered.
 
 use crate::{
     cases::{Case, cases},

@@ -26,7 +26,7 @@ pub(super) async fn double<T: Stream>(stream: T, limits: Limits) -> io::Result<(
     talk.finish().await
 }
 
-/// Asks for a first name, then for a last name, and greets, until `end`.
+/// Reads a first name, asks for the last name, and greets, until a first name is `end`.
 pub(super) async fn dialogue<T: Stream>(stream: T, limits: Limits) -> io::Result<()> {
     let mut talk = Talk::new(stream, limits);
     let mut first = Vec::new();

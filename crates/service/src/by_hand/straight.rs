@@ -25,7 +25,7 @@ pub(super) fn double(talk: &mut (impl BufRead + Write)) -> io::Result<()> {
     talk.flush()
 }
 
-/// Asks for a first name, then for a last name, and greets, until `end`.
+/// Reads a first name, asks for the last name, and greets, until a first name is `end`.
 pub(super) fn dialogue(talk: &mut (impl BufRead + Write)) -> io::Result<()> {
     let mut first = Vec::new();
     let mut last = Vec::new();

@@ -91,7 +91,7 @@ impl Jwt {
 /// Why a client may not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// The request has no token.
+    /// The request has no token, or its Authorization field has another form.
     NoToken,
     /// The token is wrong, altered, expired, or not valid yet. The reply does not say which.
     NotValid,

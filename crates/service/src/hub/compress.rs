@@ -15,8 +15,8 @@ pub(super) const WANTED: DeflateSettings = DeflateSettings {
 const LEAST: usize = 128;
 
 thread_local! {
-    /// Needs a quarter of a megabyte, but only while a message is compressed. It keeps no state
-    /// between messages.
+    /// Needs a quarter of a megabyte, which a thread keeps from its first compressed message on. It
+    /// keeps no state between messages, so all members of a thread share it.
     static DEFLATE: RefCell<Deflate> = RefCell::new(Deflate::new(Role::Client, WANTED));
 }
 
@@ -25,7 +25,8 @@ pub(super) fn is_shared(agreed: DeflateSettings) -> bool {
     agreed.server_max_window_bits >= WANTED.server_max_window_bits
 }
 
-/// Returns the compressed frame of a complete message; `None` if it would not be shorter.
+/// Returns the compressed frame of a complete message; `None` if the message is shorter than
+/// [`LEAST`], or would not become shorter.
 pub(super) fn compressed(frame: Frame<'_>) -> Option<Vec<u8>> {
     if frame.payload.len() < LEAST {
         return None;

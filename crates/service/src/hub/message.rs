@@ -17,7 +17,7 @@ pub enum Message<'a> {
 /// Why a message is refused. The connection stays open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedMessage {
-    /// Not a JSON object with a string `type`, or a duplicate key.
+    /// Not a JSON object with a string `type`, or one with two `type` or two `payload`.
     #[error("expected a JSON object with \"type\" and \"payload\": {0}")]
     NotJson(String),
     /// The type is neither `echo` nor `broadcast`.

@@ -33,10 +33,10 @@ pub trait Stream: Locals + Send {
     /// Bytes that were written but not acknowledged by the peer.
     fn unacknowledged(&self) -> usize;
 
-    /// Closes the sending direction; reading continues.
+    /// Closes the sending direction; reading continues. A server that is stopping may omit this.
     fn finish_writing(&mut self) -> io::Result<()>;
 
-    /// Runs a job. Fails if the connection is lost meanwhile.
+    /// Runs a job. Fails if the job runs elsewhere and the connection is lost meanwhile.
     fn run<J: Job>(
         &mut self,
         job: J,

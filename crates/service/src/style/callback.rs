@@ -120,7 +120,8 @@ impl<S: Service> Session for Connection<S> {
     #[inline]
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         if self.waiting().is_some_and(Slots::is_closed) {
-            // Ignored. The client asked to close the connection and sent more anyway.
+            // Ignored: the connection closes after a pending reply. If the client asked for that, it
+            // sent more anyway.
             self.slots.iter_mut().for_each(|slots| slots.close(Flow::Close));
             return Flow::Continue;
         }

@@ -38,8 +38,9 @@ pub enum Wake<P> {
 
 /// The place where all members of a server post.
 pub trait Room<P> {
-    /// Carries out a post. Returns the number of members that a [`Post::Counted`] was queued for,
-    /// and 0 for others. After [`Post::Leave`], [`Room::next`] no longer returns earlier pushes.
+    /// Carries out a post. Returns the number of members that a [`Post::Counted`] was queued for; the
+    /// result of other posts is ignored. After [`Post::Leave`], [`Room::next`] no longer returns
+    /// earlier pushes.
     fn post(&mut self, post: Post<P>) -> u32;
 
     /// Returns the next push that has already arrived.
@@ -55,7 +56,7 @@ pub trait Room<P> {
 
 /// The blocking stream of a member.
 pub trait Blocking<P>: sequential::Stream + Room<P> {
-    /// Waits for a push, the deadline, or, if `reads`, input.
+    /// Waits for a push, an overrun, the deadline, or, if `reads`, input.
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>>;
 
     /// Reads what is available, or returns `WouldBlock`.
@@ -64,7 +65,7 @@ pub trait Blocking<P>: sequential::Stream + Room<P> {
 
 /// The stream of a member, for tasks.
 pub trait Waiting<P>: asynchronous::Stream + Room<P> {
-    /// Waits for a push, the deadline, or, if `reads`, input.
+    /// Waits for a push, an overrun, the deadline, or, if `reads`, input.
     fn wait(
         &mut self,
         reads: bool,
@@ -130,8 +131,8 @@ impl<S: Session<Job = Never>> Member<S> {
         Ok(())
     }
 
-    /// Handles `first` and all other pushes that have arrived. Returns `false` if it had to stop
-    /// before the last.
+    /// Handles `first` and all other pushes that have arrived. Returns `false` if it stopped because
+    /// the connection closes or the output is full.
     fn hear(&mut self, now: Now, first: Option<S::Push>, room: &mut impl Room<S::Push>) -> bool {
         let mut next = first;
         while let Some(push) = next {
@@ -257,7 +258,7 @@ fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
 }
 
 /// Serves one member until its connection closes, blocking. Returns an error if the stream fails, a
-/// deadline passes, or the member is too slow.
+/// timeout passes, or a member without last words is too slow.
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never>,
@@ -319,7 +320,7 @@ where
 }
 
 /// Serves one member until its connection closes, as a future. Returns an error if the stream fails,
-/// a deadline passes, or the member is too slow.
+/// a timeout passes, or a member without last words is too slow.
 pub async fn serve<S, T>(session: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never, Push: Send, Local: Send> + Send,

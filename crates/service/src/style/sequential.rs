@@ -38,7 +38,7 @@ pub trait Stream: Locals {
     /// Bytes that were written but not acknowledged by the peer.
     fn unacknowledged(&self) -> usize;
 
-    /// Closes the sending direction; reading continues.
+    /// Closes the sending direction; reading continues. A server that is stopping may omit this.
     fn finish_writing(&mut self) -> io::Result<()>;
 
     /// Returns whether a job runs elsewhere, while this connection holds no memory.
@@ -46,7 +46,7 @@ pub trait Stream: Locals {
         false
     }
 
-    /// Runs a job, blocking. Fails if the connection is lost meanwhile.
+    /// Runs a job, blocking. Fails if the job runs elsewhere and the connection is lost meanwhile.
     fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow>;
 }
 
@@ -120,7 +120,8 @@ enum Step<J> {
 }
 
 impl<S: Service> Connection<S> {
-    /// Reads once, unless held input must be answered first, and answers all available requests.
+    /// Reads once, unless held input must be answered first, and answers all available requests up
+    /// to one whose job is deferred.
     fn step<T: Stream>(
         &mut self,
         stream: &mut T,
@@ -187,7 +188,8 @@ impl<S: Service> Connection<S> {
     }
 }
 
-/// An incomplete request. Later parts are read directly behind it, so each byte is copied once.
+/// Input not yet answered: an incomplete request, or what follows a deferred one. Later parts are
+/// read directly behind it, so each byte is copied about once.
 #[derive(Default)]
 struct Held {
     bytes: Vec<u8>,
@@ -207,8 +209,8 @@ impl Held {
         self.filled = rest.len();
     }
 
-    /// Makes room to read behind the held input: as much again, so that a long request is rarely
-    /// moved.
+    /// Makes room to read behind the held input if little is left: for twice as much as is held, so
+    /// that a long request is rarely moved.
     fn fit(&mut self, max_frame: usize) {
         if self.bytes.len() - self.filled < READ.min(self.filled).max(1024) {
             let more = (2 * self.filled).clamp(4 * 1024, READ + max_frame);
@@ -216,8 +218,8 @@ impl Held {
         }
     }
 
-    /// Drops consumed bytes, and frees all memory if none remain. An incomplete request is not
-    /// moved, because it may arrive byte by byte.
+    /// Drops consumed bytes, and frees all memory if none remain. If none were consumed, nothing is
+    /// moved, because a request may arrive byte by byte.
     fn consume(&mut self, consumed: usize, filled: usize) {
         if consumed == filled {
             *self = Held::default();
@@ -252,7 +254,7 @@ impl IdleTimer {
         Ok(IdleTimer { limits, inside: None, silence: Silence::default() })
     }
 
-    /// Waits. A client that acknowledges what was sent is not silent.
+    /// Waits. Between requests, a client that acknowledges what was sent is not silent.
     pub(crate) fn before<T: Stream, R>(
         &mut self,
         stream: &mut T,
@@ -454,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_request_in_small_pieces_is_copied_about_once() {
+    fn a_long_request_in_small_pieces_is_copied_at_most_twice() {
         for piece in [1, 2, 1023, 1500, READ] {
             let copied = copied(piece);
             assert!(copied <= 2 * LONG, "in pieces of {piece} bytes: {copied} bytes copied");

@@ -131,9 +131,7 @@ where
             let rest = &expected.input[expected.taken..];
             let end = rest.iter().position(|byte| *byte == b'\n');
             let line = &rest[..end.unwrap_or(rest.len())];
-            // The line end may be `\r
-            // `, with the `
-            // ` still missing.
+            // The line end may be `\r\n`, with the `\n` still missing.
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.len() > LONGEST {
                 expected.output.extend_from_slice(TOO_LONG);

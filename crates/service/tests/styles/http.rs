@@ -23,7 +23,8 @@ fn answer(input: &[u8]) -> Vec<u8> {
     play(Style::Callback, &site(), &Client::new().send(input).half_close(), LIMITS).output()
 }
 
-/// The replies to `input`. Every style must agree, for the whole input and for every split in two.
+/// The replies to `input`. Every style must agree, for the whole input and for every split in two
+/// below byte 300.
 fn replies(input: &str) -> String {
     let input = input.as_bytes();
     let whole = answer(input);

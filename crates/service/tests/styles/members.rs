@@ -173,7 +173,7 @@ impl Others {
         }
     }
 
-    /// Waits. If a push and input arrive together, the push is returned first.
+    /// Waits. A push that has already arrived is returned before input.
     fn wait(&mut self, peer: &mut Peer, reads: bool, until: Instant) -> Wake<News> {
         let until = peer.at(until);
         self.deliver(peer.elapsed());
@@ -273,7 +273,7 @@ fn play(client: &Client, pushes: &[(u64, &str)], check: impl Fn(&Played, &[Strin
     check(&peer.over(result), &others.posted, "task");
 }
 
-/// The output in each second: `0: hello, ok; 5: bye`.
+/// The output in each second, with a bar between writes: `0: hello | ok, ok; 5: bye`.
 fn transcript(played: &Played) -> String {
     let mut transcript = String::new();
     let mut last = None;

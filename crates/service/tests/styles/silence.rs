@@ -129,7 +129,7 @@ fn a_silent_client_that_has_acknowledged_everything_is_closed_after_the_idle_tim
 }
 
 #[test]
-fn the_timeouts_follow_the_limits() {
+fn the_request_timeout_follows_the_limits() {
     fn closed(program: impl Program, client: &Client) {
         let limits = regatta_service::Limits { idle: secs(16), request: secs(3) };
         for style in STYLES {

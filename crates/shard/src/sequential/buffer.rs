@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Minimum room for one read, and memory kept while the buffer is empty, in bytes.
+/// Initial size, and maximum memory kept while the buffer is empty, in bytes. A read has room for at
+/// least a quarter of it.
 const READ: usize = 16 * 1024;
 
 /// A buffer for bytes that were read and not yet consumed.

@@ -46,7 +46,8 @@ pub(super) enum Link<P> {
     /// It will be opened for the first request.
     Closed,
     Open(Box<Node<P>>),
-    /// Its pending replies are lost. A new connection is opened for the next request.
+    /// It could not be opened, or its pending replies are lost. A new connection is opened for the
+    /// first request after the pending replies.
     Lost(Loss),
 }
 

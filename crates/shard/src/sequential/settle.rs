@@ -100,7 +100,8 @@ impl<P: Read + Write> Session<'_, P> {
         Ok(())
     }
 
-    /// The same for a blocking command: no reply timeout applies while the client stays connected.
+    /// The same for a blocking command: no reply timeout applies until some of the reply has
+    /// arrived. The wait ends if the client closes its sending side, or if the shard map changes.
     fn blocking<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,

@@ -74,7 +74,8 @@ impl Client {
         self.expected.push_back(expected);
     }
 
-    /// Sends a request, unless the client is at its pipeline depth.
+    /// Sends a request or a group of requests, unless the client is at its pipeline depth or has sent
+    /// all.
     pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
         if self.left == 0 || self.expected.len() >= self.depth {
             return;

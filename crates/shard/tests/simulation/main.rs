@@ -22,8 +22,8 @@ use world::World;
 
 const HISTORIES: u64 = 100_000;
 
-/// Runs these histories on all cores. Returns the first failing seed with its error, and the counts
-/// of all events.
+/// Runs these histories on all cores, until one fails. Returns the lowest failing seed found with its
+/// error, and the counts of all events.
 fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, String)>, Seen) {
     let next = AtomicU64::new(seeds.start);
     let threads = thread::available_parallelism().map_or(2, usize::from);

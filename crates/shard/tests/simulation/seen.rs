@@ -11,7 +11,7 @@ pub enum Fault {
     Doubled,
     /// A byte of a value changes on the way to a client.
     Changed,
-    /// A node applies a write twice.
+    /// A node replies to a write with a number that is one too high, as if it applied it twice.
     AppliedTwice,
 }
 

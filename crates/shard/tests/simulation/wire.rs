@@ -10,9 +10,11 @@ pub struct Wire {
     /// Bytes in flight to the proxy, and from it.
     pub to_proxy: Vec<u8>,
     pub from_proxy: Vec<u8>,
-    /// The peer has closed its sending side, or has reset the connection.
+    /// The peer has closed its sending side.
     pub has_ended: bool,
+    /// The proxy has been notified of that.
     pub end_is_known: bool,
+    /// The connection was reset.
     pub is_reset: bool,
     /// The proxy has closed its sending side.
     pub is_finished: bool,

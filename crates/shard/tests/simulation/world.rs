@@ -32,7 +32,7 @@ pub struct World {
     core: Core<Proxy>,
     now: Instant,
     nodes: Vec<Health>,
-    /// The data of each node. If the shard map changes, all nodes share one data set: then every
+    /// The data of each node. If the shard map may change, all nodes share one data set: then every
     /// map finds a key, and only the order of requests matters.
     data: Vec<Data>,
     shared: Arc<Shared>,
@@ -41,7 +41,7 @@ pub struct World {
     wires: BTreeMap<Conn, Wire>,
     epoch: u64,
     fault: Option<Fault>,
-    /// Nodes may fail.
+    /// Nodes and clients may fail.
     fails: bool,
     trouble: Trouble,
     prints: bool,
@@ -59,7 +59,7 @@ impl World {
         let nodes = Nodes::new((0..count).map(|node| (format!("n{node}"), address(node))));
         let map = Map::new(1, Slots::even(count).expect("few nodes"));
         let mut settings = Settings::new(map, nodes);
-        // Without faults the timeout is long, because a small socket buffer also slows a node down.
+        // Without failures the timeout is long, because a small socket buffer also slows a node down.
         let fails = fault.is_none() && random.random_bool(0.6);
         settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
         let now = Instant::now();
@@ -302,7 +302,7 @@ impl World {
         panic!("a turn does not end: 1000 rounds");
     }
 
-    /// Delivers bytes to the proxy. Returns whether there were any.
+    /// Delivers bytes or another event to the proxy. Returns whether there was anything.
     fn arrive(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> bool {
         let Some(wire) = self.wires.get_mut(&conn) else { return false };
         if let End::Node(node, is_open @ false, _) = &mut wire.end {
@@ -393,7 +393,7 @@ impl World {
 
     // ---- the other ends ----
 
-    /// Delivers bytes to a client or a node. Returns whether there were any.
+    /// Delivers bytes to a client or a node, which may answer. Returns whether bytes moved.
     fn leave(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> Result<bool, String> {
         let Some(wire) = self.wires.get_mut(&conn) else { return Ok(false) };
         if wire.is_reset {

@@ -29,7 +29,7 @@ use std::str::FromStr;
 /// request to any server, so a written key would not be found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Consistent hashing with about 160 points per server.
+    /// Consistent hashing with about 160 points per server of mean weight.
     Ketama,
     /// The hash modulo the sum of the weights.
     Modula,

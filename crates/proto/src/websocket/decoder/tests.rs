@@ -72,7 +72,8 @@ fn whole(decoder: Decoder, bytes: &[u8]) -> (Vec<Received>, Option<u16>) {
     decode(decoder, bytes, &[usize::MAX])
 }
 
-/// A message, the ends of its fragments, and a control frame before each fragment.
+/// A message, the ends of its fragments, and the control frames before its first fragments, at most
+/// one before each.
 #[derive(Clone, Debug)]
 struct Sent {
     received: Received,
@@ -204,7 +205,7 @@ proptest! {
         let decoder = || Decoder::new(role, 1000);
         let (received, code) = decode(decoder(), &bytes, &cuts);
         let (all, all_code) = whole(decoder(), &bytes);
-        // Text with an invalid first byte is refused before its frame is complete.
+        // Invalid text is refused before its frame is complete.
         match (code, all_code) {
             (Some(1007), None) => prop_assert!(all.starts_with(&received)),
             _ => prop_assert_eq!((received, code), (all, all_code)),
