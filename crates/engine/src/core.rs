@@ -273,7 +273,7 @@ impl<E: Engine> Core<E> {
     }
 
     /// Returns the next connection that the engine has changed in a call that was not for it, or
-    /// that [`Core::tick`] or [`Core::change`] has added, in this order. At the end of a turn the
+    /// that [`Core::tick`] or [`Core::change`] has added; the oldest first. At the end of a turn the
     /// driver calls [`Core::next`] for [`Core::slice`] of them.
     #[inline]
     pub fn next_changed(&mut self) -> Option<Conn> {

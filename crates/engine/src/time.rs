@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// A point in time. A loop reads the clock once per turn: it is the start time of the turn.
+/// A point in time. In a loop, the start time of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// For deadlines.

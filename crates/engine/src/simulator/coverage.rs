@@ -1,4 +1,4 @@
-//! Counts how often each state, each kind of end, each timer and some other events were visited.
+//! Counts how often each state, each kind of end and each timer was visited, and some other events.
 
 use crate::link::{End, State, Timer};
 use std::fmt;
