@@ -153,7 +153,7 @@ mod tests {
         std::iter::from_fn(|| backlog.take()).map(|push| push.0).collect()
     }
 
-    /// A backlog with pushes of these sizes, all of which fit.
+    /// A backlog with pushes of these sizes, all of which are queued.
     fn filled(sizes: &[usize], bounds: &Bounds) -> Backlog<Sized> {
         let mut backlog = Backlog::default();
         for size in sizes {

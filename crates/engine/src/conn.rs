@@ -42,6 +42,7 @@ impl Conn {
 pub enum Side {
     /// A client: the server accepted the connection. It is drained before the server stops.
     Client,
-    /// The engine itself, with [`crate::Effects::connect`]. It is closed after the last client.
+    /// The engine itself, with [`crate::Effects::connect`]. A stop leaves it open until the last
+    /// client is closed.
     Upstream,
 }

@@ -24,8 +24,8 @@ pub enum Next {
     /// Write [`Core::output`], and report [`Core::wrote`]; or take it, and report
     /// [`Core::completed`].
     Write {
-        /// These are the last bytes before [`Next::FinishWriting`]. The kernel may delay them, to
-        /// send them and the FIN in one packet.
+        /// These are the last bytes before [`Next::FinishWriting`] or [`Next::Close`]. The kernel
+        /// may delay them, to send them and the FIN in one packet.
         last: bool,
     },
     /// Shut down our sending side, and report [`Core::finished`].
@@ -126,7 +126,7 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Reports that reading or writing failed: the connection is lost.
+    /// Reports that connecting, reading or writing failed: the connection is lost.
     pub fn failed(&mut self, conn: Conn) {
         if let Some(link) = self.effects.get(conn) {
             link.end(End::Failed);
@@ -153,7 +153,7 @@ impl<E: Engine> Core<E> {
     }
 
     /// Reports how many bytes of the taken output were written. `memory` returns the buffer once
-    /// all of it has been written.
+    /// no more of it will be written.
     pub fn completed(&mut self, conn: Conn, bytes: usize, memory: Option<Vec<u8>>) {
         if let Some(memory) = memory {
             self.effects.keep(memory);
@@ -196,8 +196,8 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Sets the index of this core, from 0, and the number of cores. Called once, if the engine
-    /// posts.
+    /// Sets the index of this core, from 0, and the number of cores. Called at most once, before
+    /// any event. Without the call there is one core.
     pub fn set_core(&mut self, core: u32, cores: u32) {
         self.engine.set_core(core, cores);
     }
@@ -272,9 +272,9 @@ impl<E: Engine> Core<E> {
         self.effects.look(conn).is_some()
     }
 
-    /// Returns the next connection that the engine has changed while it was called for another one,
-    /// in the order of these changes. At the end of a turn the driver calls [`Core::next`] for
-    /// [`Core::slice`] of them.
+    /// Returns the next connection that the engine has changed in a call that was not for it, or
+    /// that [`Core::tick`] or [`Core::change`] has added; the oldest first. At the end of a turn the
+    /// driver calls [`Core::next`] for [`Core::slice`] of them.
     #[inline]
     pub fn next_changed(&mut self) -> Option<Conn> {
         while let Some(conn) = self.effects.dirty.pop_front() {
@@ -296,7 +296,7 @@ impl<E: Engine> Core<E> {
         if E::POSTS { SLICE.max(pushes / PUSHES) } else { usize::MAX }
     }
 
-    /// Whether [`Core::next_changed`] would return a connection.
+    /// Whether [`Core::next_changed`] may return a connection.
     #[inline]
     pub fn has_changed(&self) -> bool {
         !self.effects.dirty.is_empty()
@@ -356,7 +356,8 @@ impl<E: Engine> Core<E> {
         self.timers.next().into_iter().chain(self.cut_at).chain(engine).min()
     }
 
-    /// Serves the timers that are due. Affected connections are added to [`Core::next_changed`].
+    /// Serves timers that are due, at most 256 of them, the engine's own timer, and the end of a
+    /// drain's grace period. Affected connections are added to [`Core::next_changed`].
     pub fn tick(&mut self, socket: &impl Socket) {
         let now = self.now().instant;
         for _ in 0..TIMERS {

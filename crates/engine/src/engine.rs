@@ -13,8 +13,9 @@ const SPARE_BYTES: usize = 128 * 1024;
 
 /// The application logic of one core: bytes and events of its connections in, effects out.
 ///
-/// The driver calls it for one connection at a time. Output to that connection is written at once.
-/// Output to other connections is written at the end of the turn, in one write per connection. If
+/// The driver calls it for one connection at a time. A reactor writes output to that connection at
+/// once, the ring at the end of the turn. Output to other connections is written at the end of the
+/// turn, in one write per connection, or earlier if it is much. If
 /// [many connections](crate::Core::slice) have output, some are written in a later turn.
 pub trait Engine: Sized {
     /// The jobs that its replies may need; [`Never`](crate::Never) if none.
@@ -41,8 +42,8 @@ pub trait Engine: Sized {
     /// Called when all output of a connection has been written, if [`Status::wants_drained`] is set.
     fn room(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// Called when the peer has closed its sending side. It may still read. The engine closes the
-    /// connection once it has no more output for it.
+    /// Called when the peer has closed its sending side, or a stop has shut down the input. The
+    /// peer may still read. The engine closes the connection once it has no more output for it.
     fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
     /// Called when the connection is closed, or could not be opened. `conn` is invalid from now on.
@@ -70,8 +71,9 @@ pub trait Engine: Sized {
     /// Called when the deadline of [`Engine::due`] has passed.
     fn tick(&mut self, _effects: &mut Effects<Self>) {}
 
-    /// Sets the index of this engine's core, from 0, and the number of cores. Called once, before
-    /// any other method, if the engine [posts](Engine::POSTS).
+    /// Sets the index of this engine's core, from 0, and the number of cores. Called at most once,
+    /// before any other method. A driver need not call it if there is one core, or if the engine
+    /// does not [post](Engine::POSTS).
     fn set_core(&mut self, _core: u32, _cores: u32) {}
 
     /// Called when the engine of another core has posted a letter.
@@ -84,10 +86,10 @@ pub struct Effects<E: Engine> {
     pub(crate) now: Now,
     pub(crate) links: Slab<Link>,
     generation: u32,
-    /// The connection of the current call. The driver serves it next anyway, so it is never marked
-    /// dirty.
+    /// The connection of the current call. The driver serves it next anyway, so the call does not
+    /// mark it dirty.
     pub(crate) current: Option<Conn>,
-    /// Other connections that the engine has changed, in the order of the changes.
+    /// Other connections that have changed, in the order of the changes.
     pub(crate) dirty: VecDeque<Conn>,
     pub(crate) connects: VecDeque<(Conn, SocketAddr)>,
     pub(crate) jobs: VecDeque<Task<E::Job>>,
@@ -149,7 +151,7 @@ impl<E: Engine> Effects<E> {
         self.change(conn);
     }
 
-    /// Keeps a buffer whose output has been written, for reuse.
+    /// Keeps an unneeded output buffer for reuse, if there are few and it is small.
     pub(crate) fn keep(&mut self, mut bytes: Vec<u8>) {
         if self.spare.len() < SPARE && bytes.capacity() <= SPARE_BYTES {
             bytes.clear();
@@ -242,8 +244,8 @@ impl<E: Engine> Effects<E> {
         conn
     }
 
-    /// Queues a job for a connection. [`Engine::done`] follows, unless `wanted` has been dropped by
-    /// then.
+    /// Queues a job for a connection. [`Engine::done`] follows, unless by then the connection is no
+    /// longer open, or `wanted` can no longer be upgraded.
     pub fn defer(&mut self, conn: Conn, id: JobId, job: E::Job, wanted: Weak<()>) {
         self.jobs.push_back(Task { conn, id, job, wanted });
     }

@@ -1,5 +1,5 @@
-//! Work that a reply needs: the bytes of a file, and a computation over them. The driver runs it,
-//! at once or in another thread.
+//! Work that a reply needs: the bytes of a file, and a computation over them. The driver runs it:
+//! at once, in a later turn, or in another thread.
 
 use crate::{Conn, Flow, Now};
 use std::{

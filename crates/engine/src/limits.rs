@@ -5,23 +5,24 @@ use std::time::{Duration, Instant};
 /// Limits of one connection. Buffers are bounded by constants beside the code that fills them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Idle timeout. A connection is closed when for this long its client sends nothing, or
-    /// acknowledges none of the output sent to it.
+    /// Idle timeout. A connection is closed when for this long its client neither sends anything
+    /// nor acknowledges output, unless it waits for the server. A client whose output no longer
+    /// fits into the kernel's send buffer must acknowledge some of it, whatever it sends.
     pub idle: Duration,
     /// Maximum time from the first byte of a request to its last.
     pub request: Duration,
 }
 
 impl Limits {
-    /// How long a connection that the server closed is still read, so that a reset does not overtake
-    /// the last reply (RFC 1122, 4.2.2.13).
+    /// Maximum time for which a connection that the server closed is still read, so that a reset
+    /// does not overtake the last reply (RFC 1122, 4.2.2.13).
     pub const LINGER: Duration = Duration::from_secs(2);
 
     /// Maximum number of bytes read and discarded in that time.
     pub const LINGER_BYTES: usize = 1 << 20;
 
     /// Interval between checks that a peer is still connected while it is not read, or waits for a
-    /// job.
+    /// reply.
     pub const LOOK: Duration = Duration::from_millis(250);
 
     /// Maximum time to open a connection to another server.
@@ -34,8 +35,9 @@ impl Limits {
         inside.map_or(idle, |inside| idle.min(inside + self.request))
     }
 
-    /// Interval between checks of how much output a peer has acknowledged. A timeout is late by at
-    /// most two intervals, which is at most a quarter of any limit of 8 ms or more.
+    /// Interval between checks of how much output a peer has acknowledged, while the kernel accepts
+    /// no more. A timeout is late by at most two intervals, which is at most a quarter of any limit
+    /// of 8 ms or more.
     pub fn look(&self) -> Duration {
         (self.idle / 8).clamp(Duration::from_millis(1), Duration::from_secs(1))
     }

@@ -2,15 +2,16 @@
 //! written, and when it times out.
 //!
 //! ```text
-//!             engine closes it,                   our direction ended
-//!             or its input has ended
+//!             engine closes it          our direction ended
 //! Connecting → Open ──────────→ Closing ──────────────→ Lingering ──────→ Closed
-//!                                  │ output written         client ended,
-//!                                  ├──────────────→ Closed  2 s or 1 MiB
+//!                                  │ input has ended,       client ended,
+//!                                  │ or `Flow::Part`        2 s or 1 MiB
+//!                                  ├──────────────→ Closed
 //!                                  └─ while draining → Delivering ──────→ Closed
 //!                                                     all acknowledged
 //! ```
-//! A reset, a timeout and the end of a drain's grace period lead to Closed from every state.
+//! Closing first waits until all output is written. A reset, an abort and the end of a drain's grace
+//! period lead to Closed from every state, and timeouts from every state except Delivering.
 
 mod deadline;
 
@@ -94,21 +95,21 @@ pub enum End {
     Delivered,
     /// Reading, writing or connecting failed, e.g. after a reset or a refused connection.
     Failed,
-    /// The engine aborted it ([`crate::Effects::abort`]).
+    /// The engine aborted it ([`crate::Effects::abort`]), or closed it before it was open.
     Aborted,
     /// The grace period of a drain was over.
     Cut,
-    /// Timeout: the peer sent nothing.
+    /// Timeout: the peer neither sent nor acknowledged anything.
     Idle,
     /// Timeout: a request took too long to arrive.
     Request,
     /// Timeout: the peer acknowledged none of the output.
     Stalled,
-    /// The peer is gone; a check found this while the connection was not read.
+    /// The peer is gone; a check found this while it was not read, or waited for the engine.
     Gone,
     /// Timeout: the peer did not close its side after the server had.
     Linger,
-    /// The peer sent more than [`Limits::LINGER_BYTES`] after the server had closed its side.
+    /// The peer sent [`Limits::LINGER_BYTES`] or more after the server had closed its side.
     Flooded,
     /// Timeout: the other server did not accept the connection.
     Connect,
@@ -121,9 +122,9 @@ pub(crate) enum Timer {
     Linger,
     /// Checks whether everything is acknowledged.
     Delivery,
-    /// Checks whether a stalled peer accepts output.
+    /// Checks whether the peer has acknowledged some of the output, while it is stuck.
     Progress,
-    /// Checks whether a peer that is not read is still connected.
+    /// Checks whether a peer that is not read, or waits for the engine, is still connected.
     HeldUp,
     /// Checks how much a silent peer has acknowledged.
     Owed,
@@ -158,8 +159,8 @@ pub(crate) struct Link {
     pub(crate) in_dirty: bool,
     /// The deadline may have become earlier.
     sooner: bool,
-    /// Since when the kernel accepts only part of the output. The peer's progress is watched
-    /// meanwhile.
+    /// Since when the kernel accepts only part of the output, or the driver has taken it. The
+    /// peer's progress is watched meanwhile.
     stuck: Option<Instant>,
     /// A timer for `stuck` is set. It stays set after the output is written, for the next time.
     armed: bool,

@@ -13,7 +13,8 @@ pub struct Progress {
     /// Bytes acknowledged at the last check. Negative if bytes sent before counting started are
     /// still unacknowledged.
     acknowledged: i64,
-    /// When the peer was last seen to acknowledge something.
+    /// When the stall timer was last restarted: the peer acknowledged something, or had nothing to
+    /// acknowledge.
     took: Instant,
     /// At the last check, it had acknowledged nothing of its pending output.
     stands: bool,
@@ -25,7 +26,7 @@ impl Progress {
         Progress { acknowledged: i64::MIN, took: now, stands: false }
     }
 
-    /// When the peer was last seen to acknowledge something.
+    /// When the peer was last seen to acknowledge something, or to have nothing to acknowledge.
     #[inline]
     pub fn took(&self) -> Instant {
         self.took

@@ -13,19 +13,20 @@ pub trait Session: Sized + 'static {
     type Push: Push;
 
     /// State that sessions of one thread may share. It holds caches only: replies must not depend
-    /// on it. A model creates one per core or one per connection.
+    /// on it. A model creates one per thread or one per connection.
     type Local: Default;
 
     /// Maximum bytes of pending output when something is pushed to a session whose client does not
     /// read. Beyond it, the session is a slow consumer and is closed.
     const BACKLOG: usize = 1 << 20;
 
-    /// Whether a slow consumer gets a last message ([`Session::on_overrun`]) before it is closed.
-    /// If not, its connection is closed at once, and its pending output is discarded.
+    /// Whether a slow consumer gets a last message ([`Session::on_overrun`]) before it is closed,
+    /// on a model that queues pushes outside of the session. If not, its connection is closed at
+    /// once, and its pending output is discarded.
     const SENDS_CLOSE_REASON: bool = false;
 
-    /// Called when the connection is open. Bytes appended to the output are sent before any input
-    /// arrives.
+    /// Called when the connection is open. Bytes appended to the output are sent before the replies
+    /// to any input.
     fn on_open(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }
@@ -33,13 +34,14 @@ pub trait Session: Sized + 'static {
     /// Called when bytes have arrived. The session takes all of them, and may change them in place.
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow;
 
-    /// Called when all output is written, if [`Session::wants_drained`], and when a job is done.
+    /// Called when all output is written, if [`Session::wants_drained`], and when a job is done
+    /// while no output is pending.
     fn on_drained(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }
 
-    /// Called when the client has closed its sending side. Returns [`Flow::Close`] once nothing
-    /// more will be appended.
+    /// Called when the client has closed its sending side, or a stop has shut down the input.
+    /// Returns [`Flow::Close`] once nothing more will be appended.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow;
 
     /// Called when another session has posted `push` to the room of this session. Appends the
@@ -49,19 +51,20 @@ pub trait Session: Sized + 'static {
         Heard::Missed
     }
 
-    /// Called when the pushes queued for this session exceed [`Start::bounds`], on a model that
-    /// queues pushes outside of the session. Appends its last message to `out`. Called only if
-    /// [`Session::SENDS_CLOSE_REASON`].
+    /// Called when the pushes queued for this session exceed [`Start::bounds`] with
+    /// [`Policy::Close`], on a model that queues pushes outside of the session. Appends its last
+    /// message to `out`. Called only if [`Session::SENDS_CLOSE_REASON`].
     fn on_overrun(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Called when a [`Post::Counted`] of this session is queued for all members of its room, on
-    /// every core. `members` is their number, including this session if it has joined.
+    /// Called when a [`Post::Counted`] of this session has reached the members of its room on every
+    /// core. `members` is the number of those that it is queued for, plus 1 if this session has
+    /// joined.
     fn on_queued(&mut self, _context: &mut Context<'_, Self>, _ticket: u64, _members: u32) -> Flow {
         Flow::Continue
     }
 
-    /// Called when the connection is gone, for any reason; nothing can be written any longer.
-    /// Returns what is pushed to the others in its room.
+    /// Called when the connection is gone, for any reason, if the session can post; nothing can be
+    /// written any longer. Returns what is pushed to the others in its room.
     fn on_close(&mut self) -> Option<Self::Push> {
         None
     }
@@ -112,9 +115,9 @@ pub trait Session: Sized + 'static {
 
 /// The arguments of a call to a session.
 pub struct Context<'a, S: Session> {
-    /// The start time of this turn.
+    /// The current time. In a loop, the start time of this turn.
     pub now: Now,
-    /// State shared with other sessions of its thread.
+    /// State that sessions of its thread may share.
     pub local: &'a mut S::Local,
     /// Its output, to append to.
     pub out: &'a mut Vec<u8>,
@@ -142,8 +145,8 @@ pub enum Post<P> {
     /// Every other session in its room, on every core, receives this; in the lobby, if it is in no
     /// room. The posts of one sender arrive in order.
     Others(P),
-    /// Like [`Post::Others`]. Once it is queued for all of them, [`Session::on_queued`] reports
-    /// their number, with this ticket.
+    /// Like [`Post::Others`]. Once it has reached all of them, [`Session::on_queued`] is called
+    /// with this ticket.
     Counted(P, u64),
 }
 
@@ -155,8 +158,8 @@ pub trait Start {
     /// Creates a session for a new connection.
     fn session(&self, now: Now) -> Self::Session;
 
-    /// Called when another core has posted `push` to a room. Returns what the sessions of this core
-    /// receive.
+    /// Called when a [`Letter`](crate::Letter) from another core has brought `push` for a room.
+    /// Returns what the sessions of this core receive.
     fn arrived(
         &self,
         _room: &RoomName,

@@ -129,7 +129,8 @@ impl<F: Start> Sessions<F> {
         }
     }
 
-    /// Queues a push for the members of a room on this core. Returns for how many it was queued.
+    /// Queues a push for the members of a room on this core, except `from`. Returns for how many it
+    /// was queued.
     fn push(
         &mut self,
         room: &RoomName,
@@ -283,7 +284,7 @@ mod tests {
     use crate::{Never, Now};
     use std::time::Instant;
 
-    /// Echoes its input, and posts input that starts with `p`.
+    /// Posts if its input starts with `p`; otherwise echoes it.
     #[derive(Default)]
     struct Loud;
 

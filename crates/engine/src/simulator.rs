@@ -6,7 +6,7 @@
 //! reports readiness (like epoll) or completions (like io_uring), jobs that finish late and in any
 //! order, letters between cores, and in some histories a stop. The output to each peer is compared
 //! with an independent model ([`Scenario`]). Every connection must end in time and for a valid
-//! reason (`check.rs`).
+//! reason (`check.rs`), except connections to other servers that may stay open.
 //!
 //! [`assert_holds`] runs many histories and prints the number of the first one that fails. With
 //! `SIMULATION_SEED=<number>` it runs only that history and prints its events.

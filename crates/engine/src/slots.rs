@@ -13,7 +13,8 @@ const MOST: usize = 64;
 /// The replies of a connection, starting with the first deferred one.
 #[derive(Debug)]
 pub struct Slots<J> {
-    /// In the order of the requests. If there are any, the first one waits for its job.
+    /// In the order of the requests. If there are any, the first one waits for its job, or for
+    /// [`Slots::flush`].
     slots: VecDeque<Slot>,
     /// Deferred jobs that the model has not taken yet.
     jobs: VecDeque<(JobId, J)>,

@@ -1,8 +1,8 @@
-//! The time, as drivers report it. Nothing in this crate reads a clock.
+//! The time, as drivers report it. Only tests and the simulator of this crate read a clock.
 
 use std::time::Instant;
 
-/// The start time of a turn of the loop.
+/// A point in time. In a loop, the start time of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// For deadlines.

@@ -3,7 +3,7 @@
 //! A deadline moves with almost every request, and almost always to a later time. So its entry does
 //! not move with it: when the entry's time comes, the connection's actual deadline is checked. An
 //! entry belongs to an index in the table of connections, not to one connection. So a server whose
-//! connections live for one request adds no entries.
+//! connections live for one request adds hardly any entries.
 
 use std::{cmp::Reverse, collections::BinaryHeap, time::Instant};
 

@@ -1,5 +1,5 @@
-//! Connections that an engine opens, and output that is written at once or taken and completed
-//! later.
+//! Connections that an engine opens, output that is written at once or taken and completed later,
+//! and a late alarm.
 
 use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Socket, Status};
 use std::{
@@ -165,7 +165,7 @@ fn output_that_was_partly_written_at_once_is_not_taken_again() {
     assert_eq!(core.engine().seen.last(), Some(&("room", client)));
 }
 
-/// A peer that sends requests faster than it reads replies: new replies fill all free buffer space.
+/// Otherwise the alarm would wait forever if the peer sends requests faster than it reads replies.
 #[test]
 fn an_alarm_that_waited_for_buffer_space_rings_after_the_next_input() {
     for ends in [false, true] {

@@ -82,11 +82,11 @@ pub use stack::Guard;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Spawns a coroutine in this thread's scheduler. It first runs when the caller waits.
+/// Spawns a coroutine in this thread's scheduler. It first runs when the caller waits or ends.
 ///
 /// # Errors
-/// Fails if [`Config::max_coroutines`] are alive, if no guard page can be created, or during
-/// shutdown. `body` is dropped then.
+/// Fails if [`Config::max_coroutines`] are alive, if no guard page can be created, or while a
+/// shutdown unwinds the coroutines. `body` is dropped then.
 ///
 /// # Panics
 /// Panics outside of [`run`], like all functions here.
@@ -99,8 +99,8 @@ pub fn yield_now() {
     current::get().yield_now();
 }
 
-/// Sleeps for at least `duration`. It may sleep up to a millisecond longer, plus the time that
-/// other coroutines take.
+/// Sleeps for at least `duration`. It may sleep up to two milliseconds longer, plus the time that
+/// other coroutines take. During unwinding it returns at once.
 pub fn sleep(duration: Duration) {
     let core = current::get();
     // Reads the clock anew. The turn may have started long ago, and the sleep would be too short.

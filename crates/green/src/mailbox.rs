@@ -100,7 +100,7 @@ pub enum Wake<T> {
 /// deadline. If both the stream and the mailbox are ready, they alternate.
 ///
 /// # Errors
-/// `ResourceBusy` if another coroutine already waits to read the stream.
+/// `ResourceBusy` if another coroutine already waits to read the stream. `Other` during unwinding.
 pub fn wait<T>(
     stream: &TcpStream,
     mailbox: &Mailbox<T>,
@@ -142,7 +142,8 @@ pub fn wait<T>(
 }
 
 impl<T> Mailbox<T> {
-    /// Waits for the next message. Returns `None` once all senders are gone and no message remains.
+    /// Waits for the next message. Returns `None` once all senders are gone and no message remains,
+    /// and during unwinding, where waiting is impossible.
     pub fn recv(&self) -> Option<T> {
         self.core.count_operation();
         loop {
@@ -160,7 +161,8 @@ impl<T> Mailbox<T> {
     /// Like [`Mailbox::recv`], until the deadline, which is rounded up to the next millisecond.
     ///
     /// # Errors
-    /// `TimedOut` if no message arrives in time. `BrokenPipe` if all senders are gone.
+    /// `TimedOut` if no message arrives in time. `BrokenPipe` if all senders are gone. `Other`
+    /// during unwinding.
     pub fn recv_until(&self, deadline: Instant) -> io::Result<T> {
         let deadline = self.core.tick_at(deadline);
         self.core.count_operation();
@@ -239,7 +241,7 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Shared<T> {
-    /// Returns the next message. If there is none, registers the owner as waiting.
+    /// Returns the next message. If there is none, registers `waiting` to be woken.
     fn next(&self, waiting: Option<TaskId>) -> Option<T> {
         let mut queue = self.lock();
         let message = queue.messages.pop_front();

@@ -100,8 +100,9 @@ impl TcpListener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// Those of `accept4`. If descriptors have run out (`EMFILE`, `ENFILE`), the connection stays
-    /// in the queue, and the next call retries immediately: [`sleep`](crate::sleep) in between.
+    /// Those of `accept4` and of [`from_std`](Self::from_std). If descriptors have run out (`EMFILE`,
+    /// `ENFILE`), the connection stays in the queue, and the next call retries immediately:
+    /// [`sleep`](crate::sleep) in between. `ResourceBusy` if another coroutine already waits.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, address) = self.registration.attempt(Interest::Read, NEVER, || {
@@ -146,7 +147,8 @@ impl TcpStream {
     /// Connects, like [`std::net::TcpStream::connect_timeout`].
     ///
     /// # Errors
-    /// Those of connect(2); `TimedOut` after the timeout; `InvalidInput` if it is zero.
+    /// Those of socket(2), connect(2) and [`TcpListener::from_std`]; `TimedOut` after the timeout;
+    /// `InvalidInput` if it is zero.
     ///
     /// # Panics
     /// Panics outside of [`run`](crate::run).
@@ -179,7 +181,7 @@ impl TcpStream {
     /// and makes no system call unless it times out.
     ///
     /// # Errors
-    /// `TimedOut` after the read timeout.
+    /// `TimedOut` after the read timeout. `ResourceBusy` if another coroutine already waits to read.
     pub fn wait_readable(&self) -> io::Result<()> {
         let Registration { core, source, .. } = &self.registration;
         match core.wait(source, Interest::Read, self.read_timeout.get()) {
@@ -198,7 +200,7 @@ impl TcpStream {
     /// Reads what is available, without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is available.
+    /// Those of a read, and `WouldBlock` if nothing is available.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = rustix::net::recv(&self.fd, buffer, RecvFlags::empty());
         let source = &self.registration.source;

@@ -3,14 +3,14 @@
 //! A descriptor is added once, edge-triggered, for reading and writing. From then on epoll reports
 //! *changes*, and the results of system calls give the rest (epoll(7), questions 9 and 10). A read
 //! that returned fewer bytes than its buffer holds has emptied the socket, so the next read waits
-//! for the next edge. Hence no call is made only to get EAGAIN.
+//! for the next edge. Hence calls rarely return EAGAIN.
 //!
 //! Why no wake-up is lost: the flags change only on the scheduler's own thread. Data that arrives
 //! after a short read causes a new edge, which the kernel keeps until the next `epoll_wait`. The
-//! end of input is remembered permanently (`READ_ENDED`), because no edge follows it. The only
-//! exception is TCP urgent data: a read stops at the mark, so a short read does not prove that the
-//! socket is empty. Such a connection stalls until its next segment. No protocol here uses urgent
-//! data.
+//! end of input is remembered (`READ_ENDED`), because no edge follows it; only EAGAIN clears it. The
+//! only exception is TCP urgent data: a read stops at the mark, so a short read does not prove that
+//! the socket is empty. Such a connection stalls until its next segment. No protocol here uses
+//! urgent data.
 
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -28,7 +28,7 @@ const NOBODY: TaskId = TaskId::MAX;
 
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
-/// The peer has closed its side or the connection is gone: reads never wait again.
+/// The peer has closed its side or the connection is gone: reads do not wait.
 const READ_ENDED: u8 = 4;
 
 /// What a coroutine waits for.

@@ -34,8 +34,9 @@ impl Default for Config {
 /// A panic ends only its own coroutine. A panic of `main` is resumed from here once all have ended.
 ///
 /// # Errors
-/// Fails if a scheduler already runs on this thread, or if the kernel refuses the reservation of
-/// the stacks, one of two descriptors, or the signal handler.
+/// Fails if a scheduler already runs on this thread, if the stacks of `config` do not fit into the
+/// address space, or if the kernel refuses the reservation of the stacks, the first guard page, one
+/// of two descriptors, the signal handlers, or a wait.
 pub fn run(config: Config, main: impl FnOnce() + 'static) -> io::Result<()> {
     if current::exists() {
         return Err(io::Error::other(

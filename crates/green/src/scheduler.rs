@@ -144,7 +144,7 @@ impl Core {
     }
 
     /// Returns how long to wait for events; `None` means until one arrives. The clock was read when
-    /// the turn began, so a timer is late by at most one turn.
+    /// the turn began, in whole ticks, so a timer is late by at most one turn and one tick.
     fn time_to_wait(&self) -> Option<Timespec> {
         if !self.queue.borrow().is_empty() {
             return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
@@ -280,7 +280,8 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until a source is ready, or fails with `TimedOut` after `timeout` ticks.
+    /// Waits until a source is ready, or fails with `TimedOut` after `timeout` ticks. Fails also if
+    /// another coroutine waits for the same, or if waiting is impossible.
     #[inline]
     pub(crate) fn wait(&self, source: &Source, interest: Interest, timeout: u64) -> io::Result<()> {
         if source.is_ready(interest) {

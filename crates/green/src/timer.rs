@@ -26,7 +26,7 @@ struct Node {
     previous: u32,
     /// `UNFILED` when the entry is in no list.
     next: u32,
-    /// Where it is filed: never later than `deadline`.
+    /// Where it is filed: never later than `deadline`, unless that had passed already.
     filed: u64,
     deadline: u64,
 }

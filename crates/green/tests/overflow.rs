@@ -67,7 +67,7 @@ fn die(case: &str) {
     }
     let case = case.to_owned();
     let outcome = green::run(config, move || {
-        // A neighbour on either side, so that a missed overflow would hit something.
+        // A neighbour below, so that a missed overflow would hit something.
         green::spawn(|| green::sleep(Duration::from_secs(30))).unwrap();
         match case.as_str() {
             "std's thread" => {

@@ -336,8 +336,8 @@ impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
     }
 }
 
-/// One timer for all waits of a connection. It is usually reset only when it fires too early, so a
-/// wait that ends in time costs no work on the runtime's timer wheel.
+/// One timer for all reads and writes of a connection. It is usually reset only when it fires too
+/// early, so one that ends in time costs no work on the runtime's timer wheel.
 struct Alarm {
     timer: Pin<Box<Sleep>>,
 }

@@ -85,7 +85,8 @@ impl Service {
 /// How the program that a server runs is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// As a codec and a call, run in one of the three shared styles.
+    /// As a codec and a call, run in one of the three shared styles. The hub and the null server
+    /// are exceptions.
     Shared,
     /// By hand, directly in the style of the model.
     ByHand,
@@ -95,8 +96,9 @@ pub enum Written {
 /// it.
 ///
 /// # Errors
-/// Fails if the server cannot listen on the address, if the model does not support the service, or
-/// if an essential system call fails.
+/// Fails if the server cannot listen on the address, if the model does not run the service as
+/// `written`, if an option is missing or has no use, if the kernel refuses a call that the model
+/// needs, or if an essential system call fails.
 pub fn serve(
     service: Service,
     written: Written,
@@ -183,7 +185,8 @@ pub struct HubHost<'a> {
 /// Runs the hub with these settings.
 ///
 /// # Errors
-/// Like those of [`serve`].
+/// Like those of [`serve`]. Also fails on `cluster` if the members of a room, or the rooms, are
+/// limited.
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
     let HubHost { host, metrics, tls } = how;
     check_offload(Service::Hub, model, host)?;

@@ -11,8 +11,8 @@ use regatta_engine::Engine;
 /// per core on `percore` and `uring`.
 ///
 /// # Errors
-/// Fails if the server cannot listen on the address, if the model runs no engines, or if an
-/// essential system call fails.
+/// Fails if the server cannot listen on the address, if the model runs no engines, if the kernel
+/// refuses a call that the model needs, or if an essential system call fails.
 pub fn serve_engine<E: Engine>(
     engine: impl Fn() -> E + Sync,
     model: Model,

@@ -95,7 +95,7 @@ where
                 }
                 let entered = open.enter(stream);
                 if host.stop.is_set() {
-                    // The drain did not include it.
+                    // The drain may have missed it.
                     let _ = net::finish_reading(&*entered.stream);
                 }
                 let (serve, limits, stop) = (serve.clone(), host.limits, host.stop.clone());

@@ -72,7 +72,7 @@ pub enum ServeError {
         /// What is refused, the probable reason, and what to do.
         because: String,
     },
-    /// An essential system call failed.
+    /// An essential system call failed, or a process of the server ended early.
     #[error("the server stopped")]
     Io(#[from] io::Error),
 }
@@ -108,8 +108,8 @@ pub struct Host {
     pub limits: Limits,
     /// Maximum number of open connections. Further connections wait in the accept queue.
     pub connections: usize,
-    /// Number of additional threads for the long jobs of a service. `None`: the serving threads run
-    /// them at once.
+    /// Number of additional threads per process for the long jobs of a service. `None`: the serving
+    /// threads run them.
     pub offload: Option<NonZeroUsize>,
     /// How long connections may finish pending replies after a stop.
     pub grace: Duration,
@@ -209,7 +209,7 @@ impl Host {
 
 /// The resources of a core.
 pub(crate) struct Seat<M> {
-    /// `None` once the server stops.
+    /// `None` once the server stops, or the driver has taken it.
     pub(crate) listener: Option<OwnedFd>,
     pub(crate) places: Places,
     /// Runs the long jobs. If there is none, the core runs them itself.

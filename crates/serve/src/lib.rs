@@ -1,4 +1,4 @@
-//! I/O models: how servers wait. One file per model, and a catalogue of services.
+//! I/O models: how servers wait. One module per model, and a catalogue of services.
 //!
 //! A model runs any [`Program`](regatta_service::Program) in the style that fits the model. The
 //! protocols are in `regatta-service`; this crate does not interpret any bytes.

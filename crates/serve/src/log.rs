@@ -11,7 +11,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// Counts a connection that was refused and closed. The first is reported at once, further ones
-    /// once per second.
+    /// together, at most once per second.
     pub(crate) fn add(&mut self, now: Instant, because: &str) {
         const EVERY: Duration = Duration::from_secs(1);
         self.pending += 1;

@@ -124,14 +124,15 @@ impl<B: Bell, P: Push> Membership<B, P> {
         lock(&self.inbox.pushes).take()
     }
 
-    /// Returns the reason why the bell has rung. `None` if the push was received meanwhile.
+    /// Returns the reason why the bell has rung. `None` if it has not, or if the push was received
+    /// meanwhile.
     pub(crate) fn rung(&self) -> Option<Wake<P>> {
         let push = self.next().map(Wake::Push);
         push.or_else(|| self.is_overrun().then_some(Wake::Overrun))
     }
 
     /// Carries out a post. Returns the number of members that a push is queued for, including this
-    /// one.
+    /// one if it has joined, and 0 for other posts.
     pub(crate) fn post(&mut self, post: Post<P>) -> u32 {
         match post {
             Post::Join(room) if self.seat.is_none() => {

@@ -4,8 +4,9 @@
 //! Bytes that a sibling does not accept at once are queued here. While more than [`FULL`] bytes are
 //! pending for one of them, the clients of this process are not read, so that they cause no more
 //! letters. A stalled process thus slows down those that post to it, and memory stays bounded.
-//! Letters are still read, so two processes that both wait for room make room for each other. Only
-//! answers to these letters are posted meanwhile, and answers are shorter than the letters.
+//! Letters are still read, so two processes that both wait for room make room for each other.
+//! Meanwhile only answers to these letters, which are shorter than the letters, and the last posts
+//! of sessions that close are added.
 //!
 //! In addition, each process has a counter in shared memory: the bytes that its siblings have
 //! written to it. So it knows without a system call whether there are letters that it must receive

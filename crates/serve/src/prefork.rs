@@ -10,8 +10,8 @@ use regatta_service::{Limits, Program, style::straight::SequentialProgram};
 use regatta_sys::net;
 use std::{io, net::TcpStream, os::fd::OwnedFd, thread};
 
-/// Number of processes in the pool, and therefore of concurrent connections. Further connections
-/// wait in the accept queue.
+/// Maximum number of processes in the pool, and therefore of concurrent connections. Further
+/// connections wait in the accept queue.
 pub(crate) const WORKERS: u32 = 256;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {

@@ -4,8 +4,8 @@ use super::{End, Link, OUTPUT_FULL, Socket, State, Timer};
 use crate::{Conn, Limits};
 use std::time::{Duration, Instant};
 
-/// Interval between checks whether the peer has acknowledged everything, before a connection is
-/// closed.
+/// Interval between checks whether the peer has acknowledged everything, before a drain closes a
+/// connection.
 const DELIVERY: Duration = Duration::from_millis(5);
 
 /// Interval between checks of a connection that is past its deadline but has unread input.

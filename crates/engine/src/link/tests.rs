@@ -109,7 +109,7 @@ fn in_state(state: State, start: Instant) -> Link {
 }
 
 #[test]
-fn every_event_in_every_state() {
+fn each_event_leads_to_the_expected_state() {
     let start = Instant::now();
     let until = start + Duration::from_secs(5);
     let lingers = start + Limits::LINGER;

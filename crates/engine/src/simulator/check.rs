@@ -9,9 +9,11 @@
 //!   the peer, a stalled peer and the end of the grace period cut the output. A peer that keeps sending
 //!   after a timeout, after `Connection: close` or beyond the limits of lingering may lose the rest to a
 //!   reset.
-//! - A connection closes for a valid reason. A timeout fires neither before its limit nor later than 1.5
-//!   times the limit. It never fires while the peer keeps acknowledging output.
-//! - A stop finishes within its grace period.
+//! - A connection closes for a valid reason. A timeout fires not before its limit (except that of a
+//!   connect, which is not checked). A timeout for silence, a stall or an incomplete request fires not
+//!   later than 1.5 times its limit, plus some slack. The first two never fire while the peer keeps
+//!   acknowledging output.
+//! - A stop finishes within its grace period, plus some slack.
 //! - Pending output and buffered input stay within the scenario's bounds.
 
 use super::{

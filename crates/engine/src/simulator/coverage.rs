@@ -1,11 +1,11 @@
-//! Counts how often each state, each kind of end and each timer was visited.
+//! Counts how often each state, each kind of end and each timer was visited, and some other events.
 
 use crate::link::{End, State, Timer};
 use std::fmt;
 
 macro_rules! visits {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a simulation may visit. The names are those of the states, ends and timers of a
+        /// What a simulation may visit. Most names are those of the states, ends and timers of a
         /// connection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs)]
@@ -53,7 +53,7 @@ visits! {
     TimerGrace,
     /// A job finished for a connection that waited for it.
     JobDone,
-    /// A job finished for a connection that was gone.
+    /// A job finished or was dropped, and its connection no longer waited for it.
     JobLate,
     Letter,
     Stop,
@@ -146,7 +146,7 @@ impl Coverage {
         self.events.len()
     }
 
-    /// Returns the median number of connections and of events per history.
+    /// Returns the median number of clients and of events per history.
     pub fn medians(&mut self) -> (u32, u32) {
         let median = |of: &mut Vec<u32>| {
             let middle = of.len() / 2;

@@ -1,6 +1,7 @@
 //! Injected faults, which the simulation must detect.
 
-/// A fault of the server. It occurs once per history, at a random one of its first opportunities.
+/// A fault of the server. It occurs at most once per history, at a random one of its first
+/// opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A byte of output is lost.

@@ -71,7 +71,7 @@ pub(super) struct Verdict {
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub verdict: Option<Verdict>,
-    /// When bytes were last handed to the core.
+    /// When bytes were last handed to the core, or the connection was opened.
     pub heard: Option<Instant>,
     /// When the peer last acknowledged something.
     pub took: Option<Instant>,
@@ -131,7 +131,7 @@ impl Line {
     }
 }
 
-/// The earlier of two times.
+/// Sets `at` to `other` if that is earlier, or if `at` is not set.
 pub(super) fn sooner(at: &mut Option<u64>, other: u64) {
     *at = Some(at.map_or(other, |at| at.min(other)));
 }

@@ -35,7 +35,7 @@ pub(super) enum Reading {
 pub(super) enum Then {
     Close,
     Nothing,
-    /// It keeps sending: the rest of its input, and at least this many bytes.
+    /// It keeps sending the rest of its input, at least this many bytes in total.
     Flood(usize),
 }
 

@@ -76,7 +76,8 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
 /// Injects a fault. Returns the number of the history that detects it.
 ///
 /// # Panics
-/// Panics if the fault is not detected within this many histories.
+/// Panics if the fault is not detected within this many histories, or if the history that detects
+/// it fails without the fault too.
 pub fn assert_finds<S: Scenario>(scenario: impl Fn() -> S, fault: Fault, within: u64) -> u64 {
     let (_, result) = run(scenario(), 0..within, Some(fault));
     match result {

@@ -86,7 +86,7 @@ pub trait Scenario {
     /// Called when these bytes of a peer are passed to an engine.
     fn handed(&mut self, who: usize, now: Now, bytes: &[u8], all: &mut [Expected]);
 
-    /// Called when an engine is notified that a peer has closed its sending side.
+    /// Called when an engine is notified that the input of a connection has ended.
     fn ended(&mut self, _who: usize, _now: Now, _all: &mut [Expected]) {}
 
     /// Called when a connection is no longer open, so nothing more is appended to its output.

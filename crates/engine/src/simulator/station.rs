@@ -49,7 +49,7 @@ impl<E: Engine> Station<E> {
     }
 }
 
-/// The sockets of a core, as its timers see them.
+/// The sockets of a core, as the core queries them.
 pub(super) struct Sockets<'a> {
     lines: &'a [Line],
     table: &'a [usize],

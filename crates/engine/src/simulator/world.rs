@@ -46,7 +46,7 @@ pub(super) struct World<S: Scenario> {
     /// Size of a read in bytes.
     pub read: usize,
     pub buffer: Vec<u8>,
-    /// Maximum delay of everything that no peer decides, in microseconds.
+    /// Maximum delay of the network, of wake-ups and of completions, in microseconds.
     pub lag: u64,
     pub stop_at: Option<u64>,
     pub stopped: Option<u64>,

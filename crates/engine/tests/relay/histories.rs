@@ -35,7 +35,7 @@ impl Random {
 #[derive(Default)]
 struct Client {
     number: usize,
-    /// Requests that it has started to send, and the part that has not been sent yet.
+    /// All its requests, and the part of them that has not been sent yet.
     asked: Vec<String>,
     unsent: String,
     got: String,

@@ -26,11 +26,11 @@ pub const LOST: &str = "-LOST the upstream closed before it answered";
 /// The last reply to a client whose request is too long.
 pub const LONG: &str = "-LONG a request has at most 16384 bytes";
 
-/// Maximum size of a request and of a reply, in bytes.
+/// Maximum size of an incomplete request and of an incomplete reply, in bytes.
 pub const REQUEST: usize = 16 * 1024;
 pub const REPLY: usize = 1 << 20;
-/// Maximum number of requests that wait for replies, per client and in total. Beyond it clients are
-/// not read.
+/// Number of requests that wait for replies: of one client, from which it is not read, and in
+/// total, above which no client is read.
 pub const CLIENT_WAITING: usize = 1024;
 pub const ALL_WAITING: usize = 64 * 1024;
 /// Bytes pending to the upstream, above which clients are not read.

@@ -25,7 +25,7 @@ const COUNT: Duration = Duration::from_millis(700);
 struct Pair {
     client: Conn,
     server: Conn,
-    /// Input that arrived before the other server was connected.
+    /// Input that arrived while the connection to the other server accepted no output.
     early: Vec<u8>,
     server_is_open: bool,
     /// Bytes that the other server has not answered. It answers each with one byte.

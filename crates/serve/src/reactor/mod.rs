@@ -1,9 +1,9 @@
 //! The readiness-based driver of an engine, for all callback models except `uring`. It waits,
 //! reads, passes input to the engine, and writes.
 //!
-//! All buffered input is one read, and all buffered output is one write. Output to the connection
-//! of the current call is written at once. Output to other connections is written at the end of a
-//! turn, in slices if there are many connections.
+//! Up to 64 KiB of input are one read, and all buffered output is one write. Output to the
+//! connection of the current call is written at once. Output to other connections is written at the
+//! end of a turn, in slices if the engine posts to many connections, or earlier if it is much.
 
 mod accept;
 mod needs;

@@ -13,7 +13,7 @@ use std::{io, mem};
 impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     // ---- jobs and letters ----
 
-    /// Runs or submits the jobs that replies need.
+    /// Runs, queues or submits the jobs that replies need.
     pub(super) fn take_on_jobs(&mut self, serving: Conn) {
         while let Some(task) = self.core.next_job() {
             match &self.desk {

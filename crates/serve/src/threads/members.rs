@@ -102,7 +102,7 @@ struct State<S: Session> {
     gone: bool,
     /// The input was shut down, to wake the thread.
     cut: bool,
-    /// The client has closed its side.
+    /// The input has ended: the client has closed its side, or a stop has shut it down.
     ended: bool,
     activity: Activity,
     /// The time until which the thread waits.

@@ -1,8 +1,8 @@
 //! `uring`: a thread and an io_uring(7) per core, each with its own listener (SO_REUSEPORT).
 //!
 //! A reactor gets readiness events; this driver gets completions: connections accepted, bytes
-//! received, replies sent. A turn is one system call, which submits the operations queued in the
-//! last turn and waits for completions. So all output of a turn to a connection is one send.
+//! received, replies sent. A turn is usually one system call, which submits the operations queued in
+//! the last turn and waits. So all output of a turn to a connection is usually one send at its end.
 
 mod accept;
 mod needs;
@@ -87,7 +87,7 @@ struct State {
     sending: Option<SendKey>,
     /// How many bytes of the output earlier sends have sent.
     sent: usize,
-    /// It is read and written without the ring: it may close before using the ring pays off.
+    /// No receive has started. It is read, and its last output is written, without the ring.
     fresh: bool,
     /// It is in `changed`.
     changed: bool,
@@ -385,8 +385,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             match next {
                 Next::Wait => break,
-                // Not through the ring, so that a connection with a single request costs only two
-                // additional system calls.
+                // A connection with a single request costs only two additional system calls.
                 Next::Write { last } if last && slot.driver.fresh => {
                     let output = self.core.output(conn);
                     match net::write_now(&slot.fd, output, last) {

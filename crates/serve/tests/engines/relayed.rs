@@ -243,7 +243,7 @@ fn connecting_to(addr: SocketAddr) -> usize {
 }
 
 #[test]
-fn a_client_that_does_not_read_delays_no_other_and_is_aborted_at_its_limit() {
+fn a_client_that_does_not_read_blocks_no_other_and_is_aborted_at_its_limit() {
     for model in models() {
         let upstream = Upstream::new().answer(|line| match line {
             "big" => "x".repeat(64 * 1024),

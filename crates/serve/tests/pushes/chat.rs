@@ -10,7 +10,7 @@
 //! | `every MS` | `tick` every MS milliseconds | |
 //! | `remind MS` | `tick` MS milliseconds after each push | |
 //! | `linger MS` | after the end of its input: `tick` after MS milliseconds, then the end | |
-//! | `upgrade` | `upgraded`; from then on frames | |
+//! | `upgrade` | `upgraded`; it leaves, and frames follow | |
 //! | `end` | `bye`, then the end | |
 //!
 //! A frame is a length (u32), a mask (4 bytes) and the payload XORed with the mask. The reply is

@@ -63,7 +63,7 @@ fn a_silent_member_without_acknowledgements_is_closed_while_the_kernel_accepts_p
         member.join();
         let mut talker = server.client();
         let text = "x".repeat(500);
-        // About as much as the kernel accepts.
+        // Less than the kernel accepts must suffice.
         let mut said = 0;
         wait_until("the member is not closed", || {
             talker.ask(&format!("say {text}"), &format!("said {text}"));

@@ -1,5 +1,5 @@
-//! A small service whose sessions push to each other, on every model that can run it, over real
-//! sockets.
+//! A small service whose sessions push to each other, over real sockets, on every model that can run
+//! it except `cluster`, which cannot fork a process with several threads.
 
 mod chat;
 #[path = "../common/client.rs"]

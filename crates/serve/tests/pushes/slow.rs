@@ -16,7 +16,7 @@ use std::{
 const GROWTH: usize = 96 << 20;
 
 #[test]
-fn a_member_that_never_reads_is_closed_without_loss_or_delay_for_the_others() {
+fn a_member_that_never_reads_is_closed_in_bounded_memory_without_loss_for_the_others() {
     let _alone = alone();
     for model in models() {
         let server = Server::start(model, Setting::default());

@@ -8,7 +8,7 @@ use crate::{
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_stop_answers_arrived_input_and_closes_members_even_with_alarms() {
+fn a_stop_closes_members_without_waiting_even_with_alarms() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());

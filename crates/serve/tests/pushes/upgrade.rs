@@ -67,7 +67,7 @@ fn bytes_may_be_cut_anywhere() {
         for cut in 1..bytes.len() {
             let mut client = server.client();
             client.send(&bytes[..cut]);
-            // The server has read the first part.
+            // The server reads the first line before the rest is sent, if it is complete.
             if cut >= 5 {
                 client.expect("pong");
                 client.send(&bytes[cut..]);

@@ -6,7 +6,8 @@ use regatta_sys::{net, queue};
 use std::{io, net::TcpStream, thread, time::Instant};
 
 /// Shuts down our sending side and keeps reading for a while, so that a reset does not overtake the
-/// last bytes. `cut`: the server has shut down the input.
+/// last bytes. After [`Flow::Part`] it does not read, and during a stop it does nothing. `cut`: the
+/// server has shut down the input.
 pub(super) fn finish(stream: &TcpStream, flow: Flow, cut: bool, stop: &Stop) -> io::Result<()> {
     if stop.is_set() {
         return Ok(());
