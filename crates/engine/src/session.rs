@@ -63,8 +63,8 @@ pub trait Session: Sized + 'static {
         Flow::Continue
     }
 
-    /// Called when the connection is gone, for any reason, if the session can post; nothing can be
-    /// written any longer. Returns what is pushed to the others in its room.
+    /// Called once if the session can post: when the connection is gone, for any reason, or when it
+    /// leaves its room because it closes. Nothing can be written any longer. Returns what is pushed to the others in its room.
     fn on_close(&mut self) -> Option<Self::Push> {
         None
     }

@@ -267,7 +267,7 @@ impl Proxy {
         }
         if database > 0 {
             write_command([&b"SELECT"[..], database.to_string().as_bytes()], out);
-            upstream.wait_for_itself(What::Prepared, now);
+            upstream.wait_for_itself(What::Selected, now);
         }
         if use_ == Use::Probe {
             write_command([&b"PING"[..]], out);

@@ -22,7 +22,7 @@ pub(super) struct Pool {
     pub(super) idle: Vec<Vec<Conn>>,
     /// The number of clients.
     users: usize,
-    /// A node has accepted the database.
+    /// The database exists: it is 0, or a node has accepted its SELECT.
     pub(super) is_verified: bool,
 }
 
@@ -37,7 +37,6 @@ impl Pools {
     pub(super) fn new(nodes: usize) -> Self {
         let mut pools = Pools { pools: Vec::new(), nodes };
         pools.of(Key::default());
-        pools.pools[0].is_verified = true;
         pools
     }
 
@@ -52,7 +51,7 @@ impl Pools {
             shared: vec![None; self.nodes],
             idle: vec![Vec::new(); self.nodes],
             users: 0,
-            is_verified: false,
+            is_verified: key.database == 0,
         };
         match self.pools.iter().skip(1).position(|pool| pool.users == 0) {
             Some(place) => {
@@ -127,6 +126,8 @@ mod tests {
         assert_eq!(pools.of(key(3)), one);
         assert_eq!(pools.get(one).shared, [None, None]);
         assert!(!pools.get(one).is_verified);
+        let resp3 = pools.of(Key { database: 0, resp3: true });
+        assert!(pools.get(0).is_verified && pools.get(resp3).is_verified);
     }
 
     #[test]

@@ -104,13 +104,15 @@ impl Proxy {
                     merging.reply(part as usize, reply);
                 });
             }
-            What::Prepared => match reply {
+            What::Prepared | What::Selected => match reply {
                 [b'-', text @ ..] => {
                     return Some(Loss::Refused(
                         text.strip_suffix(b"\r\n").unwrap_or(text).to_vec(),
                     ));
                 }
-                _ if upstream.pool != 0 => self.pools.get(upstream.pool).is_verified = true,
+                _ if waiter.what == What::Selected => {
+                    self.pools.get(upstream.pool).is_verified = true;
+                }
                 _ => {}
             },
             What::Queued => {}
@@ -218,7 +220,7 @@ impl Proxy {
                 What::Part(part) => self.part(waiter, 0, effects, |merging| {
                     merging.lost(part as usize, part_error.as_bytes());
                 }),
-                What::Prepared | What::Queued | What::Probed => {}
+                What::Prepared | What::Selected | What::Queued | What::Probed => {}
             }
         }
         self.release(std::mem::take(&mut upstream.held));

@@ -61,6 +61,8 @@ pub(super) enum What {
     Part(u32),
     /// The reply to a command that prepares the connection. Any reply except an error is fine.
     Prepared,
+    /// The same, of the SELECT that shows whether the database exists.
+    Selected,
     /// The reply to a command that the proxy sent for the client in a transaction. The client does
     /// not see it.
     Queued,

@@ -3,7 +3,7 @@
 use crate::{Socket, closed, hear, member_of, models, send, support::Server};
 use serde_json::{Value, json};
 use socket2::SockRef;
-use std::time::Duration;
+use std::{net::Shutdown, time::Duration};
 
 fn notice(socket: &mut Socket) -> (String, Value, u64) {
     let notice = hear(socket);
@@ -34,6 +34,20 @@ fn the_members_of_a_room_are_notified_of_every_join_and_leave() {
         SockRef::from(&rude.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
         drop(rude);
         assert_eq!(notice(&mut first), ("leave".into(), Value::Null, 1), "{model}");
+        // A plain end of the stream, without a Close frame.
+        let hasty = member_of(&server, "/ws/red?name=hasty");
+        assert_eq!(notice(&mut first), ("join".into(), json!("hasty"), 2), "{model}");
+        SockRef::from(&hasty.get_ref().0).shutdown(Shutdown::Write).unwrap();
+        assert_eq!(notice(&mut first), ("leave".into(), json!("hasty"), 1), "{model}");
+        // Neither another room nor the lobby gets notices.
+        let mut lobby = member_of(&server, "/ws?name=lobby");
+        assert_eq!(notice(&mut lobby).2, 1, "{model}");
+        let hasty = member_of(&server, "/ws/red?name=hasty");
+        assert_eq!(notice(&mut first), ("join".into(), json!("hasty"), 2), "{model}");
+        drop(hasty);
+        assert_eq!(notice(&mut first), ("leave".into(), json!("hasty"), 1), "{model}");
+        send(&mut lobby, &json!({"type": "echo", "payload": 0}));
+        assert_eq!(hear(&mut lobby)["type"], "echo", "{model}");
         send(&mut elsewhere, &json!({"type": "echo", "payload": 0}));
         assert_eq!(hear(&mut elsewhere)["type"], "echo", "{model}: another room gets no notices");
     }

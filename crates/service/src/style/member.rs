@@ -89,6 +89,8 @@ struct Member<S: Session> {
     ended: bool,
     /// The alarm was handled since the last wait.
     rang: bool,
+    /// The others were notified that it leaves.
+    has_left: bool,
 }
 
 impl<S: Session<Job = Never>> Member<S> {
@@ -103,6 +105,7 @@ impl<S: Session<Job = Never>> Member<S> {
             activity: Activity::new(now.instant),
             ended: false,
             rang: false,
+            has_left: false,
         };
         member.call(now, |session, context| session.on_open(context));
         member
@@ -172,13 +175,18 @@ impl<S: Session<Job = Never>> Member<S> {
                 }
             }
         }
-        if self.flow != Flow::Continue {
+        if self.flow != Flow::Continue && !self.has_left {
+            // The notice goes to the members of the room that it leaves.
+            self.is_gone(room);
             room.post(Post::Leave);
         }
     }
 
-    /// Handles the end of the connection.
+    /// Notifies the others that the member leaves, once.
     fn is_gone(&mut self, room: &mut impl Room<S::Push>) {
+        if mem::replace(&mut self.has_left, true) {
+            return;
+        }
         if let Some(push) = self.session.on_close() {
             room.post(Post::Others(push));
         }
