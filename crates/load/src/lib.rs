@@ -8,7 +8,7 @@
 //! was due. In a burst, every connection sends a fixed number of requests and closes.
 //!
 //! If all replies of a workload are known to the byte, checking one is a single memory comparison. All
-//! others, e.g. those of HTTP and Redis, are parsed and checked by the workload's dialect.
+//! others are parsed and checked by the workload's dialect.
 //!
 //! The phases are: open all connections → warm up → measure → stop sending and drain → close. All
 //! threads change phase together. A load of a number of requests and a burst have no warm-up, and

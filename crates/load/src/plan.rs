@@ -16,7 +16,7 @@ pub struct Plan {
     pub workload: Workload,
     /// The host that requests name, in protocols that have one.
     pub host: String,
-    /// The path of a built-in workload, without the query, or the database of any Redis workload, e.g.
+    /// The path of a built-in workload, without the query, or the database of a store, e.g.
     /// `/5`; `None`: the workload's default.
     pub path: Option<String>,
     /// Active connections, which send the requests, open at a time.
