@@ -15,14 +15,14 @@ use std::{
 
 /// Connections that the load opens from one source address before it uses the next.
 const PER_ADDRESS: u64 = 25_000;
-/// Source addresses that the load may use for a server on this machine.
+/// Source addresses that the load may use besides 127.0.0.1, for a server on an IPv4 loopback address.
 const ADDRESSES: u64 = 126;
 /// Seconds that a port stays in TIME_WAIT (`TCP_TIMEWAIT_LEN` of the kernel).
 const REST_S: u64 = 60;
 /// The length of the accept queue that our servers request.
 const BACKLOG: u64 = 4096;
 
-/// Reads and judges.
+/// Reads the settings of the network, and judges each.
 pub fn checks(setup: &Setup) -> Vec<Check> {
     vec![
         ports(setup.port_range),

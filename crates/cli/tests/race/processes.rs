@@ -57,8 +57,8 @@ fn a_contender_that_leaves_grandchildren_fails_and_they_are_killed() {
 #[test]
 fn a_contender_that_kills_its_supervisor_fails_and_is_killed() {
     let course = Course::new();
-    // The contender kills it at once, perhaps before the supervisor has reported its control group,
-    // which is the only way to find the child. Several contenders make that more likely.
+    // The contender kills its supervisor at once. Its child can only be found through the control group,
+    // which the supervisor may not have reported yet. Several contenders make that more likely.
     let bad = |name: &&str| {
         format!(
             "{name}=sh -c 'kill -s KILL $PPID

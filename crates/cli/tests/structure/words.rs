@@ -20,7 +20,8 @@ struct List {
 }
 
 impl List {
-    /// Reads a list. Fails with the line that cannot be understood.
+    /// Reads a list. Fails with the line or the expression that is not valid, or if the line `allow` is
+    /// missing.
     fn read(text: &str) -> Result<List, String> {
         let (mut phrases, mut allowed) = (Vec::new(), None);
         let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
