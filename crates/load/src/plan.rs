@@ -230,8 +230,8 @@ impl Plan {
         }
     }
 
-    /// The number of active connections, and of requests that they may send, in a part of the plan that
-    /// gets `share(n)` of `n` items.
+    /// The number of active connections of a part of the plan, and the number of requests that they may
+    /// send. Of `n` items, the part gets `share(n)`.
     pub(crate) fn share(&self, share: impl Fn(usize) -> usize) -> (usize, u64) {
         match (self.drive, self.until) {
             // One thread runs all connections of an instance.

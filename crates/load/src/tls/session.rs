@@ -1,6 +1,6 @@
 //! TLS on one connection: translates between the socket's bytes and those that the protocol reads and
-//! writes. Non-blocking: every call does as much as possible now, and [`Session::has_to_write`] reports
-//! whether something remains to be written.
+//! writes. Non-blocking: no call waits for the socket, and [`Session::has_to_write`] reports whether
+//! records remain to be written.
 
 use super::Tls;
 use crate::socket::{self, Received};
