@@ -211,7 +211,8 @@ mod tests {
         })
     }
 
-    /// Returns whether no attribute directly precedes another one; the strategy generates such replies.
+    /// Returns whether no attribute directly precedes another one. A reply with two in a row is
+    /// malformed, but the strategy generates some.
     fn fits(reply: &str) -> bool {
         !reply.contains("|1\r\n+ttl\r\n:5\r\n|1")
     }
