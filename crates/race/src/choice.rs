@@ -73,7 +73,8 @@ pub(crate) fn check_unique(entries: &[Entry]) -> Result<(), String> {
     })
 }
 
-/// Applies `only` and `skip`. Contenders `given` on the command line do not need to be in `only`.
+/// Applies `only` and `skip`. Contenders `given` on the command line do not need to be in `only`. Fails
+/// if `only` or `skip` names an unknown contender.
 pub(crate) fn choose(
     entries: &mut Vec<Entry>,
     given: &[String],
