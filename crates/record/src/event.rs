@@ -246,7 +246,7 @@ pub struct LoadSample {
     pub rate_per_s: Option<f64>,
 }
 
-/// The end of a round. The record, with its histogram, is in `rounds.jsonl`.
+/// The end of a round. The record of a stored round, with its histogram, is in `rounds.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundEnd {
     /// The pass, from 0; `None`: a round of the pilot pass, or the observation of a warm-up. An
