@@ -216,8 +216,8 @@ impl Part {
         Ok(None)
     }
 
-    /// Checks a piece of content, or keeps it. If it is the whole content, returns until when it stays
-    /// correct.
+    /// Checks a piece that is the whole content according to Content-Length, and returns until when it
+    /// stays correct. Of any other piece, keeps the bytes that are checked later, and returns `None`.
     fn check_or_keep(
         &mut self,
         piece: &[u8],

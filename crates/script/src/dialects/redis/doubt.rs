@@ -51,10 +51,10 @@ pub(super) fn take_error(
     taken
 }
 
-/// Marks the keys of a failed command as in doubt, if it writes.
+/// Records a failed command. If it writes, its keys are marked as in doubt, except with a log.
 fn doubt(framed: &Framed, keys: &[u16], version: u64, talk: &mut Talk) {
     if let Some(log) = &talk.log {
-        // In the log, its operations stay without a reply.
+        // Its operations stay in the log without a reply.
         log.lock().expect("no thread panicked").replies(version, keys.len());
         return;
     }

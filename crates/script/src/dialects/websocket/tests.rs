@@ -136,8 +136,8 @@ fn frames(adapter: Option<Adapter>, said: &[String], cuts: &[usize]) -> Vec<u8> 
     out
 }
 
-/// Messages of a server of each protocol: after opening, when the member joins, and for its first
-/// broadcast.
+/// Returns the messages of a server with this adapter: after opening, when the member joins, and for the
+/// member's first broadcast.
 fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
     let all = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
     let cable = r#"{"identifier":"{\"channel\":\"HubChannel\"}","#;
