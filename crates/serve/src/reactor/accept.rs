@@ -1,4 +1,4 @@
-//! New connections: accepted, or opened for the engine.
+//! New connections: accepted, or opened for the engine. Also pauses of accepting, and the stop.
 
 use super::{ACCEPTS, LISTENER, Reactor, State};
 use crate::{

@@ -1,4 +1,4 @@
-//! New connections: accepted, or opened for the engine.
+//! New connections: accepted, or opened for the engine. Also pauses of accepting, and the stop.
 
 use super::{Driver, Receiving, State};
 use crate::host::{PAUSE, Place};
