@@ -239,7 +239,8 @@ impl<S: Session<Job = Never>> Member<S> {
         self.session.alarm().map_or(check, |alarm| check.min(alarm))
     }
 
-    /// Handles a passed deadline. Fails if the client has timed out or is gone.
+    /// Called when a deadline has passed. Fails if the client has timed out. While its silence is not a
+    /// timeout, fails if the connection is gone.
     fn check_deadline(
         &mut self,
         now: Now,
