@@ -67,7 +67,7 @@ pub struct RaceArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
     /// Maximum time to observe each contender under each load before its first round, to find when its
-    /// cost is steady; every round then warms up for that long. 0s: no observation
+    /// cost is steady; every round then warms up 1.25 times as long. 0s: no observation
     #[arg(long, value_name = "TIME", value_parser = duration)]
     settle: Option<Duration>,
     /// Seed of the order and of the requests. Default: random, and recorded
