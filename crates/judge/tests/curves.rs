@@ -156,7 +156,7 @@ fn reports_a_knee_outside_the_sweep() {
     let (knee, doubt) = knee_at(&[5_000, 10_000, 15_000, 20_000]);
     assert!(knee.is_none() && doubt.contains("20000/s") && doubt.contains("beyond the sweep"));
     let (knee, doubt) = knee_at(&[70_000, 80_000, 90_000, 96_000]);
-    assert!(knee.is_none() && doubt.contains("from the lowest one on, 70000/s"), "{doubt}");
+    assert!(knee.is_none() && doubt.contains("already above the lowest rate, 70000/s"), "{doubt}");
     let (knee, doubt) = knee_at(&[10_000, 20_000, 30_000]);
     assert!(knee.is_none() && doubt.contains("it needs 4 rates"), "{doubt}");
     // The next rate was not held: the knee lies below it.

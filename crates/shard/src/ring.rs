@@ -213,7 +213,8 @@ mod tests {
     proptest! {
         #[test]
         fn replies_go_out_in_the_order_of_the_requests(
-            sizes in proptest::collection::vec(0usize..3000, 1..40),
+            // A reply is never empty: RESP has at least a type and a line end.
+            sizes in proptest::collection::vec(1usize..3000, 1..40),
             order in proptest::collection::vec(any::<u32>(), 40),
             start in any::<u32>(),
         ) {
