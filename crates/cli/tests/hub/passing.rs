@@ -57,7 +57,12 @@ fn other_workloads_refuse_passing_and_suggest_churn() {
         let ended = load(url, &["--workload", workload, "--passing", "5"]);
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{said}");
-        assert!(said.contains(&format!("this load runs {workload}. To open a connection per request, use churn")), "{said}");
+        assert!(
+            said.contains(&format!(
+                "this load runs {workload}. To open a connection per request, use churn"
+            )),
+            "{said}"
+        );
     }
     let ended = load("ws://127.0.0.1:1/ws", &["--churn", "--passing", "5"]);
     assert_eq!(ended.status.code(), Some(2));
