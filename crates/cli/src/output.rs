@@ -16,7 +16,7 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Checks that [`write`] can write to `path`, before hours of work rather than after.
+/// Checks that [`write()`] can write to `path`, before hours of work rather than after.
 pub fn check(path: &Path) -> anyhow::Result<()> {
     if path != Path::new("-") {
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);

@@ -14,7 +14,7 @@ use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
 /// on an idle machine of two CPUs, 2 s for a runtime such as the JVM or for thousands of connections.
 const BESIDE_S: [f64; 2] = [0.3, 2.0];
 
-/// Returns the plan of a race that [`crate::prepare`] made from `contest`.
+/// Returns the plan of a race that [`prepare`](crate::prepare()) made from `contest`.
 ///
 /// # Errors
 /// If a stored manifest is wrong, or its adapter does not serve the workload.

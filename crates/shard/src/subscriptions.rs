@@ -26,7 +26,7 @@ impl Proxy {
         plan: &Plan,
         effects: &mut Fx,
     ) -> Next {
-        let name = decision.command.map_or("", |command| command.name);
+        let name = decision.name();
         match &decision.route {
             Route::Lease(Lease::Subscription, _) => self.subscribe(client, command, effects),
             Route::Local(Local::Ping | Local::Quit | Local::Reset) => {

@@ -94,7 +94,7 @@ impl Proxy {
         decision: &Decision,
         effects: &mut Fx,
     ) -> Next {
-        let name = decision.command.map_or("", |command| command.name);
+        let name = decision.name();
         match (name, &decision.route) {
             (_, Route::Refused(text)) => client.abort_multi(&[text], effects),
             ("multi", _) => {
@@ -244,7 +244,7 @@ impl Proxy {
         plan: &Plan,
         effects: &mut Fx,
     ) -> Next {
-        let name = decision.command.map_or("", |command| command.name);
+        let name = decision.name();
         let transaction = client.transaction();
         let own = transaction.lease.filter(|_| transaction.lost.is_none());
         match (name, &decision.route, own) {

@@ -48,7 +48,7 @@ fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
     let course = Course::new();
     let gated = |asked: &mut Asked| asked.fail_over = Some(0.05);
     result(&course, "same", 1.0, 1.0, gated);
-    result(&course, "dearer", 1.1, 1.0, gated);
+    result(&course, "costlier", 1.1, 1.0, gated);
     let passed = course.race(&["--resume", "same"]).with_status(0).stdout;
     assert!(passed.contains("passed: every cost is within 5%, with 95% confidence"), "{passed}");
     assert!(passed.contains("✔ no difference"), "{passed}");
@@ -61,7 +61,7 @@ fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
     );
     assert!(open.contains("? not decided"), "{open}");
     assert!(open.contains("an interval that includes the limit of 5%: "), "{open}");
-    let failed = course.race(&["--resume", "dearer", "--md", "pr.md"]).with_status(1).stdout;
+    let failed = course.race(&["--resume", "costlier", "--md", "pr.md"]).with_status(1).stdout;
     assert!(
         failed.contains("FAILED: significantly above the limit of 5%: new at 64 conn"),
         "{failed}"
@@ -69,7 +69,7 @@ fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
     let comment = std::fs::read_to_string(course.path("pr.md")).unwrap();
     assert!(comment.contains("| new | 64 conn | 1."), "{comment}");
     assert!(comment.contains("**✘ worse**"), "{comment}");
-    let page = std::fs::read_to_string(course.path("dearer/report.html")).unwrap();
+    let page = std::fs::read_to_string(course.path("costlier/report.html")).unwrap();
     assert!(page.contains("FAILED: significantly above the limit of 5%: new at 64 conn"));
 }
 

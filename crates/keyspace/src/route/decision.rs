@@ -12,6 +12,13 @@ pub struct Decision {
     pub route: Route,
 }
 
+impl Decision {
+    /// The name of the command or subcommand; empty if Redis does not know it.
+    pub fn name(&self) -> &'static str {
+        self.command.map_or("", |command| command.name)
+    }
+}
+
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {

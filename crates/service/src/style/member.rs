@@ -177,13 +177,13 @@ impl<S: Session<Job = Never>> Member<S> {
         }
         if self.flow != Flow::Continue && !self.has_left {
             // The notice goes to the members of the room that it leaves.
-            self.is_gone(room);
+            self.announce_leave(room);
             room.post(Post::Leave);
         }
     }
 
     /// Notifies the others that the member leaves, once.
-    fn is_gone(&mut self, room: &mut impl Room<S::Push>) {
+    fn announce_leave(&mut self, room: &mut impl Room<S::Push>) {
         if mem::replace(&mut self.has_left, true) {
             return;
         }
@@ -275,7 +275,7 @@ where
 {
     let mut member = Member::new(session, limits, stream.now());
     let ended = talk_blocking(&mut member, stream);
-    member.is_gone(stream);
+    member.announce_leave(stream);
     ended
 }
 
@@ -337,7 +337,7 @@ where
 {
     let mut member = Member::new(session, limits, stream.now());
     let ended = talk(&mut member, &mut stream).await;
-    member.is_gone(&mut stream);
+    member.announce_leave(&mut stream);
     ended
 }
 

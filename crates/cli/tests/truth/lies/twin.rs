@@ -11,7 +11,7 @@ use regatta_record::Relation;
 /// the difference is so large that no machine can hide it.
 fn lie() -> (&'static str, &'static str, f64) {
     match is_full() {
-        true => ("a twin that always costs 3% more", "spoils-twin 1.035", 0.028),
+        true => ("a twin that always costs 3.5% more", "spoils-twin 1.035", 0.028),
         false => ("a twin that always costs twice as much", "spoils-twin 2", 0.5),
     }
 }
