@@ -23,6 +23,7 @@ pub fn gate_json(gate: &Gate) -> String {
 /// A view with only a gate.
 fn alone(gate: &Gate) -> View {
     View {
+        answers: Vec::new(),
         heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
         gate: Some(table(gate)),
         tables: Vec::new(),

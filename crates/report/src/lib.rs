@@ -11,12 +11,13 @@
 //! is `–`, and figures with an interval have no more digits than it supports. JSON and CSV have the
 //! figures of the record.
 
+mod answer;
 mod chart;
 mod columns;
 mod contenders;
 mod cores;
 mod csv;
-mod curves;
+pub mod curves;
 mod diff;
 mod gate;
 mod heads;
@@ -25,7 +26,7 @@ mod json;
 mod latency_ratios;
 mod live;
 mod markdown;
-mod numbers;
+pub mod numbers;
 mod operations;
 mod parts;
 mod plan;
@@ -33,13 +34,14 @@ mod plot;
 mod roles;
 mod scaling;
 mod sentences;
-mod table;
+pub mod table;
 mod terminal;
 mod then;
-mod view;
+pub mod view;
 mod warm_ups;
 mod why;
 
+pub use answer::{Answer, answer};
 pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};
 pub use html::html;

@@ -3,6 +3,7 @@
 //! The texts contain no control characters. They are not yet escaped for a format.
 
 use crate::{
+    answer::{Answer, answer},
     columns::fields,
     contenders::contenders,
     cores,
@@ -25,6 +26,8 @@ use serde::Serialize;
 /// A race, ready for layout.
 #[derive(Debug, Serialize)]
 pub struct View {
+    /// What the race found, for each load.
+    pub answers: Vec<Answer>,
     /// Lines on the race, the machine, the noise floor and more.
     pub heading: Vec<String>,
     /// The result of `--fail-over` or of `regatta diff`.
@@ -78,6 +81,7 @@ pub fn view(summary: &Summary) -> View {
     let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
     let gate = summary.gate.as_ref().map(gate::table);
     View {
+        answers: answer(summary),
         heading: heading(summary),
         gate,
         tables,

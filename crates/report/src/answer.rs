@@ -1,0 +1,327 @@
+//! The answer of a race: one sentence or two in plain words for each load.
+
+use crate::{numbers, table::visible};
+use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, Percentile, Relation, Summary};
+
+/// Names in a list; further ones are counted.
+const NAMED: usize = 6;
+/// Contenders whose ratio is given each; if there are more, the range is given.
+const EACH: usize = 4;
+/// Ratios that are given with their intervals; if there are more, none has one.
+const WITH_INTERVALS: usize = 2;
+/// Maximum length of a reason in characters.
+const REASON: usize = 60;
+
+/// The answer for one load. Neither text contains control characters.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Answer {
+    /// The load, as in the titles of tables: `64 conn`.
+    pub load: String,
+    /// What the race found at this load, in plain words.
+    pub sentence: String,
+}
+
+/// The answers, in the order of the loads.
+pub fn answer(summary: &Summary) -> Vec<Answer> {
+    let of = |load: &LoadShape| Answer {
+        load: visible(&load.to_string()),
+        sentence: sentence(summary, load),
+    };
+    summary.asked.loads.iter().map(of).collect()
+}
+
+/// The cells of contenders, without references and those that are not installed here.
+fn contenders<'a>(summary: &'a Summary, load: &LoadShape) -> Vec<&'a Cell> {
+    let absent = |name: &str| {
+        summary.asked.entries.iter().any(|entry| entry.name == name && entry.skipped.is_some())
+    };
+    let of_load = summary.cells.iter().filter(|cell| cell.load == *load);
+    of_load.filter(|c| !summary.asked.is_reference(&c.contender) && !absent(&c.contender)).collect()
+}
+
+fn sentence(summary: &Summary, load: &LoadShape) -> String {
+    let cells = contenders(summary, load);
+    if cells.iter().all(|cell| is_due(cell)) {
+        return "not raced yet.".to_owned();
+    }
+    let mut parts = match (load.beside, load.drive.burst()) {
+        (Some(_), _) => vec![fairness(&cells)],
+        (None, Some(_)) => {
+            [instances(&cells)].into_iter().flatten().chain(costs(summary, &cells)).collect()
+        }
+        (None, None) => costs(summary, &cells),
+    };
+    if load.beside.is_none() && load.drive.burst().is_none() && summary.asked.loads.len() == 1 {
+        let first = parts[0].as_str();
+        if !["No ", "Only ", "The "].iter().any(|start| first.starts_with(start)) {
+            parts[0] = format!("On this machine {first}");
+        }
+    }
+    if load.beside.is_none() && load.compares_latency() {
+        parts.extend(latencies(&cells));
+    }
+    parts.extend(without(load, &cells));
+    parts.join(" ")
+}
+
+/// Whether none of its rounds was run yet.
+fn is_due(cell: &Cell) -> bool {
+    cell.verdict.kind == Kind::Skipped
+}
+
+/// The sentences on costs: cheaper than the baseline, the same, undecided, more expensive.
+fn costs(summary: &Summary, cells: &[&Cell]) -> Vec<String> {
+    let baseline = summary.asked.baseline.as_str();
+    let ranked: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.band.is_some()).collect();
+    let per = match &summary.asked.cost_per {
+        operation if operation.is_request() => String::new(),
+        operation => format!(" per {}", visible(&operation.one)),
+    };
+    match &ranked[..] {
+        [] => return vec!["No contender has a valid cost here.".to_owned()],
+        [only] => {
+            let name = visible(&only.contender);
+            return vec![format!(
+                "Only {name} has a valid cost here, so there is nothing to compare it with."
+            )];
+        }
+        _ => {}
+    }
+    if ranked.iter().all(|cell| cell.contender != baseline) {
+        return vec![without_baseline(summary, &ranked)];
+    }
+    let name = visible(baseline);
+    let of = |relation| -> Vec<(&Cell, Estimate)> {
+        let of = ranked.iter().filter(|cell| cell.relation == Some(relation));
+        of.filter_map(|cell| Some((*cell, cell.ratio_to_baseline?))).collect()
+    };
+    let mut parts: Vec<String> = Vec::new();
+    // Whether the baseline was named: then a ratio needs no reference.
+    let mut named = false;
+    let tied = of(Relation::Tied);
+    if !tied.is_empty() {
+        let names =
+            [name.clone()].into_iter().chain(tied.iter().map(|(cell, _)| visible(&cell.contender)));
+        parts.push(format!("{} cost the same{per} ({}).", list(names), within(&tied)));
+        named = true;
+    }
+    let undecided = of(Relation::Inconclusive);
+    if !undecided.is_empty() {
+        let names = list(undecided.iter().map(|(cell, _)| visible(&cell.contender)));
+        let each = if named { "" } else { &per };
+        parts.push(format!(
+            "{names} cannot be distinguished from {name}{each} ({}).",
+            within(&undecided)
+        ));
+        named = true;
+    }
+    for relation in [Relation::Cheaper, Relation::Costlier] {
+        let of = of(relation);
+        if !of.is_empty() {
+            let reference = if named { String::new() } else { format!(" as much{per} as {name}") };
+            parts.push(ratios(of, &reference));
+            named = true;
+        }
+    }
+    let wide: Vec<String> = ranked
+        .iter()
+        .filter(|cell| cell.contender != baseline && cell.ratio_to_baseline.is_none())
+        .map(|cell| visible(&cell.contender))
+        .collect();
+    if !wide.is_empty() {
+        parts.push(format!("The ratio of {} to {name} is not known.", list(wide.into_iter())));
+    }
+    parts
+}
+
+/// The cheapest and the most expensive contender if the baseline has no cost.
+fn without_baseline(summary: &Summary, ranked: &[&Cell]) -> String {
+    let baseline = visible(&summary.asked.baseline);
+    let missing = format!("{baseline}, the baseline, has no valid cost, so there are no ratios.");
+    let cost = |cell: &&Cell| Some((visible(&cell.contender), cell.cost_ns_per_request?.mean));
+    let all: Vec<(String, f64)> = ranked.iter().filter_map(cost).collect();
+    let least = all.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let most = all.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let one = visible(&summary.asked.cost_per.one);
+    match (least, most) {
+        (Some(least), Some(most)) if all.len() > 1 => format!(
+            "{missing} A {one} costs from {} ({}) to {} ({}) of CPU.",
+            numbers::time(least.1),
+            least.0,
+            numbers::time(most.1),
+            most.0
+        ),
+        _ => missing,
+    }
+}
+
+/// `go costs 2.0× [1.7–2.4], node 2.4×`. If there are many, the range, the cheapest and the most
+/// expensive.
+fn ratios(mut of: Vec<(&Cell, Estimate)>, reference: &str) -> String {
+    of.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    let text = |(cell, e): &(&Cell, Estimate)| (visible(&cell.contender), brief(e));
+    if of.len() > EACH {
+        let (first, last) = (text(&of[0]), text(&of[of.len() - 1]));
+        return format!(
+            "{} others cost from {} ({}) to {} ({}){reference}.",
+            of.len(),
+            first.1,
+            first.0,
+            last.1,
+            last.0
+        );
+    }
+    let with_intervals = of.len() <= WITH_INTERVALS;
+    let one = |(nth, part): (usize, &(&Cell, Estimate))| {
+        let (name, ratio) = text(part);
+        let ratio = if with_intervals { numbers::ratio(&part.1) } else { ratio };
+        match nth {
+            0 => format!("{name} costs {ratio}{reference}"),
+            _ => format!("{name} {ratio}"),
+        }
+    };
+    of.iter().enumerate().map(one).collect::<Vec<_>>().join(", ") + "."
+}
+
+/// `1.73×`: without an interval two decimals are enough, except close to 1.
+fn brief(e: &Estimate) -> String {
+    let text = numbers::brief(&numbers::ratio(e));
+    let fine = text.split_once('.').is_some_and(|(_, decimals)| decimals.chars().count() > 3);
+    if fine && (e.mean - 1.0).abs() > 0.02 { format!("{:.2}×", e.mean) } else { text }
+}
+
+/// `±1.8%`: the largest difference from the baseline that the intervals of all ratios include.
+fn within(of: &[(&Cell, Estimate)]) -> String {
+    let farthest = |e: &Estimate| (e.high - 1.0).max(1.0 - e.low);
+    let most = of.iter().map(|(_, e)| farthest(e)).fold(0.0, f64::max);
+    // Rounded up, so that the interval lies inside.
+    let percent = most * 100.0 - 1e-9;
+    match percent {
+        p if p >= 10.0 => format!("±{:.0}%", p.ceil()),
+        p => format!("±{}%", numbers::short(((p * 10.0).ceil() / 10.0).max(0.1))),
+    }
+}
+
+/// `a, b and c`; further names are counted.
+fn list(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.collect();
+    if names.len() > NAMED + 1 {
+        let more = names.len() - NAMED;
+        names.truncate(NAMED);
+        names.push(format!("{more} more"));
+    }
+    match &names[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// The contenders whose small requests wait least and most beside the large ones.
+fn fairness(cells: &[&Cell]) -> String {
+    let all = p99(cells);
+    let text = |(name, ns): &(String, f64)| format!("{name} (p99 {})", numbers::time(*ns));
+    match (all.first(), all.last()) {
+        (Some(first), Some(last)) if all.len() > 1 => format!(
+            "Beside large requests, small requests wait least on {}, and most on {}: {} times as long.",
+            text(first),
+            text(last),
+            numbers::three_digits(last.1 / first.1)
+        ),
+        (Some(only), _) => format!("Only {} has valid latencies here.", text(only)),
+        _ => "No contender has valid latencies here.".to_owned(),
+    }
+}
+
+/// The lowest and the highest p99 at a requested rate.
+fn latencies(cells: &[&Cell]) -> Option<String> {
+    let all = p99(cells);
+    let (least, most) = (all.first()?, all.last()?);
+    let [low, high] = [least, most].map(|(_, ns)| numbers::time(*ns));
+    match () {
+        () if all.len() < 2 => None,
+        () if low == high => Some(format!("p99 latency is {low} on all of them.")),
+        () => Some(format!("p99 latency is from {low} ({}) to {high} ({}).", least.0, most.0)),
+    }
+}
+
+/// The valid 99th percentiles in nanoseconds, lowest first.
+fn p99(cells: &[&Cell]) -> Vec<(String, f64)> {
+    let valid = |c: &&Cell| {
+        let p99 = c.percentile(Percentile::P99).filter(|_| !c.verdict.voids(Figure::Latency))?;
+        Some((visible(&c.contender), p99.ns))
+    };
+    let mut all: Vec<(String, f64)> = cells.iter().filter_map(valid).collect();
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    all
+}
+
+/// The contenders on which an instance of a burst takes least and most time.
+fn instances(cells: &[&Cell]) -> Option<String> {
+    let valid = |c: &&Cell| {
+        let time = c.instance_s.filter(|_| !c.verdict.voids(Figure::Rate))?;
+        Some((visible(&c.contender), time.mean))
+    };
+    let mut all: Vec<(String, f64)> = cells.iter().filter_map(valid).collect();
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let text = |(name, s): &(String, f64)| format!("{} ({name})", numbers::time(s * 1e9));
+    match (all.first()?, all.last()?) {
+        (first, last) if all.len() > 1 => {
+            Some(format!("An instance takes from {} to {}.", text(first), text(last)))
+        }
+        (only, _) => Some(format!("An instance takes {}.", text(only))),
+    }
+}
+
+/// The contenders without a figure to compare, with the reason in a few words.
+fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
+    let lacks = |cell: &&&Cell| match load.beside {
+        Some(_) => cell.verdict.voids(Figure::Latency),
+        None => cell.band.is_none(),
+    };
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for cell in cells.iter().filter(lacks) {
+        let (name, reason) = (visible(&cell.contender), reason(cell));
+        match groups.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((reason, vec![name])),
+        }
+    }
+    let sentence = |(reason, names): (String, Vec<String>)| {
+        let were = if names.len() == 1 { "was" } else { "were" };
+        let reason =
+            reason.replacen("was ", &format!("{were} "), usize::from(reason.starts_with("was ")));
+        format!("{} {reason}.", list(names.into_iter()))
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+/// Why a cell has no figure to compare, as the rest of a sentence on one contender.
+fn reason(cell: &Cell) -> String {
+    let because = || short(&cell.verdict.because);
+    match cell.verdict.kind {
+        Kind::Skipped => "was not raced yet".to_owned(),
+        Kind::Disqualified => format!("was disqualified: {}", because()),
+        Kind::Failed => format!("failed: {}", because()),
+        Kind::CannotHold => "cannot hold this load".to_owned(),
+        Kind::ServerNotObserved => {
+            "has no cost: some of its processes were not observed".to_owned()
+        }
+        Kind::OtherCpus => "has no cost: it moved itself to other CPUs".to_owned(),
+        Kind::Unstable => "has no cost: its rate was not steady".to_owned(),
+        kind => format!("has no valid cost ({})", kind.name()),
+    }
+}
+
+/// The first clause of a reason, without its rounds.
+fn short(because: &str) -> String {
+    let rounds = because.split_once(": ").filter(|(before, _)| {
+        before.starts_with("in ") && before.contains(" rounds, first in round ")
+    });
+    let text = rounds.map_or(because, |(_, text)| text);
+    let end = text.find([';', '\n']).unwrap_or(text.len());
+    let clause = visible(text[..end].trim_end_matches('.'));
+    match clause.char_indices().nth(REASON) {
+        Some((at, _)) => format!("{}…", clause[..at].trim_end()),
+        None => clause,
+    }
+}

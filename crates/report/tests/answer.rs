@@ -1,0 +1,122 @@
+//! Tests of the answer of a race: a sentence or two in plain words for each load.
+
+use regatta_record::{Estimate, Kind, Relation, Summary, Verdict};
+use regatta_report::answer;
+
+fn stored(text: &str) -> Summary {
+    serde_json::from_str(text).expect("the fixture is a summary")
+}
+
+fn quick() -> Summary {
+    stored(include_str!("summary.json"))
+}
+
+/// The answer for the load whose text starts with `load`.
+fn at(summary: &Summary, load: &str) -> String {
+    let all = answer(summary);
+    let found = all.iter().find(|one| one.load.starts_with(load));
+    found.unwrap_or_else(|| panic!("no load {load}: {all:?}")).sentence.clone()
+}
+
+/// `summary` with only its first load.
+fn first_load(mut summary: Summary) -> Summary {
+    summary.asked.loads.truncate(1);
+    summary
+}
+
+fn cell<'a>(summary: &'a mut Summary, contender: &str) -> &'a mut regatta_record::Cell {
+    summary.cells.iter_mut().find(|cell| cell.contender == contender).expect("a cell")
+}
+
+#[test]
+fn groups_contenders_by_their_relation_to_the_baseline() {
+    assert_eq!(
+        at(&quick(), "1000 conn"),
+        "percore cannot be distinguished from epoll (±3.4%). uring costs 0.91× [0.90–0.92]. \
+         poll costs 1.11×, async 1.20×, threads 1.40×, node 1.73×. select cannot hold this load. \
+         haskell-conduit failed: died with exit status 251 inside the window. \
+         <script>alert(1)</script> was disqualified: the 4,711th reply was wrong."
+    );
+    let with_a_tie = at(&stored(include_str!("axes.json")), "10 conn + 10000 idle");
+    assert!(with_a_tie.starts_with("epoll and percore cost the same (±1.8%). cluster costs 1.12×"));
+    let first = at(&quick(), "64 conn × 16");
+    assert!(
+        first.starts_with("uring costs 0.91× [0.90–0.92] as much as epoll. 6 others cost from")
+    );
+    assert!(first.contains("async has no cost: its rate was not steady."), "{first}");
+}
+
+#[test]
+fn a_race_with_one_load_names_the_machine() {
+    let only = first_load(quick());
+    assert!(at(&only, "64 conn").starts_with("On this machine percore cannot be distinguished"));
+    assert!(!at(&quick(), "64 conn").contains("this machine"), "several loads");
+}
+
+#[test]
+fn only_a_tie_is_called_the_same() {
+    let mut summary = first_load(quick());
+    let percore = cell(&mut summary, "percore");
+    percore.relation = Some(Relation::Inconclusive);
+    percore.ratio_to_baseline = Some(Estimate { mean: 1.0, low: 0.985, high: 1.015 });
+    let text = at(&summary, "64 conn");
+    assert!(text.contains("percore cannot be distinguished from epoll (±1.5%)"), "{text}");
+    assert!(!text.contains("the same"), "{text}");
+    cell(&mut summary, "percore").relation = Some(Relation::Tied);
+    let text = at(&summary, "64 conn");
+    assert!(text.starts_with("On this machine epoll and percore cost the same (±1.5%)."), "{text}");
+}
+
+#[test]
+fn a_wide_interval_shows_how_far_the_costs_may_differ() {
+    let mut summary = first_load(quick());
+    let percore = cell(&mut summary, "percore");
+    percore.ratio_to_baseline = Some(Estimate { mean: 1.15, low: 0.99, high: 1.331 });
+    let text = at(&summary, "64 conn");
+    assert!(text.contains("percore cannot be distinguished from epoll (±34%)"), "{text}");
+}
+
+#[test]
+fn without_the_baseline_there_are_no_ratios() {
+    let mut summary = first_load(quick());
+    let epoll = cell(&mut summary, "epoll");
+    epoll.verdict =
+        Verdict::new(Kind::Disqualified, "in 1 of 7 rounds, first in round 2: a\u{1b}; b");
+    epoll.band = None;
+    let text = at(&summary, "64 conn");
+    assert!(text.starts_with(
+        "On this machine epoll, the baseline, has no valid cost, so there are no ratios. A request costs from"
+    ));
+    assert!(text.contains("epoll was disqualified: a\\u{1b}."), "without the rounds: {text}");
+}
+
+#[test]
+fn a_load_without_rounds_was_not_raced_yet() {
+    let mut summary = quick();
+    let due: Vec<_> = summary.asked.loads.clone();
+    for cell in summary.cells.iter_mut().filter(|cell| cell.load == due[2]) {
+        cell.verdict = Verdict::new(Kind::Skipped, "no round was run");
+        (cell.band, cell.relation, cell.ratio_to_baseline) = (None, None, None);
+    }
+    assert_eq!(at(&summary, "1000 conn"), "not raced yet.");
+    assert!(!at(&summary, "64 conn").contains("not raced"), "the others were");
+}
+
+#[test]
+fn bursts_fairness_and_rates_have_their_own_answers() {
+    let axes = stored(include_str!("axes.json"));
+    let burst = at(&axes, "5000 conn × 3, burst");
+    assert!(
+        burst.starts_with("An instance takes from 1.31 s (epoll) to 2.77 s (haskell-conduit).")
+    );
+    let rated = at(&axes, "64 conn, 20000/s, 1 core");
+    assert!(rated.ends_with("p99 latency is from 644 µs (percore) to 1.44 ms (haskell-conduit)."));
+    let shared = at(&axes, "64 conn, 20000/s, 2 cores");
+    assert!(shared.ends_with("haskell-conduit has no valid cost (overloaded)."), "{shared}");
+    let fair = at(&stored(include_str!("counted.json")), "100 conn, 200/s");
+    assert_eq!(
+        fair,
+        "Beside large requests, small requests wait least on go (p99 2.10 ms), and most on php \
+         (p99 300 ms): 143 times as long."
+    );
+}
