@@ -10,6 +10,12 @@ fn main() {
     // Outside of a checkout there is no revision to tell.
     let revision = git(&["describe", "--always", "--dirty"]).unwrap_or_default();
     println!("cargo::rustc-env=REGATTA_REVISION={revision}");
+    let version = env!("CARGO_PKG_VERSION");
+    let version = match revision.as_str() {
+        "" => version.to_owned(),
+        revision => format!("{version} ({revision})"),
+    };
+    println!("cargo::rustc-env=REGATTA_VERSION={version}");
     if let Some(head) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={head}");
     }

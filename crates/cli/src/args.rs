@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 /// Races network servers under a load that checks every reply.
 #[derive(Debug, Parser)]
-#[command(name = "regatta", version, about, max_term_width = 100)]
+#[command(name = "regatta", version = env!("REGATTA_VERSION"), about, max_term_width = 100)]
 pub struct Args {
     /// The subcommand.
     #[command(subcommand)]

@@ -1,6 +1,9 @@
 //! Options of `regatta serve hub`.
 
-use crate::values::{duration, one_of};
+use crate::{
+    output,
+    values::{duration, one_of},
+};
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
@@ -153,7 +156,7 @@ pub fn serve(
         cores: NonZeroUsize::MIN,
         connections: 16,
         offload: None,
-        on_ready: |addr| eprintln!("metrics at http://{addr}/metrics"),
+        on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
         ..host.clone()
     });
     let how = HubHost { host, metrics: metrics.as_ref(), tls: args.tls()? };

@@ -142,7 +142,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
     if split.processes > args.processes {
-        eprintln!("{}", processes_in_words(plan.connections + plan.idle + plan.passing, split));
+        output::message(&processes_in_words(plan.connections + plan.idle + plan.passing, split));
     }
     if args.verify && split.processes > 1 {
         bail!("--verify runs in one load process; use fewer connections or remove --processes");

@@ -1,5 +1,8 @@
 //! `regatta`: one binary with a subcommand for each job.
 
+// These macros panic when stdout or stderr is closed or full. `output` has functions that do not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod args;
 mod canned;
 mod capacity;
@@ -25,7 +28,11 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(shown) => return exit::code(output::usage(&shown)),
+    };
+    let outcome = match args.command {
         Command::Race(args) => race::run(*args),
         Command::Load(args) => load::run(*args),
         Command::Capacity(args) => capacity::run(*args),

@@ -1,6 +1,6 @@
 //! `regatta completions` and `regatta man`, generated from the definition of the command line.
 
-use crate::{args::Args, exit::Outcome};
+use crate::{args::Args, exit::Outcome, output};
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -8,7 +8,9 @@ use std::path::Path;
 
 /// Prints a completion script.
 pub fn completions(shell: Shell) -> anyhow::Result<Outcome> {
-    clap_complete::generate(shell, &mut Args::command(), "regatta", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "regatta", &mut script);
+    output::print(&String::from_utf8(script).context("the completion script is not text")?)?;
     Ok(Outcome::Success)
 }
 

@@ -1,9 +1,13 @@
-//! Output of results to files or stdout (`-`), and the capabilities of the terminal.
+//! Output of results to files or stdout (`-`), messages on stderr, and the capabilities of the terminal.
+//!
+//! Nothing here panics. A closed pipe on stdout is not an error, any other failure to print is one.
+//! A message that stderr does not accept is lost.
 
+use crate::exit::Outcome;
 use anyhow::Context;
 use std::{
     env,
-    io::{IsTerminal, Write, stdout},
+    io::{IsTerminal, Write, stderr, stdout},
     net::SocketAddr,
     path::Path,
 };
@@ -27,18 +31,40 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
 
 /// Prints to stdout. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = stdout();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    printed(stdout().write_all(text.as_bytes()))
+}
+
+/// Prints what clap shows instead of running a command: help or the version on stdout, which is a success,
+/// or an error of usage on stderr.
+pub fn usage(shown: &clap::Error) -> anyhow::Result<Outcome> {
+    if shown.use_stderr() {
+        // If stderr is closed, the exit status alone reports the error.
+        let _ = shown.print();
+        return Ok(Outcome::Error);
+    }
+    printed(shown.print())?;
+    Ok(Outcome::Success)
+}
+
+/// Flushes stdout after `written`. A closed pipe (`| head`) is not an error.
+fn printed(written: std::io::Result<()>) -> anyhow::Result<()> {
+    match written.and_then(|()| stdout().flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
+}
+
+/// Prints a message and a line break to stderr.
+pub fn message(text: &str) {
+    // If stderr is closed, there is nowhere to report it.
+    let _ = writeln!(stderr(), "{text}");
 }
 
 /// Prints the address on which a server listens.
 pub fn print_address(addr: SocketAddr) {
     if let Err(error) = writeln!(stdout(), "listening on {addr}") {
         // The server runs even if nobody reads its output.
-        eprintln!("regatta: listening on {addr}, but cannot write to stdout: {error}");
+        message(&format!("regatta: listening on {addr}, but cannot write to stdout: {error}"));
     }
 }
 

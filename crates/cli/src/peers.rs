@@ -2,11 +2,11 @@
 
 mod packages;
 
-use crate::{exit::Outcome, race::known};
+use crate::{exit::Outcome, output, race::known};
 use anyhow::{Context, bail};
 use regatta_race::{Contender, Manifest, built_in};
 use std::{
-    io::{IsTerminal, Write, stdin, stdout},
+    io::{IsTerminal, Write, stderr, stdin},
     process::Command,
 };
 
@@ -55,14 +55,15 @@ pub fn run(args: PeersArgs) -> anyhow::Result<Outcome> {
 
 fn list(peers: &[Contender]) -> anyhow::Result<Outcome> {
     if peers.is_empty() {
-        eprintln!(
-            "no peers found: there is no folder `peers` here; run this in a checkout of regatta"
+        output::message(
+            "no peers found: there is no folder `peers` here; run this in a checkout of regatta",
         );
     }
     for peer in peers {
         let Manifest { name, workloads, about, .. } = &peer.manifest;
         let state = peer.missing().map_or("found".into(), |how| format!("missing: {how}"));
-        println!("{name}  ({})\n    {about}\n    {state}", workloads.join(", "));
+        let workloads = workloads.join(", ");
+        output::print(&format!("{name}  ({workloads})\n    {about}\n    {state}\n"))?;
     }
     Ok(Outcome::Success)
 }
@@ -86,11 +87,11 @@ fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
     let Manifest { name, setup, .. } = &peer.manifest;
     let packages = packages::missing(&peer.manifest.packages);
     if !packages.is_empty() || !setup.is_empty() {
-        eprintln!("{name}: commands to run in {}:", peer.dir.display());
+        output::message(&format!("{name}: commands to run in {}:", peer.dir.display()));
         if !packages.is_empty() {
-            eprintln!("  {}", packages::shown(&packages));
+            output::message(&format!("  {}", packages::shown(&packages)));
         }
-        setup.iter().for_each(|command| eprintln!("  {command}"));
+        setup.iter().for_each(|command| output::message(&format!("  {command}")));
         if !yes && !confirmed()? {
             return Ok(false);
         }
@@ -98,12 +99,12 @@ fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
     if !packages.is_empty()
         && let Err(because) = packages::install(&packages)
     {
-        eprintln!("{name}: {because}");
+        output::message(&format!("{name}: {because}"));
         return Ok(false);
     }
     let absent = peer.absent();
     if !absent.is_empty() {
-        eprintln!("{name}: not on PATH: {}; install it first", absent.join(", "));
+        output::message(&format!("{name}: not on PATH: {}; install it first", absent.join(", ")));
         return Ok(false);
     }
     for command in setup {
@@ -113,13 +114,13 @@ fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
             .status()
             .with_context(|| format!("cannot run {command:?}"))?;
         if !status.success() {
-            eprintln!("{name}: `{command}` failed: {status}");
+            output::message(&format!("{name}: `{command}` failed: {status}"));
             return Ok(false);
         }
     }
     match peer.missing() {
-        None => eprintln!("{name}: found"),
-        Some(how) => eprintln!("{name}: still missing: {how}"),
+        None => output::message(&format!("{name}: found")),
+        Some(how) => output::message(&format!("{name}: still missing: {how}")),
     }
     Ok(peer.missing().is_none())
 }
@@ -128,8 +129,7 @@ fn confirmed() -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
         bail!("cannot ask for confirmation without a terminal; add --yes to run this");
     }
-    print!("run this? [y/N] ");
-    stdout().flush()?;
+    write!(stderr(), "run this? [y/N] ").context("cannot ask for confirmation on stderr")?;
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::{
     collections::HashSet,
     error::Error,
-    io::{self, Read},
+    io::{self, Read, Write},
     net::TcpStream,
     os::{
         fd::{AsFd, OwnedFd},
@@ -144,7 +144,8 @@ pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            eprintln!("regatta: {error}{cause}");
+            // If stderr is closed, the exit status alone reports the error.
+            let _ = writeln!(io::stderr(), "regatta: {error}{cause}");
             1
         }
         Err(_) => 101, // the panic has been reported already

@@ -1,6 +1,9 @@
 //! Messages of a running server on stderr, at most one line per second.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{Write, stderr},
+    time::{Duration, Instant},
+};
 
 /// Connections that the model refused. They are reported together.
 #[derive(Default)]
@@ -19,7 +22,8 @@ impl Refusals {
             return;
         }
         let one = if self.pending == 1 { "connection" } else { "connections" };
-        eprintln!("regatta: refused {} {one}: {because}", self.pending);
+        // The server runs even if stderr is closed.
+        let _ = writeln!(stderr(), "regatta: refused {} {one}: {because}", self.pending);
         self.pending = 0;
         self.last_reported = Some(now);
     }
