@@ -4,7 +4,7 @@
 use crate::{
     exit::Outcome,
     interrupt,
-    load::{adapter::AdapterArgs, tls::TlsArgs, url},
+    load::{adapter::AdapterArgs, threshold::without_limit, tls::TlsArgs, url},
     output,
     race::known,
     screen::Screen,
@@ -143,8 +143,14 @@ fn limit(text: &str) -> Result<Limit, String> {
     const KNOWN: [(&str, f64); 5] =
         [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
     let form = "expected a percentile and a time, e.g. p95=250ms";
-    let (name, time) = text.split_once('=').ok_or(form)?;
-    let known = KNOWN.iter().find(|(known, _)| *known == name.trim());
+    let is_known = |name: &str| KNOWN.iter().find(|(known, _)| *known == name.trim());
+    let Some((name, time)) = text.split_once(['=', '>']) else {
+        return Err(match is_known(text) {
+            Some(_) => without_limit(text),
+            None => form.into(),
+        });
+    };
+    let known = is_known(name);
     let (_, quantile) = *known.ok_or_else(|| {
         let names = KNOWN.map(|(name, _)| name).join(", ");
         format!("{name:?} is not one of the percentiles {names}; write it as p95=250ms")
@@ -321,9 +327,11 @@ mod tests {
     #[test]
     fn a_limit_is_a_percentile_and_a_time() {
         assert_eq!(limit("p95=250ms"), Ok(Limit { quantile: 0.95, ns: 250_000_000 }));
+        assert_eq!(limit("p95 > 250ms"), limit("p95=250ms"));
         assert_eq!(limit("p99.9=1s"), Ok(Limit { quantile: 0.999, ns: 1_000_000_000 }));
         for (text, expected) in [
             ("250ms", "e.g. p95=250ms"),
+            ("p95", "the shell redirected the output to a file"),
             ("p96=250ms", "p50, p90, p95, p99, p99.9"),
             ("p95=250", "unit"),
             ("p95=0ms", "above zero"),

@@ -2,7 +2,10 @@
 
 use regatta_load::Plan;
 use regatta_script::Workload;
-use std::{num::NonZeroU32, path::Path};
+use std::{
+    num::{NonZeroU32, NonZeroUsize},
+    path::Path,
+};
 
 /// Parses a value of a type with a fixed list of names.
 pub fn one_of<T: Copy>(
@@ -60,6 +63,11 @@ pub fn rate(text: &str) -> Result<NonZeroU32, String> {
         let max = Plan::MAX_RATE;
         format!("expected requests per second, at most {max}, e.g. 20000, 20k or 20k/s")
     })
+}
+
+/// Parses a number of connections, at least 1.
+pub fn connections(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("expected a number of connections from 1 on, got {text:?}"))
 }
 
 /// Parses a number like [`count`], at most `u32::MAX`.

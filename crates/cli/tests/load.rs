@@ -194,12 +194,83 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
             vec!["--adapter", "nats"],
             "--adapter applies only to the workload hub; this load runs double",
         ),
+        (vec!["-c", "0"], "expected a number of connections from 1 on, got \"0\""),
+        (vec!["--cpus", "0,4095"], "--cpus: CPU 4095 is not available; this process may use ["),
+        (vec!["--fail-if", "p99"], "the shell redirected the output to a file named 10ms"),
+        (vec!["--fail-if", "p99<10ms"], "write it as 'p99>10ms'"),
+        (vec!["--fail-if", "cost>5us"], "name its process with --pid"),
+        (vec!["--fail-if", "p99>1s", "--slow", "headers"], "cannot be used with"),
         (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
         let output = load(&server, &args);
         let printed = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
         assert!(printed.contains(said), "{args:?}: {printed}");
+    }
+}
+
+#[test]
+fn urls_that_name_no_server_are_refused() {
+    for (url, said) in [
+        ("http:///foo", "\"http:///foo\" has no host; expected http(s)://HOST"),
+        ("line://127.0.0.1:99999", "\"99999\" is not a port; expected a number from 1 to 65535"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let output = command.args(["load", url]).output().unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(said), "{printed}");
+    }
+}
+
+#[test]
+fn a_threshold_that_does_not_pass_fails_the_load() {
+    let server = Server::double("epoll", &[]);
+    let base = ["-c", "2", "-d", "300ms", "--warm-up", "0s"];
+    let output = load(&server, &[&base[..], &["--fail-if", "errors>0"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("\nfail if     errors > 0          0  passed\n"), "{text}");
+
+    let failing = ["--fail-if", "p50=1ns", "--fail-if", "errors>0"];
+    let output = load(&server, &[&base[..], &failing].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("\nfail if     p50 > 1ns  "), "{text}");
+    let line = text.lines().find(|line| line.contains("p50 > 1ns")).unwrap();
+    assert!(line.contains("  FAILED"), "{text}");
+
+    let output = load(&server, &[&base[..], &failing, &["--json", "-"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let thresholds = &json(&output)["thresholds"];
+    assert_eq!((&thresholds[0]["passed"], &thresholds[1]["passed"]), (&false.into(), &true.into()));
+    assert_eq!((&thresholds[0]["limit"], &thresholds[1]["value"]), (&1.0.into(), &0.0.into()));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("regatta: fail if p50 > 1ns"), "{stderr}");
+}
+
+/// Whether the latency is void depends on the machine. A threshold far above it passes exactly if it is
+/// not.
+#[test]
+fn a_void_latency_does_not_pass_a_threshold() {
+    let server = Server::double("epoll", &[]);
+    for rate in ["2k/s", "10M/s"] {
+        let more = ["-c", "4", "-p", "64", "-d", "500ms", "--warm-up", "0s", "--rate", rate];
+        let output = load(&server, &[&more[..], &["--fail-if", "p50>1h", "--json", "-"]].concat());
+        let result = json(&output);
+        let void = result["verdict"]["void"].as_array().unwrap();
+        let is_void = void.iter().any(|figure| figure == "latency");
+        let known = result["latency_ns"]["p50"].is_u64();
+        let passed = known && !is_void;
+        assert_eq!(result["thresholds"][0]["passed"], passed, "{result:#}");
+        assert_eq!(result["thresholds"][0]["because"].is_string(), !passed, "{result:#}");
+        if !passed {
+            assert_eq!(output.status.code(), Some(1), "{result:#}");
+        }
+        assert!(
+            rate == "2k/s" || !passed,
+            "no load sends 10 million requests a second: {result:#}"
+        );
     }
 }
 

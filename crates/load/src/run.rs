@@ -7,7 +7,8 @@ use crate::{
     leads::Leads,
     limits, schedule,
     shared::Shared,
-    tally, tls,
+    tally,
+    tls::{self, Tls},
     worker::{Done, Work},
 };
 use regatta_record::Part;
@@ -160,7 +161,10 @@ pub(crate) fn work<D: Dialect>(
     });
     let done: Vec<_> = done?;
     match shared.no_tls() {
-        Some(error) => Err(Error::Tls(tls::explain(&error))),
+        Some(error) => {
+            let from_file = plan.tls.as_ref().is_some_and(Tls::trusts_a_file);
+            Err(Error::Tls(tls::explain(&error, from_file)))
+        }
         None => Ok(done),
     }
 }

@@ -110,6 +110,11 @@ impl Tls {
         Tls { config: Arc::new(config), ..self.clone() }
     }
 
+    /// Whether the trusted certificates come from a file.
+    pub(crate) fn trusts_a_file(&self) -> bool {
+        matches!(self.asked.roots, AskedRoots::Pem(_))
+    }
+
     /// Whether the server's certificate is checked.
     pub fn is_checked(&self) -> bool {
         self.asked.roots != AskedRoots::Unchecked

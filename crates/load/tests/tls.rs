@@ -133,7 +133,12 @@ fn a_rejected_certificate_ends_the_run_with_the_reason() {
             "expected a certificate for example.com, got one for example.org, localhost",
         ),
         (authority.certifies(&["localhost"], 2_001), authority.trusted("localhost"), "it expired"),
-        (good(), other.trusted("localhost"), "not signed by a trusted CA"),
+        (good(), other.trusted("localhost"), "is in the file of --cacert"),
+        (
+            Authority::new().self_signed(),
+            other.trusted("localhost"),
+            "the file of --cacert does not contain it",
+        ),
         (good(), Tls::new("localhost", &Roots::System).unwrap(), "not signed by a trusted CA"),
     ] {
         let server = double_server(shown.config(VERSIONS));

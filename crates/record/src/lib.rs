@@ -65,7 +65,7 @@ pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};
 pub use heads::Heads;
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{LoadOperation, LoadResult, TlsSpoken, Verified};
+pub use load::{LoadOperation, LoadResult, LoadThreshold, TlsSpoken, Verified};
 pub use needed::rounds_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;

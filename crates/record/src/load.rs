@@ -121,10 +121,33 @@ pub struct LoadResult {
     /// shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// The thresholds that the user set, and their outcomes. Absent: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<LoadThreshold>,
     /// The judgement.
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.
     pub histogram: String,
+}
+
+/// A condition that fails a load, and its outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadThreshold {
+    /// The condition, e.g. `p99 > 10ms`.
+    pub fail_if: String,
+    /// The number of the stage that it was compared with, counted from 1. Absent: the whole load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<u32>,
+    /// The measured value, in the unit of the limit. `None`: not known.
+    pub value: Option<f64>,
+    /// The limit: nanoseconds for a latency or a cost, operations per second for a rate, a number of
+    /// errors, or a fraction of the requests.
+    pub limit: f64,
+    /// Whether the value is known, valid and within the limit.
+    pub passed: bool,
+    /// Why the threshold did not pass, if not because the value is beyond the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
 }
 
 /// How many of the clients' operations on shared keys were verified together. An operation concerns

@@ -60,6 +60,17 @@ impl Percentile {
         }
     }
 
+    /// The fraction of samples that are at most as long: 0.99 for `p99`.
+    pub fn quantile(self) -> f64 {
+        match self {
+            Self::P50 => 0.50,
+            Self::P90 => 0.90,
+            Self::P95 => 0.95,
+            Self::P99 => 0.99,
+            Self::P99_9 => 0.999,
+        }
+    }
+
     /// The percentile of all rounds together.
     pub fn pooled(self, latency: &Latency) -> Option<u64> {
         match self {

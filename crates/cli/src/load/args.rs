@@ -1,7 +1,13 @@
 //! The options of `regatta load`.
 
-use super::{adapter::AdapterArgs, http::HttpArgs, tls::TlsArgs, url};
-use crate::values::{count, duration, limit, one_of, percent, rate, workload};
+use super::{
+    adapter::AdapterArgs,
+    http::HttpArgs,
+    threshold::{Threshold, threshold},
+    tls::TlsArgs,
+    url,
+};
+use crate::values::{connections, count, duration, limit, one_of, percent, rate, workload};
 use regatta_load::{Arrivals, Drive};
 use regatta_record::{Burst, Heads};
 use regatta_script::{Workload, dialects::http::SlowPart};
@@ -29,6 +35,7 @@ use std::{
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load http://127.0.0.1:8080/ --tolerate 1%
+  regatta load http://127.0.0.1:8080/ --rate 1k/s --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
   regatta load redis://127.0.0.1:6379/2 -c 20 -p 100 --workload workloads/shard-mset-10.toml
@@ -48,15 +55,15 @@ Not detected: wrong headers that the workload does not check, e.g. Date; a wrong
 reply to HEAD; and, if all replies are identical, a reply that was sent before its request.
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate: too many were),
-no reply arrived, more than 1% of the requests of --rate were not sent or timed out, slow clients
-kept the server from serving new clients, or not all slow connections could be opened; 2 wrong usage,
-the server cannot be reached or does not keep connections open, or a load process failed; 130 after
-Ctrl-C.")]
+no reply arrived, a threshold of --fail-if did not pass, more than 1% of the requests of --rate were
+not sent or timed out, slow clients kept the server from serving new clients, or not all slow
+connections could be opened; 2 wrong usage, the server cannot be reached or does not keep connections
+open, or a load process failed; 130 after Ctrl-C.")]
 pub struct LoadArgs {
     #[arg(help = format!("The server to load: {}", url::forms()))]
     pub url: String,
     /// Number of open connections
-    #[arg(short, long, default_value = "64", value_name = "N")]
+    #[arg(short, long, default_value = "64", value_parser = connections, value_name = "N")]
     pub connections: NonZeroUsize,
     /// Length of the measurement window
     #[arg(short, long, default_value = "10s", value_parser = duration, value_name = "TIME")]
@@ -151,6 +158,13 @@ pub struct LoadArgs {
     /// share of all requests fails. Without it, the first wrong reply stops the load
     #[arg(long, value_parser = percent, value_name = "PERCENT")]
     pub tolerate: Option<f64>,
+    /// Fail with exit status 1 if a figure is beyond its limit (repeatable). Quote it, because the
+    /// shell interprets > and <: 'p99>10ms' (p50, p90, p95, p99, p99.9, mean or max; of a hub, of its
+    /// deliveries), 'rate<10k/s', 'errors>10', 'errors>0.1%', or with --pid 'cost>5us' (server CPU per
+    /// request). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A figure that is void or not
+    /// known fails too. A limit of errors above 0 implies --tolerate
+    #[arg(long, value_parser = threshold, value_name = "'FIGURE>LIMIT'", conflicts_with = "slow")]
+    pub fail_if: Vec<Threshold>,
     #[command(flatten)]
     pub tls: TlsArgs,
     #[command(flatten)]
@@ -210,6 +224,12 @@ impl LoadArgs {
                 None => Drive::Closed,
             },
         }
+    }
+
+    /// The share of the requests that may fail.
+    pub fn tolerated(&self) -> Option<f64> {
+        let implied = || self.fail_if.iter().filter_map(Threshold::tolerates).reduce(f64::min);
+        self.tolerate.or_else(implied)
     }
 
     /// Maximum requests in flight on each connection.

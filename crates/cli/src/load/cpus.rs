@@ -13,6 +13,15 @@ pub fn are_own(cpus: &[u32], threads: usize, pid: Option<u32>) -> bool {
     !cpus.is_empty() && are_enough(cpus, threads) && shared(cpus, pid).is_none()
 }
 
+/// Returns an error if this process may not run on one of these CPUs.
+pub fn check_allowed(cpus: &[u32]) -> anyhow::Result<()> {
+    let Some(allowed) = allowed(None) else { return Ok(()) };
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => bail!("--cpus: CPU {cpu} is not available; this process may use {allowed:?}"),
+        None => Ok(()),
+    }
+}
+
 /// Returns an error if polling is known to take a CPU from the server or from another load thread.
 /// Without `cpus`, the load may run on every CPU of this process.
 pub fn check_busy_poll(cpus: &[u32], threads: usize, pid: Option<u32>) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{
     args::{LoadArgs, Shape},
-    open,
+    open, threshold,
 };
 use indicatif::HumanCount;
 use regatta_record::{
@@ -92,7 +92,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         .by_kind()
         .iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.replace('_', " ")))
+        .map(|(kind, count)| format!("{} {}", HumanCount(*count), errors_in_words(kind, *count)))
         .collect();
     line(
         "errors",
@@ -103,6 +103,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     }
     if let Some(verified) = result.verified {
         line("verified", verified_in_words(verified));
+    }
+    for threshold in threshold::lines(&args.fail_if, &result.thresholds) {
+        line("fail if", threshold);
     }
     line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
     if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
@@ -146,6 +149,25 @@ fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String 
         n => format!("; the last {} were not checked (limit reached)", HumanCount(n)),
     };
     format!("{} operations on {} keys{beyond}", HumanCount(operations), HumanCount(keys))
+}
+
+/// A kind of error in words, for this number of errors.
+fn errors_in_words(kind: &str, count: u64) -> &str {
+    match (kind, count) {
+        ("wrong_reply", 1) => "wrong reply",
+        ("wrong_reply", _) => "wrong replies",
+        ("connect", 1) => "failed connect",
+        ("connect", _) => "failed connects",
+        ("read", 1) => "failed read",
+        ("read", _) => "failed reads",
+        ("write", 1) => "failed write",
+        ("write", _) => "failed writes",
+        ("timeout", 1) => "timeout",
+        ("timeout", _) => "timeouts",
+        ("closed_early", _) => "closed early",
+        ("closed_idle", _) => "closed idle",
+        _ => kind,
+    }
 }
 
 /// The number and share of replies of each status: `200: 990 (99.0%), 503: 10 (1.0%)`.

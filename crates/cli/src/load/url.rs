@@ -77,6 +77,9 @@ impl<'a> Url<'a> {
         if authority.contains('@') {
             bail!("{url:?} contains a user name, which is never sent; expected {}", row.url);
         }
+        if without_port(authority).is_empty() {
+            bail!("{url:?} has no host; expected {}", row.url);
+        }
         if let Some(wrong) = target.chars().find(|c| !c.is_ascii_graphic()) {
             bail!("{wrong:?} is not allowed in the path of a URL; percent-encode it");
         }
@@ -119,9 +122,12 @@ fn without_port(authority: &str) -> &str {
 
 /// The address of `HOST:PORT`.
 fn address(authority: &str) -> anyhow::Result<SocketAddr> {
-    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    if port.is_none() {
-        bail!("{authority:?} has no port; expected HOST:PORT, with a port up to 65535");
+    let host = without_port(authority);
+    let Some(port) = authority[host.len()..].strip_prefix(':') else {
+        bail!("{authority:?} has no port; expected HOST:PORT");
+    };
+    if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        bail!("{authority:?}: {port:?} is not a port; expected a number from 1 to 65535");
     }
     let mut found =
         authority.to_socket_addrs().with_context(|| format!("cannot resolve {authority:?}"))?;
@@ -176,7 +182,14 @@ mod tests {
         assert!(refused("127.0.0.1:80", None).contains("is not a URL"));
         assert!(refused("gopher://127.0.0.1:80", None).contains("gopher:// is not supported"));
         assert!(refused("line://127.0.0.1", None).contains("has no port"));
-        assert!(refused("http://127.0.0.1:99999/", None).contains("has no port"));
+        assert!(refused("http://127.0.0.1:99999/", None).contains("\"99999\" is not a port"));
+        assert!(refused("http://127.0.0.1:x/", None).contains("from 1 to 65535"));
+        assert!(refused("line://127.0.0.1:0", None).contains("from 1 to 65535"));
+        assert!(
+            refused("http:///foo", None).contains("\"http:///foo\" has no host; expected http")
+        );
+        assert!(refused("line://:4000", None).contains("has no host"));
+        assert!(refused("line://[::1]", None).contains("has no port"));
         assert!(refused("http://a@127.0.0.1/", None).contains("user"));
         assert!(refused("http://127.0.0.1/a b", None).contains("percent-encode it"));
         assert!(refused("line://127.0.0.1:1/a", None).contains("no paths"));

@@ -27,7 +27,7 @@ fn a_reset_instead_of_the_first_reply_is_a_fault() {
             }
         });
         let ended = load(&server.line_url(), &[&["-c", "4"], shape].concat()).with_status(1);
-        assert_eq!(ended.line("errors"), "1 read", "{}", ended.stdout);
+        assert_eq!(ended.line("errors"), "1 failed read", "{}", ended.stdout);
     }
 }
 

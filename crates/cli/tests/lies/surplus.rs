@@ -29,7 +29,7 @@ fn a_counted_churn_finds_replies_that_are_sent_twice() {
     for processes in ["1", "2"] {
         let more = ["-n", "200", "-c", "8", "--churn", "--processes", processes];
         let ended = load(&server.line_url(), &more).with_status(1);
-        assert!(ended.line("errors").contains("wrong reply"), "{}", ended.stdout);
+        assert!(ended.line("errors").contains("wrong repl"), "{}", ended.stdout);
     }
 }
 

@@ -42,7 +42,7 @@ fn a_load_continues_after_a_tolerated_share_of_unexpected_statuses() {
         let server = if churns { closing() } else { one_in_a_hundred(|| reply(503, "busy")) };
         let ended = load(&server.http_url(), &more).with_status(0);
         assert_eq!(ended.line("statuses"), "200: 990 (99.0%), 503: 10 (1.0%)", "{shape:?}");
-        assert_eq!(ended.line("errors"), "10 wrong reply (1.0%, 2% tolerated)");
+        assert_eq!(ended.line("errors"), "10 wrong replies (1.0%, 2% tolerated)");
         assert!(ended.line("requests").starts_with("990 in "), "{}", ended.stdout);
         // One of them is shown.
         assert!(ended.line("received").contains("503"), "{}", ended.stdout);
@@ -59,7 +59,7 @@ fn a_burst_continues_after_tolerated_errors() {
     let ended = load(&server.http_url(), &["--burst", "2x5x100", "--tolerate", "2%"]);
     let ended = ended.with_status(0);
     assert_eq!(ended.line("statuses"), "200: 990 (99.0%), 503: 10 (1.0%)");
-    assert_eq!(ended.line("errors"), "10 wrong reply (1.0%, 2% tolerated)");
+    assert_eq!(ended.line("errors"), "10 wrong replies (1.0%, 2% tolerated)");
 }
 
 /// Like [`one_in_a_hundred`], but closes after each reply.
@@ -112,7 +112,7 @@ fn wrong_and_missing_replies_are_tolerated() {
     });
     let more = ["-n", "1000", "-c", "4", "--tolerate", "2%"];
     let ended = load(&server.line_url(), &more).with_status(0);
-    assert_eq!(ended.line("errors"), "10 wrong reply (1.0%, 2% tolerated)");
+    assert_eq!(ended.line("errors"), "10 wrong replies (1.0%, 2% tolerated)");
 }
 
 #[test]

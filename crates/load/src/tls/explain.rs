@@ -1,19 +1,20 @@
 //! Describes TLS failures: what was expected, what was received, and what to do.
 
-use rustls::{AlertDescription, CertificateError, Error};
+use rustls::{AlertDescription, CertificateError, Error, OtherError};
 
 /// Whether the error is about the server's certificate.
 pub(crate) fn is_about_certificate(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(_) | Error::NoCertificatesPresented)
 }
 
-/// Describes a failure as text.
-pub(crate) fn explain(error: &Error) -> String {
+/// Describes a failure as text. `from_file` says whether the trusted certificates come from a file that
+/// the user named.
+pub(crate) fn explain(error: &Error, from_file: bool) -> String {
     match error {
         Error::InvalidCertificate(error) => {
             format!(
                 "the server's certificate is not accepted: {}; --insecure skips the check",
-                misfit(error)
+                misfit(error, from_file)
             )
         }
         Error::InvalidMessage(_) | Error::InappropriateMessage { .. } => {
@@ -27,7 +28,7 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
-fn misfit(error: &CertificateError) -> String {
+fn misfit(error: &CertificateError, from_file: bool) -> String {
     match error {
         CertificateError::NotValidForNameContext { expected, presented } => format!(
             "expected a certificate for {}, got one for {}",
@@ -42,12 +43,20 @@ fn misfit(error: &CertificateError) -> String {
             "it becomes valid in {}, by this machine's clock",
             span(not_before.as_secs().saturating_sub(time.as_secs()))
         ),
+        CertificateError::UnknownIssuer | CertificateError::BadSignature if from_file => {
+            "neither this certificate nor a CA certificate that signed it is in the file of --cacert"
+                .into()
+        }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "it is not signed by a trusted CA (--cacert FILE trusts the CA certificates in FILE)"
                 .into()
         }
-        // webpki's error has no variant here, only a name.
-        CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
+        CertificateError::Other(other) if is_ca(other) && from_file => {
+            "it is probably self-signed, and the file of --cacert does not contain it: write the \
+             server's own certificate into that file"
+                .into()
+        }
+        CertificateError::Other(other) if is_ca(other) => {
             "it is a CA certificate itself, probably self-signed (--cacert FILE accepts it if FILE \
              contains this certificate)"
                 .into()
@@ -55,6 +64,12 @@ fn misfit(error: &CertificateError) -> String {
         CertificateError::Other(other) => other.0.to_string(),
         other => other.to_string(),
     }
+}
+
+/// Whether the server presented a CA certificate as its own. webpki's error has no variant here, only a
+/// name.
+fn is_ca(error: &OtherError) -> bool {
+    error.0.to_string() == "CaUsedAsEndEntity"
 }
 
 /// The names of a certificate; rustls writes a name as `DnsName("example.org")`.

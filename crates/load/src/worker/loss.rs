@@ -78,7 +78,7 @@ impl Loss {
             Loss::TimedOut if opening && over_tls => format!("no TLS handshake within {timeout:?}"),
             Loss::TimedOut if opening => format!("not connected within {timeout:?}"),
             Loss::TimedOut => format!("no reply within {timeout:?}"),
-            Loss::Tls(error) => tls::explain(error),
+            Loss::Tls(error) => tls::explain(error, false),
             Loss::Wrong => "a reply was wrong, so the bytes after it cannot be parsed".into(),
         }
     }

@@ -68,6 +68,16 @@ impl Authority {
         }
     }
 
+    /// The CA's own certificate as that of a server, as `openssl req -x509` creates it.
+    pub fn self_signed(&self) -> Shown {
+        Shown {
+            chain: vec![self.issuer.der().clone()],
+            key: PrivateKeyDer::try_from(self.issuer.key().serialize_der()).unwrap(),
+            certificate_pem: self.issuer.pem(),
+            key_pem: self.issuer.key().serialize_pem(),
+        }
+    }
+
     /// The TLS settings of a load that trusts only this CA.
     pub fn trusted(&self, host: &str) -> Tls {
         Tls::new(host, &Roots::File(self.file.path().to_owned())).unwrap()

@@ -1,0 +1,93 @@
+//! The plan of a load, from the options of `regatta load`.
+
+use super::{args::LoadArgs, cpus, url};
+use crate::output;
+use anyhow::{Context, bail};
+use regatta_load::{Plan, Processes, Until, WarmUp};
+use regatta_race::processes_in_words;
+use regatta_record::Heads;
+use regatta_script::Workload;
+use std::time::Duration;
+
+/// The workload with the headers of --heads.
+fn with_heads(workload: Workload, heads: Option<Heads>) -> anyhow::Result<Workload> {
+    let Some(heads) = heads else { return Ok(workload) };
+    workload.with_heads(heads).with_context(|| {
+        let name = workload.name();
+        format!("--heads applies only to the workloads hello and hash; this load runs {name}")
+    })
+}
+
+/// The workload, with keys that all connections share if --verify was given.
+fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
+    if !verify {
+        return Ok(workload);
+    }
+    workload.sharing_keys().with_context(|| {
+        let name = workload.name();
+        format!(
+            "--verify applies only to redis:// workloads with keys per connection; this load runs {name}"
+        )
+    })
+}
+
+/// Builds the plan, and checks the options against each other.
+pub fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
+    if args.pid.is_none()
+        && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.needs_cost())
+    {
+        bail!("--fail-if '{threshold}' needs the cost of a server: name its process with --pid");
+    }
+    cpus::check_allowed(&args.cpus)?;
+    let target = url::Target::of(&args.url, args.workload.as_ref())?;
+    let target = args.http.applied(target, args.workload.as_ref())?;
+    let plan = Plan {
+        target: target.address,
+        tls: args.tls.of(&target)?,
+        workload: verified(
+            args.adapter.applied(with_heads(target.workload, args.heads)?)?,
+            args.verify,
+        )?,
+        host: target.host,
+        path: target.path,
+        connections: args.connections(),
+        idle: args.idle,
+        stalled: args.stalled,
+        passing: args.passing,
+        pipeline: args.pipeline(),
+        drive: args.drive(),
+        busy_poll: args.busy_poll,
+        spin: Duration::ZERO,
+        threads: args.threads.get(),
+        cpus: args.cpus.clone(),
+        timeout: args.timeout,
+        patience: Plan::PATIENCE,
+        warm_up: match (args.warm_up, args.settle) {
+            (Some(length), _) => WarmUp::Fixed(length),
+            (None, Some(longest)) => WarmUp::Judged { longest },
+            (None, None) => WarmUp::steady(Duration::from_secs(1)),
+        },
+        until: match (args.burst, args.requests) {
+            (Some(_), _) => Until::Done,
+            (None, Some(requests)) => Until::Requests(requests),
+            (None, None) => Until::Elapsed(args.duration),
+        },
+        tolerates: args.tolerated(),
+        withholds: false,
+        draws_sources: false,
+        seed: args.seed,
+    };
+    let split = processes.split(&plan).with_context(|| args.url.clone())?;
+    if split.processes > args.processes {
+        output::message(&processes_in_words(plan.connections + plan.idle + plan.passing, split));
+    }
+    if args.verify && split.processes > 1 {
+        bail!("--verify runs in one load process; use fewer connections or remove --processes");
+    }
+    if args.busy_poll {
+        cpus::check_busy_poll(&args.cpus, split.threads, args.pid)?;
+    }
+    let own_cpus = cpus::are_own(&args.cpus, split.threads, args.pid);
+    let spin = if own_cpus { Plan::SPIN } else { Duration::ZERO };
+    Ok(Plan { spin, threads: split.threads, ..plan })
+}

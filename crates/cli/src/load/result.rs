@@ -1,0 +1,114 @@
+//! The result of a load as stored, from what was counted.
+
+use super::{
+    args::LoadArgs,
+    open,
+    server::Server,
+    threshold::{Figures, Threshold},
+};
+use regatta_host::UsageWindow;
+use regatta_load::{Plan, Tally};
+use regatta_race::judge_load;
+use regatta_record::{
+    FORMAT, Latency, LoadOperation, LoadResult, LoadThreshold, OperationCounted, Unseen,
+    encode_histogram,
+};
+use std::num::NonZeroU32;
+
+fn operation(counted: &OperationCounted, duration_s: f64) -> LoadOperation {
+    let OperationCounted { operation, count, whole_run, histogram } = counted;
+    LoadOperation {
+        operation: operation.clone(),
+        count: *count,
+        rate_per_s: if duration_s > 0.0 { *count as f64 / duration_s } else { 0.0 },
+        whole_run: *whole_run,
+        latency_ns: Latency::of(histogram),
+        histogram: encode_histogram(histogram),
+    }
+}
+
+/// Builds the result and judges it.
+pub fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server<'_>) -> LoadResult {
+    let duration_s = tally.window_ns as f64 / 1e9;
+    let failed = tally.errors.failed();
+    let cost_per = plan.workload.cost_per();
+    let operations = tally.count_of(&cost_per);
+    let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
+    let spent = server.window.as_ref().and_then(UsageWindow::spent);
+    let Server { cpus, shares, .. } = *server;
+    let of_server = spent.map(|spent| (spent, cpus, shares));
+    let mut result = LoadResult {
+        format: FORMAT,
+        requests: tally.requests,
+        errors: tally.errors,
+        statuses: tally.statuses.clone(),
+        tolerated: args.tolerated(),
+        failed: failed as f64 / (failed + tally.replies).max(1) as f64,
+        causes: tally.causes.clone(),
+        duration_s,
+        rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
+        connections: args.connections() as u64,
+        processes: tally.processes as u32,
+        tls: tally.tls.clone(),
+        idle: args.idle as u64,
+        stalled: args.stalled as u64,
+        passing: args.passing as u64,
+        passed: tally.passed,
+        target_rate_per_s: args.rate.map(NonZeroU32::get),
+        open_loop: None,
+        unsent: 0,
+        late: 0,
+        wait_ns: None,
+        send_lag_ns: None,
+        service_ns: None,
+        instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
+        latency_ns: Latency::of(&tally.histogram),
+        operations: tally.operations.iter().map(|one| operation(one, duration_s)).collect(),
+        cost_per,
+        load_cpu_ns_per_request: each(tally.load_cpu_ns - tally.spun_ns),
+        server_cpu_ns_per_request: spent.and_then(|spent| each(spent.cpu_ns)),
+        server_unseen: spent.map(|spent| spent.unseen),
+        first_wrong: tally.first_wrong.clone(),
+        first_unfinished: tally.first_unfinished.clone(),
+        settling: None,
+        verified: tally.verified,
+        thresholds: Vec::new(),
+        verdict: judge_load(plan, tally, of_server),
+        histogram: encode_histogram(&tally.histogram),
+    };
+    open::fill(&mut result, tally);
+    result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
+    result
+}
+
+/// Compares the result with the thresholds.
+fn thresholds(
+    all: &[Threshold],
+    plan: &Plan,
+    tally: &Tally,
+    result: &LoadResult,
+) -> Vec<LoadThreshold> {
+    let limited = plan.workload.limited();
+    let pushed = tally.operations.iter().find(|one| one.operation.name == limited.name);
+    let histogram = pushed.map_or(&tally.histogram, |one| &one.histogram);
+    let unsent = tally.open_loop.as_ref().map_or(0, |open| open.unsent);
+    let unanswered = match (pushed, &tally.open_loop) {
+        (Some(_), _) => 0,
+        (None, Some(open)) => open.unanswered(),
+        (None, None) => tally.timeouts_in_window,
+    };
+    let errors = tally.errors.total() - tally.errors.closed_idle + unsent;
+    let figures = Figures {
+        stage: None,
+        latency: Latency::of_censored(histogram, unanswered),
+        answered: histogram.len(),
+        unanswered,
+        rate_per_s: result.rate_per_s,
+        errors,
+        requests: errors + tally.replies,
+        cost_ns: result.server_cpu_ns_per_request,
+        cost_is_least: matches!(result.server_unseen, Some(Unseen::Unbounded)),
+        verdict: &result.verdict,
+    };
+    all.iter().map(|threshold| threshold.judged(&figures)).collect()
+}
