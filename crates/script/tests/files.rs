@@ -32,10 +32,10 @@ fn reads_the_examples_and_recompiles_them_from_their_text() {
 }
 
 #[test]
-fn reads_the_examples_of_the_readme() {
-    let readme = include_str!("../../../README.md");
-    let blocks = readme.split("```toml\n").skip(1).filter_map(|part| part.split_once("```"));
-    let files = blocks.map(|(block, _)| block).filter(|text| text.starts_with("protocol"));
+fn reads_the_examples_of_the_documentation() {
+    let page = include_str!("../../../docs/src/reference/workload-files.md");
+    let blocks = page.split("```toml ").skip(1).filter_map(|part| part.split_once("```"));
+    let files = blocks.filter_map(|(block, _)| Some(block.split_once('\n')?.1));
     let mut protocols = Vec::new();
     for text in files {
         let text = match text.contains("passwords.txt") {
@@ -46,7 +46,7 @@ fn reads_the_examples_of_the_readme() {
         assert!(!bytes(&workload).is_empty());
         protocols.push(workload.protocol().name);
     }
-    assert_eq!(protocols[..2], ["line", "http"]);
+    assert_eq!(protocols, ["line", "http", "memcached", "redis"]);
 }
 
 #[test]
