@@ -9,6 +9,7 @@ mod capacity;
 mod diff;
 mod doctor;
 mod exit;
+mod formats;
 mod hub;
 mod interrupt;
 mod load;

@@ -3,6 +3,7 @@
 
 use crate::{
     exit::Outcome,
+    formats::Formats,
     interrupt, output,
     screen::Screen,
     values::{duration, percent},
@@ -114,9 +115,13 @@ pub struct RaceArgs {
     /// Write the table as Markdown; - for stdout instead of the table
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
     /// Print the plan without starting anything: contenders, CPUs, loads, rounds, and how long the race
     /// takes. With --json, write the plan as JSON
-    #[arg(long, conflicts_with_all = ["resume", "md"])]
+    #[arg(long, conflicts_with_all = [
+        "resume", "md", "bmf", "gha_benchmark", "prometheus", "hdr_log",
+    ])]
     dry_run: bool,
     /// Allow a debug build, whose figures are meaningless: for tests of regatta itself
     #[arg(long, hide = true)]
@@ -138,6 +143,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
         bail!("--json and --md cannot both write to stdout; write one of them to a file");
     }
     args.json.iter().chain(&args.md).try_for_each(|path| output::check(path))?;
+    args.formats.check()?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     let mut screen = Screen::new();
@@ -181,7 +187,7 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
     let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
     let outcome = outcome(&summary);
-    let saved = save(args, summary, store.dir(), events);
+    let saved = save(args, summary, &rounds, store.dir(), events);
     match ran {
         Ok(true) => events.emit(Happened::RaceFinished),
         Ok(false) => events.emit(Happened::RaceInterrupted { stored: Some(stored) }),
@@ -297,7 +303,13 @@ fn default_dir(asked: &Asked) -> PathBuf {
 
 /// Saves the summary, the page and the requested forms, and emits the judgement. Returns false if
 /// something could not be saved.
-fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) -> bool {
+fn save(
+    args: &RaceArgs,
+    summary: Summary,
+    rounds: &[Round],
+    dir: &Path,
+    events: &mut Events<'_>,
+) -> bool {
     let (json, md) = (regatta_report::json(&summary), regatta_report::markdown(&summary));
     let write = |path: PathBuf, text: &str| output::write(&path, text);
     let in_dir = write(dir.join("summary.json"), &json)
@@ -312,6 +324,7 @@ fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) 
             None => {}
         }
     }
+    failed.push(args.formats.write(&summary, rounds));
     events.emit(Happened::Judged(Box::new(Judged { summary, stdout, saved })));
     failed.retain(|written| written.is_err());
     for error in failed.iter().filter_map(|written| written.as_ref().err()) {

@@ -1,6 +1,6 @@
 //! `regatta report`: shows a result directory in any form. Needs only the directory.
 
-use crate::{exit::Outcome, output, screen::Screen};
+use crate::{exit::Outcome, formats::Formats, output, screen::Screen};
 use anyhow::{Context, bail};
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
@@ -12,13 +12,16 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   regatta report results/20260101-120000-double
   regatta report results/20260101-120000-double --html page.html --csv cells.csv --md -
+  regatta report results/20260101-120000-double --bmf bmf.json --hdr-log latencies.hlog
   regatta report results/20260101-120000-double --replay")]
 pub struct ReportArgs {
     /// The result directory
     dir: PathBuf,
     /// Print the output of the race again, to stdout and stderr, including resumed parts. It is derived
     /// from the events in events.jsonl
-    #[arg(long, conflicts_with_all = ["html", "json", "md", "csv"])]
+    #[arg(long, conflicts_with_all = [
+        "html", "json", "md", "csv", "bmf", "gha_benchmark", "prometheus", "hdr_log",
+    ])]
     replay: bool,
     /// Write the HTML page; - for stdout
     #[arg(long, value_name = "FILE")]
@@ -32,6 +35,8 @@ pub struct ReportArgs {
     /// Write one CSV row per cell; - for stdout
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
 }
 
 /// Reads, judges and writes.
@@ -54,19 +59,19 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
         (&args.md, regatta_report::markdown),
         (&args.csv, regatta_report::csv),
     ];
-    let to_stdout = |(path, _): &&(&Option<PathBuf>, Form)| path.as_deref() == Some("-".as_ref());
-    if forms.iter().filter(to_stdout).count() > 1 {
-        bail!(
-            "only one of --html, --json, --md and --csv can write to stdout; write the others to files"
-        );
+    let paths = forms.iter().filter_map(|(path, _)| path.as_deref());
+    let paths = paths.chain(args.formats.paths().map(|(_, path)| path));
+    if paths.filter(|path| *path == Path::new("-")).count() > 1 {
+        bail!("only one form can be written to stdout; write the others to files");
     }
-    let mut written = false;
+    let mut written = args.formats.paths().next().is_some();
     for (path, form) in forms {
         if let Some(path) = path {
             output::write(path, &form(&summary))?;
             written = true;
         }
     }
+    args.formats.write(&summary, &rounds)?;
     if !written {
         output::print(&regatta_report::terminal(&summary, output::width(), output::colour()))?;
     }

@@ -17,6 +17,9 @@ use tempfile::TempDir;
 /// Subcommands that run until they are stopped. Their output is only the address on which they listen.
 const SERVERS: [&str; 2] = ["serve", "shard"];
 
+/// The formats of other programs.
+const FORMATS: [&str; 4] = ["bmf", "gha-benchmark", "prometheus", "hdr-log"];
+
 /// A folder with the result of a short race in `out`, and a server to load.
 struct Place {
     folder: TempDir,
@@ -60,9 +63,8 @@ impl Place {
             words("completions bash"),
             words("--version"),
         ];
-        all.extend(
-            ["html", "json", "md", "csv"].map(|form| words(&format!("report out --{form} -"))),
-        );
+        let forms = ["html", "json", "md", "csv"].into_iter().chain(FORMATS);
+        all.extend(forms.map(|form| words(&format!("report out --{form} -"))));
         // Only a checkout has peers.
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         symlink(checkout.join("peers"), self.folder.path().join("peers")).unwrap();
@@ -195,6 +197,42 @@ fn servers_run_although_nobody_reads_their_output() {
             assert!(!because.is_empty());
             TcpStream::connect(addr).unwrap();
         }
+    }
+}
+
+#[test]
+fn a_race_writes_the_same_files_for_other_programs_as_a_report() {
+    let place = Place::new();
+    let files: Vec<String> =
+        FORMATS.iter().flat_map(|f| [format!("--{f}"), format!("{f}.1")]).collect();
+    let mut args: Vec<&str> = RACE.iter().copied().chain(["--out", "again"]).collect();
+    args.extend(files.iter().map(String::as_str));
+    let raced = place.run(&args, Stdio::piped());
+    assert_eq!(raced.status.code(), Some(0), "{}", text(&raced.stderr));
+    assert!(text(&raced.stdout).contains("epoll"), "the table is printed too");
+    for format in FORMATS {
+        let shown = place.run(&["report", "again", &format!("--{format}"), "-"], Stdio::piped());
+        let written = std::fs::read(place.folder.path().join(format!("{format}.1"))).unwrap();
+        assert!(text(&written).contains("epoll"), "{format}: {}", text(&written));
+        assert_eq!(text(&shown.stdout), text(&written), "{format}");
+    }
+}
+
+#[test]
+fn only_one_form_is_written_to_stdout() {
+    let place = Place::new();
+    for args in ["report out --bmf - --csv -", "report out --prometheus - --hdr-log -"] {
+        let ended = place.run(&args.split(' ').collect::<Vec<_>>(), Stdio::piped());
+        assert_eq!((ended.status.code(), text(&ended.stdout)), (Some(2), String::new()), "{args}");
+        assert!(text(&ended.stderr).contains("only one form"), "{}", text(&ended.stderr));
+    }
+    for (args, expected) in [
+        (["--bmf", "-"], "`regatta report DIR --bmf -` writes to stdout later"),
+        (["--hdr-log", "no/such/folder"], "cannot write no/such/folder"),
+    ] {
+        let ended = place.run(&[&RACE[..], &args].concat(), Stdio::piped());
+        assert_eq!((ended.status.code(), text(&ended.stdout)), (Some(2), String::new()));
+        assert!(text(&ended.stderr).contains(expected), "{}", text(&ended.stderr));
     }
 }
 

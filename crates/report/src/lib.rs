@@ -1,4 +1,4 @@
-//! Renders a judged race as text: terminal, Markdown, JSON, CSV, HTML.
+//! Renders a judged race as text: terminal, Markdown, JSON, CSV, HTML, and formats of other programs.
 //!
 //! All functions are pure: a record, such as a [`Summary`](regatta_record::Summary), in, a `String`
 //! out. Nothing is measured, judged or recomputed here. The terminal output of a running race is derived
@@ -9,9 +9,12 @@
 //!
 //! In terminal, Markdown and HTML, a figure that its verdict voids is in parentheses, a missing figure
 //! is `–`, and figures with an interval have no more digits than it supports. JSON and CSV have the
-//! figures of the record.
+//! figures of the record. The formats of other programs (`bencher`, `gha_benchmark`, `prometheus`,
+//! `hdr_log`) have only figures that are neither void nor unknown (`exported`), because their readers know
+//! no verdicts.
 
 mod answer;
+mod bencher;
 mod chart;
 mod columns;
 mod contenders;
@@ -19,7 +22,10 @@ mod cores;
 mod csv;
 pub mod curves;
 mod diff;
+mod exported;
 mod gate;
+mod gha_benchmark;
+mod hdr_log;
 mod heads;
 mod html;
 mod json;
@@ -31,6 +37,7 @@ mod operations;
 mod parts;
 mod plan;
 mod plot;
+mod prometheus;
 mod roles;
 mod scaling;
 mod sentences;
@@ -42,13 +49,17 @@ mod warm_ups;
 mod why;
 
 pub use answer::{Answer, answer};
+pub use bencher::bencher;
 pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};
+pub use gha_benchmark::gha_benchmark;
+pub use hdr_log::hdr_log;
 pub use html::html;
 pub use json::{capacity_json, json};
 pub use live::{Live, Looks, Shown};
 pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use plan::{plan_json, plan_text};
+pub use prometheus::prometheus;
 pub use terminal::{terminal, wrap};
 pub use warm_ups::seen_in_words as warm_up_in_words;
