@@ -2,12 +2,14 @@
 
 pub mod adapter;
 mod args;
+mod chart;
 mod cpus;
 mod http;
 mod open;
 mod plan;
 mod progress;
 mod result;
+mod seconds;
 mod server;
 mod slow;
 mod text;
@@ -20,18 +22,22 @@ pub use args::LoadArgs;
 use crate::{exit::Outcome, interrupt, output};
 use anyhow::Context;
 use plan::plan;
+use progress::Live;
 use regatta_host::{Meter, Observed, UsageWindow};
 use regatta_judge::Settler;
 use regatta_load::{Progress, run_in_processes};
 use regatta_race::{WarmUpObserver, load_processes};
 use regatta_record::Kind;
 use result::result;
+use seconds::{Seconds, SeriesFile};
 use server::Server;
-use std::{env, time::Duration};
+use std::env;
 
 /// Loads the server.
 pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
-    args.json.iter().try_for_each(|path| output::check(path))?;
+    let series = args.series.as_ref().map(SeriesFile::path);
+    let files = [args.json.as_deref(), args.hdr_log.as_deref(), series];
+    files.into_iter().flatten().try_for_each(output::check)?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     if let Some(part) = args.slow.slow {
@@ -52,20 +58,22 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let seeing = settler.as_mut().map(|settler| WarmUpObserver::new(settler, meter()));
     let window = observed.clone().map(UsageWindow::of);
     let mut server = Server { window, cpus, shares, seeing };
-    let bar = progress::bar();
-    let (mut replies, mut at) = (0, Duration::ZERO);
-    let mut progress = |progress: &Progress| {
-        let since = progress.replies.saturating_sub(replies) as f64;
-        let rate = since / progress.elapsed.saturating_sub(at).as_secs_f64().max(1e-3);
-        (replies, at) = (progress.replies, progress.elapsed);
-        bar.set_message(progress::message(progress, rate));
-    };
+    let mut live = Live::new(Seconds::new(args.hdr_log.is_some()));
+    let mut progress = |progress: &Progress| live.show(progress);
     let tally = run_in_processes(&plan, &processes, &mut server, &mut progress, &stop);
-    bar.finish_and_clear();
-    let tally = tally.with_context(|| args.url.clone())?;
+    let tally = tally.inspect_err(|_| live.clear()).with_context(|| args.url.clone())?;
 
+    let window_s = tally.window_ns as f64 / 1e9;
+    live.end(window_s);
     let mut result = result(&args, &plan, &tally, &server);
     result.settling = settler.and_then(|settler| settler.settling());
+    let Live { seconds, .. } = live;
+    if let Some(file) = &args.series {
+        seconds.write_series(file, window_s)?;
+    }
+    if let Some(path) = &args.hdr_log {
+        seconds.write_hdr_log(path, window_s)?;
+    }
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&result).context("cannot encode the result")?;
         output::write(path, &format!("{json}\n"))?;

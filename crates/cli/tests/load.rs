@@ -2,6 +2,11 @@
 
 mod support;
 
+use hdrhistogram::{
+    Histogram,
+    serialization::interval_log::{IntervalLogIterator, LogEntry},
+};
+use regatta_record::decode_histogram;
 use rustix::process::Signal;
 use std::{
     fs,
@@ -196,6 +201,8 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
         ),
         (vec!["-c", "0"], "expected a number of connections from 1 on, got \"0\""),
         (vec!["--cpus", "0,4095"], "--cpus: CPU 4095 is not available; this process may use ["),
+        (vec!["--series", "seconds.txt"], "ends in .csv, or in .jsonl"),
+        (vec!["--hdr-log", "no/such/folder/log"], "cannot write no/such/folder/log"),
         (vec!["--fail-if", "p99"], "the shell redirected the output to a file named 10ms"),
         (vec!["--fail-if", "p99<10ms"], "write it as 'p99>10ms'"),
         (vec!["--fail-if", "cost>5us"], "name its process with --pid"),
@@ -247,6 +254,53 @@ fn a_threshold_that_does_not_pass_fails_the_load() {
     assert_eq!((&thresholds[0]["limit"], &thresholds[1]["value"]), (&1.0.into(), &0.0.into()));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("regatta: fail if p50 > 1ns"), "{stderr}");
+}
+
+/// The seconds of all threads and processes add up to the result, request by request.
+#[test]
+fn the_seconds_in_files_add_up_to_the_result() {
+    let server = Server::double("epoll", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (csv, log) = (path("seconds.csv"), path("seconds.hlog"));
+    for processes in ["1", "2"] {
+        for drive in [&["-p", "2"][..], &["--rate", "3k/s"], &["--churn"]] {
+            let base = ["-c", "6", "-t", "2", "-d", "2500ms", "--warm-up", "50ms", "--json", "-"];
+            let files = ["--processes", processes, "--series", &csv, "--hdr-log", &log];
+            let output = load(&server, &[&base[..], &files, drive].concat());
+            let (result, stderr) = (json(&output), String::from_utf8(output.stderr).unwrap());
+            let case = format!("{processes} processes, {drive:?}: {result:#}");
+
+            let series = fs::read_to_string(&csv).unwrap();
+            let rows: Vec<Vec<&str>> =
+                series.lines().skip(1).map(|line| line.split(',').collect()).collect();
+            let numbers: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+            assert_eq!(numbers, ["0", "1", "2"], "{case}");
+            let length: f64 = rows[2][1].parse().unwrap();
+            assert!((0.5..0.7).contains(&length), "{length}: {case}");
+            if drive[0] != "--rate" {
+                let requests = rows.iter().map(|row| row[2].parse::<u64>().unwrap()).sum::<u64>();
+                assert_eq!(result["requests"], requests, "{case}");
+            }
+
+            let log = fs::read(&log).unwrap();
+            let mut sum = Histogram::<u64>::new_with_bounds(1, 240_000_000_000, 3).unwrap();
+            for entry in IntervalLogIterator::new(&log) {
+                if let LogEntry::Interval(interval) = entry.unwrap() {
+                    sum.add(decode_histogram(interval.encoded_histogram()).unwrap()).unwrap();
+                }
+            }
+            let whole = decode_histogram(result["histogram"].as_str().unwrap()).unwrap();
+            assert!(whole.len() > 100 && sum == whole, "{} {}: {case}", sum.len(), whole.len());
+
+            let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("/s  p50")).collect();
+            assert_eq!(lines.len(), 3, "{stderr}");
+            assert!(
+                lines[0].starts_with("    1 s  ") && lines[1].starts_with("    2 s  "),
+                "{stderr}"
+            );
+        }
+    }
 }
 
 /// Whether the latency is void depends on the machine. A threshold far above it passes exactly if it is

@@ -110,6 +110,9 @@ pub struct Plan {
     /// Connections to a loopback IPv4 target come from a network of 127.0.0.0/8 that the seed selects,
     /// not from 127.0.0.1, so that a server cannot know the clients' addresses in advance.
     pub draws_sources: bool,
+    /// Reports the counts of each second of the window in [`crate::Progress::seconds`], while the load
+    /// runs. Each load thread needs memory for three histograms then, instead of one.
+    pub seconds: bool,
     /// Seed of the requests, of the schedule of an open loop, and of most other random choices.
     pub seed: u64,
 }
@@ -201,6 +204,7 @@ impl Plan {
             tolerates: None,
             withholds: false,
             draws_sources: false,
+            seconds: false,
             seed: 1,
         }
     }

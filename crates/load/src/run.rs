@@ -2,8 +2,10 @@
 
 use crate::{
     Error, Phase, Plan, Split, Tally,
+    clock::{self, MS, Nanos, SECOND},
     director::Director,
     edges::Edges,
+    gatherer::Gatherer,
     leads::Leads,
     limits, schedule,
     shared::Shared,
@@ -11,7 +13,7 @@ use crate::{
     tls::{self, Tls},
     worker::{Done, Work},
 };
-use regatta_record::Part;
+use regatta_record::{Part, SecondCounted};
 use regatta_script::{Dialect, Visitor};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
@@ -22,7 +24,7 @@ use std::{
 };
 
 /// Progress of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Progress {
     /// The current phase.
     pub phase: Phase,
@@ -34,12 +36,18 @@ pub struct Progress {
     pub replies: u64,
     /// Errors of all kinds so far.
     pub errors: u64,
+    /// Seconds of the window that ended since the last report, with [`Plan::seconds`]: in order, without
+    /// gaps, each a moment after its end. The last one, which may be shorter or longer than a second, is
+    /// reported after the load has ended.
+    pub seconds: Vec<SecondCounted>,
 }
 
 /// Interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The same inside the window, where reporting takes CPU from the measured server.
 const PROGRESS_IN_WINDOW: Duration = Duration::from_secs(1);
+/// Time after the end of a second in which all threads and processes hand over its counts.
+const HANDED_OVER_WITHIN: Nanos = 150 * MS;
 
 /// Carries out a plan. `progress` is called on the calling thread, about ten times a second before and
 /// after the measured window, and once a second inside it. Meanwhile the calling thread runs on the
@@ -109,13 +117,17 @@ fn carry_out<D: Dialect>(
     let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);
     let part = Part::whole(threads as u32);
+    let mut gatherer = plan.seconds.then(|| Gatherer::new(threads));
     let done = work(dialect, plan, part, &shared, &mut director, |ended| {
-        report_progress(&shared, ended, progress)
+        report_progress(&shared, ended, gatherer.as_mut(), progress)
     })?;
     let counts = done.into_iter().map(|done| done.count).collect();
     let outcome = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-    let counted = tally::count(counts, D::OPERATIONS, part, outcome.window, plan, wrong, tls);
+    let mut counted = tally::count(counts, D::OPERATIONS, part, outcome.window, plan, wrong, tls);
+    if let Some(gatherer) = gatherer {
+        gatherer.add_to(&mut counted.histogram);
+    }
     let tally = Tally::of(counted, &outcome, plan, Split { processes: 1, threads });
     reached(Tally { verified: dialect.verified(), ..tally }, plan, &shared)
 }
@@ -184,21 +196,42 @@ pub(crate) fn reached(tally: Tally, plan: &Plan, shared: &Shared) -> Result<Tall
 pub(crate) fn report_progress(
     shared: &Shared,
     ended: &mpsc::Receiver<()>,
+    mut gatherer: Option<&mut Gatherer>,
     progress: &mut dyn FnMut(&Progress),
 ) {
     let began = Instant::now();
-    let mut pause = PROGRESS_EVERY;
-    while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
-        let (phase, sums) = (shared.phase(), shared.sums());
-        pause = if phase == Phase::Measuring { PROGRESS_IN_WINDOW } else { PROGRESS_EVERY };
+    let mut report = |phase, seconds| {
+        let sums = shared.sums();
         progress(&Progress {
             phase,
             elapsed: began.elapsed(),
             open: sums.open,
             replies: sums.replies,
             errors: sums.errors,
+            seconds,
         });
+    };
+    let mut pause = PROGRESS_EVERY;
+    while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let phase = shared.phase();
+        let seconds = gatherer.as_mut().map(|gatherer| gatherer.gather(shared));
+        report(phase, seconds.unwrap_or_default());
+        pause = match phase {
+            Phase::Measuring if gatherer.is_some() => until_handed_over(shared.window_opened_at()),
+            Phase::Measuring => PROGRESS_IN_WINDOW,
+            _ => PROGRESS_EVERY,
+        };
     }
+    let rest = gatherer.map(|gatherer| gatherer.rest(shared)).unwrap_or_default();
+    if !rest.is_empty() {
+        report(shared.phase(), rest);
+    }
+}
+
+/// Time until the counts of the current second of the window are handed over.
+fn until_handed_over(opened: Nanos) -> Duration {
+    let into = (clock::now() + SECOND).saturating_sub(opened + HANDED_OVER_WITHIN) % SECOND;
+    Duration::from_nanos(SECOND - into)
 }
 
 /// Pins this thread to its CPU, if CPUs are given.

@@ -2,7 +2,10 @@
 //! phase once per turn of its loop. Nothing here is accessed per request, except when the request opens
 //! a connection or is answered wrongly.
 
-use crate::clock::{self, Nanos};
+use crate::{
+    clock::{self, Nanos},
+    seconds::Handed,
+};
 use regatta_record::{Exchange, FirstWrong, TlsSpoken};
 use std::sync::{
     Mutex, OnceLock,
@@ -61,6 +64,8 @@ pub(crate) struct Gauge {
     /// Connections that got their first reply and are still open, or whose close was announced before
     /// the load began. Excludes those of members that join and leave.
     pub open: AtomicUsize,
+    /// Seconds of the window that are over.
+    pub handed: Handed,
     /// One more than the phase that the thread has entered. The other counters were stored in that
     /// phase.
     pub entered: AtomicU8,

@@ -7,6 +7,7 @@ use crate::{
     open_tally::OpenCount,
     operations::Operations,
     run_delay::RunDelay,
+    seconds::{self, Handed, Ticking},
     sends::Sends,
 };
 use hdrhistogram::Histogram;
@@ -123,6 +124,8 @@ pub(crate) struct Count {
     /// When the last reply of each burst instance of this thread came; 0 for none.
     pub last_replies: Vec<Nanos>,
     slices: Slices,
+    /// The current second, if the seconds are reported. [`Count::histogram`] is that of the second then.
+    ticking: Option<Box<Ticking>>,
 }
 
 impl Count {
@@ -148,6 +151,7 @@ impl Count {
             run_delay: RunDelay::open(),
             last_replies: Vec::new(),
             slices: Slices::new(plan.until),
+            ticking: plan.seconds.then(|| Box::new(Ticking::new())),
         }
     }
 
@@ -155,6 +159,9 @@ impl Count {
     pub fn window_opens(&mut self, at: Nanos) {
         self.sends.open(at);
         self.slices.begin(at);
+        if let Some(ticking) = &mut self.ticking {
+            ticking.begin(self.errors.total());
+        }
         self.operations.window_opens(at);
         self.run_delay.begins();
         self.load_cpu_ns = clock::thread_cpu();
@@ -165,7 +172,46 @@ impl Count {
         self.load_cpu_ns = clock::thread_cpu() - self.load_cpu_ns;
         self.run_delay.ends();
         self.sends.close();
+        self.slices.end();
         self.operations.window_closes();
+    }
+
+    /// The time is `now`: ends the current slice, and the current second, if they are over.
+    #[inline]
+    pub fn tick(&mut self, now: Nanos) {
+        if now >= self.slices.current_ends {
+            self.next_slice(now);
+        }
+    }
+
+    #[cold]
+    fn next_slice(&mut self, now: Nanos) {
+        self.slices.advance(now);
+        let Some(ticking) = &mut self.ticking else { return };
+        let second = (self.slices.current / seconds::SLICES) as u32;
+        if second > ticking.number() {
+            ticking.next(second, self.requests, self.errors.total(), &mut self.histogram);
+        }
+    }
+
+    /// Hands over the seconds that are over.
+    #[inline]
+    pub fn hand_over(&mut self, to: &Handed) {
+        if let Some(ticking) = &mut self.ticking
+            && ticking.has_over()
+        {
+            ticking.hand_over(to);
+        }
+    }
+
+    /// The run is over: hands over the last second, too.
+    pub fn hand_over_last(&mut self, to: &Handed) {
+        let Some(ticking) = &mut self.ticking else { return };
+        if self.slices.has_begun() {
+            let next = ticking.number() + 1;
+            ticking.next(next, self.requests, self.errors.total(), &mut self.histogram);
+        }
+        ticking.hand_over(to);
     }
 
     /// Counts the cause of a connection that was lost or could not be opened. There are few causes; any
@@ -180,9 +226,10 @@ impl Count {
     /// Counts `run` replies received now, inside the window.
     #[inline]
     pub fn record_replies(&mut self, now: Nanos, run: u32) {
+        self.tick(now);
         self.requests += u64::from(run);
         self.last_reply = now;
-        self.slices.add(now, run);
+        self.slices.add(run);
     }
 
     /// Records the latency of `run` requests.
@@ -330,19 +377,41 @@ impl Slices {
         self.current_ends = at + self.length;
         let slices = if self.most == usize::MAX { 1 } else { self.most };
         self.replies = vec![0; slices];
+        self.last_has_no_end();
     }
 
-    /// Replies that come after the last slice count towards it: a moment late, or because the window is
-    /// longer than a whole number of slices.
-    #[inline]
-    fn add(&mut self, now: Nanos, replies: u32) {
-        while now >= self.current_ends && self.current + 1 < self.most {
+    fn has_begun(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    /// The current slice is over at `now`: finds the slice that is not.
+    fn advance(&mut self, now: Nanos) {
+        while now >= self.current_ends {
             self.current_ends += self.length;
             self.current += 1;
             if self.current == self.replies.len() {
                 self.replies.push(0);
             }
+            self.last_has_no_end();
         }
+    }
+
+    /// Replies that come after the last slice count towards it: a moment late, or because the window is
+    /// longer than a whole number of slices.
+    fn last_has_no_end(&mut self) {
+        if self.current + 1 == self.most {
+            self.current_ends = Nanos::MAX;
+        }
+    }
+
+    /// The window is over.
+    fn end(&mut self) {
+        self.current_ends = Nanos::MAX;
+    }
+
+    /// Adds replies that came before the end of the current slice.
+    #[inline]
+    fn add(&mut self, replies: u32) {
         self.replies[self.current] += u64::from(replies);
     }
 }

@@ -358,6 +358,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         tolerates: None,
         withholds: false,
         draws_sources: true,
+        seconds: false,
         seed,
     }
 }

@@ -55,6 +55,9 @@ pub struct Ask {
     pub withholds: bool,
     /// Whether connections come from addresses drawn by the seed.
     pub draws_sources: bool,
+    /// Whether the counts of each second are reported.
+    #[serde(default)]
+    pub seconds: bool,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
     /// The path of memory shared by all processes of this load, on one machine, if their

@@ -31,6 +31,7 @@ mod race;
 mod reply_seen;
 mod report;
 mod round;
+mod second;
 mod settling;
 mod setup;
 mod shape;
@@ -76,6 +77,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, Unseen, UsageSource, WarmUpDone,
 };
+pub use second::SecondCounted;
 pub use settling::{SOURCE_PAIRS, Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use setup::Setup;
 pub use shape::{CpuSets, LoadShape};

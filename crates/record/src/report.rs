@@ -1,7 +1,7 @@
 //! The messages from a load process to the process that started it: its progress, and at the end
 //! its counts or an error.
 
-use crate::{Counted, Order};
+use crate::{Counted, Order, SecondCounted};
 use serde::{Deserialize, Serialize};
 
 /// A message from a load process. Each is one line of JSON.
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Report {
     /// The current state of the load. Sent up to fifty times a second, and at least twice a second.
     Progress(LoadProgress),
+    /// The counts of one second of the window, if the leader wants them. In order of their numbers.
+    Second(Box<SecondCounted>),
     /// The counts of the process. The last message.
     Counted(Box<Counted>),
     /// Why the process cannot continue. The last message.

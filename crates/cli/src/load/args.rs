@@ -3,6 +3,7 @@
 use super::{
     adapter::AdapterArgs,
     http::HttpArgs,
+    seconds::{SeriesFile, series_file},
     threshold::{Threshold, threshold},
     tls::TlsArgs,
     url,
@@ -172,6 +173,13 @@ pub struct LoadArgs {
     /// Seed of the requests and of their send times
     #[arg(long, default_value = "1", value_name = "S")]
     pub seed: u64,
+    /// Write the rate, the errors and the latencies of each second to a file: .csv, or .jsonl for lines
+    /// of JSON. A reply belongs to the second in which it arrived, and later ones to the last second
+    #[arg(long, value_parser = series_file, value_name = "FILE.csv|FILE.jsonl", conflicts_with = "slow")]
+    pub series: Option<SeriesFile>,
+    /// Write the latencies of each second as an HdrHistogram V2 interval log, in nanoseconds
+    #[arg(long, value_name = "FILE", conflicts_with = "slow")]
+    pub hdr_log: Option<PathBuf>,
     /// Write the result as JSON; - for stdout instead of the text
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

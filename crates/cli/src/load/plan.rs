@@ -75,6 +75,7 @@ pub fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         tolerates: args.tolerated(),
         withholds: false,
         draws_sources: false,
+        seconds: true,
         seed: args.seed,
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;

@@ -2,11 +2,12 @@
 
 use super::{
     args::{LoadArgs, Shape},
-    open, threshold,
+    chart, open, threshold,
 };
 use indicatif::HumanCount;
 use regatta_record::{
     Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen, Verified,
+    decode_histogram,
 };
 use regatta_report::warm_up_in_words;
 use std::{collections::BTreeMap, fmt::Write};
@@ -58,7 +59,10 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     if is_the_articles(args) {
         line("then", THEN.into());
     }
-    line("latency", voided(Figure::Latency, percentiles(&result.latency_ns)));
+    line("latency", voided(Figure::Latency, latency(&result.latency_ns)));
+    for row in chart(result) {
+        line("", row);
+    }
     for (name, part) in [
         ("  wait", &result.wait_ns),
         ("  send lag", &result.send_lag_ns),
@@ -71,7 +75,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     for LoadOperation { operation, count, rate_per_s, latency_ns, .. } in &result.operations {
         let rate = voided(Figure::Rate, format!("{}/s", HumanCount(rate_per_s.round() as u64)));
         line(&operation.several, format!("{} in {seconds:.2} s: {rate}", HumanCount(*count)));
-        line("  latency", voided(Figure::Latency, percentiles(latency_ns)));
+        line("  latency", voided(Figure::Latency, latency(latency_ns)));
     }
     if args.passing > 0 {
         line("passed", format!("{} members joined and left", HumanCount(result.passed)));
@@ -202,6 +206,34 @@ pub fn percentiles(l: &Latency) -> String {
         time(l.p99_9),
         time(l.max)
     )
+}
+
+/// The percentiles, the maximum and the mean, in two lines.
+fn latency(l: &Latency) -> String {
+    let time = |ns: Option<f64>| ns.map_or("–".into(), regatta_report::time);
+    let each = |ns: Option<u64>| time(ns.map(|ns| ns as f64));
+    format!(
+        "p50 {}  p90 {}  p95 {}  p99 {}  p99.9 {}\n{:12}max {}  mean {}",
+        each(l.p50),
+        each(l.p90),
+        each(l.p95),
+        each(l.p99),
+        each(l.p99_9),
+        "",
+        each(l.max),
+        time(l.mean)
+    )
+}
+
+/// The rows of the histogram of all latencies; none for an earlier result without one.
+fn chart(result: &LoadResult) -> Vec<String> {
+    let Ok(histogram) = decode_histogram(&result.histogram) else { return Vec::new() };
+    let unanswered = result.open_loop.as_ref().map_or(0, |o| o.unsent + o.timed_out + o.lost);
+    let mut rows = chart::rows(&histogram, unanswered);
+    if result.verdict.voids(Figure::Latency) && !rows.is_empty() {
+        rows.insert(0, "(these latencies are void: see the verdict)".into());
+    }
+    rows
 }
 
 /// The durations of the instances of a burst, in seconds.

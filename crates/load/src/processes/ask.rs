@@ -35,6 +35,7 @@ pub(super) fn ask(plan: &Plan, part: Part, shared: Option<String>) -> Ask {
         tolerates: plan.tolerates,
         withholds: plan.withholds,
         draws_sources: plan.draws_sources,
+        seconds: plan.seconds,
         seed: plan.seed,
         shared,
     }
@@ -81,6 +82,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
         tolerates: ask.tolerates,
         withholds: ask.withholds,
         draws_sources: ask.draws_sources,
+        seconds: ask.seconds,
         seed: ask.seed,
     };
     plan.check()?;

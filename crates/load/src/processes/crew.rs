@@ -113,7 +113,8 @@ impl Member {
                     Ok(None) => Heard::Gone,
                     Err(error) => Heard::Nonsense(error),
                 };
-                let is_last = !matches!(heard, Heard::Report(Report::Progress(_)));
+                let is_last =
+                    !matches!(heard, Heard::Report(Report::Progress(_) | Report::Second(_)));
                 if sender.send((number, heard)).is_err() || is_last || asked.is_err() {
                     return;
                 }

@@ -7,13 +7,14 @@ use super::{
 use crate::{
     Error, Plan, Until,
     clock::{self, Nanos},
+    gatherer::Gatherer,
     leads::Leads,
     limits,
     run::work,
     shared::{Phase, Shared},
     tally,
 };
-use regatta_record::{Ask, Counted, Failure, LoadProgress, Order, Part, Report};
+use regatta_record::{Ask, Counted, Failure, LoadProgress, Order, Part, Report, SecondCounted};
 use regatta_script::{Dialect, Visitor};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::{
@@ -118,12 +119,18 @@ impl Visitor for Run<'_> {
             .map_err(|error| Error::Machine { what: "start its threads", error })?;
         let shared = &follower.shared;
         let leader = &mut Turns(&follower);
-        let done = work(dialect, plan, part, shared, leader, |ended| report(&follower, ended))?;
+        let mut gatherer = plan.seconds.then(|| Gatherer::new(threads));
+        let done = work(dialect, plan, part, shared, leader, |ended| {
+            report(&follower, ended, gatherer.as_mut())
+        })?;
         let (counts, open): (_, Vec<_>) =
             done.into_iter().map(|done| (done.count, done.open)).unzip();
         let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-        let counted =
+        let mut counted =
             tally::count(counts, D::OPERATIONS, part, follower.window(), plan, wrong, tls);
+        if let Some(gatherer) = gatherer {
+            gatherer.add_to(&mut counted.histogram);
+        }
         Ok((counted, open.into_iter().flatten().collect()))
     }
 }
@@ -137,7 +144,7 @@ fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
 }
 
 /// Reports the progress of the threads until all of them have ended.
-fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
+fn report(follower: &Follower, ended: &mpsc::Receiver<()>, mut gatherer: Option<&mut Gatherer>) {
     let shared = &follower.shared;
     let mut pause = CHECK_EVERY;
     let mut progress = LoadProgress::default();
@@ -145,6 +152,9 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
     while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
         let phase = shared.phase();
         pause = follower.until_check(phase);
+        if let Some(gatherer) = &mut gatherer {
+            send_seconds(gatherer.gather(shared));
+        }
         let sums = shared.sums();
         let are_up = reported.is_some() || sums.all_entered;
         let entered = match phase_of_all(shared, phase, sums.all_entered) {
@@ -174,6 +184,17 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
                 process::exit(1);
             }
             reported = Some((progress.clone(), Instant::now()));
+        }
+    }
+    if let Some(gatherer) = gatherer {
+        send_seconds(gatherer.rest(shared));
+    }
+}
+
+fn send_seconds(seconds: Vec<SecondCounted>) {
+    for second in seconds {
+        if wire::send(io::stdout(), &Report::Second(Box::new(second))).is_err() {
+            process::exit(1);
         }
     }
 }

@@ -9,13 +9,17 @@ use super::{
 };
 use crate::{
     Edges, Error, Plan, Progress, Tally,
-    clock::{self, MS, Nanos},
+    clock::{self, MS, Nanos, SECOND},
     director::Director,
+    gatherer::Gatherer,
+    histogram::new_histogram,
     leads::Leads,
     run::{EndAll, KeptOn, reached, report_progress, run},
     shared::{Gauge, Phase, Shared},
 };
-use regatta_record::{Counted, Failure, LoadProgress, Mismatch, Order, Part, Report};
+use regatta_record::{
+    Counted, Failure, LoadProgress, Mismatch, Order, Part, Report, SecondCounted,
+};
 use std::{
     sync::{
         atomic::{AtomicBool, Ordering::*},
@@ -66,7 +70,8 @@ pub fn run_in_processes(
             lead(plan, split, processes, shared, Director::new(plan, shared, stop, edges))
         });
         let leader = leader.map_err(|error| Error::Machine { what: "start its threads", error })?;
-        report_progress(shared, &ended, progress);
+        let mut gatherer = plan.seconds.then(|| Gatherer::new(split.processes));
+        report_progress(shared, &ended, gatherer.as_mut(), progress);
         leader.join().expect("the leader of the load panicked")
     })
 }
@@ -110,6 +115,8 @@ struct Led<'a> {
     opening: Vec<bool>,
     /// In a burst: the number of connections of each process that got their first reply.
     opened: Vec<usize>,
+    /// The number of the next second of each process.
+    seconds: Vec<u32>,
     counted: Vec<Option<Counted>>,
 }
 
@@ -124,6 +131,7 @@ impl<'a> Led<'a> {
             heard: vec![None; split.processes],
             opening: vec![false; split.processes],
             opened: vec![0; split.processes],
+            seconds: vec![0; split.processes],
             counted: vec![None; split.processes],
         }
     }
@@ -164,6 +172,13 @@ impl<'a> Led<'a> {
         self.heard[number] = Some(Instant::now());
         match heard {
             Heard::Report(Report::Progress(progress)) => self.note(number, progress),
+            Heard::Report(Report::Second(second)) => {
+                self.check_second(number, &second).map_err(|what| {
+                    self.failed(number, format!("reported a wrong second: {what}"))
+                })?;
+                self.seconds[number] = second.number + 1;
+                self.shared.gauges[number].handed.push(*second);
+            }
             Heard::Report(Report::Counted(counted)) => {
                 let part = self.split.part(number);
                 check(&counted, self.plan, part).map_err(|what| {
@@ -212,6 +227,17 @@ impl<'a> Led<'a> {
         if progress.over {
             self.shared.end_early();
         }
+    }
+
+    /// Checks that a second follows those before it, and has a histogram of this load.
+    fn check_second(&self, number: usize, second: &SecondCounted) -> Result<(), String> {
+        let (next, now) = (self.seconds[number], clock::now());
+        let last = now.saturating_sub(self.shared.window_opened_at()) / SECOND + 1;
+        if !self.plan.seconds || second.number < next || u64::from(second.number) > last {
+            return Err(format!("number {}, expected {next} to {last}", second.number));
+        }
+        let mut like = SecondCounted::nothing(second.number, new_histogram());
+        like.add(second).map_err(|unlike| unlike.to_string())
     }
 
     fn check_silence(&self) -> Result<(), Error> {

@@ -126,6 +126,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             self.release(self.now);
             V::turns(&mut self);
             self.update_members();
+            self.count.tick(self.now);
+            self.count.hand_over(&self.gauge.handed);
             self.publish();
             if let Some(leader) = &mut leader {
                 leader.turn(self.now);
@@ -138,6 +140,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         self.verify();
         self.count.replies = self.replies;
         self.drive.count(&mut self.count);
+        self.count.hand_over_last(&self.gauge.handed);
         let open =
             self.connections.into_iter().filter_map(|connection| connection.socket).collect();
         Done { count: self.count, open }

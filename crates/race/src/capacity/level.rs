@@ -123,6 +123,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         tolerates: None,
         withholds: false,
         draws_sources: false,
+        seconds: false,
         seed,
     }
 }

@@ -309,6 +309,9 @@ impl Driver for Open {
         let open = &mut worker.drive;
         let connection = &mut worker.connections[slot as usize];
         let extra = connection.state == State::Unanswered && connection.extra;
+        if worker.phase == Phase::Measuring && slot < worker.active && !extra {
+            worker.count.record_replies(worker.now, replies);
+        }
         for _ in 0..replies {
             let place = worker.times.oldest_place(&connection.sent);
             let Asked { intended, free } = open.asked[place];
@@ -317,9 +320,6 @@ impl Driver for Open {
                 open.count.answered(free - intended, written - free, worker.now - written);
                 worker.count.record_latency(worker.now - intended, 1);
             }
-        }
-        if worker.phase == Phase::Measuring && slot < worker.active && !extra {
-            worker.count.record_replies(worker.now, replies);
         }
     }
 

@@ -1,0 +1,111 @@
+//! The counts of each second of the window, while the load runs. A load thread records latencies in the
+//! histogram of the current second. At the end of a second it hands that histogram over and takes an
+//! empty one, so a request costs the same as without this. Another thread merges the histograms
+//! (`gatherer`).
+
+use crate::histogram::new_histogram;
+use hdrhistogram::Histogram;
+use regatta_record::SecondCounted;
+use std::{mem, sync::Mutex};
+
+/// Slices of the window in a second.
+pub(crate) const SLICES: usize = 10;
+
+/// Seconds that one source, a thread or a load process, has handed over and nobody has taken yet.
+#[derive(Default)]
+pub(crate) struct Handed {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    seconds: Vec<SecondCounted>,
+    /// Empty histograms for the source.
+    spare: Vec<Histogram<u64>>,
+}
+
+impl Handed {
+    /// Hands over a second. Each source does so in ascending order of their numbers.
+    pub fn push(&self, second: SecondCounted) {
+        self.lock().seconds.push(second);
+    }
+
+    /// Moves seconds here, and takes an empty histogram back if there is one.
+    pub fn append(&self, seconds: &mut Vec<SecondCounted>, spare: &mut Option<Histogram<u64>>) {
+        let mut inner = self.lock();
+        inner.seconds.append(seconds);
+        if spare.is_none() {
+            *spare = inner.spare.pop();
+        }
+    }
+
+    /// Takes what was handed over.
+    pub fn take(&self) -> Vec<SecondCounted> {
+        mem::take(&mut self.lock().seconds)
+    }
+
+    /// Gives the source an empty histogram.
+    pub fn give(&self, empty: Histogram<u64>) {
+        self.lock().spare.push(empty);
+    }
+
+    #[cfg(test)]
+    pub fn spares(&self) -> usize {
+        self.lock().spare.len()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no thread panics here")
+    }
+}
+
+/// The current second of one load thread.
+pub(crate) struct Ticking {
+    number: u32,
+    /// Replies and errors before it.
+    requests: u64,
+    errors: u64,
+    /// Seconds that are over and not handed over.
+    over: Vec<SecondCounted>,
+    /// The histogram of the next second.
+    spare: Option<Histogram<u64>>,
+}
+
+impl Ticking {
+    pub fn new() -> Self {
+        let spare = Some(new_histogram());
+        Ticking { number: 0, requests: 0, errors: 0, over: Vec::with_capacity(4), spare }
+    }
+
+    /// The window opens, after this many errors.
+    pub fn begin(&mut self, errors: u64) {
+        self.errors = errors;
+    }
+
+    /// The current second is over, and `next` begins. `requests` and `errors` are the numbers so far,
+    /// and `histogram` has the latencies of the second.
+    pub fn next(&mut self, next: u32, requests: u64, errors: u64, histogram: &mut Histogram<u64>) {
+        let empty = self.spare.take().unwrap_or_else(new_histogram);
+        self.over.push(SecondCounted {
+            number: mem::replace(&mut self.number, next),
+            requests: requests - mem::replace(&mut self.requests, requests),
+            errors: errors - mem::replace(&mut self.errors, errors),
+            latency: mem::replace(histogram, empty),
+        });
+    }
+
+    /// The number of the current second.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether seconds are over that are not handed over.
+    pub fn has_over(&self) -> bool {
+        !self.over.is_empty()
+    }
+
+    /// Hands over the seconds that are over.
+    pub fn hand_over(&mut self, to: &Handed) {
+        to.append(&mut self.over, &mut self.spare);
+    }
+}
