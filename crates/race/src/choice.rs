@@ -2,6 +2,7 @@
 
 use crate::{adapter::Adapter, contender::Contender, contest::Contest, nearest::hint};
 use regatta_record::{Entry, NULL};
+use regatta_script::Workload;
 use std::collections::BTreeSet;
 
 /// Checks the contenders that a user's own race file names. Returns an error for the first that is
@@ -50,13 +51,22 @@ pub(crate) fn check_known(
 }
 
 /// Whether a contender serves the workload: its manifest names the service or the workload file. A
-/// server with the adapter `echo` serves every workload file.
+/// server with the adapter `echo` serves every workload file. One that has its own protocol (`adapter`) must
+/// have a form of the workload in it.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
     let of_file = contest.workload_file.is_some();
     let echoes = of_file && manifest.adapter == Some(Adapter::Echo);
     let named = |name: &String| manifest.workloads.contains(name);
-    echoes || named(&contest.service()) || of_file && named(&contest.workload)
+    (echoes || named(&contest.service()) || of_file && named(&contest.workload))
+        && (echoes || speaks(contest, manifest.adapter))
+}
+
+/// Whether a server with this adapter has a form of a race's built-in workload.
+fn speaks(contest: &Contest, adapter: Option<Adapter>) -> bool {
+    let Some(adapter @ Adapter::Speaks(_)) = adapter else { return true };
+    let built_in = Workload::parse(&contest.workload).filter(|_| contest.workload_file.is_none());
+    built_in.is_none_or(|workload| adapter.asked(&workload).is_ok())
 }
 
 /// The word in a race file for all contenders that are neither built in nor defined in the file.
@@ -138,6 +148,17 @@ mod tests {
             let manifest = Manifest::from_argument("a=a {port}", workload).unwrap();
             let contender = Contender { manifest, dir: Default::default() };
             assert_eq!(serves(&contest, &contender), serving, "{workload}");
+        }
+    }
+
+    #[test]
+    fn a_contender_whose_protocol_has_no_form_of_the_workload_does_not_serve_it() {
+        let text = "name = 'a'\nabout = 'a'\nworkloads = ['hub']\nadapter = 'actioncable'\n\
+                    start = ['a', '{port}']";
+        let manifest = Manifest::parse(text).unwrap();
+        let contender = Contender { manifest, dir: Default::default() };
+        for (race, serving) in [("hub", true), ("hub-echo", false)] {
+            assert_eq!(serves(&Contest::find(race).unwrap(), &contender), serving, "{race}");
         }
     }
 }

@@ -3,8 +3,10 @@
 
 mod book;
 mod commands;
+mod fields;
 mod links;
 mod page;
+mod regions;
 mod scene;
 
 use std::path::{Path, PathBuf};
