@@ -17,7 +17,7 @@ pub struct Backend {
     /// The sign that a process of it is ready.
     #[serde(default)]
     pub ready: Ready,
-    /// Number of its processes, at most [`Backend::MOST`].
+    /// Number of its processes, at most 64. Absent: 1.
     #[serde(default = "one")]
     pub count: u32,
     /// The CPUs of its processes. Absent: the CPUs that neither the contender nor the load uses; if

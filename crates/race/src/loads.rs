@@ -14,7 +14,7 @@ pub const RATE_WHEN_SHARED: u32 = 20_000;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loads {
-    /// Absent: 64.
+    /// Number of busy connections. Absent: 64.
     #[serde(default = "OneOrMany::usual")]
     connections: OneOrMany<u32>,
     /// Further connections, open and silent.
@@ -27,22 +27,26 @@ pub struct Loads {
     /// Further connections whose members come and go; each stays for 1 s on average.
     #[serde(default = "OneOrMany::zero")]
     passing: OneOrMany<u32>,
+    /// Requests in flight on each connection. Absent: 1.
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
     /// Maximum number of requests in flight over all connections; absent: `pipeline` per connection.
     in_flight: Option<OneOrMany<u32>>,
+    /// Whether each request, or each conversation, has its own connection.
     #[serde(default)]
     churn: bool,
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
     /// slowest"`, `"90% of fastest"`); absent: closed loop.
     rate: Option<OneOrMany<Rate>>,
-    /// Arrival process of requests at a rate; absent: Poisson, as from many users.
+    /// Arrivals of requests at a rate: `poisson`, as from many users (also if absent), or `constant`.
     arrivals: Option<Arrivals>,
     /// Number of CPUs of the contender; absent: all that the race reserves for it.
     cores: Option<OneOrMany<CoreCount>>,
     /// The rate of all `cores` of this entry, in requests per second, if one of them leaves the load no
     /// CPU.
     rate_when_shared: Option<u32>,
+    /// `{ instances = 10, requests = 10 }`: this many instances at once share the connections; each
+    /// connection connects, sends this many requests and closes.
     burst: Option<Burst>,
     /// Total number of requests, instead of a window.
     requests: Option<OneOrMany<u32>>,

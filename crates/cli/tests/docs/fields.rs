@@ -3,21 +3,25 @@
 
 use syn::{Attribute, Expr, Fields, Item, Lit, Meta, Type};
 
-/// Returns the table of a struct, or the list of the values of an enum, with its comment. Panics if the code
-/// has no such type.
-pub fn table(code: &str, name: &str) -> String {
+/// Returns the table of a struct, or the list of the values of an enum, with its comment. `is_read` marks the
+/// keys that a file must have, otherwise the fields are marked that a JSON may lack. Panics if the code has no
+/// such type.
+pub fn table(code: &str, name: &str, is_read: bool) -> String {
     let file = syn::parse_file(code).expect("a source file");
     for item in &file.items {
         match item {
             Item::Struct(item) if item.ident == name => {
                 let mut text = format!("\n{}\n\n| field | |\n|---|---|\n", comment(&item.attrs));
                 let Fields::Named(fields) = &item.fields else { panic!("{name} has no names") };
-                for field in &fields.named {
+                for field in fields.named.iter().filter(|field| !is_skipped(&field.attrs)) {
                     let own = field.ident.as_ref().expect("a name").to_string();
                     let name = renamed(&field.attrs).unwrap_or(own);
-                    let or_null = match (may_be_absent(&field.attrs), is_option(&field.ty)) {
-                        (true, _) => " (or absent)",
-                        (false, true) => " (or `null`)",
+                    let is_option = is_option(&field.ty);
+                    let or_null = match (is_read, serde_has(&field.attrs, "skip_serializing_if")) {
+                        (true, _) if is_option || serde_has(&field.attrs, "default") => "",
+                        (true, _) => " (required)",
+                        (false, true) => " (or absent)",
+                        (false, false) if is_option => " (or `null`)",
                         (false, false) => "",
                     };
                     text += &format!("| `{name}`{or_null} | {} |\n", cell(&field.attrs));
@@ -78,12 +82,20 @@ fn renamed(attributes: &[Attribute]) -> Option<String> {
     name
 }
 
-/// Whether the JSON omits the field if it has no value.
-fn may_be_absent(attributes: &[Attribute]) -> bool {
+/// Whether `#[serde(…)]` has this word.
+fn serde_has(attributes: &[Attribute], word: &str) -> bool {
     attributes.iter().any(|one| match &one.meta {
-        Meta::List(list) => list.tokens.to_string().contains("skip_serializing_if"),
+        Meta::List(list) if list.path.is_ident("serde") => {
+            let tokens = list.tokens.to_string();
+            tokens.split([',', ' ', '=']).any(|one| one == word)
+        }
         _ => false,
     })
+}
+
+/// Whether the field is in no file.
+fn is_skipped(attributes: &[Attribute]) -> bool {
+    serde_has(attributes, "skip") || serde_has(attributes, "skip_serializing")
 }
 
 fn is_option(of: &Type) -> bool {
@@ -107,9 +119,14 @@ fn a_table_has_the_names_and_comments_of_the_json() {
                 rename = \"uno\")]\npub one: Option<u8>,\n/// x|y; `None`\n#[serde(skip_serializing_if = \"f\")]\nb: Option<u8> }\n/// An enum.\nenum B { \
                 /// First.\nIsOne, #[serde(rename = \"zwei\")] Two }";
     assert_eq!(
-        table(code, "A"),
+        table(code, "A", false),
         "\nA `Cell`.\n\n| field | |\n|---|---|\n| `uno` (or `null`) | One, of `Asked.b`. |\n\
          | `b` (or absent) | x\\|y; `null` |\n\n"
     );
-    assert!(table(code, "B").contains("| `is-one` | First. |\n| `zwei` |  |\n"));
+    let file = "/// C.\nstruct C { #[serde(default = \"x\")] a: u8, b: u8, c: Option<u8>, \
+                #[serde(skip)] d: u8 }";
+    let table_of_file = table(file, "C", true);
+    assert!(table_of_file.contains("| `a` |") && table_of_file.contains("| `b` (required) |"));
+    assert!(table_of_file.contains("| `c` |") && !table_of_file.contains("`d`"));
+    assert!(table(code, "B", false).contains("| `is-one` | First. |\n| `zwei` |  |\n"));
 }

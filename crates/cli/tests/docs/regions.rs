@@ -10,7 +10,7 @@
 //! | `published/open-loop` | the table of percentiles of the page about open loops |
 //! | `published/capacity` | the result of a search for a capacity |
 //! | `published/quick load` | the cost of the load beside that of the null server |
-//! | `TYPE in record/FILE.rs` | the fields of a type of the JSON, from their comments |
+//! | `TYPE in CRATE/FILE.rs` | the fields of a type of the JSON or of a file, from their comments |
 
 use super::{fields, pages, root};
 use regatta_record::{LoadResult, NULL, Summary};
@@ -76,9 +76,11 @@ fn filled(page: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> String
 /// Returns the text of a source, or `None` if it is not published yet.
 fn text_of(source: &str) -> Option<String> {
     let read = |name: &str| fs::read_to_string(root().join(name)).ok();
-    if let Some((name, file)) = source.split_once(" in record/") {
-        let code = read(&format!("crates/record/src/{file}")).expect("a file of record");
-        return Some(fields::table(&code, name));
+    if let Some((name, file)) = source.split_once(" in ") {
+        let (name_of_crate, file) = file.split_once('/').expect("CRATE/FILE.rs");
+        let code = read(&format!("crates/{name_of_crate}/src/{file}")).expect("a source file");
+        // What is read has required keys, and what is written has keys that may be absent.
+        return Some(fields::table(&code, name, name_of_crate != "record"));
     }
     match source {
         "published" => Some(list()),
