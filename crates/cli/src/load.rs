@@ -3,6 +3,7 @@
 pub mod adapter;
 mod args;
 mod chart;
+mod connect;
 mod cpus;
 mod http;
 mod open;

@@ -10,8 +10,11 @@ use regatta_record::decode_histogram;
 use rustix::process::Signal;
 use std::{
     fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::net::UnixListener,
     path::Path,
     process::{Command, Output, Stdio},
+    thread,
     time::Duration,
 };
 use support::{Server, until};
@@ -254,6 +257,63 @@ fn a_threshold_that_does_not_pass_fails_the_load() {
     assert_eq!((&thresholds[0]["limit"], &thresholds[1]["value"]), (&1.0.into(), &0.0.into()));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("regatta: fail if p50 > 1ns"), "{stderr}");
+}
+
+/// Answers each line with twice its number, over a Unix socket, until the test ends.
+fn doubles_at(path: &Path) {
+    let listener = UnixListener::bind(path).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut replies = stream.try_clone().unwrap();
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let twice = 2 * line.parse::<i128>().unwrap();
+                    if replies.write_all(format!("{twice}\n").as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_unix_socket_and_another_address_replace_that_of_the_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("double.sock");
+    doubles_at(&socket);
+    let run = |url: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.args(["load", url, "-c", "4", "-n", "2000", "--json", "-"]).args(more);
+        command.output().unwrap()
+    };
+    let path = socket.to_str().unwrap();
+    for more in [&["-p", "3"][..], &["--churn"], &["-t", "2", "--processes", "2"]] {
+        let output = run("line://localhost", &[&["--unix-socket", path], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{more:?}: {output:?}");
+        assert_eq!(json(&output)["requests"], 2_000, "{more:?}");
+    }
+    let server = Server::double("epoll", &[]);
+    let port = server.addr.port();
+    let url = format!("line://no-such-host.example:{port}");
+    let resolve = format!("no-such-host.example:{port}:127.0.0.1");
+    let output = run(&url, &["--resolve", &resolve]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(json(&output)["requests"], 2_000);
+
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    for (more, said) in [
+        (["--resolve", "other:1:127.0.0.1"], "--resolve is for other:1, but the URL has"),
+        (["--resolve", "other:1"], "expected HOST:PORT:ADDRESS"),
+        (["--unix-socket", file.to_str().unwrap()], "expected a socket"),
+        (["--unix-socket", "/no/such/socket"], "--unix-socket /no/such/socket: No such file"),
+    ] {
+        let output = run(&url, &more);
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {printed}");
+        assert!(printed.contains(said), "{more:?}: {printed}");
+    }
 }
 
 /// The seconds of all threads and processes add up to the result, request by request.

@@ -3,13 +3,16 @@
 use crate::Tls;
 use regatta_record::{Burst, Drive, Part};
 use regatta_script::{Compiled, Order, Place, Workload};
-use std::{io, net::SocketAddr, sync::atomic::AtomicU64, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duration};
 
 /// One load: the server, the requests, the number of connections, and the duration.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server.
     pub target: SocketAddr,
+    /// The Unix socket of the server; then `target` is not used. If the server's queue of new connections
+    /// is full, connecting fails, and is retried after a pause.
+    pub unix: Option<PathBuf>,
     /// TLS settings; `None` for plain TCP.
     pub tls: Option<Tls>,
     /// The requests to send and the replies to expect.
@@ -183,6 +186,7 @@ impl Plan {
     pub fn closed(target: SocketAddr, workload: Workload) -> Plan {
         Plan {
             target,
+            unix: None,
             tls: None,
             workload,
             host: String::new(),

@@ -4,8 +4,8 @@ use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd},
     io::{self, Errno},
     net::{
-        AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind,
-        connect, ipproto, recv, send, sendmsg, socket_with,
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags,
+        SocketType, bind, connect, ipproto, recv, send, sendmsg, socket_with,
         sockopt::{
             set_socket_linger, set_socket_recv_buffer_size, set_tcp_congestion, set_tcp_nodelay,
         },
@@ -14,6 +14,7 @@ use rustix::{
 use std::{
     io::IoSlice,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    path::Path,
     time::Duration,
 };
 
@@ -48,6 +49,18 @@ pub(crate) fn open(
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error),
     }
+}
+
+/// Connects to a Unix socket. Fails with `EAGAIN` if the server's queue of new connections is full.
+/// `receives` is the size of the receive buffer in bytes; `None` keeps the system's default.
+pub(crate) fn open_unix(path: &Path, receives: Option<usize>) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    if let Some(bytes) = receives {
+        set_socket_recv_buffer_size(&socket, bytes)?;
+    }
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 /// Whether there are unread bytes.

@@ -30,7 +30,9 @@ pub(crate) struct Sources {
 impl Sources {
     /// `thread` makes threads start at different addresses.
     pub fn new(plan: &Plan, churn: bool, thread: usize) -> Self {
-        let loopback = matches!(plan.target.ip(), IpAddr::V4(address) if address.is_loopback());
+        let tcp = plan.unix.is_none();
+        let loopback =
+            tcp && matches!(plan.target.ip(), IpAddr::V4(address) if address.is_loopback());
         let mut random = SmallRng::seed_from_u64(plan.seed);
         // Never 127.0.0.0/24.
         let drawn = plan.draws_sources.then(|| random.random_range(1..=u16::MAX).to_be_bytes());

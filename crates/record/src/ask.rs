@@ -4,7 +4,7 @@
 
 use crate::Drive;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 /// The first message to a load process, one line of JSON. The `Plan` of the crate `load` documents the
 /// fields.
@@ -17,6 +17,9 @@ pub struct Ask {
     pub part: Part,
     /// The server.
     pub target: SocketAddr,
+    /// The Unix socket of the server, on one machine. `None`: not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix: Option<PathBuf>,
     /// TLS parameters; `None`: plain.
     pub tls: Option<AskedTls>,
     /// The requests and the expected replies.

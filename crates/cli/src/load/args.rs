@@ -2,6 +2,7 @@
 
 use super::{
     adapter::AdapterArgs,
+    connect::ConnectArgs,
     http::HttpArgs,
     seconds::{SeriesFile, series_file},
     threshold::{Threshold, threshold},
@@ -35,6 +36,7 @@ use std::{
   regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
+  regatta load http://localhost/items --unix-socket /run/app.sock
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
   regatta load https://localhost:8443/ --cacert my-roots.pem
@@ -63,6 +65,8 @@ open, or a load process failed; 130 after Ctrl-C.")]
 pub struct LoadArgs {
     #[arg(help = format!("The server to load: {}", url::forms()))]
     pub url: String,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
     /// Number of open connections
     #[arg(short, long, default_value = "64", value_parser = connections, value_name = "N")]
     pub connections: NonZeroUsize,

@@ -39,10 +39,11 @@ pub fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         bail!("--fail-if '{threshold}' needs the cost of a server: name its process with --pid");
     }
     cpus::check_allowed(&args.cpus)?;
-    let target = url::Target::of(&args.url, args.workload.as_ref())?;
+    let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;
     let plan = Plan {
         target: target.address,
+        unix: target.unix.clone(),
         tls: args.tls.of(&target)?,
         workload: verified(
             args.adapter.applied(with_heads(target.workload, args.heads)?)?,

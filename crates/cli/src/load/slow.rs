@@ -17,7 +17,7 @@ const SHARE: f64 = 0.99;
 
 /// Runs the slow clients and prints the result.
 pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Outcome> {
-    let target = Target::of(&args.url, None)?;
+    let target = Target::at(&args.url, None, &args.connect)?;
     if !matches!(target.workload, Workload::Http(_)) || target.certified.is_some() {
         bail!("--slow needs a URL of the form http://HOST[:PORT]/PATH");
     }

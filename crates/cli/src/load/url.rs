@@ -1,17 +1,23 @@
 //! The target of a load, from its URL and workload: server, host name and path.
 
+use super::connect::ConnectArgs;
 use anyhow::{Context, bail};
 use regatta_script::{
     Row, Scheme, Workload,
     dialects::{ROWS, of_scheme},
 };
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
+};
 
 /// The target and the workload of a load.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The server.
+    /// The server, unless it has a Unix socket.
     pub address: SocketAddr,
+    /// The Unix socket of the server.
+    pub unix: Option<PathBuf>,
     /// What is sent, and which replies are expected.
     pub workload: Workload,
     /// The host to send in requests, e.g. in the Host header.
@@ -25,6 +31,15 @@ pub struct Target {
 impl Target {
     /// Combines `url` and `workload`. Without a workload, uses the default one of the URL's protocol.
     pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Target> {
+        Target::at(url, workload, &ConnectArgs::default())
+    }
+
+    /// Like [`Target::of`], with an address that may not be the URL's.
+    pub fn at(
+        url: &str,
+        workload: Option<&Workload>,
+        connect: &ConnectArgs,
+    ) -> anyhow::Result<Target> {
         let Url { row, scheme, authority, target } = Url::parse(url)?;
         let path = (!target.is_empty()).then(|| with_slash(target));
         let workload = match workload {
@@ -40,8 +55,14 @@ impl Target {
         }
         let is_hub = workload.is_pushed();
         let with_port = scheme.port.map(|port| with_port(authority, port));
+        let with_port = with_port.as_deref().unwrap_or(authority);
+        let unix = connect.unix()?.map(Path::to_owned);
         Ok(Target {
-            address: address(with_port.as_deref().unwrap_or(authority))?,
+            address: match &unix {
+                Some(_) => SocketAddr::from(([0; 4], 0)),
+                None => address(with_port, connect)?,
+            },
+            unix,
             workload,
             host: authority.to_owned(),
             certified: scheme.tls.then(|| without_port(authority).to_owned()),
@@ -120,14 +141,17 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// The address of `HOST:PORT`.
-fn address(authority: &str) -> anyhow::Result<SocketAddr> {
+/// The address of `HOST:PORT`: the one given for it, or the one that it resolves to.
+fn address(authority: &str, connect: &ConnectArgs) -> anyhow::Result<SocketAddr> {
     let host = without_port(authority);
     let Some(port) = authority[host.len()..].strip_prefix(':') else {
         bail!("{authority:?} has no port; expected HOST:PORT");
     };
-    if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+    let Some(port) = port.parse().ok().filter(|port| *port > 0) else {
         bail!("{authority:?}: {port:?} is not a port; expected a number from 1 to 65535");
+    };
+    if let Some(address) = connect.address(host, port)? {
+        return Ok(address);
     }
     let mut found =
         authority.to_socket_addrs().with_context(|| format!("cannot resolve {authority:?}"))?;

@@ -13,6 +13,7 @@ pub(super) fn ask(plan: &Plan, part: Part, shared: Option<String>) -> Ask {
         format: FORMAT,
         part,
         target: plan.target,
+        unix: plan.unix.clone(),
         tls: plan.tls.as_ref().map(Tls::to_message),
         workload: plan.workload.to_message(),
         host: plan.host.clone(),
@@ -57,6 +58,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
     let tls = ask.tls.clone().map(Tls::of_message).transpose();
     let plan = Plan {
         target: ask.target,
+        unix: ask.unix.clone(),
         tls: tls.map_err(|error| refuse(error.to_string()))?,
         workload: Workload::of_message(&ask.workload).map_err(refuse)?,
         host: ask.host.clone(),

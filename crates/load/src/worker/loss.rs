@@ -50,6 +50,8 @@ impl Loss {
         let Lost { state, over_tls, rests, closing, timeout } = lost;
         let opening = state == State::Connecting;
         match self {
+            // Only Unix sockets fail in this way: connect(2).
+            Loss::Connect(Errno::AGAIN) => "the server's queue of new connections is full".into(),
             Loss::Connect(errno) | Loss::Read(errno) | Loss::Write(errno) => {
                 let said = io::Error::from_raw_os_error(errno.raw_os_error());
                 let when = match () {

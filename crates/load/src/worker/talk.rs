@@ -164,7 +164,11 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let passes = self.passing.has(slot);
         let source =
             self.sources.next(slot as usize * self.part.threads + self.part.thread, passes);
-        match socket::open(self.plan.target, source, !V::CHURNS, receives) {
+        let opened = match &self.plan.unix {
+            None => socket::open(self.plan.target, source, !V::CHURNS, receives),
+            Some(path) => socket::open_unix(path, receives),
+        };
+        match opened {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
         }
