@@ -184,7 +184,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
         }
         (None, None) => bail!("give a URL, or --contender"),
     };
-    let mut screen = Screen::new();
+    let mut screen = Screen::new(Vec::new());
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::shown(&mut show);
     let outcome = match capacity::run(&question, &place, &mut events, &stop) {

@@ -6,7 +6,7 @@ use crate::{
     formats::Formats,
     interrupt, output,
     screen::Screen,
-    values::{duration, percent},
+    values::{columns, duration, percent},
 };
 use anyhow::{Context, bail};
 use regatta_host::{Containment, read_setup};
@@ -117,6 +117,9 @@ pub struct RaceArgs {
     md: Option<PathBuf>,
     #[command(flatten)]
     formats: Formats,
+    /// Show these columns in the tables, in this order. Default: those that fit the terminal
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = columns())]
+    columns: Vec<String>,
     /// Print the plan without starting anything: contenders, CPUs, loads, rounds, and how long the race
     /// takes. With --json, write the plan as JSON
     #[arg(long, conflicts_with_all = [
@@ -146,7 +149,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     args.formats.check()?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
-    let mut screen = Screen::new();
+    let mut screen = Screen::new(args.columns.clone());
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::kept(&mut show);
     let outcome = race(&args, &mut events, &stop).unwrap_or_else(|error| {
@@ -329,6 +332,14 @@ fn save(
     failed.retain(|written| written.is_err());
     for error in failed.iter().filter_map(|written| written.as_ref().err()) {
         events.emit(Happened::Failed { because: format!("{error:#}") });
+    }
+    if !saved {
+        let dir = dir.display();
+        let because = format!(
+            "the rounds are in {dir}; to write the result once it can be written: regatta report {dir} \
+             --json {dir}/summary.json --html {dir}/report.html"
+        );
+        events.emit(Happened::Failed { because });
     }
     failed.is_empty()
 }

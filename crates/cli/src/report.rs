@@ -1,6 +1,6 @@
 //! `regatta report`: shows a result directory in any form. Needs only the directory.
 
-use crate::{exit::Outcome, formats::Formats, output, screen::Screen};
+use crate::{exit::Outcome, formats::Formats, output, screen::Screen, values::columns};
 use anyhow::{Context, bail};
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
   regatta report results/20260101-120000-double
   regatta report results/20260101-120000-double --html page.html --csv cells.csv --md -
   regatta report results/20260101-120000-double --bmf bmf.json --hdr-log latencies.hlog
+  regatta report results/20260101-120000-double --columns cost,ratio,bar,p99
   regatta report results/20260101-120000-double --replay")]
 pub struct ReportArgs {
     /// The result directory
@@ -37,12 +38,15 @@ pub struct ReportArgs {
     csv: Option<PathBuf>,
     #[command(flatten)]
     formats: Formats,
+    /// Show these columns in the tables, in this order. Default: those that fit the terminal
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = columns())]
+    columns: Vec<String>,
 }
 
 /// Reads, judges and writes.
 pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     if args.replay {
-        return replay(&args.dir);
+        return replay(&args);
     }
     let (asked, rounds) = Store::read(&args.dir).with_context(|| {
         format!(
@@ -73,14 +77,15 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     }
     args.formats.write(&summary, &rounds)?;
     if !written {
-        output::print(&regatta_report::terminal(&summary, output::width(), output::colour()))?;
+        let (width, colour) = (output::width(), output::colour());
+        output::print(&regatta_report::terminal_with(&summary, width, colour, &args.columns))?;
     }
     Ok(Outcome::Success)
 }
 
-fn replay(dir: &Path) -> anyhow::Result<Outcome> {
-    let mut screen = Screen::new();
-    let mut events = StoredEvents::open(dir)?;
+fn replay(args: &ReportArgs) -> anyhow::Result<Outcome> {
+    let mut screen = Screen::new(args.columns.clone());
+    let mut events = StoredEvents::open(&args.dir)?;
     let read = events.try_for_each(|event| event.map(|event| screen.show(&event)));
     screen.printed()?;
     read?;

@@ -4,26 +4,31 @@
 //! Only the thread that emits events draws, and only when an event occurs; there is no redraw timer.
 
 use crate::output;
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_record::Event;
-use regatta_report::{Live, Looks, Shown};
+use regatta_report::{Live, Looks, Room, Shown};
 use std::io::{Write, stderr};
 
 /// Stdout and stderr of a race.
 pub struct Screen {
     live: Live,
-    /// The progress line on stderr; hidden if stderr is not a terminal.
+    /// The progress on stderr, in one or more lines; hidden if stderr is not a terminal.
     bar: ProgressBar,
     printed: anyhow::Result<()>,
 }
 
 impl Screen {
-    /// Detects whether stdout and stderr are terminals, and the width.
-    pub fn new() -> Screen {
+    /// Detects whether stdout and stderr are terminals, and their sizes. `columns`: those of the tables;
+    /// empty: those that fit.
+    pub fn new(columns: Vec<String>) -> Screen {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("the template is right"));
+        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is right"));
+        let size = Term::stderr().size_checked().filter(|_| !bar.is_hidden());
+        let progress =
+            size.map(|(height, width)| Room { width: width.into(), height: height.into() });
         let (width, colour) = (output::width(), output::colour());
-        let live = Live::new(Looks { width, colour, progress: !bar.is_hidden() });
+        let live = Live::new(Looks { width, colour, progress, columns });
         Screen { live, bar, printed: Ok(()) }
     }
 

@@ -33,6 +33,11 @@ pub fn workload(text: &str) -> Result<Workload, String> {
     Err(format!("expected one of {names}, or the path of a workload file, e.g. mine.toml"))
 }
 
+/// Parses the name of a column of a table. An unknown name is an error with the names, and the nearest.
+pub fn columns() -> clap::builder::PossibleValuesParser {
+    clap::builder::PossibleValuesParser::new(regatta_report::COLUMNS)
+}
+
 /// Parses a duration with its unit, at most a day: `250ms`, `10s`, `2m`.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     const LONGEST: std::time::Duration = std::time::Duration::from_secs(86_400);

@@ -12,7 +12,8 @@ use crate::{
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_judge::{Settler, agreed};
 use regatta_record::{
-    Asked, FORMAT, Happened, LoadShape, Outcome, Round, RoundStart, Settled, Settling, WarmUpClass,
+    Asked, FORMAT, Happened, LoadShape, NextStart, Outcome, Round, RoundStart, Settled, Settling,
+    WarmUpClass,
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -64,7 +65,7 @@ pub(crate) fn observe(
     due.shuffle(&mut StdRng::seed_from_u64(!asked.seed));
     let (starts, longest_s) = (due.len() as u32, asked.settle_s);
     events.emit(Happened::WarmUpsStarted { starts, longest_s });
-    for (done, (entrant, load)) in due.into_iter().enumerate() {
+    for (done, &(entrant, load)) in due.iter().enumerate() {
         let start = RoundStart {
             pass: None,
             observes_s: Some(longest_s),
@@ -73,6 +74,9 @@ pub(crate) fn observe(
             contender: entrant.name.clone(),
             load,
             window: round::window(asked, &load),
+            next: due
+                .get(done + 1)
+                .map(|(entrant, load)| NextStart { contender: entrant.name.clone(), load: *load }),
         };
         let Some(one) = see(context, entrant, start, events)? else { return Ok(None) };
         match one {

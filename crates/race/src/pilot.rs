@@ -78,6 +78,7 @@ pub fn pilot(
                 contender: entrant.name.clone(),
                 load,
                 window: round::window(&short, &load),
+                next: None,
             }));
             let warm = Warm::Needs(None);
             let ran = round::run(&context, 0, entrant, load, asked.seed, warm, events)?;

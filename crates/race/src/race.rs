@@ -13,7 +13,9 @@ use crate::{
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;
-use regatta_record::{Asked, Happened, JudgedCell, LoadShape, PassStart, Round, RoundStart};
+use regatta_record::{
+    Asked, Happened, JudgedCell, LoadShape, NextStart, PassStart, Round, RoundStart,
+};
 use std::{
     path::Path,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -61,17 +63,22 @@ pub fn run(
         let (passes, widest) = (due.passes, due.widest);
         let starts = schedule(asked, &entrants, pass, &due.loads);
         events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
-        for start in starts {
+        for (nth, start) in starts.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             done += 1;
-            if is_done(&start, rounds) || is_settled(&start, rounds) {
+            let is_due = |start: &&Start<'_>| !is_done(start, rounds) && !is_settled(start, rounds);
+            if !is_due(&start) {
                 continue;
             }
+            let next = starts[nth + 1..].iter().find(is_due);
             files.look()?;
-            events.emit(Happened::RoundStarted(round_start(&context, &start, done - 1, all)));
-            let Start { entrant, load, seed, .. } = start;
+            let next = next
+                .map(|next| NextStart { contender: next.entrant.name.clone(), load: next.load });
+            let started = round_start(&context, start, next, done - 1, all);
+            events.emit(Happened::RoundStarted(started));
+            let Start { entrant, load, seed, .. } = *start;
             let warm = Warm::Needs(seen.of(asked, &entrant.name, &load));
             let ran = round::run(&context, pass, entrant, load, seed, warm, events)?;
             let Some(round) = ran else { return Ok(false) };
@@ -92,6 +99,7 @@ pub fn run(
 fn round_start(
     context: &RaceContext<'_>,
     start: &Start<'_>,
+    next: Option<NextStart>,
     done: usize,
     all: usize,
 ) -> RoundStart {
@@ -103,6 +111,7 @@ fn round_start(
         contender: start.entrant.name.clone(),
         load: start.load,
         window: round::window(context.asked, &start.load),
+        next,
     }
 }
 

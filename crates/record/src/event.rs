@@ -198,6 +198,18 @@ pub struct RoundStart {
     pub load: LoadShape,
     /// Length of the measured window.
     pub window: Window,
+    /// The start after this one, if it is known already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStart>,
+}
+
+/// A start that follows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NextStart {
+    /// Name of the contender.
+    pub contender: String,
+    /// The load.
+    pub load: LoadShape,
 }
 
 /// Length of a measured window.

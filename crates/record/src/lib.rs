@@ -59,8 +59,8 @@ pub use drive::{Arrivals, Burst, Drive};
 pub use errors::{Errors, Exchange};
 pub use estimate::Estimate;
 pub use event::{
-    CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, PassStart, Phase,
-    RaceHeader, RoundEnd, RoundStart, Window,
+    CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, NextStart, PassStart,
+    Phase, RaceHeader, RoundEnd, RoundStart, Window,
 };
 pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};

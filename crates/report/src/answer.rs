@@ -12,6 +12,9 @@ const WITH_INTERVALS: usize = 2;
 /// Maximum length of a reason in characters.
 const REASON: usize = 60;
 
+/// The sentence for a load of which no round was run.
+pub const NOT_RACED: &str = "Not raced yet.";
+
 /// The answer for one load. Neither text contains control characters.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Answer {
@@ -42,7 +45,7 @@ fn contenders<'a>(summary: &'a Summary, load: &LoadShape) -> Vec<&'a Cell> {
 fn sentence(summary: &Summary, load: &LoadShape) -> String {
     let cells = contenders(summary, load);
     if cells.iter().all(|cell| is_due(cell)) {
-        return "not raced yet.".to_owned();
+        return NOT_RACED.to_owned();
     }
     let mut parts = match (load.beside, load.drive.burst()) {
         (Some(_), _) => vec![fairness(&cells)],
@@ -218,8 +221,8 @@ fn list(names: impl Iterator<Item = String>) -> String {
 
 /// The contenders whose small requests wait least and most beside the large ones.
 fn fairness(cells: &[&Cell]) -> String {
-    let all = p99(cells);
-    let text = |(name, ns): &(String, f64)| format!("{name} (p99 {})", numbers::time(*ns));
+    let (percentile, all) = tail(cells);
+    let text = |(name, ns): &(String, f64)| format!("{name} ({percentile} {})", numbers::time(*ns));
     match (all.first(), all.last()) {
         (Some(first), Some(last)) if all.len() > 1 => format!(
             "Beside large requests, small requests wait least on {}, and most on {}: {} times as long.",
@@ -232,27 +235,35 @@ fn fairness(cells: &[&Cell]) -> String {
     }
 }
 
-/// The lowest and the highest p99 at a requested rate.
+/// The lowest and the highest percentile at a requested rate.
 fn latencies(cells: &[&Cell]) -> Option<String> {
-    let all = p99(cells);
+    let (percentile, all) = tail(cells);
     let (least, most) = (all.first()?, all.last()?);
     let [low, high] = [least, most].map(|(_, ns)| numbers::time(*ns));
     match () {
         () if all.len() < 2 => None,
-        () if low == high => Some(format!("p99 latency is {low} on all of them.")),
-        () => Some(format!("p99 latency is from {low} ({}) to {high} ({}).", least.0, most.0)),
+        () if low == high => Some(format!("{percentile} latency is {low} on all of them.")),
+        () => {
+            let (least, most) = (&least.0, &most.0);
+            Some(format!("{percentile} latency is from {low} ({least}) to {high} ({most})."))
+        }
     }
 }
 
-/// The valid 99th percentiles in nanoseconds, lowest first.
-fn p99(cells: &[&Cell]) -> Vec<(String, f64)> {
-    let valid = |c: &&Cell| {
-        let p99 = c.percentile(Percentile::P99).filter(|_| !c.verdict.voids(Figure::Latency))?;
-        Some((visible(&c.contender), p99.ns))
+/// The highest percentile, at most the 99th, that most contenders have, and its valid values in
+/// nanoseconds, lowest first. Short windows have too few samples for high ones.
+fn tail(cells: &[&Cell]) -> (&'static str, Vec<(String, f64)>) {
+    let of = |percentile: Percentile| {
+        let valid = |c: &&Cell| {
+            let shown = c.percentile(percentile).filter(|_| !c.verdict.voids(Figure::Latency))?;
+            Some((visible(&c.contender), shown.ns))
+        };
+        let mut all: Vec<(String, f64)> = cells.iter().filter_map(valid).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        (percentile.name(), all)
     };
-    let mut all: Vec<(String, f64)> = cells.iter().filter_map(valid).collect();
-    all.sort_by(|a, b| a.1.total_cmp(&b.1));
-    all
+    let all = [Percentile::P50, Percentile::P95, Percentile::P99].map(of);
+    all.into_iter().max_by_key(|(_, values)| values.len()).expect("there are three")
 }
 
 /// The contenders on which an instance of a burst takes least and most time.
@@ -278,9 +289,10 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
         Some(_) => cell.verdict.voids(Figure::Latency),
         None => cell.band.is_none(),
     };
+    let figure = if load.beside.is_some() { "latency" } else { "cost" };
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells.iter().filter(lacks) {
-        let (name, reason) = (visible(&cell.contender), reason(cell));
+        let (name, reason) = (visible(&cell.contender), reason(cell, figure));
         match groups.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, names)) => names.push(name),
             None => groups.push((reason, vec![name])),
@@ -295,8 +307,8 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Why a cell has no figure to compare, as the rest of a sentence on one contender.
-fn reason(cell: &Cell) -> String {
+/// Why a cell has no `figure` to compare, as the rest of a sentence on one contender.
+fn reason(cell: &Cell, figure: &str) -> String {
     let because = || short(&cell.verdict.because);
     match cell.verdict.kind {
         Kind::Skipped => "was not raced yet".to_owned(),
@@ -304,11 +316,11 @@ fn reason(cell: &Cell) -> String {
         Kind::Failed => format!("failed: {}", because()),
         Kind::CannotHold => "cannot hold this load".to_owned(),
         Kind::ServerNotObserved => {
-            "has no cost: some of its processes were not observed".to_owned()
+            format!("has no {figure}: some of its processes were not observed")
         }
-        Kind::OtherCpus => "has no cost: it moved itself to other CPUs".to_owned(),
-        Kind::Unstable => "has no cost: its rate was not steady".to_owned(),
-        kind => format!("has no valid cost ({})", kind.name()),
+        Kind::OtherCpus => format!("has no {figure}: it moved itself to other CPUs"),
+        Kind::Unstable => format!("has no {figure}: its rate was not steady"),
+        kind => format!("has no valid {figure} ({})", kind.name()),
     }
 }
 

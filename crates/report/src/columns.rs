@@ -1,11 +1,11 @@
 //! The columns of a load's table: which ones this load has, and their contents.
 
 use crate::{
-    numbers::{self, NONE},
+    numbers::{self, NONE, Unit},
     table::{Column, Text, Tone, verdict_tone, visible},
 };
 use regatta_record::{
-    Cell, Estimate, Figure, Kind, LoadShape, NULL, OpenLoopFigures, Percentile, Relation,
+    Asked, Cell, Estimate, Figure, Kind, LoadShape, OpenLoopFigures, Percentile, Relation,
     ShownPercentile, Summary, Unknown,
 };
 
@@ -21,105 +21,165 @@ pub struct Field<'a> {
     pub text: Box<dyn Fn(&Cell) -> Text + 'a>,
 }
 
-/// The columns of `load`, whose cells are `cells`.
+/// The names of all columns that a load's table may have, in the order of the table.
+pub const NAMES: [&str; 22] = [
+    "contender",
+    "cost",
+    "ratio",
+    "bar",
+    "result",
+    "instance",
+    "then",
+    "slowest",
+    "rate",
+    "wall",
+    "p50",
+    "p99",
+    "large",
+    "lag",
+    "unsent",
+    "rank",
+    "verdict",
+    "memory",
+    "user",
+    "kernel",
+    "switches",
+    "lines",
+];
+
+/// The columns of `load`, whose cells are `cells`. The verdict is among them only if the contenders
+/// have different ones.
 pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Field<'a>> {
-    let mut fields = vec![
-        field("contender", 0, |c| plain(visible(&c.contender))).left(),
-        cost(cells, &visible(per(summary))),
-        field(&visible(&format!("vs {}", summary.asked.baseline)), 1, ratio),
-        field("", 2, meaning).left(),
-        field("band", 4, band),
-    ];
+    let mut fields = vec![field(Column::left("contender"), |c| plain(visible(&c.contender)))];
     let then = cells.iter().any(|c| c.then.is_some());
-    if load.drive.burst().is_some() {
+    let is_burst = load.drive.burst().is_some();
+    let is_beside = load.beside.is_some();
+    if !is_beside {
+        fields.extend(cost_fields(summary, load, cells));
+    }
+    if is_burst {
         // The main figure of a burst is the time of an instance.
-        (fields[2].column.drop_rank, fields[3].column.drop_rank, fields[4].column.drop_rank) =
-            (4, 4, 5);
         fields.push(instance(cells, then));
         fields.extend(then.then(self::then));
-        fields.push(field("slowest", 6, slowest));
+        fields.push(slowest(cells));
     } else if !summary.asked.cpus.are_shared(load) {
         fields.push(match load.drive.rate() {
             None => rate(cells, then),
             // At a rate, it adds little to the verdict.
-            Some(_) => rate(cells, false).brief().drop_rank(8),
+            Some(_) => rate(cells, false).rank(8),
         });
         fields.extend(then.then(self::then));
         if load.requests.is_some() {
-            fields.push(ms_per_request().brief());
+            fields.push(ms_per_request());
         }
-        let (p50, p99, large) = if load.beside.is_some() {
-            // There is no cost, ratio or band. The main figure is how long the small requests wait.
-            fields.drain(1..5);
-            (2, 1, Some(beside(cells)))
-        } else {
-            (7, 5, None)
-        };
-        fields.push(field("p50", p50, |c| percentile(c, Percentile::P50)).brief());
-        fields.push(field("p99", p99, |c| percentile(c, Percentile::P99)).brief());
-        fields.extend(large);
+        // Beside another load, the main figure is how long the small requests wait.
+        let (p50, p99) = if is_beside { (2, 1) } else { (7, 3) };
+        fields.push(percentile(cells, Percentile::P50, "p50", p50));
+        fields.push(percentile(cells, Percentile::P99, "p99", p99));
+        fields.extend(is_beside.then(|| beside(cells)));
         if cells.iter().any(|c| c.open_loop.is_some()) {
-            fields.push(field("lag p99", 6, |c| of_open_loop(c, lag)));
-            fields.push(field("unsent", 6, |c| of_open_loop(c, unsent)));
+            fields.push(lag(cells));
+            if cells.iter().any(|c| c.open_loop.as_ref().is_some_and(|open| open.unsent > 0)) {
+                fields.push(field(Column::right("unsent", 8), |c| of_open_loop(c, unsent)));
+            }
         }
     }
-    fields.push(field("memory", 9, |c| {
-        figure(c, Figure::Memory, c.memory_bytes.map(numbers::memory))
-    }));
-    let (user, kernel) = match load.idle {
-        0 => (8, 8),
-        // The columns that would be dropped instead do not exist here.
-        _ if load.beside.is_some() => (8, 8),
-        // The main figure of silent connections is their memory.
-        _ => {
-            (fields[2].column.drop_rank, fields[3].column.drop_rank, fields[4].column.drop_rank) =
-                (3, 4, 5);
-            (1, 2)
-        }
-    };
-    let many = load.open() >= MEMORY_FROM;
-    if many && cells.iter().any(|c| c.user_bytes_per_connection.is_some()) {
-        fields.push(field("user/conn", user, |c| memory(c, c.user_bytes_per_connection)));
+    if !is_beside && cells.iter().any(|c| c.band.is_some_and(|b| b.best != b.worst)) {
+        fields.push(field(Column::right("rank", 7), rank));
     }
-    if many && cells.iter().any(|c| c.kernel_bytes_per_connection.is_some()) {
-        fields.push(field("kernel/conn", kernel, |c| memory(c, c.kernel_bytes_per_connection)));
-    }
-    fields.push(field(&visible(&format!("switches/{}", per(summary))), 10, |c| {
+    fields.extend(verdict(summary, cells));
+    fields.extend(memories(load, cells));
+    let switches =
+        Column::right("switches", 10).unit(&format!("/{}", visible(per(&summary.asked))));
+    fields.push(field(switches, |c| {
         figure(c, Figure::Cost, c.switches_per_request.map(numbers::three_digits))
     }));
-    fields.push(field("lines", 11, move |c| {
+    fields.push(field(Column::right("lines", 11).titled("lines of").unit("code"), move |c| {
         let entry = summary.asked.entries.iter().find(|e| e.name == c.contender);
         let lines = entry.and_then(|e| e.lines_of_code);
         lines.map_or_else(none, |n| plain(numbers::grouped(n.into())))
     }));
-    fields.push(
-        field("verdict", 3, |c| Text {
-            text: c.verdict.kind.name().to_owned(),
-            tone: verdict_tone(c),
-        })
-        .left(),
-    );
     fields
 }
 
-fn field<'a>(title: &str, drop_rank: u8, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
-    let column = Column { title: title.to_owned(), right: true, drop_rank, brief: false };
+/// Cost, ratio to the baseline, and what the ratio means.
+fn cost_fields(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> [Field<'static>; 3] {
+    let (ratio, result) = match () {
+        () if load.drive.burst().is_some() => (4, 4),
+        // The main figure of silent connections is their memory.
+        () if load.idle > 0 => (3, 4),
+        () => (1, 2),
+    };
+    let unit = numbers::cost_unit(means(cells, |c| c.cost_ns_per_request));
+    let per = visible(per(&summary.asked));
+    let cost = Column::right("cost", 0).unit(&format!("{}/{per}", unit.name)).brief();
+    let cost = field(cost, move |c| {
+        let text = c.cost_ns_per_request.map(|e| numbers::estimate(&e, unit.size));
+        known_figure(c, Figure::Cost, Unknown::Cost, text)
+    });
+    let baseline = visible(&summary.asked.baseline);
+    let title = match baseline.chars().count() {
+        0..=12 => format!("ratio to {baseline}"),
+        _ => "ratio to baseline".to_owned(),
+    };
+    let column = Column::right("ratio", ratio).titled(&title);
+    [cost, field(column, self::ratio), field(Column::left("result").rank(result), meaning)]
+}
+
+/// The verdict, if the contenders have different ones. Otherwise a note under the table has it.
+fn verdict(summary: &Summary, cells: &[&Cell]) -> Option<Field<'static>> {
+    let ranked = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
+    let mut kinds = ranked.map(|c| c.verdict.kind);
+    let first = kinds.next()?;
+    kinds.any(|kind| kind != first).then(|| {
+        field(Column::left("verdict").rank(5), |c| Text {
+            text: c.verdict.kind.name().to_owned(),
+            tone: verdict_tone(c),
+        })
+    })
+}
+
+/// Memory, and memory per connection if there are many connections.
+fn memories(load: &LoadShape, cells: &[&Cell]) -> Vec<Field<'static>> {
+    let unit = numbers::memory_unit(cells.iter().filter_map(|c| Some(c.memory_bytes? as f64)));
+    let mut fields = vec![field(Column::right("memory", 9).unit(unit.name), move |c| {
+        let text = c.memory_bytes.map(|bytes| numbers::three_digits(bytes as f64 / unit.size));
+        figure(c, Figure::Memory, text)
+    })];
+    let (user, kernel) = match load.idle {
+        0 => (8, 8),
+        // The columns that would be dropped instead do not exist here.
+        _ if load.beside.is_some() => (8, 8),
+        _ => (1, 2),
+    };
+    if load.open() >= MEMORY_FROM {
+        type Of = fn(&Cell) -> Option<f64>;
+        let of: [(Column, Of); 2] = [
+            (Column::right("user", user), |c| c.user_bytes_per_connection),
+            (Column::right("kernel", kernel), |c| c.kernel_bytes_per_connection),
+        ];
+        for (column, of) in of {
+            if cells.iter().any(|c| of(c).is_some()) {
+                let sizes = cells.iter().filter_map(|c| Some(of(c)?.abs()));
+                let unit = numbers::memory_unit(sizes);
+                let column = column.unit(&format!("{}/conn", unit.name));
+                fields.push(field(column, move |c| {
+                    let text = of(c).map(|bytes| numbers::three_digits(bytes / unit.size));
+                    figure(c, Figure::Memory, text)
+                }));
+            }
+        }
+    }
+    fields
+}
+
+fn field<'a>(column: Column, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
     Field { column, text: Box::new(text) }
 }
 
 impl Field<'_> {
-    fn left(mut self) -> Self {
-        self.column.right = false;
-        self
-    }
-
-    fn drop_rank(mut self, drop_rank: u8) -> Self {
+    fn rank(mut self, drop_rank: u8) -> Self {
         self.column.drop_rank = drop_rank;
-        self
-    }
-
-    fn brief(mut self) -> Self {
-        self.column.brief = true;
         self
     }
 }
@@ -162,30 +222,22 @@ pub fn not_known() -> Text {
 }
 
 /// The operation that costs are per, in the short form of column titles.
-pub fn per(summary: &Summary) -> &str {
-    let operation = &summary.asked.cost_per;
+pub fn per(asked: &Asked) -> &str {
+    let operation = &asked.cost_per;
     if operation.is_request() { "req" } else { &operation.one }
-}
-
-fn cost(cells: &[&Cell], per: &str) -> Field<'static> {
-    let unit = numbers::cost_unit(means(cells, |c| c.cost_ns_per_request));
-    field(&format!("{}/{per}", unit.name), 0, move |c| {
-        let text = c.cost_ns_per_request.map(|e| numbers::estimate(&e, unit.size));
-        known_figure(c, Figure::Cost, Unknown::Cost, text)
-    })
 }
 
 fn ratio(cell: &Cell) -> Text {
     match cell.relation {
         Some(Relation::Baseline) => plain("1".to_owned()),
         _ => {
-            let text = cell.ratio_to_baseline.map(|e| numbers::ratio(&e));
+            let text = cell.ratio_to_baseline.map(|e| numbers::bare_ratio(&e));
             known_figure(cell, Figure::Cost, Unknown::Ratio, text)
         }
     }
 }
 
-fn band(cell: &Cell) -> Text {
+fn rank(cell: &Cell) -> Text {
     cell.band.map_or_else(none, |b| {
         plain(match b.best == b.worst {
             true => b.best.to_string(),
@@ -198,8 +250,9 @@ fn band(cell: &Cell) -> Text {
 /// longer.
 fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.rate_per_s));
-    let (now, drop_rank) = if then { (" now", 2) } else { ("", 6) };
-    field(&format!("{}{now}", unit.name), drop_rank, move |c| {
+    let (title, drop_rank) = if then { ("rate now", 2) } else { ("rate", 4) };
+    let column = Column::right("rate", drop_rank).titled(title).unit(unit.name).brief();
+    field(column, move |c| {
         let lower_bound = if c.verdict.is(Kind::CoBound) { "≥ " } else { "" };
         let text = c.rate_per_s;
         let text = text.map(|e| format!("{lower_bound}{}", numbers::estimate(&e, unit.size)));
@@ -209,7 +262,7 @@ fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
 
 /// Total time divided by the number of requests, with connections in parallel.
 fn ms_per_request() -> Field<'static> {
-    field("wall ms/req", 2, |c| {
+    field(Column::right("wall", 2).titled("wall time").unit("ms/req").brief(), |c| {
         let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
         let text = c.ms_per_request.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, 1.0)));
         known_figure(c, Figure::Rate, Unknown::MsPerRequest, text)
@@ -219,7 +272,8 @@ fn ms_per_request() -> Field<'static> {
 /// The rate of the other load beside this one.
 fn beside(cells: &[&Cell]) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.beside_per_s));
-    field(&format!("large {}", unit.name), 2, move |c| {
+    let column = Column::right("large", 2).titled("large requests").unit(unit.name).brief();
+    field(column, move |c| {
         let text = c.beside_per_s.map(|e| numbers::estimate(&e, unit.size));
         known_figure(c, Figure::Latency, Unknown::Beside, text)
     })
@@ -227,8 +281,8 @@ fn beside(cells: &[&Cell]) -> Field<'static> {
 
 fn instance(cells: &[&Cell], then: bool) -> Field<'static> {
     let unit = numbers::seconds_unit(means(cells, |c| c.instance_s));
-    let now = if then { " now" } else { "" };
-    field(&format!("instance{now}, {}", unit.name), 1, move |c| {
+    let title = if then { "instance now" } else { "instance" };
+    field(Column::right("instance", 1).titled(title).unit(unit.name).brief(), move |c| {
         let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
         let text = c.instance_s;
         let text = text.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, unit.size)));
@@ -237,24 +291,49 @@ fn instance(cells: &[&Cell], then: bool) -> Field<'static> {
 }
 
 fn then() -> Field<'static> {
-    field("then", 2, |c| c.then.as_deref().map_or_else(none, |text| plain(visible(text))))
+    field(Column::right("then", 2), |c| {
+        c.then.as_deref().map_or_else(none, |text| plain(visible(text)))
+    })
 }
 
-fn slowest(cell: &Cell) -> Text {
-    figure(cell, Figure::Rate, cell.slowest_instance_s.map(|s| numbers::time(s * 1e9)))
+fn slowest(cells: &[&Cell]) -> Field<'static> {
+    let unit = numbers::seconds_unit(cells.iter().filter_map(|c| c.slowest_instance_s));
+    field(Column::right("slowest", 6).unit(unit.name), move |c| {
+        let text = c.slowest_instance_s.map(|s| numbers::three_digits(s / unit.size));
+        figure(c, Figure::Rate, text)
+    })
 }
 
-/// A percentile with its interval, if it has one. `is_unknown`: it was measured but is not known.
-pub fn latency(cell: &Cell, shown: Option<ShownPercentile>, is_unknown: bool) -> Text {
-    match shown.as_ref().map(numbers::percentile) {
+/// A percentile in `unit`, with its interval if it has one. `is_unknown`: it was measured but is not
+/// known.
+pub fn latency(cell: &Cell, shown: Option<ShownPercentile>, unit: Unit, is_unknown: bool) -> Text {
+    match shown.as_ref().map(|shown| numbers::percentile_in(shown, unit.size)) {
         None if is_unknown => not_known(),
         text => figure(cell, Figure::Latency, text),
     }
 }
 
-fn percentile(cell: &Cell, percentile: Percentile) -> Text {
-    let is_unknown = cell.is_unknown(Unknown::Latency(percentile));
-    latency(cell, cell.percentile(percentile), is_unknown)
+fn percentile(
+    cells: &[&Cell],
+    percentile: Percentile,
+    name: &'static str,
+    drop_rank: u8,
+) -> Field<'static> {
+    let all = cells.iter().filter_map(|c| Some(c.percentile(percentile)?.ns));
+    let unit = numbers::time_unit(all);
+    field(Column::right(name, drop_rank).unit(unit.name).brief(), move |c| {
+        latency(c, c.percentile(percentile), unit, c.is_unknown(Unknown::Latency(percentile)))
+    })
+}
+
+/// How late the load sent: the 99th percentile.
+fn lag(cells: &[&Cell]) -> Field<'static> {
+    let of = |c: &Cell| Some(c.open_loop.as_ref()?.send_lag_ns.p99? as f64);
+    let unit = numbers::time_unit(cells.iter().filter_map(|c| of(c)));
+    field(Column::right("lag", 8).titled("lag p99").unit(unit.name), move |c| {
+        // It describes the load itself, so the load's lateness does not void it.
+        of(c).map_or_else(none, |ns| plain(numbers::three_digits(ns / unit.size)))
+    })
 }
 
 fn of_open_loop(cell: &Cell, text: fn(&OpenLoopFigures) -> Option<String>) -> Text {
@@ -262,44 +341,25 @@ fn of_open_loop(cell: &Cell, text: fn(&OpenLoopFigures) -> Option<String>) -> Te
     cell.open_loop.as_ref().and_then(text).map_or_else(none, plain)
 }
 
-fn lag(open: &OpenLoopFigures) -> Option<String> {
-    open.send_lag_ns.p99.map(|ns| numbers::time(ns as f64))
-}
-
 fn unsent(open: &OpenLoopFigures) -> Option<String> {
     let share = || numbers::percent(open.unsent as f64 / open.due as f64);
     (open.due > 0).then(|| if open.unsent == 0 { "0".to_owned() } else { share() })
-}
-
-/// Memory per connection. Measured growth can be negative if other changes outweigh it.
-fn memory(cell: &Cell, bytes: Option<f64>) -> Text {
-    let sign = |b: f64| if b < 0.0 { "-" } else { "" };
-    let text = |b: f64| format!("{}{}", sign(b), numbers::memory(b.abs().round() as u64));
-    figure(cell, Figure::Memory, bytes.map(text))
 }
 
 fn means(cells: &[&Cell], of: impl Fn(&Cell) -> Option<Estimate>) -> impl Iterator<Item = f64> {
     cells.iter().filter_map(move |c| Some(of(c)?.mean))
 }
 
-/// The meaning of a ratio, in a word. If the difference is inconclusive, half the width of the interval.
+/// What a ratio means, in a word.
 fn meaning(cell: &Cell) -> Text {
-    let toned = |text: &str, tone| Text { text: text.to_owned(), tone };
-    match (cell.relation, cell.ratio_to_baseline) {
-        (Some(Relation::Inconclusive), Some(e)) => {
-            toned(&format!("±{}?", numbers::percent((e.high / e.low).sqrt() - 1.0)), Tone::Void)
-        }
-        (Some(relation), _) => {
-            let tone = match relation {
-                Relation::Cheaper => Tone::Good,
-                Relation::Costlier => Tone::Warn,
-                _ => Tone::Plain,
-            };
-            toned(word(relation), tone)
-        }
-        _ if cell.contender == NULL => toned("floor", Tone::Void),
-        _ => toned("", Tone::Plain),
-    }
+    let Some(relation) = cell.relation else { return plain(String::new()) };
+    let tone = match relation {
+        Relation::Cheaper => Tone::Good,
+        Relation::Costlier => Tone::Warn,
+        Relation::Inconclusive => Tone::Void,
+        Relation::Baseline | Relation::Tied => Tone::Plain,
+    };
+    Text { text: word(relation).to_owned(), tone }
 }
 
 /// The name of a relation.
@@ -309,6 +369,6 @@ pub fn word(relation: Relation) -> &'static str {
         Relation::Tied => "tied",
         Relation::Cheaper => "cheaper",
         Relation::Costlier => "costlier",
-        Relation::Inconclusive => "inconclusive",
+        Relation::Inconclusive => "unclear",
     }
 }

@@ -16,7 +16,8 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
         cells.find_map(|cell| cell.reply)
     };
     let entries = summary.asked.entries.iter().filter(|entry| entry.skipped.is_none());
-    let seen: Vec<_> = entries.map(|entry| (entry, reply(entry))).collect();
+    let mut seen: Vec<_> = entries.map(|entry| (entry, reply(entry))).collect();
+    seen.sort_by_key(|(entry, _)| summary.asked.is_reference(&entry.name));
     let has_reply = seen.iter().any(|(_, reply)| reply.is_some());
     let has_version = seen.iter().any(|(entry, _)| entry.version.is_some());
     if !has_reply && !has_version {
@@ -24,20 +25,14 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
     }
     let at = summary.asked.setup.started_unix_s;
     let has_age = seen.iter().any(|(entry, _)| entry.age(at).is_some());
-    let column = |title: &str, right, drop_rank| Column {
-        title: title.to_owned(),
-        right,
-        drop_rank,
-        brief: false,
-    };
     let text = |text: Option<String>| text.map_or_else(none, |text| plain(visible(&text)));
     let columns = [
-        (true, column("contender", false, 0)),
-        (has_reply, column("bytes of a reply", true, 0)),
-        (has_reply, column("Date", false, 0)),
-        (has_version, column("version", false, 2)),
-        (has_age, column("age", false, 1)),
-        (true, column("started by", false, 3)),
+        (true, Column::left("contender")),
+        (has_reply, Column::right("reply", 0).unit("B")),
+        (has_reply, Column::left("date").titled("Date?")),
+        (has_version, Column::left("version").rank(2)),
+        (has_age, Column::left("age").rank(1)),
+        (true, Column::left("command").titled("started by").rank(3)),
     ];
     let row = |(entry, reply): &(&Entry, Option<ReplySeen>)| {
         let date = |reply: ReplySeen| if reply.has_date { "yes" } else { "no" };
@@ -49,15 +44,10 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
             (has_age, text(entry.age(at))),
             (true, plain(visible(&entry.command()))),
         ];
-        Row { reference: summary.asked.is_reference(&entry.name), cells: shown(cells) }
+        Row::plain(summary.asked.is_reference(&entry.name), shown(cells))
     };
-    Some(Table {
-        title: visible(&format!("contenders · {}", summary.asked.workload)),
-        result: String::new(),
-        columns: shown(columns),
-        rows: seen.iter().map(row).collect(),
-        notes: Vec::new(),
-    })
+    let title = visible(&format!("contenders · {}", summary.asked.workload));
+    Some(Table::plain(title, shown(columns), seen.iter().map(row).collect()))
 }
 
 /// The values whose flag is set.

@@ -5,7 +5,7 @@ use regatta_record::Gate;
 
 /// `regatta diff` for a terminal `width` columns wide.
 pub fn gate_terminal(gate: &Gate, width: usize, colour: bool) -> String {
-    terminal::lay_out(&alone(gate), width, colour)
+    terminal::lay_out(&alone(gate), width, colour, &[])
 }
 
 /// `regatta diff` as GitHub's Markdown, for a pull request.
@@ -24,6 +24,9 @@ pub fn gate_json(gate: &Gate) -> String {
 fn alone(gate: &Gate) -> View {
     View {
         answers: Vec::new(),
+        overall: None,
+        hints: Vec::new(),
+        overview: None,
         heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
         gate: Some(table(gate)),
         tables: Vec::new(),

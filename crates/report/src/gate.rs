@@ -14,20 +14,14 @@ pub fn table(gate: &Gate) -> Table {
         Some(limit) => format!("gate · cost at most {} above {}", percent(limit), gate.old),
         None => format!("cost relative to {}", gate.old),
     };
-    let column = |title: &str, right, drop_rank| Column {
-        title: title.to_owned(),
-        right,
-        drop_rank,
-        brief: false,
-    };
-    let row = |line: &GateLine| Row {
-        reference: false,
-        cells: vec![
+    let row = |line: &GateLine| {
+        let cells = vec![
             plain(visible(&line.contender)),
             plain(line.load.to_string()),
             ratio(line),
             word(line, gate.fail_over.is_some()),
-        ],
+        ];
+        Row::plain(false, cells)
     };
     let mut notes: Vec<Note> = Vec::new();
     for (judgement, kind) in [
@@ -44,18 +38,14 @@ pub fn table(gate: &Gate) -> Table {
         because: visible(&gate.method),
         bad: false,
     });
-    Table {
-        title: visible(&title),
-        result: visible(&verdict(gate)),
-        columns: vec![
-            column("contender", false, 0),
-            column("load", false, 2),
-            column("new/old", true, 1),
-            column("", false, 0),
-        ],
-        rows: gate.lines.iter().map(row).collect(),
-        notes,
-    }
+    let columns = vec![
+        Column::left("contender"),
+        Column::left("load").rank(2),
+        Column::right("ratio", 1).titled("new/old"),
+        Column::left("judgement"),
+    ];
+    let table = Table::plain(visible(&title), columns, gate.lines.iter().map(row).collect());
+    Table { result: visible(&verdict(gate)), notes, ..table }
 }
 
 /// The cell and the reason of its judgement.

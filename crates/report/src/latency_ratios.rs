@@ -63,28 +63,19 @@ fn table(
         operation if operation.is_request() => String::new(),
         operation => format!(" of the {}", operation.one),
     };
-    let column = |title: &str, right, drop_rank| Column {
-        title: title.to_owned(),
-        right,
-        drop_rank,
-        brief: false,
-    };
     let ratio = |e: Option<Estimate>| e.map_or_else(none, |e| plain(numbers::ratio(&e)));
-    let row = |(cell, of): &(&Cell, &LatencyRatio)| Row {
-        reference: asked.is_reference(&cell.contender),
-        cells: vec![plain(visible(&cell.contender)), ratio(of.p95), ratio(of.p99)],
+    let row = |(cell, of): &(&Cell, &LatencyRatio)| {
+        let cells = vec![plain(visible(&cell.contender)), ratio(of.p95), ratio(of.p99)];
+        Row::plain(asked.is_reference(&cell.contender), cells)
     };
-    Some(Table {
-        title: visible(&format!("latency{of} compared with {with} · {} · {load}", asked.workload)),
-        result: String::new(),
-        columns: vec![
-            column("contender", false, 0),
-            column("p95 ratio", true, 1),
-            column("p99 ratio", true, 2),
-        ],
-        rows: each.iter().map(row).collect(),
-        notes: reasons(&each),
-    })
+    let title = visible(&format!("latency{of} compared with {with} · {} · {load}", asked.workload));
+    let columns = vec![
+        Column::left("contender"),
+        Column::right("p95", 1).titled("p95 ratio"),
+        Column::right("p99", 2).titled("p99 ratio"),
+    ];
+    let table = Table::plain(title, columns, each.iter().map(row).collect());
+    Some(Table { notes: reasons(&each), ..table })
 }
 
 /// Why ratios are missing: a note for each reason.

@@ -3,7 +3,9 @@
 //! All functions are pure: a record, such as a [`Summary`](regatta_record::Summary), in, a `String`
 //! out. Nothing is measured, judged or recomputed here. The terminal output of a running race is derived
 //! from its events in the same way (`live`). Terminal, Markdown and HTML share one view (`view`), so
-//! their texts are the same; HTML adds charts and the setup, and has no tables of warm-ups. Names, error
+//! their texts are the same; HTML adds charts and the setup, and has no tables of warm-ups. A terminal
+//! has no room for everything: with many loads it shows an overview instead of their tables, and on a
+//! narrow one remarks are cut. Names, error
 //! output and wrong replies come from the contenders and are hostile input: control characters are made
 //! visible, and each format escapes its special characters.
 //!
@@ -14,6 +16,7 @@
 //! no verdicts.
 
 mod answer;
+mod bar;
 mod bencher;
 mod chart;
 mod columns;
@@ -22,18 +25,23 @@ mod cores;
 mod csv;
 pub mod curves;
 mod diff;
+mod doubts;
 mod exported;
 mod gate;
 mod gha_benchmark;
+mod grid;
 mod hdr_log;
 mod heads;
 mod html;
+mod ink;
 mod json;
 mod latency_ratios;
+pub mod legend;
 mod live;
 mod markdown;
 pub mod numbers;
 mod operations;
+mod overview;
 mod parts;
 mod plan;
 mod plot;
@@ -43,6 +51,7 @@ mod scaling;
 mod sentences;
 pub mod table;
 mod terminal;
+mod text;
 mod then;
 pub mod view;
 mod warm_ups;
@@ -50,16 +59,18 @@ mod why;
 
 pub use answer::{Answer, answer};
 pub use bencher::bencher;
+pub use columns::NAMES as COLUMNS;
 pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};
 pub use gha_benchmark::gha_benchmark;
 pub use hdr_log::hdr_log;
 pub use html::html;
 pub use json::{capacity_json, json};
-pub use live::{Live, Looks, Shown};
+pub use live::{Live, Looks, Room, Shown};
 pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use plan::{plan_json, plan_text};
 pub use prometheus::prometheus;
-pub use terminal::{terminal, wrap};
+pub use terminal::{terminal, terminal_with};
+pub use text::wrap;
 pub use warm_ups::seen_in_words as warm_up_in_words;

@@ -1,7 +1,11 @@
 //! Markdown for a pull request: the same tables, with all columns.
 
-use crate::table::{Table, Tone};
-use crate::view::{View, view};
+use crate::{
+    answer::Answer,
+    legend::Legend,
+    table::{Table, Tone},
+    view::{View, view},
+};
 use regatta_record::Summary;
 use std::fmt::Write;
 
@@ -15,10 +19,24 @@ pub fn lay_out(view: &View) -> String {
     let mut out = String::new();
     let (first, rest) = view.heading.split_first().expect("a heading has lines");
     push(&mut out, &format!("## {}\n", escaped(first)));
+    if let Some(overall) = &view.overall {
+        push(&mut out, &format!("**{}**\n", escaped(overall)));
+    }
+    match &view.answers[..] {
+        [only] => push(&mut out, &format!("**{}**\n", escaped(&only.sentence))),
+        answers => {
+            for Answer { load, sentence } in answers {
+                push(&mut out, &format!("- {}: **{}**", escaped(load), escaped(sentence)));
+            }
+            push(&mut out, "");
+        }
+    }
     for line in rest {
         push(&mut out, &format!("{}  ", escaped(line)));
     }
-    for table in view.all_tables() {
+    let View { gate, overview, scaling, contenders, .. } = view;
+    let first = gate.iter().chain(overview).chain(view.raced()).chain(view.details());
+    for table in first.chain(scaling).chain(contenders) {
         push(&mut out, &format!("\n### {}\n", escaped(&table.title)));
         if !table.result.is_empty() {
             push(&mut out, &format!("**{}**\n", escaped(&table.result)));
@@ -26,6 +44,11 @@ pub fn lay_out(view: &View) -> String {
         rows(&mut out, table);
         if !table.notes.is_empty() {
             push(&mut out, "");
+        }
+        let is_of_load = view.tables.iter().any(|other| std::ptr::eq(other, table));
+        let legend = if is_of_load { Legend::of(table).meanings() } else { Vec::new() };
+        if !legend.is_empty() {
+            push(&mut out, &format!("\n{}\n", escaped(&legend.join(" · "))));
         }
         for note in &table.notes {
             let (names, because) = (escaped(&note.names), escaped(&note.because));

@@ -53,6 +53,28 @@ pub fn rate_unit(rates: impl Iterator<Item = f64>) -> Unit {
     RATES.iter().rev().find(fits).copied().unwrap_or(RATES[0])
 }
 
+/// The unit for a column of times in nanoseconds (see [`column_unit`]).
+pub fn time_unit(times_ns: impl Iterator<Item = f64>) -> Unit {
+    column_unit(times_ns, &TIMES)
+}
+
+/// The unit for a column of memory in bytes (see [`column_unit`]).
+pub fn memory_unit(bytes: impl Iterator<Item = f64>) -> Unit {
+    column_unit(bytes, &MEMORIES)
+}
+
+/// The largest unit in which the smallest value is at least 1; a larger one if the largest value would
+/// have more than four digits.
+fn column_unit(values: impl Iterator<Item = f64>, units: &[Unit]) -> Unit {
+    let positive: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+    let least = positive.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = positive.iter().copied().fold(0.0, f64::max);
+    let fits = |unit: &&Unit| least >= unit.size && least.is_finite();
+    let by_least = units.iter().rposition(|unit| fits(&unit)).unwrap_or(0);
+    let is_short = |unit: &&Unit| most < 10_000.0 * unit.size;
+    *units[by_least..].iter().find(is_short).unwrap_or(&units[by_least])
+}
+
 /// Formats a time in nanoseconds, with its unit.
 pub fn time(ns: f64) -> String {
     with_unit(ns, &TIMES)
@@ -68,6 +90,11 @@ pub fn time_estimate(e: &Estimate) -> String {
 /// A latency percentile with its interval, if it has one, as in every report.
 pub fn percentile(shown: &ShownPercentile) -> String {
     shown.interval.map_or_else(|| time(shown.ns), |interval| time_estimate(&interval))
+}
+
+/// A latency percentile in `unit`, without its name, with its interval if it has one.
+pub fn percentile_in(shown: &ShownPercentile, unit: f64) -> String {
+    shown.interval.map_or_else(|| three_digits(shown.ns / unit), |e| estimate(&e, unit))
 }
 
 /// Removes the interval from a text.
@@ -118,6 +145,11 @@ pub fn ratio(e: &Estimate) -> String {
     let decimals = if fine { 3 } else { decimals(e, 1.0).min(2) };
     let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{v:.decimals$}"));
     format!("{mean}× [{low}–{high}]")
+}
+
+/// The same without `×`, for a column whose title says that it has ratios.
+pub fn bare_ratio(e: &Estimate) -> String {
+    ratio(e).replacen('×', "", 1)
 }
 
 /// The number of decimals such that the last digit is at most half of the half-width, with at most 4
@@ -224,6 +256,18 @@ mod tests {
         assert_eq!(cost_unit([4_000.0, 9e7].into_iter()).name, "µs");
         assert_eq!([percent(0.0084), percent(0.031), percent(0.12)], ["0.84%", "3.1%", "12%"]);
         assert_eq!([grouped(0), grouped(999), grouped(1_048_576)], ["0", "999", "1,048,576"]);
+    }
+
+    #[test]
+    fn a_column_has_one_unit() {
+        let name = |values: &[f64]| time_unit(values.iter().copied()).name;
+        assert_eq!(name(&[282e3, 1_100e3]), "µs");
+        assert_eq!(name(&[282e3, 11e6]), "ms", "11000 is too long");
+        assert_eq!(name(&[1.2e6, 9e6]), "ms");
+        assert_eq!(name(&[0.0, 12.0]), "ns");
+        assert_eq!(name(&[]), "ns");
+        assert_eq!(memory_unit([3.1e6, 61e6].into_iter()).name, "MiB");
+        assert_eq!(memory_unit([312.0, 7_424.0].into_iter()).name, "B");
     }
 
     #[test]

@@ -20,12 +20,11 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
         return None;
     }
     let unit = numbers::rate_unit(each.iter().filter_map(|(_, kind)| Some(kind.rate_per_s?.mean)));
-    let column = |title: &str, right, drop_rank, brief| Column {
-        title: title.to_owned(),
-        right,
-        drop_rank,
-        brief,
+    let unit_of = |percentile: Percentile| {
+        let all = each.iter().filter_map(|(_, kind)| Some(kind.percentile(percentile)?.ns));
+        numbers::time_unit(all)
     };
+    let units = [Percentile::P50, Percentile::P95, Percentile::P99].map(unit_of);
     let row = |(cell, kind): &(&Cell, &OperationFigures)| {
         let is_unknown = |figure| kind.not_known.contains(&figure);
         let rate = match kind.rate_per_s {
@@ -35,39 +34,33 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
                 figure(cell, Figure::Rate, text)
             }
         };
-        let percentile = |percentile| {
+        let percentile = |percentile, unit| {
             let is_unknown = is_unknown(Unknown::Latency(percentile));
-            latency(cell, kind.percentile(percentile), is_unknown)
+            latency(cell, kind.percentile(percentile), unit, is_unknown)
         };
-        Row {
-            reference: summary.asked.is_reference(&cell.contender),
-            cells: vec![
+        Row::plain(
+            summary.asked.is_reference(&cell.contender),
+            vec![
                 plain(visible(&cell.contender)),
                 plain(visible(&kind.operation.several)),
                 plain(numbers::grouped(kind.count)),
                 rate,
-                percentile(Percentile::P50),
-                percentile(Percentile::P95),
-                percentile(Percentile::P99),
+                percentile(Percentile::P50, units[0]),
+                percentile(Percentile::P95, units[1]),
+                percentile(Percentile::P99, units[2]),
             ],
-        }
+        )
     };
-    Some(Table {
-        title: visible(&format!(
-            "operations beside requests · {} · {load}",
-            summary.asked.workload
-        )),
-        result: String::new(),
-        columns: vec![
-            column("contender", false, 0, false),
-            column("operations", false, 0, false),
-            column("number", true, 4, false),
-            column(unit.name, true, 2, true),
-            column("p50", true, 3, true),
-            column("p95", true, 1, true),
-            column("p99", true, 1, true),
-        ],
-        rows: each.iter().map(row).collect(),
-        notes: Vec::new(),
-    })
+    let title =
+        visible(&format!("operations beside requests · {} · {load}", summary.asked.workload));
+    let columns = vec![
+        Column::left("contender"),
+        Column::left("operations"),
+        Column::right("number", 4),
+        Column::right("rate", 2).unit(unit.name).brief(),
+        Column::right("p50", 3).unit(units[0].name).brief(),
+        Column::right("p95", 1).unit(units[1].name).brief(),
+        Column::right("p99", 1).unit(units[2].name).brief(),
+    ];
+    Some(Table::plain(title, columns, each.iter().map(row).collect()))
 }

@@ -1,6 +1,6 @@
 //! The plan of a race, as text for a terminal and as JSON.
 
-use crate::{heads::heads_in_words, json::pretty, table::visible, terminal::wrap};
+use crate::{heads::heads_in_words, json::pretty, table::visible, text::wrap};
 use regatta_record::{LoadShape, RacePlan};
 
 /// The plan as JSON: the record itself.

@@ -20,18 +20,12 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     }
     let means = each.iter().filter_map(|(_, role)| Some(role.cost_ns_per_request?.mean));
     let unit = numbers::cost_unit(means);
-    let column = |title: &str, right, drop_rank| Column {
-        title: title.to_owned(),
-        right,
-        drop_rank,
-        brief: false,
-    };
     let row = |(cell, role): &(&Cell, &RoleCost)| {
         let cost = role.cost_ns_per_request.map(|cost| numbers::estimate(&cost, unit.size));
         let cpus: Vec<String> = role.cpus.iter().map(u32::to_string).collect();
-        Row {
-            reference: summary.asked.is_reference(&cell.contender),
-            cells: vec![
+        Row::plain(
+            summary.asked.is_reference(&cell.contender),
+            vec![
                 plain(visible(&cell.contender)),
                 plain(visible(&role.name)),
                 plain(role.count.to_string()),
@@ -41,22 +35,18 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
                 figure(cell, Figure::Cost, role.busy.map(|busy| format!("{busy:.2}"))),
                 figure(cell, Figure::Memory, role.memory_bytes.map(numbers::memory)),
             ],
-        }
+        )
     };
-    Some(Table {
-        title: visible(&format!("cost by role · {} · {load}", summary.asked.workload)),
-        result: String::new(),
-        columns: vec![
-            column("contender", false, 0),
-            column("role", false, 0),
-            column("processes", true, 4),
-            column(&visible(&format!("{}/{}", unit.name, per(summary))), true, 0),
-            column("share", true, 1),
-            column("CPUs", true, 3),
-            column("busy", true, 2),
-            column("memory", true, 5),
-        ],
-        rows: each.iter().map(row).collect(),
-        notes: Vec::new(),
-    })
+    let columns = vec![
+        Column::left("contender"),
+        Column::left("role"),
+        Column::right("processes", 4),
+        Column::right("cost", 0).unit(&visible(&format!("{}/{}", unit.name, per(&summary.asked)))),
+        Column::right("share", 1),
+        Column::right("CPUs", 3),
+        Column::right("busy", 2),
+        Column::right("memory", 5),
+    ];
+    let title = visible(&format!("cost by role · {} · {load}", summary.asked.workload));
+    Some(Table::plain(title, columns, each.iter().map(row).collect()))
 }

@@ -34,19 +34,13 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let scaled: Vec<(&Cell, Scaling)> = names.flat_map(of).collect();
     let fewest = scaled.iter().map(|(_, scaling)| scaling.from_cores).min()?;
     let with_rate = scaled.iter().any(|(_, scaling)| scaling.rate.is_some());
-    let column = |title: &str, right, drop_rank| Column {
-        title: title.to_owned(),
-        right,
-        drop_rank,
-        brief: false,
-    };
     let mut columns = vec![
-        column("contender", false, 0),
-        column("cores", true, 1),
-        column(&format!("cost vs {fewest}"), true, 0),
+        Column::left("contender"),
+        Column::right("cores", 1),
+        Column::right("cost", 0).titled(&format!("cost vs {fewest}")),
     ];
     if with_rate {
-        columns.push(column(&format!("rate vs {fewest}"), true, 2));
+        columns.push(Column::right("rate", 2).titled(&format!("rate vs {fewest}")));
     }
     let ratio = |e: Option<Estimate>| e.map_or_else(none, |e| plain(numbers::ratio(&e)));
     let row = |(cell, scaling): &(&Cell, Scaling)| {
@@ -56,15 +50,11 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
             ratio(scaling.cost),
         ];
         cells.extend(with_rate.then(|| ratio(scaling.rate)));
-        Row { reference: summary.asked.is_reference(&cell.contender), cells }
+        Row::plain(summary.asked.is_reference(&cell.contender), cells)
     };
     let (references, contenders): (Vec<_>, Vec<_>) =
         scaled.iter().partition(|(c, _)| summary.asked.is_reference(&c.contender));
-    Some(Table {
-        title: visible(&format!("scaling over cores · {} · {load}", summary.asked.workload)),
-        result: String::new(),
-        columns,
-        rows: contenders.into_iter().chain(references).map(row).collect(),
-        notes: Vec::new(),
-    })
+    let title = visible(&format!("scaling over cores · {} · {load}", summary.asked.workload));
+    let rows = contenders.into_iter().chain(references).map(row).collect();
+    Some(Table::plain(title, columns, rows))
 }

@@ -8,9 +8,10 @@ use crate::{
     why::{together, why},
 };
 use regatta_record::{
-    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
+    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Summary,
     rounds_in_words,
 };
+use std::collections::BTreeSet;
 
 /// The notes under a table: the reasons of the verdicts that void a figure or report an overload, one
 /// line for each kind of verdict whose reason is the same for all, the rounds that would decide more,
@@ -29,7 +30,6 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .collect();
     let mut notes = why(&voided);
     for (kind, because) in [
-        (Kind::CoBound, "server and load were both busy, so the rate is a lower bound (≥)"),
         (
             Kind::Idle,
             match load.drive.burst() {
@@ -50,7 +50,9 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
             notes.push(Note { names, kind: kind.name(), because: because.to_owned(), bad: false });
         }
     }
-    notes.extend(rounds_needed(summary, cells));
+    if summary.complete && summary.asked.precision.is_none() {
+        notes.extend(rounds_needed(summary, cells));
+    }
     notes.extend(latency_of(summary, cells));
     notes.extend(open_loop(load, cells));
     notes.extend(latency_ratios::notes(summary, load));
@@ -59,7 +61,39 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes.extend(beside(load, cells));
     notes.extend(then::then(summary, load, cells));
     notes.extend(kernel_memory(load, cells));
+    notes.extend(single_verdict(summary, cells));
+    of_all(&mut notes, cells);
     notes
+}
+
+/// Replaces the names of a note that applies to every cell.
+fn of_all(notes: &mut [Note], cells: &[&Cell]) {
+    let all: BTreeSet<String> = cells.iter().map(|cell| visible(&cell.contender)).collect();
+    for note in notes.iter_mut().filter(|note| !note.bad && all.len() > 2) {
+        let names: BTreeSet<String> = note.names.split(", ").map(str::to_owned).collect();
+        if names == all {
+            note.names = "all".to_owned();
+        }
+    }
+}
+
+/// The verdict of all contenders, if it is the same and no other note has it.
+fn single_verdict(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
+    let contenders = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
+    let mut kinds = contenders.map(|c| c.verdict.kind);
+    let first = kinds.next()?;
+    let because = match first {
+        Kind::ServerBound => "the server was the limit, not the load",
+        Kind::AtAskedRate => "the requested rate was held",
+        Kind::CoBound => "server and load were both busy",
+        _ => return None,
+    };
+    kinds.all(|kind| kind == first).then(|| Note {
+        names: "all contenders".to_owned(),
+        kind: first.name(),
+        because: because.to_owned(),
+        bad: false,
+    })
 }
 
 /// How many more rounds would decide whether a cost differs from the baseline's, where that is open.
@@ -148,7 +182,7 @@ fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
 fn counted(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let shown = cells.iter().any(|c| c.ms_per_request.is_some());
     load.requests.filter(|_| shown).map(|requests| Note {
-        names: "wall ms/req".to_owned(),
+        names: "wall time".to_owned(),
         kind: "counted",
         because: format!(
             "{requests} requests, including connecting; total time divided by their number, with {} \
@@ -163,7 +197,7 @@ fn counted(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
 fn beside(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let beside = load.beside.filter(|_| cells.iter().any(|c| c.beside_per_s.is_some()))?;
     Some(Note {
-        names: "large".to_owned(),
+        names: "large requests".to_owned(),
         kind: "fairness",
         because: format!(
             "{} requests with n={} were always in flight beside these. p50 and p99 are of the small \
@@ -180,7 +214,7 @@ fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let shown =
         load.open() >= MEMORY_FROM && cells.iter().any(|c| c.kernel_memory_source == both_ends);
     shown.then(|| Note {
-        names: "kernel/conn".to_owned(),
+        names: "kernel".to_owned(),
         kind: "memory",
         because:
             "for both ends of each connection, because the kernel counts its objects for the whole \
@@ -188,81 +222,4 @@ fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
                 .to_owned(),
         bad: false,
     })
-}
-
-/// The contenders whose small requests wait least and most beside the large ones.
-fn fairness(contenders: &[&Cell]) -> String {
-    let valid = |c: &&Cell| {
-        let p99 = c.percentile(Percentile::P99).filter(|_| !c.verdict.voids(Figure::Latency))?;
-        Some((visible(&c.contender), p99.ns))
-    };
-    let all: Vec<(String, f64)> = contenders.iter().filter_map(valid).collect();
-    let text = |(name, ns): &(String, f64)| format!("{name} with a p99 of {}", numbers::time(*ns));
-    match (all.first(), all.last()) {
-        (Some(first), Some(last)) if all.len() > 1 => format!(
-            "small requests wait least on {}, and most on {}: {} times as long",
-            text(first),
-            text(last),
-            numbers::three_digits(last.1 / first.1)
-        ),
-        (Some(only), _) => format!("only {} has valid latencies here", text(only)),
-        _ => "no contender has valid latencies here".to_owned(),
-    }
-}
-
-/// The result in one sentence: the cheapest contender, those tied with the baseline, those possibly as
-/// cheap, and the most expensive. Beside another load, the latencies of the small requests.
-pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> String {
-    if load.beside.is_some() {
-        return fairness(contenders);
-    }
-    let ranked: Vec<&&Cell> = contenders.iter().filter(|c| c.band.is_some()).collect();
-    let Some(cheapest) = ranked.first() else {
-        return "no contender has a valid cost here".to_owned();
-    };
-    if ranked.len() == 1 {
-        let name = visible(&cheapest.contender);
-        return format!(
-            "only {name} has a valid cost here, so there is nothing to compare it with"
-        );
-    }
-    let baseline = visible(&summary.asked.baseline);
-    let against = |c: &Cell| match (c.relation, c.ratio_to_baseline) {
-        (Some(Relation::Cheaper | Relation::Costlier), Some(e)) => Some(numbers::ratio(&e)),
-        _ => None,
-    };
-    let names = |wanted: &dyn Fn(&Cell) -> bool| -> String {
-        let names: Vec<_> =
-            ranked.iter().filter(|c| wanted(c)).map(|c| visible(&c.contender)).collect();
-        names.join(", ")
-    };
-    let mut parts = Vec::new();
-
-    let cost =
-        against(cheapest).map_or_else(String::new, |r| format!(" at {r} of {baseline}'s cost"));
-    parts.push(format!("cheapest: {}{cost}", visible(&cheapest.contender)));
-    let is_base = cheapest.contender == summary.asked.baseline;
-    let tied = names(&|c| c.relation == Some(Relation::Tied));
-    if !tied.is_empty() {
-        let subject = if is_base { String::new() } else { format!("{baseline} is ") };
-        parts.push(format!("{subject}tied with {tied}"));
-    }
-    let possibly = names(&|c| {
-        c.contender != cheapest.contender
-            && c.band.is_some_and(|b| b.best == 1)
-            && c.relation != Some(Relation::Costlier)
-            && !(is_base && c.relation == Some(Relation::Tied))
-            && (c.relation != Some(Relation::Baseline) || tied.is_empty())
-    });
-    if !possibly.is_empty() {
-        parts.push(format!("possibly as cheap: {possibly}"));
-    }
-    if let Some((costliest, ratio)) = ranked.last().and_then(|c| Some((c, against(c)?)))
-        && costliest.contender != cheapest.contender
-        && costliest.relation == Some(Relation::Costlier)
-    {
-        let name = visible(&costliest.contender);
-        parts.push(format!("{name} costs {ratio} as much as {baseline}"));
-    }
-    parts.join("; ")
 }

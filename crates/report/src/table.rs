@@ -2,7 +2,7 @@
 //!
 //! The texts contain no control characters. They are not yet escaped for a format.
 
-use regatta_record::{Cell, Kind};
+use regatta_record::{Cell, Estimate, Kind};
 use serde::Serialize;
 
 /// A table, usually for one load.
@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Table {
     /// The title, usually with workload and load.
     pub title: String,
-    /// The result in one sentence; may be empty.
+    /// The result in one sentence; empty for loads, whose results are the answers of the view.
     pub result: String,
     /// Columns, in order.
     pub columns: Vec<Column>,
@@ -19,19 +19,70 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// The notes under the table.
     pub notes: Vec<Note>,
+    /// The noise floor of its ratios, as a fraction, if they are drawn as bars.
+    pub floor: Option<f64>,
+}
+
+impl Table {
+    /// A table without a result, notes and bars.
+    pub fn plain(title: String, columns: Vec<Column>, rows: Vec<Row>) -> Table {
+        Table { title, result: String::new(), columns, rows, notes: Vec::new(), floor: None }
+    }
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
-    /// The heading.
+    /// The name by which `--columns` chooses it: one word.
+    pub name: &'static str,
+    /// The heading with the unit: `cost µs/req`.
     pub title: String,
+    /// The unit at the end of the title; empty: none.
+    pub unit: String,
     /// Whether the column contains figures, which are right-aligned.
     pub right: bool,
     /// Order in which columns are dropped when there is no room, highest first; 0 is never dropped.
     pub drop_rank: u8,
     /// Whether its intervals may be dropped, before any column is.
     pub brief: bool,
+}
+
+impl Column {
+    /// A column with the `name` also as its title, left-aligned, that is never dropped.
+    pub fn left(name: &'static str) -> Column {
+        let (title, unit) = (name.to_owned(), String::new());
+        Column { name, title, unit, right: false, drop_rank: 0, brief: false }
+    }
+
+    /// A column of figures with the `name` also as its title.
+    pub fn right(name: &'static str, drop_rank: u8) -> Column {
+        Column { right: true, drop_rank, ..Column::left(name) }
+    }
+
+    /// The column with another title, which does not contain the unit yet.
+    pub fn titled(self, title: &str) -> Column {
+        Column { title: title.to_owned(), ..self }
+    }
+
+    /// The column with a unit, which is added to its title.
+    pub fn unit(self, unit: &str) -> Column {
+        Column { title: format!("{} {unit}", self.title), unit: unit.to_owned(), ..self }
+    }
+
+    /// The column, dropped in the given order.
+    pub fn rank(self, drop_rank: u8) -> Column {
+        Column { drop_rank, ..self }
+    }
+
+    /// The column, whose intervals may be dropped.
+    pub fn brief(self) -> Column {
+        Column { brief: true, ..self }
+    }
+
+    /// The title without its unit.
+    pub fn bare_title(&self) -> &str {
+        self.title.strip_suffix(&self.unit).unwrap_or(&self.title).trim_end()
+    }
 }
 
 /// A row of a table, usually a contender under a load.
@@ -41,6 +92,15 @@ pub struct Row {
     pub reference: bool,
     /// A text for each column.
     pub cells: Vec<Text>,
+    /// The ratio to the baseline, to be drawn as a bar.
+    pub ratio: Option<Estimate>,
+}
+
+impl Row {
+    /// A row without a bar.
+    pub fn plain(reference: bool, cells: Vec<Text>) -> Row {
+        Row { reference, cells, ratio: None }
+    }
 }
 
 /// A text in a table.

@@ -1,300 +1,318 @@
-//! Layout for a terminal: tables, fitted to the width by dropping intervals and whole columns, and by
-//! cutting names.
+//! Layout for a terminal: the answer first, then tables, then remarks on the machine and doubts.
 
 use crate::{
-    numbers,
-    table::{Column, Row, Table, Text, Tone},
+    answer::{Answer, NOT_RACED},
+    grid,
+    ink::{BOLD, DIM, Ink, RED, YELLOW},
+    legend::Legend,
+    overview,
+    table::{Note, Row, Table},
+    text::wrap,
     view::{View, view},
 };
 use regatta_record::Summary;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-/// Spaces between two columns.
-const GAP: usize = 2;
-/// Maximum width of a name; longer names are cut.
-const NAME: usize = 20;
-/// Width down to which names are cut to keep the columns that give the figures their meaning.
-const SHORT_NAME: usize = 12;
-/// Maximum drop rank of these columns: ratio, meaning, verdict, band.
-const WORTH_A_NAME: u8 = 4;
 /// Minimum width; on narrower terminals, text is still wrapped at this width.
 const NARROWEST: usize = 40;
+/// With more loads there is one overview instead of a table for each.
+const LOADS: usize = 4;
+/// Below this width, remarks are cut, so that they are not longer than their table.
+const ALL_REMARKS: usize = 100;
+/// Lines of a remark that is cut.
+const REMARK: usize = 2;
+/// Kinds of remarks that are never cut: they are results.
+const IN_FULL: [&str; 2] = ["then", "now"];
+/// Width from which the table of contenders is shown even if it has only versions and commands.
+const COMMANDS: usize = 120;
 
 /// Lays out a race for a terminal `width` columns wide, with colours if `colour`.
 ///
 /// No line is wider than `width`, or than 40 columns if `width` is less. The exception is a table whose
-/// columns that are never dropped are wider together, such as that of warm-ups.
+/// columns that are never dropped are wider together.
 pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
-    lay_out(&view(summary), width, colour)
+    terminal_with(summary, width, colour, &[])
+}
+
+/// Lays out a race in the same way as [`terminal`], with the named columns in the tables of the loads, in
+/// that order. Without names, the tables have the columns that fit.
+pub fn terminal_with(summary: &Summary, width: usize, colour: bool, columns: &[String]) -> String {
+    lay_out(&view(summary), width, colour, columns)
 }
 
 /// Lays out a view in the same way as [`terminal`].
-pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
+pub fn lay_out(view: &View, width: usize, colour: bool, columns: &[String]) -> String {
     let width = width.max(NARROWEST);
-    let mut out = Out { text: String::new(), colour };
-    for (i, line) in view.heading.iter().enumerate() {
-        out.paragraph(line, width, 0, if i == 0 { BOLD } else { "" });
+    let mut ink = Ink::new(colour);
+    ink.paragraph(&view.heading[0], width, 0, DIM);
+    let is_long = view.raced().count() > LOADS && view.overview.is_some();
+    answers(&mut ink, view, width, is_long);
+    for hint in &view.hints {
+        ink.paragraph(hint, width, 2, DIM);
     }
-    for table in view.all_tables() {
-        out.line("");
-        out.paragraph(&table.title, width, 0, BOLD);
-        out.table(table, width);
-        if !table.result.is_empty() {
-            out.paragraph(&table.result, width, 2, BOLD);
-        }
-        for note in &table.notes {
-            let style = if note.bad { RED } else { DIM };
-            out.paragraph(
-                &format!("{} · {}: {}", note.kind, note.names, note.because),
-                width,
-                2,
-                style,
-            );
-        }
+    let mut page = Page { ink, width, legend: Legend::default(), columns };
+    if let Some(gate) = &view.gate {
+        page.table(gate, false);
     }
-    for sweep in &view.sweeps {
-        out.line("");
-        out.paragraph(&sweep.title, width, 0, BOLD);
-        for found in &sweep.found {
-            out.paragraph(&format!("{}: {}", found.names, found.text), width, 2, "");
-        }
-        for doubt in &sweep.doubts {
-            out.paragraph(&format!("but {}: {}", doubt.names, doubt.text), width, 2, DIM);
-        }
-        out.paragraph(&sweep.key, width, 2, DIM);
+    if is_long && let Some(overview) = &view.overview {
+        page.matrix(overview);
     }
-    if !view.skipped.is_empty() {
-        out.line("");
+    let all = !is_long || !columns.is_empty();
+    view.raced().filter(|table| all || is_special(table)).for_each(|table| page.table(table, true));
+    page.legend();
+    if is_long {
+        if columns.is_empty() {
+            page.remarks_on_all(view);
+        }
+    } else {
+        view.details().for_each(|table| page.table(table, false));
+    }
+    view.scaling.iter().for_each(|table| page.table(table, false));
+    page.sweeps(view);
+    if let Some(contenders) = view.contenders.as_ref().filter(|table| is_wanted(table, width)) {
+        page.table(contenders, false);
+    }
+    let Page { mut ink, .. } = page;
+    ink.line("");
+    for line in view.heading[1..].iter().filter(|line| !view.hints.contains(line)) {
+        ink.paragraph(line, width, 2, DIM);
     }
     for (name, why) in &view.skipped {
-        out.paragraph(&format!("skipped · {name}: {why}"), width, 2, DIM);
-    }
-    if !view.doubts.is_empty() {
-        out.line("");
+        ink.paragraph(&format!("skipped · {name}: {why}"), width, 2, DIM);
     }
     for doubt in &view.doubts {
-        out.paragraph(&format!("doubt: {doubt}"), width, 2, YELLOW);
+        ink.paragraph(&format!("doubt: {doubt}"), width, 2, YELLOW);
     }
-    out.text
+    ink.text
 }
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-
-struct Out {
-    text: String,
-    colour: bool,
-}
-
-impl Out {
-    fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
+/// The answer to the question of the race.
+fn answers(ink: &mut Ink, view: &View, width: usize, is_long: bool) {
+    let is_due = |answer: &&Answer| answer.sentence == NOT_RACED;
+    ink.line("");
+    if let Some(gate) = &view.gate {
+        ink.paragraph(&gate.result, width, 2, BOLD);
     }
-
-    fn styled(&self, text: &str, style: &str) -> String {
-        if self.colour && !style.is_empty() && !text.is_empty() {
-            format!("\x1b[{style}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
+    match (&view.answers[..], &view.overall) {
+        ([only], _) => {
+            ink.paragraph(&only.sentence, width, 0, BOLD);
         }
-    }
-
-    /// Appends a wrapped paragraph; all lines except the first are indented.
-    fn paragraph(&mut self, text: &str, width: usize, indent: usize, style: &str) {
-        for line in wrap(text, width, indent) {
-            let margin = line.len() - line.trim_start().len();
-            let styled = self.styled(&line[margin..], style);
-            self.line(&format!("{}{styled}", &line[..margin]));
-        }
-    }
-
-    fn table(&mut self, table: &Table, width: usize) {
-        let shown = fitting(table, width);
-        let title = |i: usize| Text { text: table.columns[i].title.clone(), tone: Tone::Void };
-        let titles: Vec<(usize, usize, Text)> =
-            shown.iter().map(|s| (s.column, s.width, title(s.column))).collect();
-        self.row(&table.columns, &titles, false);
-        let mut ruled = false;
-        for row in &table.rows {
-            if row.reference && !ruled {
-                ruled = true;
-                let rule = self.styled(&"─".repeat(across(&shown)), DIM);
-                self.line(&rule);
+        (_, Some(overall)) if is_long => {
+            ink.paragraph(overall, width, 0, BOLD);
+            let each = view.answers.iter().zip(&view.tables);
+            for (Answer { load, sentence }, _) in each.filter(|(_, table)| !has_cost(table)) {
+                ink.paragraph(&format!("{load}: {sentence}"), width, 2, BOLD);
             }
-            let cells: Vec<(usize, usize, Text)> =
-                shown.iter().map(|s| (s.column, s.width, s.text(row))).collect();
-            self.row(&table.columns, &cells, row.reference);
         }
-        let is_left_out = |i: &usize| shown.iter().all(|shown| shown.column != *i);
-        let left_out: Vec<&str> = (0..table.columns.len())
-            .filter(|i| is_left_out(i) && !table.columns[*i].title.is_empty())
-            .map(|i| table.columns[i].title.as_str())
-            .collect();
-        if !left_out.is_empty() {
-            let text =
-                format!("omitted because the terminal is too narrow: {}", left_out.join(", "));
-            self.paragraph(&text, width, 2, DIM);
-        }
-    }
-
-    fn row(&mut self, columns: &[Column], cells: &[(usize, usize, Text)], dim: bool) {
-        let mut line = String::new();
-        for (nth, (i, width, cell)) in cells.iter().enumerate() {
-            let text = cut(&cell.text, *width);
-            let blank = " ".repeat(width - text.width());
-            let style = match cell.tone {
-                _ if dim => DIM,
-                Tone::Plain => "",
-                Tone::Void => DIM,
-                Tone::Good => GREEN,
-                Tone::Warn => YELLOW,
-                Tone::Bad => RED,
-            };
-            let styled = self.styled(&text, style);
-            if nth > 0 {
-                line.push_str(&" ".repeat(GAP));
+        (answers, _) if !is_long => {
+            for Answer { load, sentence } in answers.iter().filter(|answer| !is_due(answer)) {
+                ink.paragraph(&format!("{load}: {sentence}"), width, 2, BOLD);
             }
-            let right = columns[*i].right;
-            line.push_str(&if right {
-                format!("{blank}{styled}")
-            } else {
-                format!("{styled}{blank}")
-            });
         }
-        self.line(&line);
+        _ => {}
+    }
+    let due: Vec<&str> = view.answers.iter().filter(is_due).map(|a| a.load.as_str()).collect();
+    if view.answers.len() > 1 && !due.is_empty() {
+        ink.paragraph(&format!("not raced yet: {}", due.join("; ")), width, 2, BOLD);
     }
 }
 
-/// A column that is shown.
-struct Shown {
-    /// Its index in the table.
-    column: usize,
+/// Whether a table compares costs, so that an overview has its load.
+fn has_cost(table: &Table) -> bool {
+    table.rows.is_empty() || table.columns.iter().any(|column| column.name == "cost")
+}
+
+/// Whether a table shows something that an overview does not: no costs, or historic results.
+fn is_special(table: &Table) -> bool {
+    !has_cost(table) || table.notes.iter().any(|note| note.kind == "then")
+}
+
+/// Whether the table of contenders tells more than versions and commands, or there is room for them.
+fn is_wanted(contenders: &Table, width: usize) -> bool {
+    width >= COMMANDS || contenders.columns.iter().any(|c| ["reply", "age"].contains(&c.name))
+}
+
+/// The lines of a race, and the marks that occurred in its tables.
+struct Page<'a> {
+    ink: Ink,
     width: usize,
-    /// Whether its intervals are dropped.
-    brief: bool,
+    legend: Legend,
+    /// The chosen columns of the loads' tables; empty: those that fit.
+    columns: &'a [String],
 }
 
-impl Shown {
-    fn of(table: &Table, column: usize, brief: bool) -> Shown {
-        let mut shown = Shown { column, width: 0, brief };
-        let widest = table.rows.iter().map(|row| shown.text(row).text.width()).max();
-        shown.width = widest.unwrap_or(0).max(table.columns[column].title.width());
-        if column == 0 {
-            shown.width = shown.width.min(NAME);
+impl Page<'_> {
+    /// A table with its remarks. `of_load`: of the contenders under a load.
+    fn table(&mut self, table: &Table, of_load: bool) {
+        let chosen = Some(self.columns).filter(|columns| of_load && !columns.is_empty());
+        self.ink.line("");
+        self.ink.paragraph(&table.title, self.width, 0, BOLD);
+        let seen = grid::draw(&mut self.ink, table, self.width, chosen);
+        if of_load {
+            self.legend.see(table, &seen.columns);
+            if seen.bars {
+                self.legend.see_bars(table);
+            }
         }
-        shown
+        if !seen.omitted.is_empty() {
+            let text = format!("not shown: {}", seen.omitted.join(", "));
+            self.ink.paragraph(&text, self.width, 2, DIM);
+        }
+        self.remarks(&table.notes, table.rows.len());
     }
 
-    fn text(&self, row: &Row) -> Text {
-        let Text { text, tone } = &row.cells[self.column];
-        let text = if self.brief { numbers::brief(text) } else { text.clone() };
-        Text { text, tone: *tone }
+    /// The remarks. On a narrow terminal they are cut to the number of rows, except those on
+    /// disqualifications and failures.
+    fn remarks(&mut self, notes: &[Note], rows: usize) {
+        let text = |note: &Note| format!("{} · {}: {}", note.kind, note.names, note.because);
+        let mut room = rows;
+        let mut omitted: Vec<&str> = Vec::new();
+        for note in notes {
+            let style = if note.bad { RED } else { DIM };
+            let text = text(note);
+            if note.bad || self.width >= ALL_REMARKS || IN_FULL.contains(&note.kind) {
+                self.ink.paragraph(&text, self.width, 2, style);
+                continue;
+            }
+            let text = cut_to(&text, self.width, REMARK);
+            let lines = wrap(&text, self.width, 2).len();
+            if lines > room {
+                omitted.push(note.kind);
+                continue;
+            }
+            room -= lines;
+            self.ink.paragraph(&text, self.width, 2, style);
+        }
+        omitted.dedup();
+        if !omitted.is_empty() {
+            let text = format!("more remarks with --md -: {}", omitted.join(", "));
+            self.ink.paragraph(&text, self.width, 2, DIM);
+        }
+    }
+
+    /// The meanings of the marks in the tables of the loads.
+    fn legend(&mut self) {
+        let meanings = self.legend.meanings();
+        if !meanings.is_empty() {
+            self.ink.line("");
+            self.ink.paragraph(&meanings.join(" · "), self.width, 2, DIM);
+        }
+    }
+
+    /// The matrix of loads and contenders, in parts if it is wider than the terminal.
+    fn matrix(&mut self, overview: &Table) {
+        let width_of = |i: usize| {
+            let texts = overview.rows.iter().map(|row| row.cells[i].text.width());
+            texts.max().unwrap_or(0).max(overview.columns[i].title.width().min(grid::NAME))
+                + grid::GAP
+        };
+        let first = width_of(0);
+        let mut parts: Vec<Vec<usize>> = vec![vec![0]];
+        let mut used = first;
+        for i in 1..overview.columns.len() {
+            if used + width_of(i) > self.width + grid::GAP
+                && parts.last().is_some_and(|p| p.len() > 1)
+            {
+                parts.push(vec![0]);
+                used = first;
+            }
+            used += width_of(i);
+            parts.last_mut().expect("there is a part").push(i);
+        }
+        for part in parts {
+            let of = |row: &Row| {
+                Row::plain(row.reference, part.iter().map(|i| row.cells[*i].clone()).collect())
+            };
+            let columns = part.iter().map(|i| overview.columns[*i].clone()).collect();
+            let rows = overview.rows.iter().map(of).collect();
+            self.table(&Table::plain(overview.title.clone(), columns, rows), false);
+        }
+        let occurs = |mark: &str| {
+            let cells = overview.rows.iter().flat_map(|row| &row.cells[1..]);
+            cells.map(|cell| cell.text.as_str()).any(|text| text.ends_with(mark))
+        };
+        let legend = overview::LEGEND.iter().filter(|(mark, _)| occurs(mark));
+        let legend: Vec<String> = legend.map(|(mark, text)| format!("{mark} {text}")).collect();
+        if !legend.is_empty() {
+            self.ink.paragraph(&legend.join(" · "), self.width, 2, DIM);
+        }
+    }
+
+    /// The remarks of all loads: one for each kind, with the number of loads.
+    fn remarks_on_all(&mut self, view: &View) {
+        let all = view.raced().count();
+        let mut kinds: Vec<(&'static str, Vec<&Note>)> = Vec::new();
+        let voids = |note: &&Note| note.bad || is_verdict(note.kind);
+        for note in view.raced().flat_map(|table| table.notes.iter().filter(voids)) {
+            match kinds
+                .iter_mut()
+                .find(|(kind, notes)| *kind == note.kind && notes[0].bad == note.bad)
+            {
+                Some((_, notes)) => notes.push(note),
+                None => kinds.push((note.kind, vec![note])),
+            }
+        }
+        for (kind, notes) in &kinds {
+            let mut names: Vec<&str> = Vec::new();
+            let each = notes.iter().flat_map(|note| note.names.split(", "));
+            each.for_each(|name| {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            });
+            let names = if names.contains(&"all") { "all".to_owned() } else { names.join(", ") };
+            let first = notes[0];
+            let loads = notes.len().min(all);
+            let text = format!("{kind} · {names} (at {loads} of {all} loads): {}", first.because);
+            let style = if first.bad { RED } else { DIM };
+            let text = if first.bad { text } else { cut_to(&text, self.width, REMARK + 1) };
+            self.ink.paragraph(&text, self.width, 2, style);
+        }
+        let hint =
+            "the table of each load: --md -, the page, or here with --columns cost,ratio,rate,p99";
+        self.ink.paragraph(hint, self.width, 2, DIM);
+    }
+
+    fn sweeps(&mut self, view: &View) {
+        let (width, ink) = (self.width, &mut self.ink);
+        for sweep in &view.sweeps {
+            ink.line("");
+            ink.paragraph(&sweep.title, width, 0, BOLD);
+            for found in &sweep.found {
+                ink.paragraph(&format!("{}: {}", found.names, found.text), width, 2, "");
+            }
+            for doubt in &sweep.doubts {
+                ink.paragraph(&format!("but {}: {}", doubt.names, doubt.text), width, 2, DIM);
+            }
+            ink.paragraph(&sweep.key, width, 2, DIM);
+        }
     }
 }
 
-fn across(shown: &[Shown]) -> usize {
-    shown.iter().map(|shown| shown.width + GAP).sum::<usize>() - GAP
+/// Whether a note is on a verdict that voids a figure.
+fn is_verdict(kind: &str) -> bool {
+    use regatta_record::Kind::*;
+    let kinds = [
+        Idle,
+        GeneratorBound,
+        Overloaded,
+        Noisy,
+        Unstable,
+        CannotHold,
+        ServerNotObserved,
+        OtherCpus,
+    ];
+    kinds.iter().any(|verdict| verdict.name() == kind)
 }
 
-/// The columns that fit. To make room, intervals are dropped first, then the least important columns;
-/// then names are cut.
-fn fitting(table: &Table, width: usize) -> Vec<Shown> {
-    let columns = 0..table.columns.len();
-    let mut shown: Vec<Shown> =
-        columns.map(|i| Shown::of(table, i, false)).filter(|shown| shown.width > 0).collect();
-    while across(&shown) > width {
-        let column = |shown: &Shown| &table.columns[shown.column];
-        let may_be_brief = shown.iter_mut().filter(|s| column(s).brief && !s.brief);
-        if let Some(next) = may_be_brief.max_by_key(|s| column(s).drop_rank) {
-            *next = Shown::of(table, next.column, true);
-            continue;
-        }
-        let (nth, drop_rank) = (0..shown.len())
-            .map(|nth| (nth, column(&shown[nth]).drop_rank))
-            .max_by_key(|(_, drop_rank)| *drop_rank)
-            .expect("the first column stays");
-        let over = across(&shown) - width;
-        let name = shown[0].width;
-        if drop_rank == 0 {
-            shown[0].width = name.saturating_sub(over).max(1);
-            break;
-        } else if drop_rank <= WORTH_A_NAME && name >= SHORT_NAME + over {
-            shown[0].width = name - over;
-        } else {
-            shown.remove(nth);
-        }
-    }
-    shown
-}
-
-/// Cuts a text to `width` columns, with an ellipsis at the end if it was cut.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
+/// Cuts a text to a number of wrapped lines, with an ellipsis if it was cut.
+fn cut_to(text: &str, width: usize, lines: usize) -> String {
+    let wrapped = wrap(text, width, 2);
+    if wrapped.len() <= lines {
         return text.to_owned();
     }
-    let mut out = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        out.push(c);
-    }
-    out.push('…');
-    out
-}
-
-/// Wraps text at spaces into lines of `width`; all lines except the first are indented. A word that is
-/// longer than a line is broken at the end of the line.
-pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let margin = " ".repeat(indent);
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    let mut fresh = true;
-    for word in text.split(' ') {
-        let needs = word.width() + usize::from(!fresh);
-        if used + needs > width && !fresh {
-            lines.push(margin.clone());
-            (used, fresh) = (indent, true);
-        }
-        let line = lines.last_mut().expect("there is always a line");
-        if !fresh {
-            line.push(' ');
-            used += 1;
-        }
-        for c in word.chars() {
-            let wide = c.width().unwrap_or(0);
-            if used + wide > width {
-                lines.push(margin.clone());
-                used = indent;
-            }
-            lines.last_mut().expect("there is always a line").push(c);
-            used += wide;
-        }
-        fresh = false;
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wraps_at_spaces_and_breaks_long_words() {
-        assert_eq!(wrap("one two three", 8, 2), ["one two", "  three"]);
-        assert_eq!(wrap("abcdefghijkl m", 8, 2), ["abcdefgh", "  ijkl m"]);
-        assert_eq!(wrap("", 8, 2), [""]);
-    }
-
-    #[test]
-    fn wide_characters_count_twice() {
-        assert_eq!(cut("日本語のサーバ", 7), "日本語…");
-        assert_eq!(cut("short", 5), "short");
-    }
+    let kept: Vec<&str> = wrapped[..lines].iter().map(|line| line.trim()).collect();
+    let kept = kept.join(" ");
+    let end = kept.rfind(' ').unwrap_or(kept.len());
+    format!("{}…", kept[..end].trim_end_matches([',', ';', ':', '.']))
 }

@@ -4,23 +4,25 @@
 
 use crate::{
     answer::{Answer, answer},
-    columns::fields,
+    columns::{Field, fields},
     contenders::contenders,
     cores,
     curves::{Sweep, sweeps},
+    doubts::doubts,
     gate,
     heads::heads_in_words,
     latency_ratios::latency_ratios,
     numbers,
     operations::operations,
+    overview::{overall, overview},
     roles::roles,
     scaling::scaling,
-    sentences::{notes, result},
+    sentences::notes,
     table::{Row, Table, visible},
     warm_ups::{none_needed, warm_ups},
     why::once,
 };
-use regatta_record::{Asked, Cell, Kind, LoadShape, Summary};
+use regatta_record::{Asked, Cell, Figure, Kind, LoadShape, Summary};
 use serde::Serialize;
 
 /// A race, ready for layout.
@@ -28,11 +30,17 @@ use serde::Serialize;
 pub struct View {
     /// What the race found, for each load.
     pub answers: Vec<Answer>,
-    /// Lines on the race, the machine, the noise floor and more.
+    /// The answer over all loads, if there are several.
+    pub overall: Option<String>,
+    /// Lines on the race, the machine, the noise floor and more. The first is the race.
     pub heading: Vec<String>,
+    /// Those of `heading` that help to read the figures: the noise floor, what was measured.
+    pub hints: Vec<String>,
+    /// Ratios to the baseline, loads × contenders, if there are several loads.
+    pub overview: Option<Table>,
     /// The result of `--fail-over` or of `regatta diff`.
     pub gate: Option<Table>,
-    /// A table for each load.
+    /// A table for each load; without rows if it was not raced yet.
     pub tables: Vec<Table>,
     /// Costs by role: a table for each load under which a contender had more than one role.
     pub roles: Vec<Table>,
@@ -57,12 +65,15 @@ pub struct View {
 }
 
 impl View {
-    /// All tables, in the order in which terminal and Markdown show them.
-    pub fn all_tables(&self) -> impl Iterator<Item = &Table> {
-        let View { gate, tables, roles, operations, latency_ratios, .. } = self;
-        let View { warm_ups, scaling, contenders, .. } = self;
-        let first = gate.iter().chain(tables).chain(roles).chain(operations);
-        first.chain(latency_ratios).chain(warm_ups).chain(scaling).chain(contenders)
+    /// The tables of the loads that were raced.
+    pub fn raced(&self) -> impl Iterator<Item = &Table> {
+        self.tables.iter().filter(|table| !table.rows.is_empty())
+    }
+
+    /// All other tables about single loads, in the order in which terminal and Markdown show them.
+    pub fn details(&self) -> impl Iterator<Item = &Table> {
+        let View { roles, operations, latency_ratios, warm_ups, .. } = self;
+        roles.iter().chain(operations).chain(latency_ratios).chain(warm_ups)
     }
 }
 
@@ -76,13 +87,14 @@ pub fn view(summary: &Summary) -> View {
         .iter()
         .filter_map(|e| Some((visible(&e.name), visible(e.skipped.as_deref()?))))
         .collect();
-    let missing = summary.precision.iter().flat_map(|precision| &precision.missing);
-    let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
-    let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
     let gate = summary.gate.as_ref().map(gate::table);
+    let hints = hints(summary);
     View {
         answers: answer(summary),
-        heading: heading(summary),
+        overall: overall(summary),
+        heading: [vec![race(summary)], hints.clone(), machine(summary)].concat(),
+        hints,
+        overview: overview(summary),
         gate,
         tables,
         roles: roles(summary),
@@ -93,7 +105,7 @@ pub fn view(summary: &Summary) -> View {
         scaling: scaling(summary),
         sweeps: sweeps(summary),
         skipped,
-        doubts,
+        doubts: doubts(summary),
     }
 }
 
@@ -106,10 +118,9 @@ fn cold(asked: &Asked) -> Option<String> {
     })
 }
 
-fn heading(summary: &Summary) -> Vec<String> {
+/// The race and its rounds.
+fn race(summary: &Summary) -> String {
     let asked = &summary.asked;
-    let setup = &asked.setup;
-    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let rounds = if asked.rounds == 1 { "round" } else { "rounds" };
     let unfinished = if summary.complete { "" } else { " · INCOMPLETE" };
     let run = match &summary.precision {
@@ -118,43 +129,38 @@ fn heading(summary: &Summary) -> Vec<String> {
         }
         _ => asked.rounds.to_string(),
     };
+    visible(&format!(
+        "{} · {}{} · {} {rounds} of {} s · seed {}{unfinished}",
+        asked.name,
+        asked.workload,
+        heads_in_words(asked),
+        run,
+        asked.window_s,
+        asked.seed
+    ))
+}
+
+/// The machine and its CPUs.
+fn machine(summary: &Summary) -> Vec<String> {
+    let asked = &summary.asked;
+    let setup = &asked.setup;
+    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let kernel = setup.kernel.split(" #").next().unwrap_or_default();
-    let mut lines = vec![
-        visible(&format!(
-            "{} · {}{} · {} {rounds} of {} s · seed {}{unfinished}",
-            asked.name,
-            asked.workload,
-            heads_in_words(asked),
-            run,
-            asked.window_s,
-            asked.seed
-        )),
-        visible(&format!(
-            "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
-            if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu },
-            setup.cpus,
-            numbers::memory(setup.memory_bytes),
-            list(&asked.cpus.server),
-            list(&asked.cpus.load)
-        )),
-    ];
-    lines.extend(cores::line(asked));
-    lines.extend(cold(asked));
-    lines.push(match summary.noise_floor {
-        Some(floor) => format!(
-            "noise floor ±{}: smaller differences are not significant",
-            numbers::percent(floor)
-        ),
-        None => "noise floor not known: differences may not be significant".to_owned(),
-    });
-    lines.extend(summary.machine_noise.map(|share| {
-        let share = numbers::percent(share);
-        format!(
-            "{share} of the within-round variance followed the machine probe; ratios are adjusted \
-             for it"
-        )
-    }));
-    lines.extend(none_needed(summary));
+    let machine = visible(&format!(
+        "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
+        if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu },
+        setup.cpus,
+        numbers::memory(setup.memory_bytes),
+        list(&asked.cpus.server),
+        list(&asked.cpus.load)
+    ));
+    [machine].into_iter().chain(cores::line(asked)).collect()
+}
+
+/// What helps to read the figures.
+fn hints(summary: &Summary) -> Vec<String> {
+    let raced = summary.cells.iter().any(|cell| cell.verdict.kind != Kind::Skipped);
+    let mut lines = Vec::new();
     lines.extend(summary.precision.as_ref().map(|precision| {
         let (asked, rounds) = (numbers::percent(precision.asked), precision.rounds);
         match precision.reached {
@@ -164,6 +170,22 @@ fn heading(summary: &Summary) -> Vec<String> {
             }
         }
     }));
+    lines.extend(raced.then(|| match summary.noise_floor {
+        Some(floor) => format!(
+            "noise floor ±{}: smaller differences are not significant",
+            numbers::percent(floor)
+        ),
+        None => "noise floor not known: differences may not be significant".to_owned(),
+    }));
+    lines.extend(cold(&summary.asked));
+    lines.extend(summary.machine_noise.map(|share| {
+        let share = numbers::percent(share);
+        format!(
+            "{share} of the within-round variance followed the machine probe; ratios are adjusted \
+             for it"
+        )
+    }));
+    lines.extend(none_needed(summary));
     lines
 }
 
@@ -176,10 +198,13 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
     let is_reference = |c: &Cell| summary.asked.is_reference(&c.contender);
     let (references, contenders): (Vec<&Cell>, Vec<&Cell>) =
         cells.iter().copied().partition(|c| is_reference(c));
-    let fields = fields(summary, load, &cells);
+    let mut fields = fields(summary, load, &cells);
+    let is_known = |field: &Field<'_>| cells.iter().any(|c| (field.text)(c).text != numbers::NONE);
+    fields.retain(|field| cells.is_empty() || is_known(field));
     let row = |c: &&Cell| Row {
         reference: is_reference(c),
         cells: fields.iter().map(|field| (field.text)(c)).collect(),
+        ratio: c.ratio_to_baseline.filter(|_| !c.verdict.voids(Figure::Cost)),
     };
     let shared = match &shared_cpus(summary, load)[..] {
         [] => String::new(),
@@ -188,10 +213,11 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
     };
     Table {
         title: visible(&format!("{} · {load}{shared}", summary.asked.workload)),
-        result: result(summary, load, &contenders),
+        result: String::new(),
         rows: contenders.iter().chain(&references).map(row).collect(),
         columns: fields.into_iter().map(|field| field.column).collect(),
         notes: notes(summary, load, &cells),
+        floor: summary.noise_floor,
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::{
     columns::plain,
     numbers,
-    table::{Column, Row, Table, visible},
+    table::{Column, Note, Row, Table, visible},
 };
 use regatta_record::{Cell, LoadShape, Operation, Settling, Summary, WarmUpClass};
 
@@ -52,58 +52,61 @@ fn is_flat(settling: &Settling) -> bool {
 
 fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let cells = summary.cells.iter().filter(|cell| cell.load == *load);
-    let seen: Vec<(&Cell, &Settling)> =
-        cells.filter_map(|cell| Some((cell, cell.settling.as_ref()?))).collect();
-    if seen.iter().all(|(_, settling)| is_flat(settling)) {
+    let seen = cells.filter_map(|cell| Some((cell, cell.settling.as_ref()?)));
+    let (flat, mut seen): (Vec<(&Cell, &Settling)>, Vec<_>) =
+        seen.partition(|(_, settling)| is_flat(settling));
+    if seen.is_empty() {
         return None;
     }
+    seen.sort_by_key(|(cell, _)| summary.asked.is_reference(&cell.contender));
     let costs = seen.iter().flat_map(|(_, one)| [one.cold_ns_per_request, one.warm_ns_per_request]);
     let unit = numbers::cost_unit(costs);
     let cost = |ns: f64| plain(numbers::three_digits(ns / unit.size));
-    let column = |title: &str, right, drop_rank| Column {
-        title: visible(title),
-        right,
-        drop_rank,
-        brief: false,
-    };
+    let nanoseconds = seen.iter().map(|(_, one)| one.observed_ns.max(one.after_ns) as f64);
+    let time = numbers::seconds_unit(nanoseconds.map(|ns| ns / 1e9));
+    let in_time = |ns: u64| numbers::three_digits(ns as f64 / 1e9 / time.size);
     let row = |(cell, settling): &(&Cell, &Settling)| {
         let Settling { class, observed_ns, after_ns, after_requests, .. } = **settling;
         let settled = class != WarmUpClass::NeverSettles;
         let after = match after_ns {
-            _ if !settled => format!("> {}", numbers::time(observed_ns as f64)),
+            _ if !settled => format!("> {}", in_time(observed_ns)),
             0 => "at once".to_owned(),
-            ns => numbers::time(ns as f64),
+            ns => in_time(ns),
         };
         let requests = if settled { numbers::grouped(after_requests) } else { String::new() };
         let [cold, warm] = [settling.cold_ns_per_request, settling.warm_ns_per_request];
-        Row {
-            reference: summary.asked.is_reference(&cell.contender),
-            cells: vec![
+        Row::plain(
+            summary.asked.is_reference(&cell.contender),
+            vec![
                 plain(visible(&cell.contender)),
                 plain(class.in_words().to_owned()),
                 plain(after),
                 plain(requests),
                 cost(cold),
                 cost(warm),
-                plain(format!("{:.2}×", cold / warm)),
+                plain(format!("{:.2}", cold / warm)),
             ],
-        }
+        )
     };
     // The warm-up is always measured per request, even if costs are per another operation.
     let unit_per = format!("{}/{}", unit.name, Operation::REQUESTS.one);
-    Some(Table {
-        title: visible(&format!("warm-up · {} · {load}", summary.asked.workload)),
-        result: String::new(),
-        columns: vec![
-            column("contender", false, 0),
-            column("cost", false, 0),
-            column("steady after", true, 0),
-            column("requests", true, 1),
-            column(&format!("first second {unit_per}"), true, 0),
-            column(&format!("then {unit_per}"), true, 0),
-            column("first/then", true, 2),
-        ],
-        rows: seen.iter().map(row).collect(),
-        notes: Vec::new(),
-    })
+    let columns = vec![
+        Column::left("contender"),
+        Column::left("warm-up").titled("cost"),
+        Column::right("after", 0).titled("steady after").unit(time.name),
+        Column::right("requests", 1),
+        Column::right("first", 0).titled("first second").unit(&unit_per),
+        Column::right("then", 0).unit(&unit_per),
+        Column::right("ratio", 2).titled("first/then").unit("×"),
+    ];
+    let title = visible(&format!("warm-up · {} · {load}", summary.asked.workload));
+    let table = Table::plain(title, columns, seen.iter().map(row).collect());
+    let names: Vec<String> = flat.iter().map(|(cell, _)| visible(&cell.contender)).collect();
+    let steady = (!names.is_empty()).then(|| Note {
+        names: names.join(", "),
+        kind: "steady",
+        because: "the cost was steady from the start".to_owned(),
+        bad: false,
+    });
+    Some(Table { notes: steady.into_iter().collect(), ..table })
 }

@@ -98,7 +98,7 @@ fn a_load_without_rounds_was_not_raced_yet() {
         cell.verdict = Verdict::new(Kind::Skipped, "no round was run");
         (cell.band, cell.relation, cell.ratio_to_baseline) = (None, None, None);
     }
-    assert_eq!(at(&summary, "1000 conn"), "not raced yet.");
+    assert_eq!(at(&summary, "1000 conn"), "Not raced yet.");
     assert!(!at(&summary, "64 conn").contains("not raced"), "the others were");
 }
 

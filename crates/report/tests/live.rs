@@ -2,14 +2,17 @@
 
 use regatta_record::{
     Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
-    Event, Exchange, Form, Happened, Judged, Limit, LoadSample, LoadShape, Operation, Outcome,
-    PassStart, Phase, RaceHeader, RoundEnd, RoundStart, Summary, Window,
+    Estimate, Event, Exchange, Form, Happened, Judged, JudgedCell, Kind, Limit, LoadSample,
+    LoadShape, NextStart, Operation, Outcome, PassStart, Phase, RaceHeader, Relation, RoundEnd,
+    RoundStart, Summary, Window,
 };
-use regatta_report::{Live, Looks, Shown, json, markdown, terminal};
+use regatta_report::{Live, Looks, Room, Shown, json, markdown, terminal};
 
 const SECOND: u64 = 1_000_000_000;
-const PLAIN: Looks = Looks { width: 100, colour: false, progress: false };
-const TERMINAL: Looks = Looks { progress: true, ..PLAIN };
+const PLAIN: Looks = Looks { width: 100, colour: false, progress: None, columns: Vec::new() };
+const ROOM: Room = Room { width: 100, height: 40 };
+const TERMINAL: Looks =
+    Looks { width: 100, colour: false, progress: Some(ROOM), columns: Vec::new() };
 
 fn summary() -> Summary {
     serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary")
@@ -35,6 +38,7 @@ fn round(done: u32, pass: Option<u32>) -> Happened {
         contender,
         load,
         window,
+        next: Some(NextStart { contender: "go".into(), load }),
     })
 }
 
@@ -107,8 +111,8 @@ fn without_a_terminal_each_pass_is_a_line() {
         lines(&shown),
         "skipped: erlang: `erl` is not on PATH; get it with: apt-get install erlang-base\n\
          left out: 8 conn on 9 CPUs: there are 2 to use\n\
-         round 1: 0 of 8 starts are done\n\
-         round 2: 2 of about 8 starts are done · widest ratio ±3.4%\n"
+         round 1: 0 of 8 starts are done, 18s left\n\
+         round 2: 2 of about 8 starts are done, 15s left · widest ratio ±3.4%\n"
     );
     assert!(shown.iter().all(|shown| matches!(shown, Shown::Stderr(_))), "{shown:?}");
 }
@@ -129,11 +133,18 @@ fn the_progress_line_shows_the_task_and_announces_the_window() {
         round(1, Some(0)),
     ];
     let shown = shown(TERMINAL, events);
-    let bar = "0/8 ────────────────────────    ? left  round 1 · epoll · 64 conn · ";
-    let of = |phase: &str| format!("{bar}{phase}");
+    let last: Vec<Vec<&str>> = progress(&shown)
+        .iter()
+        .map(|text| {
+            let lines: Vec<&str> = text.lines().collect();
+            lines[lines.len() - 3..].to_vec()
+        })
+        .collect();
+    let now: Vec<&str> = last.iter().map(|lines| lines[0]).collect();
+    let of = |phase: &str| format!("now: epoll · 64 conn · {phase}");
     let warm = of("warming up, then measuring for 0.5 s");
     assert_eq!(
-        progress(&shown),
+        now,
         [
             of("starting"),
             of("connecting"),
@@ -142,10 +153,103 @@ fn the_progress_line_shows_the_task_and_announces_the_window() {
             warm,
             of("measured"),
             of("stopping"),
-            "1/8 ━━━╸────────────────────  56s left  round 1 · epoll · 64 conn · starting".into(),
+            of("starting"),
         ]
     );
+    assert!(last.iter().all(|lines| lines[1] == "next: go · 64 conn"), "{last:?}");
+    assert_eq!(last[0][2], "0/8 ──────────────────────── 18s left · round 1 of 2");
+    assert!(last[7][2].starts_with("1/8 ━━━╸──────────────────── "), "{last:?}");
     assert!(!lines(&shown).contains("round 1:"), "only the progress line shows it");
+}
+
+/// A judgement on `contender` after `rounds`, with a ratio of 2 if `half` is the half-width.
+fn judged(contender: &str, rounds: u32, half: Option<f64>) -> JudgedCell {
+    let around = |mean: f64, half: f64| Estimate { mean, low: mean - half, high: mean + half };
+    JudgedCell {
+        contender: contender.into(),
+        load: LoadShape::closed(64, 1),
+        rounds,
+        verdict: Kind::ServerBound,
+        relation: half.map(|_| Relation::Costlier),
+        cost_ns_per_request: half.map(|half| around(8_000.0, 1e3 * half)),
+        ratio_to_baseline: half.map(|half| around(2.0, half)),
+        rate_per_s: None,
+    }
+}
+
+fn finished(contender: &str, cost_ns: u64) -> Happened {
+    let Happened::RoundEnded(end) = ended(Some(0), Outcome::Finished) else { unreachable!() };
+    let (requests, window_ns) = (1_000, SECOND);
+    let server_cpu_ns = Some(1_000 * cost_ns);
+    let contender = contender.into();
+    let end = RoundEnd { contender, requests, window_ns, server_cpu_ns, ..*end };
+    Happened::RoundEnded(Box::new(end))
+}
+
+/// The fixture's race with only one load.
+fn with_one_load() -> Asked {
+    let loads = vec![LoadShape::closed(64, 1)];
+    Asked { loads, ..summary().asked }
+}
+
+#[test]
+fn the_table_fills_in_and_its_intervals_narrow() {
+    let judge = |pass, changed| Happened::PassJudged { pass, changed };
+    let events = [
+        Happened::RaceStarted(header(with_one_load())),
+        pass(0, None),
+        round(0, Some(0)),
+        finished("epoll", 4_000),
+        finished("node", 9_000),
+        round(2, Some(0)),
+        judge(0, vec![judged("epoll", 1, None), judged("node", 1, None)]),
+        judge(1, vec![judged("node", 2, Some(0.8))]),
+        round(3, Some(1)),
+        judge(2, vec![judged("node", 3, Some(0.1))]),
+        round(4, Some(1)),
+    ];
+    let shown = shown(TERMINAL, events.clone());
+    let texts = progress(&shown);
+    let row = |text: &str, name: &str| {
+        let found = text.lines().find(|line| line.trim_start_matches(['▶', ' ']).starts_with(name));
+        let found = found.unwrap_or_else(|| panic!("no {name}:\n{text}"));
+        found.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(texts[0].starts_with("round 1 of 2 · 64 conn\n"), "{}", texts[0]);
+    assert_eq!(row(texts[0], "node"), "node 0", "nothing is known yet");
+    assert!(row(texts[0], "epoll").starts_with("▶ epoll"), "it runs now");
+    assert_eq!(row(texts[1], "node"), "node 9.00 2.25 1000 1", "one round has no interval");
+    assert!(row(texts[2], "node").starts_with("node 8.00 2.0 [1.2–2.8]"), "{}", texts[2]);
+    assert!(row(texts[3], "node").starts_with("node 8.00 2.00 [1.90–2.10]"), "{}", texts[3]);
+    // Without a terminal: a line for each round from the second on.
+    let plain = lines(&self::shown(PLAIN, events));
+    assert!(
+        plain
+            .contains("after round 2, cost as a multiple of the baseline's: node 2.0× [1.2–2.8]\n")
+    );
+    assert!(!plain.contains("after round 1"), "{plain}");
+}
+
+#[test]
+fn the_progress_fits_the_terminal() {
+    let events = || {
+        [
+            Happened::RaceStarted(header(with_one_load())),
+            pass(0, None),
+            Happened::PassJudged { pass: 0, changed: vec![judged("node", 2, Some(0.1))] },
+            round(0, Some(0)),
+        ]
+    };
+    for height in [1, 5, 8, 12, 50] {
+        for width in [40, 80, 120, 200] {
+            let looks = Looks { progress: Some(Room { width, height }), ..PLAIN };
+            let shown = shown(looks, events());
+            let text = progress(&shown)[0].to_owned();
+            assert!(text.lines().count() <= height.max(3), "{height}:\n{text}");
+            let widest = text.lines().map(unicode_width::UnicodeWidthStr::width).max();
+            assert!(widest.unwrap() < width, "{width}:\n{text}");
+        }
+    }
 }
 
 #[test]
@@ -153,10 +257,11 @@ fn announces_counted_requests_before_they_are_sent() {
     let load = LoadShape { requests: Some(2_000), ..LoadShape::closed(8, 1) };
     let window = Window::Requests { n: 2_000 };
     let (pass, contender) = (Some(0), "a".into());
-    let start = RoundStart { pass, observes_s: None, done: 0, all: 1, contender, load, window };
+    let start =
+        RoundStart { pass, observes_s: None, done: 0, all: 1, contender, load, window, next: None };
     let shown = shown(TERMINAL, [Happened::RoundStarted(start), phase(Phase::Connecting), open(8)]);
     let last = progress(&shown).pop().unwrap().to_owned();
-    assert!(last.ends_with("round 1 · a · 8 conn, 2000 requests · 2,000 requests"), "{last}");
+    assert!(last.ends_with("  a · 8 conn, 2000 requests · 2,000 requests"), "{last}");
 }
 
 #[test]
@@ -182,7 +287,9 @@ fn announces_a_pilot_pass_but_not_its_rounds() {
          interrupted in the pilot pass; nothing is saved\n"
     );
     let on_terminal = shown(TERMINAL, events);
-    assert!(progress(&on_terminal)[0].ends_with("pilot · epoll · 64 conn · starting"));
+    let first = progress(&on_terminal)[0];
+    assert!(first.starts_with("now: epoll · 64 conn · starting\n"), "{first}");
+    assert!(first.ends_with(" left · pilot, before the first round"), "{first}");
     assert!(!lines(&on_terminal).contains("pilot:"));
 }
 
@@ -260,7 +367,7 @@ fn a_resumed_race_repeats_its_notes_and_announces_passes() {
     assert!(resumed.starts_with("note: this race has no events of earlier rounds"), "{text}");
     assert!(resumed.contains("\nnote: the load takes two processes\n"), "{text}");
     assert!(resumed.contains("\nskipped: erlang") && resumed.contains("\nleft out: 8 conn"));
-    assert!(resumed.ends_with("\nround 1: 1 of 8 starts are done\n"), "{text}");
+    assert!(resumed.contains("\nround 1: 1 of 8 starts are done, "), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{row, table, words};
+use common::{row, table, titles, words};
 use regatta_record::Summary;
 use regatta_report::{csv, html, json, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
@@ -17,16 +17,17 @@ fn shows_percentiles_with_intervals_and_the_lag() {
     let wide = terminal(&summary(), 220, false);
     let poisson = table(&wide, "double · 64 conn, 10000/s");
     assert_eq!(
-        words(poisson[1]),
-        "contender µs/req vs epoll band /s p50 p99 lag p99 unsent memory switches/req lines verdict"
+        titles(&poisson),
+        "contender cost ratio to epoll ratio, log scale result rate p50 p99 lag p99 unsent rank \
+         verdict memory switches lines of / µs/req 0.99 1 1.023 /s ms µs µs MiB /req code"
     );
     let epoll = words(row(&poisson, "epoll "));
     assert!(
-        epoll.contains(" µs [45.") && epoll.contains(" 11.") && epoll.contains(" µs 0 "),
+        epoll.contains(" [0.045") && epoll.contains(" 11.") && epoll.contains(" 0 "),
         "{epoll}"
     );
     assert!(row(&poisson, "node").contains(" 30% ") && row(&poisson, "node").contains(" – "));
-    assert!(row(&poisson, "late").contains("(45"), "void");
+    assert!(row(&poisson, "late").contains("(0.045"), "void");
     let note = words(&poisson.join(" "));
     assert!(note.contains("open loop · p50, p99: Poisson arrivals; latency starts when"));
     assert!(note.contains(
@@ -45,9 +46,9 @@ fn drops_intervals_before_columns_and_fits_the_width() {
         let text = terminal(&s, width, false);
         table(&text, "double · 64 conn, 10000/s").join("\n")
     };
-    assert!(at(220).contains(" µs [45."));
-    let narrower = at(150);
-    assert!(narrower.contains("lines") && !narrower.contains(" µs [45."), "{narrower}");
+    assert!(at(220).contains(" [0.045"));
+    let narrower = at(160);
+    assert!(narrower.contains("lines of") && !narrower.contains(" [0.045"), "{narrower}");
     for width in 40..230 {
         let text = terminal(&s, width, false);
         let too_long = text.lines().find(|line| line.width() > width);
@@ -58,8 +59,8 @@ fn drops_intervals_before_columns_and_fits_the_width() {
 #[test]
 fn every_form_has_the_figures() {
     let s = summary();
-    assert!(markdown(&s).contains("| lag p99 | unsent |"));
-    assert!(html(&s).contains(">lag p99</th>"));
+    assert!(markdown(&s).contains("| lag p99 µs | unsent |"));
+    assert!(html(&s).contains(">lag p99 µs</th>"));
     let lines = csv(&s);
     let columns = lines.lines().next().unwrap().split(',').count();
     assert!(

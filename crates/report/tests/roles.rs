@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{row, table, words};
+use common::{row, table, titles, words};
 use regatta_record::{Cell, Estimate, Figure, RoleCost, Summary};
 use regatta_report::{html, json, markdown, terminal};
 
@@ -43,14 +43,14 @@ fn each_role_has_a_row_with_its_cost() {
     let title = format!("cost by role · {} · {load}", summary.asked.workload);
     let text = terminal(&summary, 200, false);
     let table = table(&text, &title);
-    assert_eq!(words(table[1]), "contender role processes µs/req share CPUs busy memory");
+    assert_eq!(titles(&table), "contender role processes cost share CPUs busy memory / µs/req");
     assert_eq!(
         words(row(&table, name)),
         format!("{name} server 1 2.5 [2.3–2.7] 25% 0 0.12 3.00 MiB")
     );
     let second = format!("{name} \\u{{1b}}<app> 2 7.5 [6.9–8.1] 75% 1,2 0.38 3.00 MiB");
-    assert_eq!(words(table[3]), second);
-    assert_eq!(table.len(), 4, "no other contender has roles");
+    assert_eq!(words(table[4]), second);
+    assert_eq!(table.len(), 5, "no other contender has roles");
     assert!(markdown(&summary).contains(&format!("### {title}")));
     let page = html(&summary);
     assert!(page.contains(&format!("<h2>{title}</h2>")), "the same in HTML");

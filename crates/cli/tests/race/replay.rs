@@ -86,7 +86,7 @@ fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
     race.child.kill().unwrap();
     let first = race.ended();
     course.assert_nothing_left_soon();
-    assert!(first.stderr.starts_with("round 1: 0 of 4 starts are done\n"), "{}", first.stderr);
+    assert!(first.stderr.starts_with("round 1: 0 of 4 starts are done, "), "{}", first.stderr);
     assert_replayed(&course, &[&first]);
     // As if the machine had stopped in the middle of a write.
     let path = course.out().join("events.jsonl");
@@ -184,7 +184,7 @@ fn damaged_events_are_replayed_up_to_the_damage() {
     fs::write(&path, damaged).unwrap();
     let ended = course.replay("out").with_status(2);
     let line = format!("out/events.jsonl cannot be understood: line {}: ", at + 1);
-    ended.assert_printed(&["round 1: 0 of 2 starts are done\n", &line]);
+    ended.assert_printed(&["round 1: 0 of 2 starts are done, ", &line]);
     assert_eq!(ended.stdout, "");
 }
 

@@ -77,6 +77,10 @@ fn a_full_disk_stops_the_race() {
     course.assert_nothing_left();
     // Either file may be the first without space.
     ended.assert_printed(&["cannot append to disk/out/", ".jsonl: No space left", "--resume"]);
+    // The table comes first, then what could not be written and how to write it later.
+    assert!(ended.stdout.contains("\ncontender "), "{}", ended.stdout);
+    let later = "regatta report disk/out --json disk/out/summary.json --html disk/out/report.html";
+    ended.assert_printed(&["cannot write disk/out/summary.json: No space left", later]);
     // The stored rounds are intact, and with more space the race continues.
     small.grow();
     let race = course.start(&["--resume", "disk/out"]);

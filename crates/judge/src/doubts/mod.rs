@@ -14,7 +14,7 @@ use crate::{
     field::{Field, TIE_MARGIN},
     verdict,
 };
-use regatta_record::{Asked, Cell, Figure, NULL, Relation, Unknown, alike};
+use regatta_record::{Asked, Cell, Figure, Kind, NULL, Relation, Unknown, alike};
 use std::collections::BTreeSet;
 
 /// Minimum number of rounds of a published table (method, rule 2).
@@ -98,7 +98,8 @@ fn few_rounds(asked: &Asked) -> Option<String> {
 }
 
 fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
-    let base = cells.iter().filter(|c| c.contender == asked.baseline);
+    let raced = |c: &&Cell| c.contender == asked.baseline && c.verdict.kind != Kind::Skipped;
+    let base = cells.iter().filter(raced);
     // With one round no cell has a cost; another doubt reports that.
     let remarks = base
         .filter(|c| {

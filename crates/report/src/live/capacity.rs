@@ -2,7 +2,7 @@
 
 use crate::{
     numbers::{grouped, memory, time},
-    terminal::wrap,
+    text::wrap,
     warm_ups::in_words,
 };
 use regatta_record::{

@@ -6,31 +6,57 @@
 
 mod capacity;
 mod progress;
+mod table;
 
 use crate::{
     json::{capacity_json, json},
     markdown::markdown,
-    numbers::grouped,
-    terminal::terminal,
+    numbers::{self, grouped},
+    table::visible,
+    terminal::terminal_with,
+    text::cut,
     warm_ups::seen_in_words,
 };
-use progress::Bar;
+use progress::{Bar, Expected};
 use regatta_record::{
-    Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Event, Exchange, Form, Happened,
-    Judged, Kind, LoadSample, Outcome, PassStart, Phase, RaceHeader, RoundEnd, RoundStart, Window,
+    Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, Event, Exchange, Form,
+    Happened, Judged, JudgedCell, Kind, LoadSample, LoadShape, Outcome, PassStart, Phase,
+    RaceHeader, RoundEnd, RoundStart, Window,
 };
 use std::path::Path;
+use table::Watched;
+
+/// Time of a start besides its warm-up and its window, in seconds: what starting, connecting and
+/// stopping usually take. Only for the first estimate of the remaining time.
+const BESIDE_S: f64 = 0.7;
+/// Maximum number of contenders of a race with one load whose ratios are a line after each round.
+const IN_A_LINE: usize = 12;
+/// Number of rounds that a race with a requested precision runs at least.
+const FEWEST_ROUNDS: u32 = 5;
+/// Lines of the terminal that the progress leaves free.
+const MARGIN: usize = 2;
 
 /// The capabilities of stdout and stderr.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
     /// Width of the output on stdout, in columns.
     pub width: usize,
     /// Whether to print colours on stdout.
     pub colour: bool,
-    /// Whether stderr is a terminal that shows a progress line. Otherwise each pass is announced by a
-    /// line.
-    pub progress: bool,
+    /// The size of the terminal on stderr, which shows the progress. `None`: stderr is not a terminal, and
+    /// each pass is announced by a line.
+    pub progress: Option<Room>,
+    /// Names of the columns of the loads' tables, in order; empty: those that fit.
+    pub columns: Vec<String>,
+}
+
+/// The size of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Columns.
+    pub width: usize,
+    /// Lines.
+    pub height: usize,
 }
 
 /// A change of the output after an event.
@@ -38,11 +64,11 @@ pub struct Looks {
 pub enum Shown {
     /// Print these whole lines to stdout.
     Stdout(String),
-    /// Print these whole lines to stderr, above the progress line.
+    /// Print these whole lines to stderr, above the progress.
     Stderr(String),
-    /// Set the progress line to this text.
+    /// Set the progress to this text: one line, or several in a race.
     Progress(String),
-    /// Remove the progress line.
+    /// Remove the progress.
     NoProgress,
 }
 
@@ -58,15 +84,24 @@ pub struct Live {
     pass: Option<u32>,
     /// The precision reached so far, if the race stops at a precision.
     precision: String,
+    /// Number of passes of the race; with a requested precision, a forecast.
+    passes: u32,
     task: Task,
     bar: Bar,
+    watched: Watched,
 }
 
-/// The current task, for the progress line.
+/// The current task, for the progress.
 #[derive(Debug)]
 struct Task {
-    /// `round 1 · epoll · 64 conn`.
+    /// `epoll · 64 conn`, or the level of a search.
     name: String,
+    /// The contender that runs and its load, in a round of a race.
+    cell: Option<(String, LoadShape)>,
+    /// `round 1`, and the number of rounds.
+    place: String,
+    /// The start after this one: `go · 64 conn`.
+    next: Option<String>,
     window: Option<Window>,
     /// Set while the warm-up of a contender is observed: the maximum time, in seconds.
     observes_s: Option<f64>,
@@ -77,7 +112,9 @@ struct Task {
 
 impl Task {
     fn new(name: String, window: Option<Window>) -> Task {
-        Task { name, window, observes_s: None, phase: Phase::Starting, open: None }
+        let (cell, place, next) = (None, String::new(), None);
+        let (observes_s, phase, open) = (None, Phase::Starting, None);
+        Task { name, cell, place, next, window, observes_s, phase, open }
     }
 
     /// The text of the phase. Nothing is drawn inside the window, so the phase before it announces it.
@@ -111,8 +148,10 @@ impl Live {
             left_out: Vec::new(),
             pass: None,
             precision: String::new(),
+            passes: 0,
             task: Task::new(String::new(), None),
             bar: Bar::default(),
+            watched: Watched::default(),
         }
     }
 
@@ -124,7 +163,10 @@ impl Live {
             Happened::PilotStarted { rounds } => {
                 self.line(format!("pilot: short rounds to determine the rates: {rounds}"))
             }
-            Happened::RatesSettled { asked } => self.leave_out(asked),
+            Happened::RatesSettled { asked } => {
+                self.watched = Watched::new(asked);
+                self.leave_out(asked)
+            }
             Happened::WarmUpsStarted { starts, longest_s } => self.line(format!(
                 "warm-up: each contender is observed until its cost is steady, at most {longest_s} s: \
                  {starts} starts"
@@ -137,8 +179,12 @@ impl Live {
             Happened::RoundStarted(round) => self.round_starts(ns, round),
             Happened::PhaseStarted { phase } => self.phase_starts(ns, *phase),
             Happened::LoadSampled(progress) => self.load_sampled(ns, progress),
-            Happened::RoundEnded(round) => remark(round),
-            Happened::PassJudged { .. } | Happened::RaceFinished => Vec::new(),
+            Happened::RoundEnded(round) => {
+                self.watched.ended(round);
+                remark(round)
+            }
+            Happened::PassJudged { pass, changed } => self.pass_judged(*pass, changed),
+            Happened::RaceFinished => Vec::new(),
             Happened::Judged(judged) => self.judged(judged),
             Happened::RaceInterrupted { stored: Some(stored) } => over(format!(
                 "interrupted; {stored} starts are saved; resume with: regatta race --resume {}",
@@ -163,7 +209,8 @@ impl Live {
     }
 
     fn starts(&mut self, header: &RaceHeader) -> Vec<Shown> {
-        *self = Live { dir: header.dir.clone(), ..Live::new(self.looks) };
+        let watched = Watched::new(&header.asked);
+        *self = Live { dir: header.dir.clone(), watched, ..Live::new(self.looks.clone()) };
         let mut shown = Vec::new();
         if header.events_missing {
             shown.push(Shown::Stderr(
@@ -193,40 +240,89 @@ impl Live {
 
     /// A line on stderr, if there is no progress line.
     fn line(&self, text: String) -> Vec<Shown> {
-        if self.looks.progress { Vec::new() } else { vec![Shown::Stderr(text + "\n")] }
+        if self.looks.progress.is_some() { Vec::new() } else { vec![Shown::Stderr(text + "\n")] }
     }
 
     fn pass_starts(&mut self, pass: &PassStart) -> Vec<Shown> {
         let widest = pass.widest.map(|widest| format!(" · widest ratio ±{:.1}%", widest * 100.0));
         self.precision = widest.unwrap_or_default();
+        self.passes = pass.passes;
         Vec::new()
     }
 
+    /// A line with the ratios so far, if there is no progress and one load.
+    fn pass_judged(&mut self, pass: u32, changed: &[JudgedCell]) -> Vec<Shown> {
+        self.watched.judged(changed);
+        let loads = self.watched.asked().map(|asked| asked.loads.clone()).unwrap_or_default();
+        let [load] = loads[..] else { return Vec::new() };
+        let ratios = self.watched.ratios(&load);
+        if ratios.is_empty() || ratios.len() > IN_A_LINE {
+            return Vec::new();
+        }
+        let text = |(name, e): &(String, Estimate)| format!("{name} {}", numbers::ratio(e));
+        let ratios: Vec<String> = ratios.iter().map(text).collect();
+        self.line(format!(
+            "after round {}, cost as a multiple of the baseline's: {}",
+            pass + 1,
+            ratios.join(", ")
+        ))
+    }
+
     fn round_starts(&mut self, ns: u64, round: &RoundStart) -> Vec<Shown> {
-        let RoundStart { pass, observes_s, done, all, contender, load, window } = round;
-        self.bar.starts(ns, *done, *all);
+        let RoundStart { pass, observes_s, done, all, contender, load, window, next } = round;
+        self.bar.starts(ns, *done, *all, self.expected(round));
         let place = match pass {
+            Some(pass) if self.passes > *pass => {
+                format!("round {} of {}{}", pass + 1, self.passes, self.precision)
+            }
             Some(pass) => format!("round {}{}", pass + 1, self.precision),
-            None if observes_s.is_some() => "warm-up".into(),
-            None => "pilot".into(),
+            None if observes_s.is_some() => "warm-up, before the first round".into(),
+            None => "pilot, before the first round".into(),
         };
+        let next = next.as_ref().map(|next| format!("{} · {}", next.contender, next.load));
         self.task = Task {
+            cell: pass.map(|_| (contender.clone(), *load)),
+            place,
+            next,
             observes_s: *observes_s,
-            ..Task::new(format!("{place} · {contender} · {load}"), Some(*window))
+            ..Task::new(format!("{contender} · {load}"), Some(*window))
         };
         let mut shown = Vec::new();
         if let Some(pass) = pass
             && self.pass.replace(*pass) != Some(*pass)
         {
             let about = if self.precision.is_empty() { "" } else { "about " };
+            let left = self.bar.left(ns).map_or(String::new(), |left| format!(", {left} left"));
             shown = self.line(format!(
-                "round {}: {done} of {about}{all} starts are done{}",
+                "round {}: {done} of {about}{all} starts are done{left}{}",
                 pass + 1,
                 self.precision
             ));
         }
         shown.extend(self.progress(ns));
         shown
+    }
+
+    /// How long a start takes, and what follows after those that are counted with it.
+    fn expected(&self, round: &RoundStart) -> Expected {
+        let ns = |seconds: f64| (seconds * 1e9) as u64;
+        let Some(asked) = self.watched.asked() else { return Expected::default() };
+        let of_window = |window_s: f64| ns(window_s + asked.warm_up_s + BESIDE_S);
+        let each = match (round.observes_s, round.window) {
+            (Some(longest_s), _) => Some(ns(longest_s + BESIDE_S)),
+            (None, Window::Time { s }) => Some(of_window(s)),
+            (None, Window::Requests { .. }) => None,
+        };
+        let later = match round.pass {
+            Some(_) => 0,
+            None => {
+                let is_there = |e: &&regatta_record::Entry| e.skipped.is_none();
+                let cells = asked.loads.len() * asked.entries.iter().filter(is_there).count();
+                let rounds = if asked.precision.is_some() { FEWEST_ROUNDS } else { asked.rounds };
+                cells as u64 * u64::from(rounds) * of_window(asked.window_s)
+            }
+        };
+        Expected { each, later }
     }
 
     fn phase_starts(&mut self, ns: u64, phase: Phase) -> Vec<Shown> {
@@ -239,16 +335,34 @@ impl Live {
         self.progress(ns).into_iter().collect()
     }
 
+    /// The progress: for a race the table so far, what runs, what is next, and the time left.
     fn progress(&self, ns: u64) -> Option<Shown> {
-        let text = format!("{}  {} · {}", self.bar.text(ns), self.task.name, self.task.phase());
-        self.looks.progress.then_some(Shown::Progress(text))
+        let Room { width, height } = self.looks.progress?;
+        let (bar, task) = (self.bar.text(ns), &self.task);
+        if self.watched.asked().is_none() {
+            return Some(Shown::Progress(format!("{bar}  {} · {}", task.name, task.phase())));
+        }
+        let width = width.saturating_sub(1);
+        let mut last = vec![format!("now: {} · {}", task.name, task.phase())];
+        last.extend(task.next.as_ref().map(|next| format!("next: {next}")));
+        last.push(format!("{bar} · {}", task.place));
+        let room = (width, height.saturating_sub(last.len() + MARGIN));
+        let table = task.cell.as_ref().map_or_else(Vec::new, |(contender, load)| {
+            let title = format!("{} · {load}", task.place);
+            self.watched.lines(load, contender, &visible(&title), room, self.looks.colour)
+        });
+        let last = last.iter().map(|line| cut(&visible(line), width));
+        Some(Shown::Progress(table.into_iter().chain(last).collect::<Vec<_>>().join("\n")))
     }
 
     fn judged(&self, judged: &Judged) -> Vec<Shown> {
         let Judged { summary, stdout, saved } = judged;
         let text = match stdout {
             Form::Text => {
-                let mut text = terminal(summary, self.looks.width, self.looks.colour);
+                let mut text = {
+                    let Looks { width, colour, columns, .. } = &self.looks;
+                    terminal_with(summary, *width, *colour, columns)
+                };
                 if *saved {
                     let page = Path::new(&self.dir).join("report.html");
                     text += &format!("\nreport: {}\n", page.display());
@@ -262,7 +376,8 @@ impl Live {
     }
 
     fn capacity_starts(&mut self, ns: u64, load: &CapacityLoad) -> Vec<Shown> {
-        *self = Live { bar: Bar::unbounded(ns, capacity::unit(load)), ..Live::new(self.looks) };
+        *self =
+            Live { bar: Bar::unbounded(ns, capacity::unit(load)), ..Live::new(self.looks.clone()) };
         Vec::new()
     }
 
@@ -276,8 +391,8 @@ impl Live {
     /// On a terminal, the row that is also in the result; otherwise a short line.
     fn level_ends(&self, step: &CapacityStep) -> Vec<Shown> {
         let text = match self.looks.progress {
-            true => capacity::row(step, capacity::WIDEST),
-            false => format!("{}: {}\n", self.task.name, capacity::verdict(step)),
+            Some(_) => capacity::row(step, capacity::WIDEST),
+            None => format!("{}: {}\n", self.task.name, capacity::verdict(step)),
         };
         vec![Shown::Stderr(text)]
     }

@@ -4,6 +4,15 @@
 const COLUMNS: u32 = 24;
 const SECOND: u64 = 1_000_000_000;
 
+/// Expected times, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expected {
+    /// The time of one start; `None`: not known, because it ends after a number of requests.
+    pub each: Option<u64>,
+    /// The time of all starts after those that the bar counts.
+    pub later: u64,
+}
+
 /// The progress of a race or a search.
 #[derive(Debug, Default)]
 pub struct Bar {
@@ -13,6 +22,8 @@ pub struct Bar {
     last: (u64, u32),
     /// Total number of starts; 0 if unknown.
     all: u32,
+    /// The expected times, for an estimate before the first starts are done.
+    expected: Expected,
     /// The unit of the levels of a search.
     unit: &'static str,
 }
@@ -29,13 +40,13 @@ impl Bar {
     }
 
     /// Records a start, after `done` of `all` are done.
-    pub fn starts(&mut self, ns: u64, done: u32, all: u32) {
+    pub fn starts(&mut self, ns: u64, done: u32, all: u32, expected: Expected) {
         // The pilot pass and the observations of warm-ups have their own counts.
         if done < self.last.1 {
             self.first = None;
         }
         self.first.get_or_insert((ns, done));
-        (self.last, self.all) = ((ns, done), all);
+        (self.last, self.all, self.expected) = ((ns, done), all, expected);
     }
 
     /// `3/40 ━━╸───… 2m left`, or the elapsed time if the length is unknown.
@@ -55,17 +66,28 @@ impl Bar {
             bar[2].repeat((COLUMNS - full - head) as usize),
         ]
         .concat();
-        let left = self.left_s(ns).map_or("?".into(), seconds);
-        format!("{done}/{} {bar} {left:>4} left", self.all)
+        let left = self.left(ns).map_or("time left not known".into(), |left| left + " left");
+        format!("{done}/{} {bar} {left}", self.all)
     }
 
-    /// The remaining seconds: by the mean duration so far, minus the time since the last start.
+    /// The remaining time in words, if it can be estimated.
+    pub fn left(&self, ns: u64) -> Option<String> {
+        self.left_s(ns).map(seconds)
+    }
+
+    /// The remaining seconds, at least 1: by the mean duration so far, minus the time since the last
+    /// start. The expected duration counts as one start more.
     fn left_s(&self, ns: u64) -> Option<u64> {
         let (began, before) = self.first?;
         let (at, done) = self.last;
-        let each = (at - began).checked_div(u64::from(done - before))?;
-        let left = each.saturating_mul(u64::from(self.all.saturating_sub(done)));
-        Some(left.saturating_sub(ns.saturating_sub(at)).div_ceil(SECOND))
+        let (spent, starts) = (at - began, u64::from(done - before));
+        let each = match self.expected.each {
+            Some(expected) => (spent + expected) / (starts + 1),
+            None => spent.checked_div(starts)?,
+        };
+        let due = each.saturating_mul(u64::from(self.all.saturating_sub(done)));
+        let left = due.saturating_sub(ns.saturating_sub(at)).saturating_add(self.expected.later);
+        Some(left.div_ceil(SECOND).max(1))
     }
 }
 
@@ -82,36 +104,55 @@ pub fn seconds(s: u64) -> String {
 mod tests {
     use super::*;
 
+    const UNKNOWN: Expected = Expected { each: None, later: 0 };
+
+    fn expected(seconds: u64) -> Expected {
+        Expected { each: Some(seconds * SECOND), later: 0 }
+    }
+
     #[test]
     fn estimates_the_remaining_time() {
         let mut bar = Bar::default();
-        bar.starts(SECOND, 0, 4);
-        assert_eq!(bar.text(2 * SECOND), "0/4 ────────────────────────    ? left");
-        bar.starts(11 * SECOND, 1, 4);
-        assert_eq!(bar.text(11 * SECOND), "1/4 ━━━━━━╸─────────────────  30s left");
-        assert_eq!(bar.text(14 * SECOND), "1/4 ━━━━━━╸─────────────────  27s left");
-        bar.starts(31 * SECOND, 3, 4);
-        assert_eq!(bar.text(99 * SECOND), "3/4 ━━━━━━━━━━━━━━━━━━╸─────   0s left");
+        bar.starts(SECOND, 0, 4, UNKNOWN);
+        assert_eq!(bar.text(2 * SECOND), "0/4 ──────────────────────── time left not known");
+        bar.starts(11 * SECOND, 1, 4, UNKNOWN);
+        assert_eq!(bar.text(11 * SECOND), "1/4 ━━━━━━╸───────────────── 30s left");
+        assert_eq!(bar.text(14 * SECOND), "1/4 ━━━━━━╸───────────────── 27s left");
+        bar.starts(31 * SECOND, 3, 4, UNKNOWN);
+        assert_eq!(bar.text(99 * SECOND), "3/4 ━━━━━━━━━━━━━━━━━━╸───── 1s left");
+    }
+
+    #[test]
+    fn the_first_start_has_an_estimate_and_a_quick_one_does_not_spoil_it() {
+        let mut bar = Bar::default();
+        bar.starts(0, 0, 10, expected(4));
+        assert_eq!(bar.left(0).unwrap(), "40s");
+        // A contender that cannot hold the load ends at once.
+        bar.starts(1, 1, 10, expected(4));
+        assert_eq!(bar.left(1).unwrap(), "18s");
+        let later = Expected { later: 60 * SECOND, ..expected(4) };
+        bar.starts(1, 1, 10, later);
+        assert_eq!(bar.left(1).unwrap(), "78s", "what follows is part of it");
     }
 
     #[test]
     fn a_resumed_race_counts_only_its_own_rounds() {
         let mut bar = Bar::default();
-        bar.starts(0, 10, 20);
-        assert!(bar.text(0).contains("? left"));
-        bar.starts(5 * SECOND, 11, 20);
-        assert!(bar.text(5 * SECOND).ends_with(" 45s left"));
+        bar.starts(0, 10, 20, UNKNOWN);
+        assert_eq!(bar.left(0), None);
+        bar.starts(5 * SECOND, 11, 20, UNKNOWN);
+        assert_eq!(bar.left(5 * SECOND).unwrap(), "45s");
     }
 
     #[test]
     fn the_estimate_restarts_after_the_pilot_pass() {
         let mut bar = Bar::default();
-        bar.starts(0, 0, 2);
-        bar.starts(SECOND, 1, 2);
-        bar.starts(2 * SECOND, 0, 50);
-        assert!(bar.text(2 * SECOND).starts_with("0/50") && bar.text(0).contains("? left"));
-        bar.starts(5 * SECOND, 1, 50);
-        assert!(bar.text(5 * SECOND).ends_with(" 2m left"), "{}", bar.text(5 * SECOND));
+        bar.starts(0, 0, 2, UNKNOWN);
+        bar.starts(SECOND, 1, 2, UNKNOWN);
+        bar.starts(2 * SECOND, 0, 50, UNKNOWN);
+        assert!(bar.text(2 * SECOND).starts_with("0/50") && bar.left(0).is_none());
+        bar.starts(5 * SECOND, 1, 50, UNKNOWN);
+        assert_eq!(bar.left(5 * SECOND).unwrap(), "2m");
     }
 
     #[test]
