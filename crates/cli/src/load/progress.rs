@@ -80,7 +80,8 @@ impl Live {
         };
         let open = HumanCount(progress.open as u64);
         match self.seconds.last_in_words() {
-            Some(figures) => format!("{phase} · {open} connections ·{figures}"),
+            // Without the connections, so that it fits into 80 columns.
+            Some(figures) => format!("{phase} · {figures}"),
             None => {
                 let rate = HumanCount(rate.round() as u64);
                 format!("{phase} · {open} connections · {rate}/s · {} errors", progress.errors)

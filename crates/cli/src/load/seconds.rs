@@ -151,7 +151,8 @@ impl Seconds {
     /// The figures of the last second, if there is one.
     pub fn last_in_words(&self) -> Option<String> {
         let last = self.kept.len().checked_sub(1)?;
-        Some(figures(&self.row(last, f64::INFINITY)))
+        let figures = figures(&self.row(last, f64::INFINITY));
+        Some(figures.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     /// Writes a row for each second. `window_s` is the length of the window.

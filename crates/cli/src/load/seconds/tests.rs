@@ -70,6 +70,8 @@ fn an_hdr_log_has_the_histogram_of_each_second() {
 fn a_line_has_rate_latency_and_errors() {
     let seconds = seconds();
     assert_eq!(seconds.line(1, 2.5), "    2 s      2,000/s  p50 2.00 ms  p99 2.00 ms  1 error");
+    let words = seconds.last_in_words().unwrap();
+    assert_eq!(words, "0/s p50 – p99 – 7 errors");
     assert_eq!(seconds.line(2, 2.5), "  2.5 s          0/s  p50       –  p99       –  7 errors");
 }
 
