@@ -16,13 +16,14 @@ use regatta_serve::{Host, Model, Service, Stop, Traits, Written, serve};
 use regatta_service::Limits;
 use std::{
     env,
+    fs::File,
     net::SocketAddr,
     num::NonZeroUsize,
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     thread::available_parallelism,
     time::Duration,
 };
-use tempfile::NamedTempFile;
 
 /// Run a built-in server. It prints `listening on ADDR` when it is ready, and drains its
 /// connections on SIGTERM and SIGINT.
@@ -129,8 +130,12 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
 /// The file that `hash` reads.
 enum HashFile {
     Named(PathBuf),
-    /// Deleted when the server exits.
-    Made(NamedTempFile),
+    /// A file without a name, which cannot be left behind, even by a server that is killed.
+    Made {
+        /// Keeps the file open, also in the children of a server with several processes.
+        _file: File,
+        path: PathBuf,
+    },
 }
 
 impl HashFile {
@@ -139,16 +144,19 @@ impl HashFile {
         if let Some(path) = env::var_os("HASH_FILE") {
             return Ok(HashFile::Named(path.into()));
         }
-        let made = NamedTempFile::with_prefix("regatta-hash-")
-            .and_then(|file| hash_file::write(file.path()).map(|()| file));
-        let made = made.context("cannot create a file for `hash` to read; name one with --file")?;
-        Ok(HashFile::Made(made))
+        HashFile::make().context("cannot create a file for `hash` to read; name one with --file")
+    }
+
+    fn make() -> std::io::Result<Self> {
+        let file = tempfile::tempfile()?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        hash_file::write(&path)?;
+        Ok(HashFile::Made { _file: file, path })
     }
 
     fn path(&self) -> &Path {
         match self {
-            HashFile::Named(path) => path,
-            HashFile::Made(file) => file.path(),
+            HashFile::Named(path) | HashFile::Made { path, .. } => path,
         }
     }
 }

@@ -6,7 +6,8 @@ use crate::started::{Ended, Started};
 use regatta_host::is_taken;
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
@@ -58,8 +59,12 @@ impl Course {
     fn in_turn(_turn: Turn) -> Course {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("tmp")).unwrap();
+        // Some servers switch to another user, who must be able to read their folder.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         Course {
-            folder: TempDir::new().unwrap(),
+            folder,
             mark: format!("REGATTA_TEST={}-{count}.", std::process::id()),
             strays_before: stray_groups(),
             _turn,
@@ -147,6 +152,8 @@ impl Course {
             .env("LIAR", example("liar"))
             .env("SLOW_HASH", example("slow_hash"))
             .env("ILL_BEHAVED_LOG", self.path("log"))
+            // Races that are killed leave their folders there. They go with this course.
+            .env("TMPDIR", self.folder.path().join("tmp"))
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command
