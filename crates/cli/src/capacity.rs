@@ -8,7 +8,7 @@ use crate::{
     output,
     race::known,
     screen::Screen,
-    values::{duration, one_of, small_count, workload},
+    values::{duration, http_path, one_of, small_count, workload},
 };
 use anyhow::{Context, bail};
 use regatta_host::{Containment, read_setup};
@@ -34,10 +34,12 @@ use std::{
 #[command(group = clap::ArgGroup::new("server").required(true))]
 #[command(after_help = "Examples:
   regatta capacity line://127.0.0.1:4000 --limit p95=250ms
-  regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate --pid $(pidof my-server)
+  regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate \\
+      --pid $(pidof my-server)
   regatta capacity http://127.0.0.1:8080/ --limit p99=10ms --by rate
   regatta capacity --contender epoll --limit p95=50ms --in-flight 4
-  regatta capacity --contender 'mine=./my-server --port {port}' --limit p99=5ms --by rate
+  regatta capacity --contender 'mine=./mine {port}' --limit p99=5ms --by rate
+  regatta capacity --contender 'mine=./mine {port}' --http / --limit p99=5ms
 
 With a URL, every step opens new connections to the same server. With --contender, every step
 starts the server again.
@@ -82,6 +84,10 @@ pub struct CapacityArgs {
     /// file. ws://: hub (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
+    /// With --contender: send GET requests of this path, e.g. /items; any status from 200 to 299 is right
+    #[arg(long, value_name = "PATH", value_parser = http_path, requires = "contender",
+          conflicts_with = "workload")]
+    http: Option<Workload>,
     #[command(flatten)]
     adapter: AdapterArgs,
     /// Length of a step's measurement window. Default: 1s, or twice the limit if that is longer. It is
@@ -241,7 +247,7 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     if args.adapter.is_given() {
         bail!("--adapter applies only to a URL; the protocol of a contender is in its manifest");
     }
-    let workload = args.workload.clone().unwrap_or_default();
+    let workload = args.http.clone().or_else(|| args.workload.clone()).unwrap_or_default();
     Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup)?)
 }
 

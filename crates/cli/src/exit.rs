@@ -2,6 +2,7 @@
 //! disqualified or could not be judged; 2 an error, such as wrong usage, an unusable machine, or a
 //! result that could not be saved; 3 a gate is not decided; 130 after Ctrl-C, SIGTERM or SIGQUIT.
 
+use crate::called::as_called;
 use std::{
     io::{Write, stderr},
     process::ExitCode,
@@ -32,7 +33,7 @@ pub fn code(outcome: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             // If stderr is closed, the exit status alone reports the error.
-            let _ = writeln!(stderr(), "regatta: {error:#}");
+            let _ = writeln!(stderr(), "regatta: {}", as_called(&format!("{error:#}")));
             ExitCode::from(2)
         }
     }

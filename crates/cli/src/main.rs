@@ -4,12 +4,14 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod args;
+mod called;
 mod canned;
 mod capacity;
 mod diff;
 mod doctor;
 mod exit;
 mod formats;
+mod help;
 mod hub;
 mod interrupt;
 mod load;
@@ -25,11 +27,12 @@ mod shard;
 mod values;
 
 use args::{Args, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let parsed = help::command().try_get_matches();
+    let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(shown) => return exit::code(output::usage(&shown)),
     };

@@ -3,7 +3,7 @@
 //! Nothing here panics. A closed pipe on stdout is not an error, any other failure to print is one.
 //! A message that stderr does not accept is lost.
 
-use crate::exit::Outcome;
+use crate::{called::as_called, exit::Outcome};
 use anyhow::Context;
 use std::{
     env,
@@ -15,7 +15,7 @@ use std::{
 /// Writes `text` to `path`, or to stdout for `-`.
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
-        return print(text);
+        return printed(stdout().write_all(text.as_bytes()));
     }
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -29,9 +29,9 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints to stdout. A closed pipe (`| head`) is not an error.
+/// Prints to stdout, with commands as they can be called here. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    printed(stdout().write_all(text.as_bytes()))
+    printed(stdout().write_all(as_called(text).as_bytes()))
 }
 
 /// Prints what clap shows instead of running a command: help or the version on stdout, which is a success,
@@ -54,10 +54,10 @@ fn printed(written: std::io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// Prints a message and a line break to stderr.
+/// Prints a message and a line break to stderr, with commands as they can be called here.
 pub fn message(text: &str) {
     // If stderr is closed, there is nowhere to report it.
-    let _ = writeln!(stderr(), "{text}");
+    let _ = writeln!(stderr(), "{}", as_called(text));
 }
 
 /// Prints the address on which a server listens.

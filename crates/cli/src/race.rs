@@ -1,6 +1,8 @@
 //! `regatta race`: prepares, runs, judges and saves a race. Its terminal output is derived from the
 //! events.
 
+mod own;
+
 use crate::{
     exit::Outcome,
     formats::Formats,
@@ -9,10 +11,11 @@ use crate::{
     values::{columns, duration, percent},
 };
 use anyhow::{Context, bail};
+use own::OwnArgs;
 use regatta_host::{Containment, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
-    Changes, Contender, Contest, Events, Store, built_in, check_can_resume, fingerprint,
+    Changes, Contender, Contest, Events, OwnRace, Store, built_in, check_can_resume, fingerprint,
     peers_folder, pilot, plan, prepare, run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
@@ -28,16 +31,17 @@ use std::{
 
 /// Race contenders under one or more loads: interleaved fresh starts, every reply checked, and a
 /// verdict for every cell. Without an argument, it runs a quick race of the built-in models and of
-/// every peer found here.
+/// every peer found here. With two or more commands, it compares these servers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta race
+  regatta race './old --port {port}' './new --port {port}' --http /items
   regatta race double --only epoll,green,null --rounds 7
   regatta race double --dry-run
   regatta race --contender 'mine=./my-server --port {port}' --baseline mine
   regatta race --only epoll,green,null --precision 2%
-  regatta race --contender 'old=./old {port}' --contender 'new=./new {port}' --baseline old \
-               --only old,new,null --rounds 10 --fail-over 5%
+  regatta race './old {port}' './new {port}' --http / --rounds 10 --fail-over 5%
+  regatta race --contender 'mine=./my-server --port {port}' --http / -c 256
   regatta race --resume results/20260101-120000-double
 
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the
@@ -47,11 +51,18 @@ Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the
 Ctrl-C, with all finished rounds saved.")]
 pub struct RaceArgs {
     #[arg(
-        default_value = "quick",
-        value_name = "FILE.toml | NAME",
-        help = format!("A bundled race by name ({}), or a race file", regatta_race::bundled::names())
+        value_name = "RACE | SERVER SERVER…",
+        help = format!(
+            "A bundled race by name ({}), or the path of a race file. Or two or more servers to compare: \
+             commands with {{port}} ('./server --port {{port}}', 'PORT={{port}} ./server', \
+             'name=COMMAND'), images ('image:NAME COMMAND {{port}}'), or contenders; the first is the \
+             baseline. Default: quick",
+            regatta_race::bundled::names()
+        )
     )]
-    race: String,
+    race: Vec<String>,
+    #[command(flatten)]
+    own: OwnArgs,
     /// Number of rounds. Each round runs every contender under every load once. With --precision, the
     /// maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -106,7 +117,7 @@ pub struct RaceArgs {
     /// contender, the kernel or the CPUs have changed since
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "settle", "seed", "only", "skip", "baseline", "contenders",
-        "server_cpus", "load_cpus", "load_sleeps", "heads", "precision", "fail_over",
+        "server_cpus", "load_cpus", "load_sleeps", "heads", "precision", "fail_over", "OwnArgs",
     ])]
     resume: Option<PathBuf>,
     /// Write the judged summary as JSON; - for stdout instead of the table
@@ -164,8 +175,8 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
 
 /// Prints the plan of a race. Starts no program, not even to ask for its version.
 fn dry_run(args: &RaceArgs) -> anyhow::Result<Outcome> {
-    let mut contest = Contest::find(&args.race)?;
     let mut known = known()?;
+    let mut contest = contest(args, &known)?;
     let manifests = known.iter_mut().map(|one| &mut one.manifest).chain(&mut contest.own);
     manifests.for_each(|manifest| manifest.version.clear());
     let asked = prepare(&contest, &changes(args), &known, setup())?;
@@ -215,8 +226,9 @@ fn begin(
     events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> anyhow::Result<Option<(Store, Asked, Vec<Round>)>> {
-    let contest = Contest::find(&args.race)?;
-    let asked = prepare(&contest, &changes(args), &known()?, setup())?;
+    let known = known()?;
+    let contest = contest(args, &known)?;
+    let asked = prepare(&contest, &changes(args), &known, setup())?;
     let asked = Asked { fingerprint: Some(fingerprint(&asked, binary)?), ..asked };
     let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
     let notes = split_loads(&asked, binary);
@@ -227,6 +239,18 @@ fn begin(
     let store = Store::create(&dir, &asked)?;
     events.keep_in(&store)?;
     Ok(Some((store, asked, Vec::new())))
+}
+
+/// The race that the arguments describe.
+fn contest(args: &RaceArgs, known: &[Contender]) -> anyhow::Result<Contest> {
+    let (workload, load) = (args.own.workload(), args.own.load());
+    let own = OwnRace {
+        words: &args.race,
+        workload: workload.as_ref(),
+        load: load.as_ref(),
+        adds_contenders: !args.contenders.is_empty(),
+    };
+    Ok(Contest::of_command_line(own, known)?)
 }
 
 fn setup() -> Setup {

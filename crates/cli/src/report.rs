@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta report results/20260101-120000-double
-  regatta report results/20260101-120000-double --html page.html --csv cells.csv --md -
-  regatta report results/20260101-120000-double --bmf bmf.json --hdr-log latencies.hlog
+  regatta report results/20260101-120000-double --html page.html --md -
+  regatta report results/20260101-120000-double \\
+      --bmf bmf.json --hdr-log latencies.hlog
   regatta report results/20260101-120000-double --columns cost,ratio,bar,p99
   regatta report results/20260101-120000-double --replay")]
 pub struct ReportArgs {

@@ -3,7 +3,7 @@
 //!
 //! Only the thread that emits events draws, and only when an event occurs; there is no redraw timer.
 
-use crate::output;
+use crate::{called::as_called, output};
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_record::Event;
@@ -42,6 +42,7 @@ impl Screen {
                 }
                 // If stderr is closed, there is nowhere to report it.
                 Shown::Stderr(text) => {
+                    let text = as_called(&text);
                     self.bar.suspend(|| stderr().write_all(text.as_bytes())).unwrap_or_default();
                 }
                 Shown::Progress(text) => {

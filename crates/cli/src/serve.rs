@@ -36,7 +36,7 @@ use std::{
   curl -i http://127.0.0.1:8080/
   regatta serve hash --offload 2 --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/hash?n=1000
-  regatta serve hub --model percore --listen 127.0.0.1:8080 --origin https://example.com
+  regatta serve hub --model percore --origin https://example.com
   regatta serve shard --model threads --nodes 127.0.0.1:6379,127.0.0.1:6380")]
 pub struct ServeArgs {
     /// The service (see `regatta services`)

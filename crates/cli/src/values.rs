@@ -1,7 +1,7 @@
 //! Parsers for values on the command line: numbers, durations, rates and names.
 
 use regatta_load::Plan;
-use regatta_script::Workload;
+use regatta_script::{Workload, dialects::http::rules};
 use std::{
     num::{NonZeroU32, NonZeroUsize},
     path::Path,
@@ -36,6 +36,22 @@ pub fn workload(text: &str) -> Result<Workload, String> {
 /// Parses the name of a column of a table. An unknown name is an error with the names, and the nearest.
 pub fn columns() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(regatta_report::COLUMNS)
+}
+
+/// Parses a path with its query into the workload of GET requests of it. The workload has the text of a
+/// workload file, so that a result directory contains it.
+pub fn http_path(path: &str) -> Result<Workload, String> {
+    rules::check_path(path)?;
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let words = path.split(|c| !is_good(c)).filter(|word| !word.is_empty());
+    let name = ["http"].into_iter().chain(words).collect::<Vec<_>>().join("-");
+    // A name that ends in .toml would be that of a file.
+    let name: String = name.chars().take(40).collect();
+    let name = name.trim_end_matches(".toml");
+    // A path contains neither a brace, which would start a placeholder, nor a quote or a backslash.
+    let text =
+        format!("name = \"{name}\"\nprotocol = \"http\"\n\n[[request]]\npath = \"{path}\"\n");
+    Workload::from_text(&text, name).map_err(|error| error.to_string())
 }
 
 /// Parses a duration with its unit, at most a day: `250ms`, `10s`, `2m`.
@@ -93,4 +109,27 @@ pub fn count(text: &str) -> Result<u64, String> {
     let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
     let number = number.filter(|n| *n > 0);
     number.ok_or_else(|| "expected a number above 0, e.g. 5000, 200k or 1M".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_workload_with_the_text_of_its_file() {
+        for (path, name) in [
+            ("/", "http"),
+            ("/items/7?all=1", "http-items-7-all-1"),
+            ("/a/x.toml", "http-a-x"),
+            ("/it's/100%25", "http-it-s-100-25"),
+        ] {
+            let workload = http_path(path).unwrap();
+            assert_eq!(workload.name(), name);
+            assert!(workload.text().unwrap().contains(&format!("path = \"{path}\"")), "{path}");
+        }
+        assert!(http_path(&format!("/{}.toml/x", "a".repeat(34))).is_ok(), "cut after .toml");
+        for wrong in ["items", "/a b", "/{n}", "/\"", "/a\\", "/#a", "/%"] {
+            assert!(http_path(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -34,6 +34,9 @@ pub struct Contest {
     /// because peers are not installed everywhere.
     #[serde(skip)]
     pub bundled: bool,
+    /// Whether the command line names every contender, so that one that cannot race is an error.
+    #[serde(skip)]
+    pub(crate) all_named: bool,
     /// The whole text of the workload file, if the workload is a file.
     #[serde(skip)]
     pub workload_file: Option<String>,
@@ -217,7 +220,7 @@ impl Contest {
     }
 
     /// Sets the workload to that of a workload file.
-    fn ask(
+    pub(crate) fn ask(
         &mut self,
         file: Result<Workload, WorkloadError>,
         origin: &str,

@@ -150,6 +150,17 @@ impl Loads {
         }]
     }
 
+    /// Returns a load of these connections and requests in flight on each, in a closed loop or at a rate.
+    pub(crate) fn one(connections: u32, pipeline: u32, rate: Option<Rate>) -> Loads {
+        let usual = Self::usual().remove(0);
+        Loads {
+            connections: OneOrMany::One(connections),
+            pipeline: OneOrMany::One(pipeline),
+            rate: rate.map(OneOrMany::One),
+            ..usual
+        }
+    }
+
     /// Whether its rates depend on a pilot pass.
     pub(crate) fn needs_pilot(&self) -> bool {
         self.rate.iter().flat_map(OneOrMany::values).any(Rate::is_share)

@@ -117,6 +117,9 @@ pub fn prepare(
     }
     let known = &with_own(contest, known)?;
     let mut entries = named(contest, known);
+    if contest.all_named {
+        entries.iter().try_for_each(check_can_race)?;
+    }
     // A contender named with --only takes part even if the race file does not name it.
     for name in &changes.only {
         let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
@@ -273,10 +276,13 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
 fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, service).map_err(PrepareError)?;
     let entry = entry(&Contender { manifest, dir: working_directory()? }, service);
-    match &entry.skipped {
-        None => Ok(entry),
-        Some(why) => Err(PrepareError(format!("the contender {} cannot race: {why}", entry.name))),
-    }
+    check_can_race(&entry)?;
+    Ok(entry)
+}
+
+fn check_can_race(entry: &Entry) -> Result<(), PrepareError> {
+    let because = |why| PrepareError(format!("the contender {} cannot race: {why}", entry.name));
+    entry.skipped.as_ref().map_or(Ok(()), |why| Err(because(why)))
 }
 
 /// Returns the contenders that the race file defines, then the `known` ones except their namesakes.

@@ -8,10 +8,10 @@ use serde::Deserialize;
 /// A rate as written.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Rate {
+pub enum Rate {
     /// Requests per second.
     Number(u32),
-    /// `50% of slowest`; checked by [`Rate::contradiction`].
+    /// A share of what the contenders can do, e.g. `50% of slowest`.
     Text(String),
 }
 
@@ -32,8 +32,15 @@ enum Extreme {
 const MOST_PERCENT: f64 = 1_000.0;
 
 impl Rate {
+    /// Parses a share of what the contenders can do, e.g. `50% of slowest`. The error says what is
+    /// permitted.
+    pub fn of_share(text: &str) -> Result<Rate, String> {
+        let rate = Rate::Text(text.to_owned());
+        rate.contradiction().map_or(Ok(rate), Err)
+    }
+
     /// Returns what is wrong with it and what is permitted, if it is wrong.
-    pub fn contradiction(&self) -> Option<String> {
+    pub(crate) fn contradiction(&self) -> Option<String> {
         match self {
             Rate::Number(0) => Some(
                 "a `rate` must be at least 1 request per second; leave it out for a closed loop"
@@ -52,12 +59,12 @@ impl Rate {
     }
 
     /// Whether it depends on a pilot pass.
-    pub fn is_share(&self) -> bool {
+    pub(crate) fn is_share(&self) -> bool {
         matches!(self, Rate::Text(_))
     }
 
     /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.
-    pub fn resolve(&self, closed: &LoadShape, paces: &Paces) -> Option<u32> {
+    pub(crate) fn resolve(&self, closed: &LoadShape, paces: &Paces) -> Option<u32> {
         match self {
             Rate::Number(rate) => Some(*rate),
             Rate::Text(text) => paces.resolve(closed, share(text)?),

@@ -11,7 +11,7 @@ use crate::{
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
-    sources,
+    sources, spoken,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
     warm::{Warm, WarmUpObserver, needs},
@@ -138,6 +138,8 @@ pub(crate) fn run(
         }
     };
     let died = server.into_iter().next().map(|ended| ended.because);
+    let is_doubtful = died.is_none() && loaded.as_ref().is_some_and(spoken::is_doubtful);
+    let spoken = is_doubtful.then(|| spoken::look(plan.target, &plan.workload)).flatten();
     let stopped = roles.stop(STOP_WITHIN);
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
@@ -178,7 +180,10 @@ pub(crate) fn run(
         Ok(tally) if tally.interrupted => return Ok(None),
         Ok(tally) => tally,
         Err(error @ regatta_load::Error::NotOpened { .. }) => {
-            let because = died.unwrap_or_else(|| format!("{}: {error}", entrant.name));
+            let because = died.unwrap_or_else(|| {
+                let spoken = spoken.iter().map(|what| format!("; {what}")).collect::<String>();
+                format!("{}: {error}{spoken}", entrant.name)
+            });
             return ended(round, Outcome::Failed { because });
         }
         Err(error @ regatta_load::Error::Descriptors { .. }) => {
@@ -186,7 +191,7 @@ pub(crate) fn run(
         }
         Err(error) => return Err(error.into()),
     };
-    round.outcome = outcome(entrant, &tally, died);
+    round.outcome = with_remark(outcome(entrant, &tally, died), spoken);
     record(&mut round, tally);
     if round.outcome == Outcome::Finished {
         match after_stop(stopped) {
@@ -372,6 +377,19 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
         (_, Some(because)) => Outcome::Failed { because },
         (Some(fault), None) => fault,
         (None, None) => Outcome::Finished,
+    }
+}
+
+/// Adds to a fault what the server speaks.
+fn with_remark(outcome: Outcome, spoken: Option<String>) -> Outcome {
+    let Some(spoken) = spoken else { return outcome };
+    let added = |because: String| format!("{because}; {spoken}");
+    match outcome {
+        Outcome::Failed { because } => Outcome::Failed { because: added(because) },
+        Outcome::Disqualified { because, exchange } => {
+            Outcome::Disqualified { because: added(because), exchange }
+        }
+        other => other,
     }
 }
 

@@ -2,7 +2,7 @@
 //! and its workload files. Each folder of [`crate::dialects`] implements this.
 
 use crate::{
-    dialect::Dialect, exact::Exact, knock::ReadinessProbe, script::TooLarge,
+    dialect::Dialect, exact::Exact, greeting::Greeting, knock::ReadinessProbe, script::TooLarge,
     workload::file::FileText,
 };
 use regatta_record::{Heads, ReplySeen};
@@ -27,6 +27,8 @@ pub struct Row {
     pub adapters: &'static [&'static str],
     /// Builds a readiness probe from a path and a host; `None` if the protocol has no probe.
     pub knock: Option<fn(path: &str, host: &str) -> ReadinessProbe>,
+    /// Shows whether a server speaks the protocol.
+    pub greeting: Greeting,
 }
 
 /// A URL scheme.

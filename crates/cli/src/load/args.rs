@@ -23,7 +23,7 @@ use std::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta load line://127.0.0.1:4000
-  regatta load line://127.0.0.1:4000 -c 1000 -p 16 -d 10s --pid $(pidof my-server)
+  regatta load line://127.0.0.1:4000 -c 1000 -p 16 --pid $(pidof my-server)
   regatta load line://127.0.0.1:4000 -n 5000 -c 500 -p 3 --json -
   regatta load line://127.0.0.1:4000 -c 10 --idle 10000
   regatta load line://127.0.0.1:4000 -c 45000 --processes 3
@@ -33,15 +33,18 @@ use std::{
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
   regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
   regatta load http://127.0.0.1:8080/ --workload hello --churn -n 1000 -c 100
-  regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
-      -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
+  regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' \\
+      -H 'Content-Type: application/json' --expect-status 201 \\
+      --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load http://localhost/items --unix-socket /run/app.sock
   regatta load http://127.0.0.1:8080/ --tolerate 1%
-  regatta load http://127.0.0.1:8080/ --rate 1k/s --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
+  regatta load http://127.0.0.1:8080/ --rate 1k/s \\
+      --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
-  regatta load redis://127.0.0.1:6379/2 -c 20 -p 100 --workload workloads/shard-mset-10.toml
+  regatta load redis://127.0.0.1:6379/2 -c 20 -p 100 \\
+      --workload workloads/shard-mset-10.toml
   regatta load redis://127.0.0.1:6379 -c 20 -p 16 --verify
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4 --passing 50

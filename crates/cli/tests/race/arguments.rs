@@ -16,6 +16,16 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
     course.write("peers/silent/manifest.toml", manifest);
     for (args, said) in [
         (&["dubble"][..], &["no race `dubble`", "quick, double, models, sweep, dialogue"][..]),
+        (&["epol"], &["no race `epol`; did you mean `epoll`?"]),
+        (&["./old {port}"], &["a single server has nothing to be compared with"]),
+        (&["epoll", "nginx"], &["\"nginx\" is not given its port"]),
+        (&["./a {port}", "./b {port}", "--http", "items"], &["--http", "a path starts with /"]),
+        (&["hello", "--http", "/"], &["the race hello defines what to send"]),
+        (&["--http", "/"], &["no known contender serves http", "'./old --port {port}'"]),
+        (&["--http", "/", "--workload", "double"], &["--http", "cannot be used with"]),
+        (&["-c", "0"], &["--connections", "above 0"]),
+        (&["--rate", "50%"], &["--rate", "50% of slowest"]),
+        (&["--resume", "out", "-c", "2"], &["cannot be used with", "--connections"]),
         (&["./mine.toml"], &["cannot read the race ./mine.toml"]),
         (&["wrong.toml"], &["the race wrong.toml cannot be understood", "line 2"]),
         (&["key.toml"], &["key.toml", "line 3, column 1", "did you mean `rounds`?"]),

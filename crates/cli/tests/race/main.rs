@@ -22,6 +22,7 @@ mod manifests;
 mod many;
 mod null;
 mod output;
+mod own;
 mod processes;
 mod replay;
 mod results;

@@ -54,6 +54,8 @@ fn a_peer_that_is_not_installed_is_skipped_with_the_command_to_install_it() {
         ("unbuilt", "build/x is not built yet; run `regatta peers install unbuilt`"),
     ] {
         ended.assert_verdict(name, Kind::Skipped, &[why]);
+        // The terminal shows the program as it was called.
+        let why = why.replace("`regatta ", &format!("`{} ", env!("CARGO_BIN_EXE_regatta")));
         ended.assert_printed(&[&format!("skipped: {name}: {why}")]);
     }
     assert_eq!(ended.summary().asked.baseline, "good", "the baseline is not installed");

@@ -162,7 +162,7 @@ fn a_result_of_an_earlier_regatta_can_be_resumed_but_not_replayed() {
     let first = rounds.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     fs::write(course.out().join("rounds.jsonl"), &rounds[..first]).unwrap();
 
-    let said = ["out holds no events to replay", "an earlier regatta", "`regatta report out`"];
+    let said = ["out holds no events to replay", "an earlier regatta", "regatta report out`"];
     course.replay("out").with_status(2).assert_printed(&said);
     assert!(!events.exists(), "the replay created a file");
     let resumed = course.race(&["--resume", "out"]);

@@ -32,6 +32,7 @@ pub use requests::{HttpRequest, HttpWorkload};
 pub use slow::{SlowPart, slow_request};
 
 use crate::{
+    greeting::Greeting,
     protocol::{Protocol, Row, Scheme},
     workload::file::FileText,
 };
@@ -55,6 +56,13 @@ impl Protocol for Http1 {
         paths: true,
         adapters: &[],
         knock: Some(knock::knock),
+        greeting: Greeting {
+            named: "HTTP",
+            sends: |_| "HTTP requests",
+            remedy: "`--http /PATH`, or the race `hello`",
+            asks: |host| knock::knock("/", host).asks,
+            is_spoken: |answer| answer.starts_with(b"HTTP/1."),
+        },
     };
 
     fn built_in() -> Vec<HttpAsks> {

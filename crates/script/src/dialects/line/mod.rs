@@ -15,6 +15,7 @@ pub use asks::LineAsks;
 pub use receive::Lines;
 
 use crate::{
+    greeting::Greeting,
     protocol::{Protocol, Row, Scheme},
     workload::file::FileText,
 };
@@ -34,6 +35,18 @@ impl Protocol for Line {
         paths: false,
         adapters: &[],
         knock: None,
+        greeting: Greeting {
+            named: "lines",
+            sends: |workload| if workload == "double" { "lines of integers" } else { "lines" },
+            remedy: "`--workload double`, or a workload file with its requests",
+            asks: |_| b"1\n".to_vec(),
+            is_spoken: |answer| {
+                let number = answer.strip_suffix(b"\n").unwrap_or_default();
+                let number = number.strip_suffix(b"\r").unwrap_or(number);
+                let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+                is_number || answer.starts_with(b"error: not an integer")
+            },
+        },
     };
 
     fn built_in() -> Vec<LineAsks> {

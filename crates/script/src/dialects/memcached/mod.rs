@@ -18,6 +18,7 @@ pub use asks::MemcachedAsks;
 pub use receive::Memcached;
 
 use crate::{
+    greeting::Greeting,
     protocol::{Protocol, Row, Scheme},
     workload::file::FileText,
 };
@@ -37,6 +38,13 @@ impl Protocol for MemcachedText {
         paths: false,
         adapters: &[],
         knock: None,
+        greeting: Greeting {
+            named: "memcached",
+            sends: |_| "commands of memcached",
+            remedy: "`--workload cache`",
+            asks: |_| b"version\r\n".to_vec(),
+            is_spoken: |answer| answer.starts_with(b"VERSION "),
+        },
     };
 
     fn built_in() -> Vec<MemcachedAsks> {

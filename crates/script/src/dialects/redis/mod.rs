@@ -38,6 +38,7 @@ pub use asks::RedisAsks;
 pub use receive::Redis;
 
 use crate::{
+    greeting::Greeting,
     protocol::{Protocol, Row, Scheme},
     workload::file::FileText,
 };
@@ -60,6 +61,16 @@ impl Protocol for Resp {
         paths: true,
         adapters: &[],
         knock: None,
+        greeting: Greeting {
+            named: "the protocol of Redis",
+            sends: |_| "commands of Redis",
+            remedy: "`--workload shard`",
+            asks: |_| b"*1\r\n$4\r\nPING\r\n".to_vec(),
+            is_spoken: |answer| {
+                let starts: [&[u8]; 4] = [b"+PONG\r", b"-NOAUTH ", b"-NOPERM ", b"-DENIED "];
+                starts.iter().any(|start| answer.starts_with(start))
+            },
+        },
     };
 
     fn built_in() -> Vec<RedisAsks> {

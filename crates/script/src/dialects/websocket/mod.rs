@@ -25,6 +25,7 @@ pub use asks::WebSocketAsks;
 pub use receive::Hub;
 
 use crate::{
+    greeting::Greeting,
     protocol::{Protocol, Row, Scheme},
     workload::file::FileText,
 };
@@ -47,6 +48,18 @@ impl Protocol for WebSocket {
         paths: true,
         adapters: &Adapter::NAMES,
         knock: None,
+        greeting: Greeting {
+            named: "WebSocket at /ws",
+            sends: |_| "messages over WebSocket",
+            remedy: "`--workload hub`, or `--workload hub-echo`",
+            asks: |host| {
+                let asked = opening::Asked { host, path: "/ws", subprotocol: None };
+                let mut asks = Vec::new();
+                opening::Upgrade::new(*b"a nonce: 16 byte").ask(asked, &mut asks);
+                asks
+            },
+            is_spoken: |answer| answer.starts_with(b"HTTP/1.1 101"),
+        },
     };
 
     fn built_in() -> Vec<WebSocketAsks> {

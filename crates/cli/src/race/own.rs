@@ -1,0 +1,57 @@
+//! The options that describe a race without a race file: what to send, and how much load.
+
+use crate::values::{http_path, rate, small_count, workload};
+use regatta_race::{OwnLoad, Rate};
+use regatta_script::Workload;
+use std::num::NonZeroU32;
+
+/// What to send, and how much load.
+#[derive(Clone, Debug, clap::Args)]
+pub struct OwnArgs {
+    /// Send GET requests of this path, e.g. /items. Any status from 200 to 299 is right; to check more,
+    /// write a workload file
+    #[arg(long, value_name = "PATH", value_parser = http_path, conflicts_with = "workload")]
+    http: Option<Workload>,
+    /// What to send, and which replies to expect: a built-in workload, or your own workload file.
+    /// Default: double, lines of integers
+    #[arg(long, value_name = "NAME|FILE.toml", value_parser = workload)]
+    workload: Option<Workload>,
+    /// Number of open connections, in one load that replaces those of the race. Default: 64
+    #[arg(short, long, value_name = "N", value_parser = small_count)]
+    connections: Option<NonZeroU32>,
+    /// Maximum requests in flight on each connection of that load. Default: 1
+    #[arg(short, long, value_name = "N", value_parser = small_count)]
+    pipeline: Option<NonZeroU32>,
+    /// Requests per second of that load, scheduled in advance (open loop), e.g. 20k/s, or a share of what
+    /// the servers can do, e.g. '50% of slowest'. Default: as fast as the replies arrive (closed loop)
+    #[arg(long, value_name = "R", value_parser = rate_or_share)]
+    rate: Option<Rate>,
+}
+
+impl OwnArgs {
+    /// What to send, if the options say it.
+    pub fn workload(&self) -> Option<Workload> {
+        self.http.clone().or_else(|| self.workload.clone())
+    }
+
+    /// The load, if the options say it.
+    pub fn load(&self) -> Option<OwnLoad> {
+        let OwnArgs { connections, pipeline, rate, .. } = self;
+        let is_given = connections.is_some() || pipeline.is_some() || rate.is_some();
+        is_given.then(|| OwnLoad {
+            connections: connections.map(NonZeroU32::get),
+            pipeline: pipeline.map(NonZeroU32::get),
+            rate: rate.clone(),
+        })
+    }
+}
+
+/// Parses requests per second, or a share such as `50% of slowest`.
+fn rate_or_share(text: &str) -> Result<Rate, String> {
+    if text.contains('%') {
+        return Rate::of_share(text);
+    }
+    let number =
+        rate(text).map_err(|error| format!("{error}; or a share, e.g. '50% of slowest'"))?;
+    Ok(Rate::Number(number.get()))
+}

@@ -1,0 +1,66 @@
+use super::*;
+use std::{net::TcpListener, thread};
+
+/// What `look` says of a server that handles each connection in this way, for the workload `double`.
+fn said(serve: fn(TcpStream)) -> Option<String> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || listener.incoming().flatten().for_each(serve));
+    look(address, &Workload::parse("double").unwrap())
+}
+
+/// Reads the first bytes of a request.
+fn first(stream: &mut TcpStream) -> Vec<u8> {
+    let mut request = vec![0; 1024];
+    let n = stream.read(&mut request).unwrap_or(0);
+    request.truncate(n);
+    request
+}
+
+#[test]
+fn a_server_of_another_protocol_is_named_with_the_workloads_for_it() {
+    let said = said(|mut stream| {
+        if first(&mut stream).starts_with(b"version") {
+            let _ = stream.write_all(b"VERSION 1.6.0\r\n");
+        }
+    });
+    let said = said.unwrap();
+    let expected = "but the workload `double` sends lines of integers: use `--workload cache`";
+    assert!(said.starts_with("it speaks ") && said.ends_with(expected), "{said}");
+}
+
+#[test]
+fn a_server_that_speaks_the_protocol_but_wrongly_gets_no_remark() {
+    let wrong = |mut stream: TcpStream| {
+        first(&mut stream);
+        let _ = stream.write_all(b"7\n");
+    };
+    assert_eq!(said(wrong), None);
+}
+
+#[test]
+fn a_server_that_hangs_closes_or_answers_garbage_is_described() {
+    // Leaks the connection: it stays open.
+    let hangs = said(std::mem::forget).unwrap();
+    assert!(hangs.ends_with("accepted each connection and answered nothing"), "{hangs}");
+    let closes = said(|mut stream| drop(first(&mut stream))).unwrap();
+    assert!(closes.ends_with("it closed connections without an answer"), "{closes}");
+    let garbage = said(|mut stream| {
+        first(&mut stream);
+        let _ = stream.write_all(&[b"\x1b[2J<b>\xff".as_slice(), &[b'x'; 4096]].concat());
+    });
+    let garbage = garbage.unwrap();
+    assert!(garbage.contains("starts with \"\\x1b[2J<b>\\xffxxx"), "{garbage}");
+    assert!(garbage.len() < 400 && garbage.is_ascii(), "{garbage}");
+    let tls = said(|mut stream| {
+        first(&mut stream);
+        let _ = stream.write_all(&[0x15, 3, 3, 0, 2, 2, 10]);
+    });
+    assert!(tls.unwrap().starts_with("it speaks TLS"));
+}
+
+#[test]
+fn a_port_without_a_server_gets_no_remark() {
+    let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    assert_eq!(look(address, &Workload::parse("double").unwrap()), None);
+}
