@@ -340,7 +340,7 @@ fn save(
     let (json, md) = (regatta_report::json(&summary), regatta_report::markdown(&summary));
     let write = |path: PathBuf, text: &str| output::write(&path, text);
     let in_dir = write(dir.join("summary.json"), &json)
-        .and_then(|()| write(dir.join("report.html"), &regatta_report::html(&summary)));
+        .and_then(|()| write(dir.join("report.html"), &regatta_page::page(&summary, rounds)));
     let saved = in_dir.is_ok();
     let mut failed = vec![in_dir];
     let mut stdout = Form::Text;

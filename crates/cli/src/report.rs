@@ -57,12 +57,12 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
         )
     })?;
     let summary = judge(&asked, &rounds);
-    type Form = fn(&regatta_record::Summary) -> String;
-    let forms: [(&Option<PathBuf>, Form); 4] = [
-        (&args.html, regatta_report::html),
-        (&args.json, regatta_report::json),
-        (&args.md, regatta_report::markdown),
-        (&args.csv, regatta_report::csv),
+    type Form<'a> = &'a dyn Fn() -> String;
+    let forms: [(&Option<PathBuf>, Form<'_>); 4] = [
+        (&args.html, &|| regatta_page::page(&summary, &rounds)),
+        (&args.json, &|| regatta_report::json(&summary)),
+        (&args.md, &|| regatta_report::markdown(&summary)),
+        (&args.csv, &|| regatta_report::csv(&summary)),
     ];
     let paths = forms.iter().filter_map(|(path, _)| path.as_deref());
     let paths = paths.chain(args.formats.paths().map(|(_, path)| path));
@@ -72,7 +72,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     let mut written = args.formats.paths().next().is_some();
     for (path, form) in forms {
         if let Some(path) = path {
-            output::write(path, &form(&summary))?;
+            output::write(path, &form())?;
             written = true;
         }
     }

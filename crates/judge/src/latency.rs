@@ -29,7 +29,7 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
     for round in rounds {
         let unreadable = |why: HistogramError| format!("round {}: {why}", round.round + 1);
         let counts = reader.read(&round.histogram).map_err(unreadable)?;
-        let beyond = unanswered(round);
+        let beyond = round.unanswered();
         latencies.by_round.push(counts.percentiles(beyond));
         all.add(&counts);
         beyond_all += beyond;
@@ -50,14 +50,6 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
         ..totals
     });
     Ok(latencies)
-}
-
-/// Number of requests that took longer than all in the histogram.
-pub fn unanswered(round: &Round) -> u64 {
-    match &round.open_loop {
-        Some(open) => open.unsent + open.timed_out + open.lost,
-        None => round.errors.timeout,
-    }
 }
 
 fn totals(rounds: &[&Round]) -> Option<OpenLoopFigures> {

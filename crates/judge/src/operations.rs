@@ -1,6 +1,5 @@
 //! Further kinds of operations in the rounds of one cell: their number, rate and latency.
 
-use crate::latency::unanswered;
 use crate::statistics::{self, Series, geometric, is_known, known, log, present};
 use regatta_record::{
     CountsReader, CountsSum, Latency, Operation, OperationFigures, Percentiles, Round,
@@ -53,7 +52,7 @@ impl Operations {
             let counts = reader
                 .read(&counted.histogram)
                 .map_err(|why| format!("round {}, {}: {why}", round.round + 1, kind.several))?;
-            let beyond = if one_for_each { unanswered(round) } else { 0 };
+            let beyond = if one_for_each { round.unanswered() } else { 0 };
             by_round.push(counts.percentiles(beyond));
             all.add(&counts);
             beyond_all += beyond;

@@ -122,10 +122,21 @@ impl Counts {
 
     /// 50, 90, 95, 99 and 99.9, as in [`Counts::latency`].
     pub fn percentiles(&self, beyond: u64) -> [Option<u64>; 5] {
+        let mut at = self.quantiles(beyond, [0.50, 0.90, 0.95, 0.99, 0.999]);
+        std::array::from_fn(|_| at.next().flatten())
+    }
+
+    /// The values at these quantiles (0 to 1, in ascending order), as in [`Counts::latency`]. The value
+    /// at 0 is the upper end of the first bucket.
+    pub fn quantiles(
+        &self,
+        beyond: u64,
+        quantiles: impl IntoIterator<Item = f64>,
+    ) -> impl Iterator<Item = Option<u64>> {
         let n = self.total.saturating_add(beyond);
         let mut buckets = self.buckets.iter();
         let (mut below, mut at) = (0, None);
-        [0.50, 0.90, 0.95, 0.99, 0.999].map(|quantile| {
+        quantiles.into_iter().map(move |quantile| {
             let rank = ((n as f64 * quantile).ceil() as u64).max(1);
             // Without any samples the rank is still 1.
             if n.saturating_sub(rank) < Latency::SAMPLES_BEYOND {

@@ -201,6 +201,15 @@ impl Round {
         self.load_cpu_ns.saturating_sub(self.load_spun_ns)
     }
 
+    /// Number of requests that took longer than all in the histogram: those that were never sent or never
+    /// answered.
+    pub fn unanswered(&self) -> u64 {
+        match &self.open_loop {
+            Some(open) => open.unsent + open.timed_out + open.lost,
+            None => self.errors.timeout,
+        }
+    }
+
     /// Number of operations of a kind inside the window; 0 if none were counted.
     pub fn count_of(&self, operation: &Operation) -> u64 {
         if operation.is_request() {

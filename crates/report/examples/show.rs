@@ -7,9 +7,7 @@ use std::{env, fs};
 fn main() {
     let args: Vec<String> = env::args().skip(1).collect();
     let [file, form, rest @ ..] = args.as_slice() else {
-        panic!(
-            "expected: summary.json, then terminal WIDTH | colour WIDTH | markdown | json | csv | html"
-        )
+        panic!("expected: summary.json, then terminal WIDTH | colour WIDTH | markdown | json | csv")
     };
     let text = fs::read_to_string(file).expect("the summary can be read");
     let summary = serde_json::from_str(&text).expect("it is a summary");
@@ -20,7 +18,6 @@ fn main() {
         "markdown" => regatta_report::markdown(&summary),
         "json" => regatta_report::json(&summary),
         "csv" => regatta_report::csv(&summary),
-        "html" => regatta_report::html(&summary),
         other => panic!("no such form: {other}"),
     };
     print!("{shown}");

@@ -1,15 +1,15 @@
-//! Renders a judged race as text: terminal, Markdown, JSON, CSV, HTML, and formats of other programs.
+//! Renders a judged race as text: terminal, Markdown, JSON, CSV, and formats of other programs. The crate
+//! `page` makes its HTML page.
 //!
 //! All functions are pure: a record, such as a [`Summary`](regatta_record::Summary), in, a `String`
 //! out. Nothing is measured, judged or recomputed here. The terminal output of a running race is derived
-//! from its events in the same way (`live`). Terminal, Markdown and HTML share one view (`view`), so
-//! their texts are the same; HTML adds charts and the setup, and has no tables of warm-ups. A terminal
-//! has no room for everything: with many loads it shows an overview instead of their tables, and on a
-//! narrow one remarks are cut. Names, error
-//! output and wrong replies come from the contenders and are hostile input: control characters are made
-//! visible, and each format escapes its special characters.
+//! from its events in the same way (`live`). Terminal, Markdown and the page share one view
+//! (`view`), so their texts are the same. A terminal has no room for everything: with many loads it shows
+//! an overview instead of their tables, and on a narrow one remarks are cut. Names, error output and
+//! wrong replies come from the contenders and are hostile input: control characters are made visible,
+//! and each format escapes its special characters.
 //!
-//! In terminal, Markdown and HTML, a figure that its verdict voids is in parentheses, a missing figure
+//! In terminal, Markdown and the page, a figure that its verdict voids is in parentheses, a missing figure
 //! is `–`, and figures with an interval have no more digits than it supports. JSON and CSV have the
 //! figures of the record. The formats of other programs (`bencher`, `gha_benchmark`, `prometheus`,
 //! `hdr_log`) have only figures that are neither void nor unknown (`exported`), because their readers know
@@ -18,7 +18,6 @@
 mod answer;
 mod bar;
 mod bencher;
-mod chart;
 mod columns;
 mod contenders;
 mod cores;
@@ -32,7 +31,6 @@ mod gha_benchmark;
 mod grid;
 mod hdr_log;
 mod heads;
-mod html;
 mod ink;
 mod json;
 mod latency_ratios;
@@ -44,7 +42,6 @@ mod operations;
 mod overview;
 mod parts;
 mod plan;
-mod plot;
 mod prometheus;
 mod roles;
 mod scaling;
@@ -64,7 +61,6 @@ pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};
 pub use gha_benchmark::gha_benchmark;
 pub use hdr_log::hdr_log;
-pub use html::html;
 pub use json::{capacity_json, json};
 pub use live::{Live, Looks, Room, Shown};
 pub use markdown::markdown;

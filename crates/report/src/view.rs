@@ -1,4 +1,4 @@
-//! The view that terminal, Markdown and HTML share: a race as headings, tables of texts and sentences.
+//! The view that terminal, Markdown and the page share: a race as headings, tables of texts and sentences.
 //!
 //! The texts contain no control characters. They are not yet escaped for a format.
 
@@ -48,15 +48,14 @@ pub struct View {
     pub operations: Vec<Table>,
     /// Latency ratios: tables for each load under which latencies can be compared.
     pub latency_ratios: Vec<Table>,
-    /// Warm-ups: a table for each load under which not all contenders were steady from the start. HTML
-    /// does not show these.
+    /// Warm-ups: a table for each load under which not all contenders were steady from the start.
     pub warm_ups: Vec<Table>,
     /// Scaling over cores: a table for each load that ran on several numbers of cores.
     pub scaling: Vec<Table>,
     /// Findings over loads that differ in one number.
     pub sweeps: Vec<Sweep>,
     /// Version and its age, flags, environment and replies of the contenders, if replies or versions
-    /// are known. HTML does not show this table: it has its own list of contenders.
+    /// are known. The page has its own list of contenders.
     pub contenders: Option<Table>,
     /// Contenders that were skipped: name, and the reason with what to do.
     pub skipped: Vec<(String, String)>,

@@ -1,7 +1,7 @@
 //! A remark that applies to several contenders or loads is printed once, with their names.
 
 use regatta_record::{Kind, Summary, Verdict};
-use regatta_report::{html, markdown, terminal};
+use regatta_report::{markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
 /// Three contenders under three loads with the same disturbance, but different figures.
@@ -28,9 +28,7 @@ fn a_remark_on_several_contenders_is_one_note_with_their_names() {
     let at_80 = terminal(&summary, 80, false);
     assert!(at_80.lines().all(|line| line.width() <= 80), "{at_80}");
     let joined = at_80.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (text, form) in
-        [(joined, "terminal"), (markdown(&summary), "Markdown"), (html(&summary), "HTML")]
-    {
+    for (text, form) in [(joined, "terminal"), (markdown(&summary), "Markdown")] {
         assert_eq!(text.matches("has two speeds").count(), 1, "{form}: {text}");
         assert!(text.contains("s in 40% of the slices"), "{form}");
         for both in ["noisy", "co-bound"] {

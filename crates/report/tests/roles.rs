@@ -4,7 +4,7 @@ mod common;
 
 use common::{row, table, titles, words};
 use regatta_record::{Cell, Estimate, Figure, RoleCost, Summary};
-use regatta_report::{html, json, markdown, terminal};
+use regatta_report::{json, markdown, terminal};
 
 /// The baseline under the first load.
 fn cell(summary: &mut Summary) -> &mut Cell {
@@ -52,9 +52,6 @@ fn each_role_has_a_row_with_its_cost() {
     assert_eq!(words(table[4]), second);
     assert_eq!(table.len(), 5, "no other contender has roles");
     assert!(markdown(&summary).contains(&format!("### {title}")));
-    let page = html(&summary);
-    assert!(page.contains(&format!("<h2>{title}</h2>")), "the same in HTML");
-    assert!(page.contains("\\u{1b}&lt;app&gt;"), "hostile names are escaped");
     let mut read: Summary = serde_json::from_str(&json(&summary)).expect("what was written");
     assert_eq!(cell(&mut read).roles, cell(&mut summary).roles);
 }
@@ -66,7 +63,7 @@ fn a_void_cost_is_void_for_each_role_and_without_roles_there_is_no_table() {
     let text = terminal(&summary, 200, false);
     assert!(text.contains("(2.5 [2.3–2.7])"), "{text}");
     cell(&mut summary).roles.clear();
-    for text in [terminal(&summary, 200, false), markdown(&summary), html(&summary)] {
+    for text in [terminal(&summary, 200, false), markdown(&summary)] {
         assert!(!text.contains("cost by role"), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 //! connections (`sweep.json`, made by the example `simulated_sweep` of regatta-judge).
 
 use regatta_record::{Over, Summary};
-use regatta_report::{csv, html, json, markdown, terminal};
+use regatta_report::{csv, json, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
 const OVER_RATES: &str = "over rates · double · 64 conn";
@@ -68,36 +68,6 @@ fn markdown_describes_curves() {
 }
 
 #[test]
-fn the_page_draws_curves() {
-    let page = html(&summary());
-    for figure in [
-        "99th percentile of latency",
-        "median latency",
-        "server CPU, ms per second, with fitted lines",
-        "requests answered, k&#x2f;s, with the universal scalability law",
-    ] {
-        assert!(page.contains(&format!("<figcaption>{figure}</figcaption>")), "{figure}");
-    }
-    // Of nine rates, the contenders held 8, 9, 8, 7 and 2. The marks of the others are hollow.
-    let not_held = summary().curves.iter().fold(0, |sum, curve| match &curve.over {
-        Over::Rate { points, .. } => sum + points.iter().filter(|p| !p.held).count(),
-        _ => sum,
-    });
-    assert!(not_held > 8);
-    assert_eq!(page.matches("class=\"hollow\"").count(), 3 * not_held);
-    assert!(page.contains("hollow: the rate was not held"));
-    assert!(page.contains("<title>&lt;b&gt;node&lt;&#x2f;b&gt;, 5000: "));
-    assert!(page.contains("ms, the rate was not held</title>"));
-    // The null server is grey in legends and plots.
-    assert_eq!(page.matches("class=\"series null\"").count(), 2 + 4);
-    assert!(!page.contains("<b>node") && !page.contains("<script"));
-    for broken in ["NaN", "inf,", "none"] {
-        let pictures = page.split("<svg").skip(1).filter_map(|svg| svg.split("</svg>").next());
-        assert!(!pictures.collect::<String>().contains(broken), "{broken}");
-    }
-}
-
-#[test]
 fn json_and_csv_contain_curves() {
     let s = summary();
     assert_eq!(serde_json::from_str::<Summary>(&json(&s)).unwrap(), s);
@@ -128,7 +98,6 @@ fn renders_curves_without_values() {
             Over::Idle { .. } | Over::Cores { .. } => panic!("the fixture has none"),
         }
     }
-    assert!(!html(&s).contains("<figure>"));
     assert!(section(&terminal(&s, 80, false), OVER_RATES).starts_with(OVER_RATES));
     assert!(markdown(&s).contains(OVER_CONNECTIONS));
 }

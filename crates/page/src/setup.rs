@@ -1,0 +1,96 @@
+//! The machine, the settings and the contenders, as tables.
+
+use regatta_record::{Entry, Summary};
+use regatta_report::{numbers, table::visible};
+use serde::Serialize;
+
+/// A contender as described on the page.
+#[derive(Debug, Serialize)]
+pub struct Contender {
+    name: String,
+    about: String,
+    version: String,
+    age: String,
+    /// The command, after its environment.
+    start: String,
+    /// The directory of its manifest, which usually contains its source.
+    dir: String,
+    /// Its manifest: all settings.
+    manifest: String,
+    lines_of_code: Option<u32>,
+    /// Size of a reply in bytes.
+    reply: String,
+    skipped: bool,
+}
+
+/// The contenders, in the order of the race.
+pub fn contenders(summary: &Summary) -> Vec<Contender> {
+    let about = |e: &Entry| match &e.stand_in_for {
+        Some(system) => format!("{} (stands in for {system})", e.about),
+        None => e.about.clone(),
+    };
+    let reply = |e: &Entry| {
+        let mut cells = summary.cells.iter().filter(|cell| cell.contender == e.name);
+        let reply = cells.find_map(|cell| cell.reply)?;
+        let date = if reply.has_date { "with Date" } else { "without Date" };
+        Some(format!("{} bytes, {date}", numbers::grouped(reply.bytes)))
+    };
+    let of = |e: &Entry| Contender {
+        name: visible(&e.name),
+        about: visible(&about(e)),
+        version: visible(&e.version(&summary.asked.setup).unwrap_or_default()),
+        age: e.age(summary.asked.setup.started_unix_s).unwrap_or_default(),
+        start: visible(&e.command()),
+        dir: visible(&e.dir.display().to_string()),
+        manifest: e.manifest.trim().lines().map(visible).collect::<Vec<_>>().join("\n"),
+        lines_of_code: e.lines_of_code,
+        reply: reply(e).unwrap_or_default(),
+        skipped: e.skipped.is_some(),
+    };
+    summary.asked.entries.iter().map(of).collect()
+}
+
+/// The machine in one line.
+pub fn machine(summary: &Summary) -> String {
+    let (asked, setup) = (&summary.asked, &summary.asked.setup);
+    let kernel = setup.kernel.split(" #").next().unwrap_or_default();
+    let cpu = if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu };
+    let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    visible(&format!(
+        "{cpu}, {} CPUs, {}, {kernel}; server on CPU {}, load on CPU {}",
+        setup.cpus,
+        numbers::memory(setup.memory_bytes),
+        cpus(&asked.cpus.server),
+        cpus(&asked.cpus.load)
+    ))
+}
+
+/// Names and values of the settings and of the machine.
+pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
+    let (asked, setup) = (&summary.asked, &summary.asked.setup);
+    let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let unknown = || "unknown".to_owned();
+    let rows = [
+        ("started", numbers::date(setup.started_unix_s)),
+        ("regatta", setup.regatta.clone()),
+        ("command line", setup.command_line.join(" ")),
+        ("kernel", setup.kernel.clone()),
+        ("CPU", format!("{} ({} online)", setup.cpu, setup.cpus)),
+        ("CPUs of the server", cpus(&asked.cpus.server)),
+        ("CPUs of the load", cpus(&asked.cpus.load)),
+        ("memory", numbers::memory(setup.memory_bytes)),
+        ("clock source", setup.clock_source.clone()),
+        ("frequency governor", setup.governor.clone().unwrap_or_else(|| "none".to_owned())),
+        ("mitigations", setup.mitigations.join("; ")),
+        ("open files", numbers::grouped(setup.open_files)),
+        ("somaxconn", setup.somaxconn.map_or_else(unknown, numbers::grouped)),
+        ("local ports", setup.port_range.map_or_else(unknown, |(a, b)| format!("{a} to {b}"))),
+        ("cgroup", setup.cgroup.clone()),
+        ("rounds", asked.rounds.to_string()),
+        ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
+        ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),
+        ("seed", asked.seed.to_string()),
+        ("heads", asked.heads.map_or_else(|| "not applicable".to_owned(), |it| it.to_string())),
+    ];
+    rows.map(|(name, value)| (name, visible(&value))).to_vec()
+}
