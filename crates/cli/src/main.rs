@@ -14,6 +14,7 @@ mod formats;
 mod help;
 mod hub;
 mod interrupt;
+mod live;
 mod load;
 mod manual;
 mod output;

@@ -6,7 +6,9 @@ mod own;
 use crate::{
     exit::Outcome,
     formats::Formats,
-    interrupt, output,
+    interrupt,
+    live::{self, LivePage},
+    output,
     screen::Screen,
     values::{columns, duration, percent},
 };
@@ -24,6 +26,7 @@ use regatta_record::{
 };
 use std::{
     env,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     time::Duration,
@@ -131,10 +134,14 @@ pub struct RaceArgs {
     /// Show these columns in the tables, in this order. Default: those that fit the terminal
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = columns())]
     columns: Vec<String>,
+    /// Serve the report page while the race runs, on a port of 127.0.0.1, e.g. 8080, or on an address,
+    /// e.g. 127.0.0.1:0; 0 chooses a free port. Read-only. Nothing is sent while a load is measured
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    live: Option<SocketAddr>,
     /// Print the plan without starting anything: contenders, CPUs, loads, rounds, and how long the race
     /// takes. With --json, write the plan as JSON
     #[arg(long, conflicts_with_all = [
-        "resume", "md", "bmf", "gha_benchmark", "prometheus", "hdr_log",
+        "resume", "md", "live", "bmf", "gha_benchmark", "prometheus", "hdr_log",
     ])]
     dry_run: bool,
     /// Allow a debug build, whose figures are meaningless: for tests of regatta itself
@@ -161,13 +168,18 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     let mut screen = Screen::new(args.columns.clone());
-    let mut show = |event: &Event| screen.show(event);
+    let mut page = args.live.map(LivePage::start).transpose()?;
+    let mut show = |event: &Event| {
+        screen.show(event);
+        page.iter_mut().for_each(|page| page.show(event));
+    };
     let mut events = Events::kept(&mut show);
     let outcome = race(&args, &mut events, &stop).unwrap_or_else(|error| {
         events.emit(Happened::Failed { because: format!("{error:#}") });
         Outcome::Error
     });
     let kept = events.sync();
+    page.into_iter().for_each(LivePage::finish);
     screen.printed()?;
     kept.context("the result was saved, but some of its events were not")?;
     Ok(outcome)

@@ -127,7 +127,19 @@ function bindOnce() {
     drawAll();
   });
   const feed = document.documentElement.dataset.feed;
-  if (feed) new EventSource(feed).addEventListener("message", ({data}) => { const next = JSON.parse(data); show(next.body, next.data); });
+  if (feed) follow(feed);
+}
+
+// Follows a race: its state in words, and a newer page after each pass.
+function follow(url) {
+  const live = document.getElementById("live");
+  const source = new EventSource(url);
+  const say = (text, kind) => { live.textContent = text; live.className = `live ${kind}`; };
+  source.addEventListener("message", ({data}) => { const next = JSON.parse(data); show(next.body, next.data); });
+  source.addEventListener("progress", ({data}) => say(JSON.parse(data).text, "running"));
+  source.addEventListener("over", () => { source.close(); live.classList.replace("running", "over"); });
+  // The browser connects again by itself.
+  source.addEventListener("error", () => { if (source.readyState === EventSource.CONNECTING) say("The race does not answer; trying again.", "lost"); });
 }
 
 let bound = false;

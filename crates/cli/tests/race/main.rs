@@ -18,6 +18,7 @@ mod hash;
 mod heads;
 mod interrupted;
 mod killed;
+mod live;
 mod manifests;
 mod many;
 mod null;
