@@ -48,10 +48,8 @@ fn every_text_of_the_view_is_in_the_body() {
         let has = |text: &str| assert!(body.contains(&escaped(text)), "{fixture}: no {text:?}");
         view.answers.iter().for_each(|answer| has(&answer.sentence));
         view.heading.iter().chain(&view.doubts).for_each(|line| has(line));
-        // The contenders have a table of their own.
-        let of_contenders = view.contenders.iter().map(|table| table.title.clone()).next();
-        for table in view.all_tables().filter(|table| Some(&table.title) != of_contenders.as_ref())
-        {
+        let others = view.details().chain(&view.scaling);
+        for table in view.gate.iter().chain(view.raced()).chain(others) {
             has(&table.title);
             has(&table.result);
             table.columns.iter().for_each(|column| has(&column.title));
