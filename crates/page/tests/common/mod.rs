@@ -4,6 +4,7 @@
 pub mod browser;
 
 use regatta_record::{Round, Summary};
+use regatta_report::{table::Table, view::View};
 use serde_json::Value;
 use std::{fs, path::Path};
 
@@ -44,4 +45,9 @@ pub fn assert_same(one: &Value, other: &Value, at: &str) {
         }
         _ => assert_eq!(one, other, "{at}"),
     }
+}
+
+/// All tables of a view except those that the page has in another form.
+pub fn all_tables(view: &View) -> impl Iterator<Item = &Table> {
+    view.gate.iter().chain(view.raced()).chain(view.details()).chain(&view.scaling)
 }
