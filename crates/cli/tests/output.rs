@@ -227,7 +227,7 @@ fn only_one_form_is_written_to_stdout() {
         assert!(text(&ended.stderr).contains("only one form"), "{}", text(&ended.stderr));
     }
     for (args, expected) in [
-        (["--bmf", "-"], "`regatta report DIR --bmf -` writes to stdout later"),
+        (["--bmf", "-"], "regatta report DIR --bmf -` writes to stdout later"),
         (["--hdr-log", "no/such/folder"], "cannot write no/such/folder"),
     ] {
         let ended = place.run(&[&RACE[..], &args].concat(), Stdio::piped());

@@ -132,7 +132,7 @@ fn two_results_are_compared() {
     assert!(printed.contains("NOT DECIDED"), "{printed}");
     let (status, comment, _) = diff(&course, &["before", "after", "--md", "-"]);
     assert_eq!(status, 0);
-    assert!(comment.contains("| contender | load | new/old |  |\n"), "{comment}");
+    assert!(comment.contains("| contender | load | new/old | judgement |\n"), "{comment}");
 }
 
 #[test]
