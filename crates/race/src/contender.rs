@@ -127,7 +127,8 @@ impl Contender {
 
     /// Says where a program was looked for, and what to do.
     fn not_found(&self, program: &str) -> String {
-        let path = self.dir.join(program);
+        // Without the `.` of `./program`.
+        let path: PathBuf = self.dir.join(program).components().collect();
         match program.contains('/') {
             true if path.is_dir() => format!("{} is a folder, not a program", path.display()),
             true if path.exists() => {

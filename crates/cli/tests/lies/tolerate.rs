@@ -93,9 +93,9 @@ fn without_tolerate_the_first_unexpected_reply_ends_the_run() {
 fn wrong_and_missing_replies_are_tolerated() {
     let long = || "HTTP/1.1 200 -\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n".into();
     let kinds: [(Odd, &str); 3] = [
-        (long, "wrong reply"),
-        (|| "what?\r\n\r\n".into(), "wrong reply"),
-        (String::new, "timeout"),
+        (long, "wrong replies"),
+        (|| "what?\r\n\r\n".into(), "wrong replies"),
+        (String::new, "timeouts"),
     ];
     for (odd, kind) in kinds {
         let server = one_in_a_hundred(odd);

@@ -27,7 +27,11 @@ fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
         let reply = cell.reply.expect("a reply was seen");
         assert_eq!((reply.bytes, reply.has_date), (131, true), "{}", cell.contender);
     }
-    assert!(table.contains("bytes of a reply"), "{table}");
+    let replies = table.lines().skip_while(|line| *line != "contenders · hello");
+    let replies: Vec<Vec<&str>> = replies.map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(replies[1][..3], ["contender", "reply", "Date?"], "{table}");
+    assert_eq!(replies[2], ["B"], "{table}");
+    assert!(replies.iter().any(|row| row.starts_with(&["epoll", "131", "yes"])), "{table}");
     for (more, args) in [("heads = 'identical'", &[][..]), ("", &["--heads", "identical"])] {
         let (table, summary) = raced(more, args);
         assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("identical".into()));

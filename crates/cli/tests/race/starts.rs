@@ -39,7 +39,7 @@ fn a_contender_whose_port_is_taken_fails_with_its_message() {
 fn a_contender_that_does_not_exist_is_wrong_usage() {
     let course = Course::new();
     for (command, said) in [
-        ("bad=./no-such-program {port}", "./no-such-program is not found"),
+        ("bad=./no-such-program {port}", "/no-such-program; build it, or correct its path"),
         ("bad=no-such-program-at-all {port}", "no-such-program-at-all is not found"),
     ] {
         let ended = course.race_short(command).with_status(2);
