@@ -6,6 +6,7 @@
 
 mod server;
 
+use crate::output::message;
 use anyhow::Context;
 use regatta_judge::judge;
 use regatta_page::Feed;
@@ -60,13 +61,13 @@ impl LivePage {
         let server =
             Server::start(addr).with_context(|| format!("cannot serve the live page on {addr}"))?;
         let addr = server.addr();
-        eprintln!("live page: http://{addr}/");
+        message(&format!("live page: http://{addr}/"));
         if !addr.ip().is_loopback() {
             let reach = match addr.ip() {
                 IpAddr::V4(Ipv4Addr::UNSPECIFIED) => "every network of this machine".to_owned(),
                 ip => ip.to_string(),
             };
-            eprintln!("note: the live page can be read by everybody who can reach {reach}");
+            message(&format!("note: the live page can be read by everybody who can reach {reach}"));
         }
         Ok(LivePage { server, dir: PathBuf::new(), asked: None, began: None, made: None })
     }

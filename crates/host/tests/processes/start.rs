@@ -82,7 +82,9 @@ fn a_failed_start_is_reported_in_a_sentence() {
         let mut wrong = launch(containment, "");
         wrong.command = vec!["no-such-program".into()];
         let error = Running::start(helper(), &wrong).unwrap_err().to_string();
-        assert!(error.contains("`no-such-program` in /tmp: No such file"), "{error}");
+        let folder = std::env::temp_dir();
+        let said = format!("`no-such-program` in {}: No such file", folder.display());
+        assert!(error.contains(&said), "{error}");
         wrong.command.clear();
         let error = Running::start(helper(), &wrong).unwrap_err().to_string();
         assert!(error.contains("its start command is empty"), "{error}");
