@@ -50,8 +50,9 @@ pub struct ServeArgs {
     #[arg(long)]
     by_hand: bool,
     /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by the
-    /// environment variable HASH_FILE; if that is unset, a file with the 64 KiB that `regatta load`
-    /// expects
+    /// environment variable HASH_FILE; if that is unset, a file without a name that has the 64 KiB that
+    /// `regatta load` expects. To measure `uring`, name a file: a ring opens the other one on a worker
+    /// thread
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// For `hash`: run long hashes on this many extra threads, so that small requests do not wait for
