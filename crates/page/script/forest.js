@@ -3,7 +3,7 @@
 const RELATIONS = {
   baseline: {word: "baseline", colour: "var(--ink)", symbol: "diamond"},
   tied: {word: "tied", colour: "var(--ink)", symbol: "square"},
-  "not-told-apart": {word: "inconclusive", colour: "var(--soft)", symbol: "circle", hollow: true},
+  "not-told-apart": {word: "unclear", colour: "var(--soft)", symbol: "circle", hollow: true},
   cheaper: {word: "cheaper", colour: "var(--good)", symbol: "circle"},
   "dearer": {word: "costlier", colour: "var(--warn)", symbol: "circle"},
 };

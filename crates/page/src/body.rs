@@ -162,7 +162,7 @@ fn ratio(cell: &Cell) -> Ratio {
         Some(Relation::Cheaper) => ("cheaper", "cheaper"),
         Some(Relation::Costlier) => ("costlier", "more expensive"),
         Some(Relation::Tied) => ("tied", "tied"),
-        Some(Relation::Inconclusive) => ("inconclusive", "inconclusive"),
+        Some(Relation::Inconclusive) => ("inconclusive", "unclear"),
         Some(Relation::Baseline) | None => ("void", "not compared"),
     };
     // Factors of 1.25, 1.6, 2.5 and 6.3 are the limits between shades.

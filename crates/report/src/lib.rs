@@ -62,7 +62,7 @@ pub use diff::{gate_json, gate_markdown, gate_terminal};
 pub use gha_benchmark::gha_benchmark;
 pub use hdr_log::hdr_log;
 pub use json::{capacity_json, json};
-pub use live::{Live, Looks, Room, Shown};
+pub use live::{Bar, Expected, Live, Looks, Room, Shown};
 pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use plan::{plan_json, plan_text};

@@ -1,7 +1,7 @@
 //! `race --live`: the page of a race while it runs, made from its events and its stored rounds.
 //!
 //! The page is made and sent only between two windows. From the first connection of a load until its
-//! window is over, nothing is sent, and requests wait (`server`). A new page is made after a pass, and
+//! window is over, nothing is sent, and requests wait for their answer (`server`). A new page is made after a pass, and
 //! before a round if the last page is old enough; making it takes at most a twentieth of the time.
 
 mod server;
@@ -12,10 +12,11 @@ use regatta_judge::judge;
 use regatta_page::Feed;
 use regatta_race::Store;
 use regatta_record::{Asked, Event, Happened, Phase, Round, RoundStart, Summary};
+use regatta_report::{Bar, Expected};
 use serde_json::json;
 use server::Server;
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -45,9 +46,8 @@ pub struct LivePage {
     /// The result directory, as soon as it has rounds.
     dir: PathBuf,
     asked: Option<Asked>,
-    /// Nanoseconds of the race when its first round of this process started, and the rounds done by
-    /// then.
-    began: Option<(u64, u32)>,
+    /// The starts, for the remaining time.
+    bar: Bar,
     /// When the last page was made, and how long that took.
     made: Option<(Instant, Duration)>,
 }
@@ -64,12 +64,12 @@ impl LivePage {
         message(&format!("live page: http://{addr}/"));
         if !addr.ip().is_loopback() {
             let reach = match addr.ip() {
-                IpAddr::V4(Ipv4Addr::UNSPECIFIED) => "every network of this machine".to_owned(),
+                ip if ip.is_unspecified() => "every network of this machine".to_owned(),
                 ip => ip.to_string(),
             };
             message(&format!("note: the live page can be read by everybody who can reach {reach}"));
         }
-        Ok(LivePage { server, dir: PathBuf::new(), asked: None, began: None, made: None })
+        Ok(LivePage { server, dir: PathBuf::new(), asked: None, bar: Bar::default(), made: None })
     }
 
     /// Takes the next event of the race.
@@ -96,7 +96,7 @@ impl LivePage {
             }
             Happened::RoundEnded(_) => self.server.set_quiet(false),
             Happened::PassJudged { .. } => self.renew(),
-            Happened::Judged(judged) => self.last(&judged.summary),
+            Happened::Judged(judged) => self.serve(&judged.summary, &self.rounds()),
             Happened::RaceFinished => self.say("finished"),
             Happened::RaceInterrupted { .. } => self.say("interrupted"),
             Happened::RaceStopped { because, .. } => self.say(&format!("stopped: {because}")),
@@ -121,19 +121,9 @@ impl LivePage {
             None if observes_s.is_some() => "warm-up".to_owned(),
             None => "pilot".to_owned(),
         };
-        let mut text = format!("{place}: {contender} at {load}, start {} of {all}", done + 1);
-        if pass.is_some() {
-            let (began_ns, before) = *self.began.get_or_insert((ns, *done));
-            if *done > before {
-                let each_s = ns.saturating_sub(began_ns) as f64 / 1e9 / f64::from(done - before);
-                let left_s = each_s * f64::from(all.saturating_sub(*done));
-                text += &match left_s {
-                    s if s < 100.0 => format!(", about {s:.0} s left"),
-                    s => format!(", about {:.0} min left", s / 60.0),
-                };
-            }
-        }
-        self.server.progress(&json!({ "text": text, "done": done, "all": all }).to_string());
+        self.bar.starts(ns, *done, *all, Expected::default());
+        let left = self.bar.left(ns).map(|left| format!(", {left} left")).unwrap_or_default();
+        self.say(&format!("{place}: {contender} at {load}, start {} of {all}{left}", done + 1));
     }
 
     /// Whether it is time for a page within a pass.
@@ -145,16 +135,14 @@ impl LivePage {
     fn renew(&mut self) {
         let Some(asked) = &self.asked else { return };
         let began = Instant::now();
-        // Without a result directory there are no rounds yet.
-        let rounds = Store::read(&self.dir).map_or_else(|_| Vec::new(), |(_, rounds)| rounds);
+        let rounds = self.rounds();
         self.serve(&judge(asked, &rounds), &rounds);
         self.made = Some((Instant::now(), began.elapsed()));
     }
 
-    /// Makes the page of the finished race.
-    fn last(&self, summary: &Summary) {
-        let rounds = Store::read(&self.dir).map_or_else(|_| Vec::new(), |(_, rounds)| rounds);
-        self.serve(summary, &rounds);
+    /// The stored rounds; none if there is no result directory yet.
+    fn rounds(&self) -> Vec<Round> {
+        Store::read(&self.dir).map_or_else(|_| Vec::new(), |(_, rounds)| rounds)
     }
 
     fn serve(&self, summary: &Summary, rounds: &[Round]) {

@@ -1,8 +1,8 @@
 //! The HTTP server of `race --live`: `GET /` is the page, `GET /events` a stream of server-sent events
 //! (WHATWG HTML, section 9.2). Read-only.
 //!
-//! Nothing is accepted, read or sent while the race is quiet (around each measured window): the kernel
-//! queues connections and bytes until the window is over. A client gets only the newest state, so a slow
+//! Nothing is sent while the race is quiet (around each measured window): requests wait for their answer,
+//! and new connections, except for the next one, wait in the kernel. A client gets only the newest state, so a slow
 //! one never makes the server keep old states.
 
 use bytes::Bytes;

@@ -17,7 +17,7 @@ use crate::{
     text::cut,
     warm_ups::seen_in_words,
 };
-use progress::{Bar, Expected};
+pub use progress::{Bar, Expected};
 use regatta_record::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, Event, Exchange, Form,
     Happened, Judged, JudgedCell, Kind, LoadSample, LoadShape, Outcome, PassStart, Phase,
