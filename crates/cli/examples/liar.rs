@@ -122,11 +122,13 @@ fn nth_start(path: &str) -> usize {
     before as usize
 }
 
-/// Whether the last contender that is named in a race's events is a twin.
+/// Whether the contender that a race started last, by its events, is a twin.
 fn is_twin(path: &str) -> bool {
     let events = fs::read_to_string(path).expect("the events of a race");
-    let last = events.rsplit("\"contender\":\"").next().expect("a part at least");
-    last.split('"').next().is_some_and(|name| name.ends_with("-twin"))
+    let last = events.rsplit("\"event\":\"round-started\"").next().expect("a part at least");
+    // The first name; the start that comes next is named after it.
+    let name = last.split("\"contender\":\"").nth(1).and_then(|name| name.split('"').next());
+    name.is_some_and(|name| name.ends_with("-twin"))
 }
 
 /// Answers all lines of a read with one write, until the client disconnects.

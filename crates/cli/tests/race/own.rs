@@ -88,7 +88,7 @@ fn a_missing_program_is_reported_with_the_place_where_it_was_looked_for() {
     course.write("built", "#!/bin/sh\n");
     course.write("tool", "#!/bin/sh\n");
     fs::set_permissions(course.path("tool"), fs::Permissions::from_mode(0o755)).unwrap();
-    let missing = format!("there is no program {}", course.path("./old").display());
+    let missing = format!("there is no program {}", course.path("old").display());
     for (first, said) in [
         ("./old {port}", &["the contender old cannot race", missing.as_str()][..]),
         ("./built {port}", &["is not executable; run: chmod +x"]),

@@ -33,9 +33,10 @@ pub enum Fault {
     Misreported(u64),
     /// One member also gets a message that no member has sent.
     Invented(u64),
-    /// The member that joined last does not get it.
+    /// The member that joined last does not get it, nor any later multiple of it. A single one may have
+    /// been sent before that member joined, and then it is no error.
     LostToNewcomer(u64),
-    /// The member that joined last gets it twice.
+    /// The member that joined last gets it twice, and any later multiple of it.
     DoubledToNewcomer(u64),
     /// From this broadcast on, results count half of the members.
     CountsHalf(u64),
@@ -139,6 +140,11 @@ pub fn serve<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
     Server::numbered(listener, move |number, stream, _| hub.serve(number, stream))
 }
 
+/// Whether `number` is `n` or a later multiple of it.
+fn is_multiple(number: u64, n: u64) -> bool {
+    number > 0 && number.is_multiple_of(n)
+}
+
 impl<P: Protocol> Hub<P> {
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
@@ -176,8 +182,8 @@ impl<P: Protocol> Hub<P> {
             let is_victim = Some(*member) == victim;
             match fault {
                 Fault::Lost(n) if n == number && is_victim => {}
-                Fault::LostToNewcomer(n) if n == number && is_newcomer => {}
-                Fault::DoubledToNewcomer(n) if n == number && is_newcomer => {
+                Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => {}
+                Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => {
                     write(stream, &[&copy[..], &copy[..]].concat());
                 }
                 Fault::Reordered(n) if n == number && is_victim => {
