@@ -94,7 +94,7 @@ function percentiles(load) {
       const ends = rows.filter(({last}) => last);
       const marked = rows.filter(({quantile}) => [0.5, 0.9, 0.99, 0.999].includes(quantile));
       return {
-        height: 340, marginLeft: 58, marginRight: ends.length > 0 ? 112 : 20, marginTop: 14, marginBottom: 30,
+        height: heightForNames(rows), marginLeft: 58, marginRight: ends.length > 0 ? 112 : 20, marginTop: 14, marginBottom: 30,
         x: x.scale, y: {...y.scale, clamp: true},
         marks: [
           ...axisAtBottom(x), ...axisAtLeft(y),
@@ -179,7 +179,7 @@ function scatter(spec, xAxis, yAxis) {
           ...axisAtBottom(x), ...axisAtLeft(y),
           Plot.link(ranged, {x1: "x", x2: "x", y1: "low", y2: "high", stroke: colour, strokeWidth: 2, ...tagged(ranged, spec.said)}),
           ...points(rows, "x", "y", spec.said, (row) => row.isVoid),
-pointNames(rows),
+          pointNames(rows),
         ],
       };
     },
@@ -274,8 +274,9 @@ function strip() {
     options(rows, width) {
       const known = rows.filter(({y}) => y !== null);
       const x = {scale: {type: "linear", domain: [0, Math.max(1, at)], label: null}};
-      x.ticks = ticks(0, Math.max(1, at), width / 110, false);
-      x.text = (s) => (s === 0 ? "start" : s >= 120 ? `${short(s / 60)} min` : `${s} s`);
+      const [unit, size] = at >= 10800 ? ["h", 3600] : at >= 120 ? ["min", 60] : ["s", 1];
+      x.ticks = ticks(0, Math.max(1, at) / size, width / 110, false).map((value) => value * size);
+      x.text = (s) => (s === 0 ? "start" : `${short(s / size)} ${unit}`);
       const y = axis([...known.map(({y}) => y), 0.9, 1.1], 5, {format: (value) => `${short(value)}×`, log: true, pad: 1.03});
       // A path for each contender: thousands of elements would be slow.
       const dots = (_, scales, __, ___, {document}) => {

@@ -140,16 +140,18 @@ const endNames = (ends) => (_, {x, y}, __, {height, marginTop, marginBottom}) =>
   return labels(placed.map(({c, py}) => ({c, x: right + 8, y: py + 4, text: shorten(name(c), 14)})));
 };
 
-// Names beside points, moved down where they would overlap.
+// Names beside points, moved down where they would overlap other names or points.
 const pointNames = (rows) => (_, {x, y}, __, {width}) => {
   const placed = [];
+  const dots = rows.map((row) => ({c: row.c, x: x(row.x) - 7, y: y(row.y) + 4, width: 14}));
   for (const {c, x: at, y: up} of [...rows].sort((a, b) => b.y - a.y)) {
     const text = shorten(name(c), 16);
     const room = widthOfText(text);
     const one = {c, text, x: x(at) + 8 + room > width ? x(at) - 8 - room : x(at) + 8, y: y(up) - 4};
-    const over = (other) => Math.abs(other.y - one.y) < GAP && one.x < other.x + widthOfText(other.text) && other.x < one.x + room;
-    for (let hit = placed.find(over); hit; hit = placed.find(over)) one.y = hit.y + GAP;
-    placed.push(one);
+    const over = (other) => Math.abs(other.y - one.y) < GAP && one.x < other.x + other.width && other.x < one.x + room;
+    const taken = [...placed, ...dots.filter((dot) => dot.c !== c)];
+    for (let hit = taken.find(over); hit; hit = taken.find(over)) one.y = hit.y + GAP;
+    placed.push({...one, width: room});
   }
   return labels(placed);
 };
@@ -169,6 +171,8 @@ function labels(placed) {
 }
 
 const shorten = (text, most) => ([...text].length > most ? [...text].slice(0, most - 1).join("") + "…" : text);
+// The height of a plot whose names stand at the right: at least 340, more if there are many.
+const heightForNames = (rows) => Math.max(340, 50 + GAP * new Set(rows.map(({c}) => c)).size);
 // About the width of a text of 12 pixels.
 const widthOfText = (text) => 6.9 * [...text].length;
 
@@ -202,13 +206,23 @@ function ticks(low, high, most, log) {
   return all.reduce((kept, value) => (kept.length && Math.log(value / kept.at(-1)) < gap ? kept : [...kept, value]), []);
 }
 
+// Ticks of memory: 1, 2 and 5 times powers of ten in each unit; a linear axis has them in the largest one.
+function memoryTicks([low, high], most, log) {
+  const size = unitOf("memory", high)[1];
+  if (!log || high / low < 3) return ticks(low / size, high / size, most, log).map((value) => value * size);
+  for (const steps of [[1, 2, 5, 10, 20, 50, 100, 200, 500], [1, 3, 10, 30, 100, 300], [1, 10, 100], [1, 32], [1]]) {
+    const all = UNITS.memory.flatMap(([, unit]) => steps.map((step) => step * unit)).filter((value) => value >= low && value <= high);
+    if (all.length <= most && all.length >= 2) return all;
+  }
+  return [2 ** Math.ceil(Math.log2(low)), 2 ** Math.floor(Math.log2(high))];
+}
+
 // An axis of values: logarithmic, or linear from zero if that was chosen.
 function axis(values, most, {kind, format, label, log = !state.linear, pad = 1.08}) {
   const all = values.filter((value) => Number.isFinite(value) && value > 0);
   const [least, greatest] = [Math.min(...all), Math.max(...all)];
   const domain = log ? [least / pad, greatest * pad] : [0, greatest * pad];
-  const size = kind === "memory" ? unitOf(kind, Math.max(least, domain[1] / 1000))[1] : 1;
-  const chosen = ticks(domain[0] / size, domain[1] / size, most, log).map((value) => value * size);
+  const chosen = kind === "memory" ? memoryTicks(domain, most, log) : ticks(domain[0], domain[1], most, log);
   return {
     scale: {type: log ? "log" : "linear", domain, label: null},
     ticks: chosen, text: format ?? ((value) => tick(kind, value)), label,

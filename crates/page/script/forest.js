@@ -38,7 +38,7 @@ function forest(load, title) {
       const said = (row) => `${name(row.c)}: ${row.text}${row.word ? `, ${row.word}` : ""}${row.estimate ? ` (${row.why})` : ""}`;
       const marginLeft = Math.min(narrow ? 118 : 160, 14 + Math.max(...rows.map((row) => widthOfText(name(row.c)))));
       const marginRight = 16 + column + (words ? words + 12 : 0);
-      const x = axis(edges, (width - marginLeft - marginRight) / 38, {format: (value) => `${short(value)}×`, pad: 1.04});
+      const x = axis(edges, (width - marginLeft - marginRight) / 50, {format: (value) => `${short(value)}×`, pad: 1.04});
       if (state.linear) x.scale.domain[0] = 0;
       const y = (row) => row.c;
       return {

@@ -42,8 +42,9 @@ function decimals({mean, low, high}, size) {
 
 // `4.41 [4.38–4.45]`, in units of `size`.
 function interval(e, size = 1, digits = decimals(e, size)) {
-  const [mean, low, high] = [e.mean, e.low, e.high].map((v) => (v / size).toFixed(digits));
-  return `${mean} [${low}${e.low < 0 ? " to " : "–"}${high}]`;
+  const text = (v) => { const text = (v / size).toFixed(digits); return Number(text) === 0 ? text.replace("-", "") : text; };
+  const [mean, low, high] = [e.mean, e.low, e.high].map(text);
+  return `${mean} [${low}${low.startsWith("-") ? " to " : "–"}${high}]`;
 }
 
 // `511 µs [498–524]`.

@@ -28,7 +28,7 @@ function lineChart(spec, makeX, makeY, extra = () => []) {
       const ranged = rows.filter(({low}) => low > 0 || (low === 0 && state.linear));
       const ends = byContender(rows).map(([, mine]) => mine[mine.length - 1]);
       return {
-        height: 330, marginLeft: 62, marginRight: 112, marginTop: 16, marginBottom: 46,
+        height: heightForNames(rows), marginLeft: 62, marginRight: 112, marginTop: 16, marginBottom: 46,
         x: {...x.scale, clamp: true}, y: {...y.scale, clamp: true},
         marks: [
           ...axisAtBottom(x), ...axisAtLeft(y), ...extra(rows, x, y),

@@ -42,6 +42,12 @@ function bindTables(root) {
       button.addEventListener("click", () => sortBy(table, column, button));
       header.append(button);
     }
+    // A line may break before an interval, but not inside it.
+    for (const cell of table.matches(".plain") ? [] : table.tBodies[0].querySelectorAll("td")) {
+      const text = cell.childElementCount === 0 ? cell.firstChild : null;
+      const at = text ? text.data.indexOf(" [") : -1;
+      if (at > 0) cell.append(make("span", {class: "whole"}, text.splitText(at + 1)));
+    }
     for (const row of table.tBodies[0].rows) {
       const c = index.get(row.cells[0]?.textContent.trim());
       if (c !== undefined) row.dataset.c = c;

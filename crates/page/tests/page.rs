@@ -125,7 +125,7 @@ fn contenders_have_version_age_command_and_settings() {
     node.manifest = "about = \"one process\"\nneeds = []".into();
     let body = body(&summary);
     for part in [
-        "<td>v22.6.0, 2.1 years old</td>",
+        "<td data-label=\"version\">v22.6.0, 2.1 years old</td>",
         "<code>node server.js --port {port}</code>",
         "<pre>about = &quot;one process&quot;\nneeds = []</pre>",
     ] {

@@ -299,9 +299,10 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
         }
     }
     let sentence = |(reason, names): (String, Vec<String>)| {
-        let were = if names.len() == 1 { "was" } else { "were" };
-        let reason =
-            reason.replacen("was ", &format!("{were} "), usize::from(reason.starts_with("was ")));
+        let plural = [("was ", "were "), ("has ", "have ")].into_iter().find_map(|(one, several)| {
+            Some(format!("{several}{}", reason.strip_prefix(one)?))
+        });
+        let reason = plural.filter(|_| names.len() > 1).unwrap_or(reason);
         format!("{} {reason}.", list(names.into_iter()))
     };
     groups.into_iter().map(sentence).collect()

@@ -132,8 +132,12 @@ pub fn short(value: f64) -> String {
 /// `4.41 [4.38–4.45]`, in `unit`; `1 [-2 to 4]` if the interval contains negative values.
 pub fn estimate(e: &Estimate, unit: f64) -> String {
     let decimals = decimals(e, unit);
-    let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{:.decimals$}", v / unit));
-    let to = if e.low < 0.0 { " to " } else { "–" };
+    let [mean, low, high] = [e.mean, e.low, e.high].map(|v| {
+        let text = format!("{:.decimals$}", v / unit);
+        // A negative value that rounds to zero has no sign.
+        if text.parse() == Ok(0.0) { text.replace('-', "") } else { text }
+    });
+    let to = if low.starts_with('-') { " to " } else { "–" };
     format!("{mean} [{low}{to}{high}]")
 }
 
@@ -216,6 +220,8 @@ mod tests {
         assert_eq!(estimate(&e(4411.3, 3900.0, 5000.0), 1e3), "4.4 [3.9–5.0]");
         assert_eq!(estimate(&e(222_512.0, 221_000.0, 224_100.0), 1e3), "222.5 [221.0–224.1]");
         assert_eq!(estimate(&e(222_512.0, 201_000.0, 244_100.0), 1e3), "223 [201–244]");
+        assert_eq!(estimate(&e(9.0, -0.3, 17.0), 1.0), "9 [0–17]");
+        assert_eq!(estimate(&e(9.0, -2.3, 17.0), 1.0), "9 [-2 to 17]");
         assert_eq!(estimate(&e(5.0, 5.0, 5.0), 1.0), "5.000 [5.000–5.000]");
         assert_eq!(ratio(&e(1.4, 1.364, 1.447)), "1.40× [1.36–1.45]");
         assert_eq!(ratio(&e(1.0012, 0.9987, 1.0031)), "1.001× [0.999–1.003]");

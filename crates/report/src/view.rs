@@ -198,7 +198,9 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
     let (references, contenders): (Vec<&Cell>, Vec<&Cell>) =
         cells.iter().copied().partition(|c| is_reference(c));
     let mut fields = fields(summary, load, &cells);
-    let is_known = |field: &Field<'_>| cells.iter().any(|c| (field.text)(c).text != numbers::NONE);
+    let is_known = |field: &Field<'_>| {
+        cells.iter().any(|c| !["", numbers::NONE].contains(&(field.text)(c).text.as_str()))
+    };
     fields.retain(|field| cells.is_empty() || is_known(field));
     let row = |c: &&Cell| Row {
         reference: is_reference(c),
