@@ -17,10 +17,11 @@ use regatta_race::{
     Events,
     capacity::{self, CapacityError, Place, Question},
 };
-use regatta_record::{Asked, Capacity, CapacityLoad, Event, Form, Happened, Limit};
+use regatta_record::{Asked, Capacity, CapacityLoad, Event, Form, Happened, Limit, Setup};
+use regatta_report::capacity::unit;
 use regatta_script::Workload;
 use std::{
-    env,
+    env, fs, mem,
     num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
     sync::atomic::Ordering,
@@ -130,6 +131,13 @@ pub struct CapacityArgs {
     /// Write the result as JSON; - for stdout instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the result as a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// With --html: a result of --json to show on the same page, e.g. of another server; it must have the
+    /// same --by and --limit. Repeatable
+    #[arg(long, value_name = "FILE", requires = "html")]
+    compare: Vec<PathBuf>,
     /// Allow a debug build to start a contender: for tests of regatta itself
     #[arg(long, hide = true)]
     debug_build: bool,
@@ -170,12 +178,14 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 /// Searches and prints the result.
 pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
-    args.json.iter().try_for_each(|path| output::check(path))?;
+    args.json.iter().chain(&args.html).try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     let binary = env::current_exe().context("cannot find the path of this program")?;
-    let asked = args.contender.as_deref().map(|name| ask(&args, name)).transpose()?;
+    let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
+    let asked = args.contender.as_deref().map(|name| ask(&args, name, &setup)).transpose()?;
     let question = question(&args, asked.as_ref())?;
+    let others = others(&args, &question)?;
     let place = match (&asked, &args.url) {
         (Some(asked), _) => {
             Place::Contender { asked, binary: &binary, containment: Containment::Best }
@@ -194,7 +204,11 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::shown(&mut show);
     let outcome = match capacity::run(&question, &place, &mut events, &stop) {
-        Ok(found) => conclude(&args, found, &mut events, stop.load(Ordering::Relaxed)),
+        Ok(found) => {
+            let contender = asked.as_ref().and_then(|asked| asked.entries.first().cloned());
+            let found = Capacity { setup: Some(setup), contender, ..found };
+            conclude(&args, found, others, &mut events, stop.load(Ordering::Relaxed))
+        }
         Err(error) => {
             let outcome = match error {
                 CapacityError::NotStarted(_) => Outcome::Failure,
@@ -214,6 +228,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
 fn conclude(
     args: &CapacityArgs,
     found: Capacity,
+    others: Vec<Capacity>,
     events: &mut Events<'_>,
     interrupted: bool,
 ) -> Outcome {
@@ -222,7 +237,10 @@ fn conclude(
         file => (Form::Text, file),
     };
     let json = regatta_report::capacity_json(&found);
+    let all: Vec<Capacity> = [found.clone()].into_iter().chain(others).collect();
+    let html = || regatta_page::capacity_page(&all);
     let saved = file.map_or(Ok(()), |path| output::write(path, &json));
+    let saved = saved.and(args.html.as_deref().map_or(Ok(()), |path| output::write(path, &html())));
     let nothing = found.clients.or(found.rate_per_s).is_none() || found.unverified.is_some();
     events.emit(Happened::CapacityFound { found: Box::new(found), stdout: to_stdout });
     if let Err(error) = &saved {
@@ -236,19 +254,45 @@ fn conclude(
     }
 }
 
-fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
+/// Reads the results of `--compare`.
+fn others(args: &CapacityArgs, question: &Question) -> anyhow::Result<Vec<Capacity>> {
+    if args.html.as_deref() == Some(Path::new("-")) {
+        bail!("--html expects a file: stdout has the text; give a name, e.g. --html capacity.html");
+    }
+    let read = |path: &PathBuf| -> anyhow::Result<Capacity> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let found: Capacity = serde_json::from_str(&text).with_context(|| {
+            format!("{} is not a result of `regatta capacity --json`", path.display())
+        })?;
+        let same_load = mem::discriminant(&found.load) == mem::discriminant(&question.load);
+        if !same_load || found.limit != question.limit {
+            bail!(
+                "{} has {} at {}, and this search {} at {}; --compare expects the same --by and --limit",
+                path.display(),
+                unit(&found.load),
+                found.limit,
+                unit(&question.load),
+                question.limit
+            );
+        }
+        Ok(found)
+    };
+    args.compare.iter().map(read).collect()
+}
+
+fn ask(args: &CapacityArgs, contender: &str, setup: &Setup) -> anyhow::Result<Asked> {
     if cfg!(debug_assertions) && !args.debug_build {
         bail!(
             "this is a debug build, whose servers are slow; run `cargo run --release -- capacity`"
         );
     }
-    let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
     if args.adapter.is_given() {
         bail!("--adapter applies only to a URL; the protocol of a contender is in its manifest");
     }
     let workload = args.http.clone().or_else(|| args.workload.clone()).unwrap_or_default();
-    Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup)?)
+    Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup.clone())?)
 }
 
 fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {

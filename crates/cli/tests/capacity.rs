@@ -3,8 +3,10 @@
 
 mod support;
 
+use regatta_record::Capacity;
 use serde_json::Value;
 use std::{
+    fs,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     panic,
@@ -214,6 +216,43 @@ fn ctrl_c_prints_the_results_so_far() {
     assert!(found["clients"]["low"].as_u64().unwrap() >= 4, "{found:#}");
     assert_eq!(found["clients"]["high"], Value::Null);
     assert_eq!(found["unverified"], "it was interrupted");
+}
+
+#[test]
+fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, html, both) = (file("a.json"), file("a.html"), file("both.html"));
+    let server = Serial::start();
+    let search = |limit: &str, more: &[&str]| {
+        let few = ["--step", "2", "--max", "4", "--window", "200ms", "--limit", limit];
+        capacity(&[&[server.url.as_str()], &few[..], more].concat())
+    };
+    let first = search("p95=250ms", &["--json", &json, "--html", &html]);
+    assert_eq!(first.status.code(), Some(0), "{first:?}");
+    let found: Capacity = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert!(found.setup.as_ref().is_some_and(|setup| setup.cpus > 0));
+    let body = |page: &str| page.split("id=\"code\"").next().unwrap().to_owned();
+    let page = fs::read_to_string(&html).unwrap();
+    assert!(page.contains("How many clients does line:"), "{page}");
+    assert_eq!(body(&page), body(&regatta_page::capacity_page(&[found])));
+
+    let second = search("p95=250ms", &["--html", &both, "--compare", &json]);
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    assert_eq!(fs::read_to_string(&both).unwrap().matches("<section class=\"server\">").count(), 2);
+
+    for (limit, more, said) in [
+        ("p95=251ms", &["--html", &both, "--compare", &json][..], "the same --by and --limit"),
+        ("p95=250ms", &["--html", &both, "--compare", &html], "not a result of"),
+        ("p95=250ms", &["--html", "-"], "--html expects a file"),
+        ("p95=250ms", &["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
+        ("p95=250ms", &["--compare", &json], "--html"),
+    ] {
+        let refused = search(limit, more);
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(said), "no {said:?} in {stderr}");
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ function controls() {
     make("option", {value: "log"}, "logarithmic"), make("option", {value: "linear"}, "linear"));
   scale.value = state.linear ? "linear" : "log";
   tools.append(make("label", {}, "Axes ", scale));
-  tools.append(make("span", {class: "files"}, "Save ", ...DOWNLOADS.map(([file, title, onclick]) => make("button", {type: "button", title, onclick}, file))));
+  tools.append(make("span", {class: "files"}, "Save ", ...(state.data.capacities ? CAPACITY_DOWNLOADS : DOWNLOADS).map(([file, title, onclick]) => make("button", {type: "button", title, onclick}, file))));
   nav.replaceChildren(chips, tools);
 }
 
@@ -73,6 +73,7 @@ function showFigures() {
 }
 
 function figuresOf({plots, load, sweep}) {
+  if (plots === "capacity") return capacityFigures();
   const loads = state.data.loads.map((_, l) => l).filter((l) => state.load < 0 || l === state.load);
   const many = state.data.loads.length > 4;
   const costs = loads.filter((l) => !state.data.summary.asked.loads[l].beside);
@@ -149,7 +150,7 @@ function show(body, data) {
     main.innerHTML = body;
     for (const [i, details] of [...main.querySelectorAll("details")].entries()) if (i in open && bound) details.open = open[i];
   }
-  take(data);
+  data.capacities ? takeCapacities(data) : take(data);
   if (!bound) bindOnce();
   bound = true;
   controls();
@@ -159,4 +160,4 @@ function show(body, data) {
   emphasise();
 }
 
-window.regatta = {show, state, figures, drawAll, files: {cellsCsv, roundsCsv}, format: {time, ratio, memory, interval, withInterval, percent, brief}};
+window.regatta = {show, state, figures, drawAll, files: {cellsCsv, roundsCsv, stepsCsv, capacityJson}, format: {time, ratio, memory, interval, withInterval, percent, brief}};

@@ -13,10 +13,13 @@
 //!   (`assets/plot.min.js`), and makes tables sortable. It can be given a new body and new data at any
 //!   time, so that a page can follow a race.
 //!
+//! The page of a capacity search ([`capacity_page`]) has the same frame and another body.
+//!
 //! The page requests nothing from the network, and its policy forbids it. Scripts are permitted by their
 //! digests, so text that comes from contenders could not run even if it were not escaped.
 
 mod body;
+mod capacity;
 mod data;
 mod ladder;
 mod packed;
@@ -26,6 +29,7 @@ mod shell;
 mod strip;
 
 pub use body::body;
+pub use capacity::capacity_page;
 pub use data::data;
 pub use shell::{Feed, shell};
 

@@ -1,6 +1,6 @@
 //! The machine, the settings and the contenders, as tables.
 
-use regatta_record::{Entry, Summary};
+use regatta_record::{Entry, Setup, Summary};
 use regatta_report::{numbers, table::visible};
 use serde::Serialize;
 
@@ -36,39 +36,68 @@ pub fn contenders(summary: &Summary) -> Vec<Contender> {
         Some(format!("{} bytes, {date}", numbers::grouped(reply.bytes)))
     };
     let of = |e: &Entry| Contender {
-        name: visible(&e.name),
         about: visible(&about(e)),
-        version: visible(&e.version(&summary.asked.setup).unwrap_or_default()),
-        age: e.age(summary.asked.setup.started_unix_s).unwrap_or_default(),
-        start: visible(&e.command()),
-        dir: visible(&e.dir.display().to_string()),
-        manifest: e.manifest.trim().lines().map(visible).collect::<Vec<_>>().join("\n"),
-        lines_of_code: e.lines_of_code,
         reply: reply(e).unwrap_or_default(),
-        skipped: e.skipped.is_some(),
+        ..contender(e, &summary.asked.setup)
     };
     summary.asked.entries.iter().map(of).collect()
 }
 
+/// A contender, without the size of its reply.
+pub fn contender(e: &Entry, setup: &Setup) -> Contender {
+    Contender {
+        name: visible(&e.name),
+        about: visible(&e.about),
+        version: visible(&e.version(setup).unwrap_or_default()),
+        age: e.age(setup.started_unix_s).unwrap_or_default(),
+        start: visible(&e.command()),
+        dir: visible(&e.dir.display().to_string()),
+        manifest: e.manifest.trim().lines().map(visible).collect::<Vec<_>>().join("\n"),
+        lines_of_code: e.lines_of_code,
+        reply: String::new(),
+        skipped: e.skipped.is_some(),
+    }
+}
+
 /// The machine in one line.
 pub fn machine(summary: &Summary) -> String {
-    let (asked, setup) = (&summary.asked, &summary.asked.setup);
-    let kernel = setup.kernel.split(" #").next().unwrap_or_default();
-    let cpu = if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu };
+    let asked = &summary.asked;
     let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    visible(&format!(
-        "{cpu}, {} CPUs, {}, {kernel}; server on CPU {}, load on CPU {}",
-        setup.cpus,
-        numbers::memory(setup.memory_bytes),
+    format!(
+        "{}; server on CPU {}, load on CPU {}",
+        hardware(&asked.setup),
         cpus(&asked.cpus.server),
         cpus(&asked.cpus.load)
-    ))
+    )
+}
+
+/// CPU, memory and kernel in one line.
+pub fn hardware(setup: &Setup) -> String {
+    let kernel = setup.kernel.split(" #").next().unwrap_or_default();
+    let cpu = if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu };
+    let memory = numbers::memory(setup.memory_bytes);
+    visible(&format!("{cpu}, {} CPUs, {memory}, {kernel}", setup.cpus))
 }
 
 /// Names and values of the settings and of the machine.
 pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
-    let (asked, setup) = (&summary.asked, &summary.asked.setup);
+    let asked = &summary.asked;
     let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let rows = [
+        ("CPUs of the server", cpus(&asked.cpus.server)),
+        ("CPUs of the load", cpus(&asked.cpus.load)),
+        ("rounds", asked.rounds.to_string()),
+        ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
+        ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),
+        ("seed", asked.seed.to_string()),
+        ("heads", asked.heads.map_or_else(|| "not applicable".to_owned(), |it| it.to_string())),
+    ];
+    let rows = rows.map(|(name, value)| (name, visible(&value)));
+    of_machine(&asked.setup).into_iter().chain(rows).collect()
+}
+
+/// Names and values of the machine, and of the start.
+pub fn of_machine(setup: &Setup) -> Vec<(&'static str, String)> {
     let unknown = || "unknown".to_owned();
     let rows = [
         ("started", numbers::date(setup.started_unix_s)),
@@ -76,8 +105,6 @@ pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("command line", setup.command_line.join(" ")),
         ("kernel", setup.kernel.clone()),
         ("CPU", format!("{} ({} online)", setup.cpu, setup.cpus)),
-        ("CPUs of the server", cpus(&asked.cpus.server)),
-        ("CPUs of the load", cpus(&asked.cpus.load)),
         ("memory", numbers::memory(setup.memory_bytes)),
         ("clock source", setup.clock_source.clone()),
         ("frequency governor", setup.governor.clone().unwrap_or_else(|| "none".to_owned())),
@@ -86,11 +113,6 @@ pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("somaxconn", setup.somaxconn.map_or_else(unknown, numbers::grouped)),
         ("local ports", setup.port_range.map_or_else(unknown, |(a, b)| format!("{a} to {b}"))),
         ("cgroup", setup.cgroup.clone()),
-        ("rounds", asked.rounds.to_string()),
-        ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
-        ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),
-        ("seed", asked.seed.to_string()),
-        ("heads", asked.heads.map_or_else(|| "not applicable".to_owned(), |it| it.to_string())),
     ];
     rows.map(|(name, value)| (name, visible(&value))).to_vec()
 }

@@ -7,13 +7,14 @@ use std::sync::LazyLock;
 /// The library and our script. The script is in parts, which share one scope. Its comments
 /// and indentation are removed.
 const LIBRARY: &str = include_str!("../assets/plot.min.js");
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     include_str!("../script/numbers.js"),
     include_str!("../script/state.js"),
     include_str!("../script/draw.js"),
     include_str!("../script/forest.js"),
     include_str!("../script/cells.js"),
     include_str!("../script/sweeps.js"),
+    include_str!("../script/capacity.js"),
     include_str!("../script/tables.js"),
     include_str!("../script/download.js"),
     include_str!("../script/show.js"),

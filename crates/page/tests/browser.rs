@@ -209,7 +209,8 @@ fn fits_every_window_and_paper_in_light_and_dark() {
         browser.resize(1440, 900);
         let verdict = "Math.max(0, ...[...document.querySelectorAll('table.figures')]\
                        .filter((t) => t.getClientRects().length)\
-                       .map((t) => t.rows[0].cells[t.rows[0].cells.length - 1].getBoundingClientRect().right))";
+                       .flatMap((t) => [...t.rows[0].cells].filter((c) => c.textContent === 'verdict'))\
+                       .map((c) => c.getBoundingClientRect().right))";
         assert!(
             browser.eval(verdict).as_f64().unwrap() <= 1440.0,
             "{name}: no view of the verdict"

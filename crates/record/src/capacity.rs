@@ -1,7 +1,7 @@
 //! The result of `regatta capacity`: how many clients, or requests per second, a server sustains
 //! within a latency limit (method, rule 8).
 
-use crate::{Arrivals, Operation, Settling};
+use crate::{Arrivals, Entry, Operation, Settling, Setup};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -42,6 +42,19 @@ pub struct Capacity {
     pub unverified: Option<String>,
     /// All steps in chronological order.
     pub steps: Vec<CapacityStep>,
+    /// The machine, the command line and the start; `None` in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
+    /// The contender with its version, command and manifest; `None` for a server that already runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contender: Option<Entry>,
+}
+
+impl Capacity {
+    /// The levels around the capacity, in clients or requests per second.
+    pub fn interval(&self) -> Option<CapacityInterval> {
+        self.clients.or(self.rate_per_s)
+    }
 }
 
 /// How the server is loaded; the number of clients or the rate is searched for.

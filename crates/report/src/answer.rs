@@ -299,9 +299,9 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
         }
     }
     let sentence = |(reason, names): (String, Vec<String>)| {
-        let plural = [("was ", "were "), ("has ", "have ")].into_iter().find_map(|(one, several)| {
-            Some(format!("{several}{}", reason.strip_prefix(one)?))
-        });
+        let plural = [("was ", "were "), ("has ", "have ")]
+            .into_iter()
+            .find_map(|(one, several)| Some(format!("{several}{}", reason.strip_prefix(one)?)));
         let reason = plural.filter(|_| names.len() > 1).unwrap_or(reason);
         format!("{} {reason}.", list(names.into_iter()))
     };

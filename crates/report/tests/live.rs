@@ -401,6 +401,8 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
         one_sided: Some("--max".into()),
         unverified: None,
         steps: vec![step.clone()],
+        setup: None,
+        contender: None,
     };
     let (server, workload) = (found.server.clone(), found.workload.clone());
     let events = |stdout| {
@@ -457,6 +459,8 @@ fn the_levels_around_a_capacity_are_not_written_as_a_95_percent_interval() {
         one_sided: None,
         unverified: None,
         steps: Vec::new(),
+        setup: None,
+        contender: None,
     };
     let found = Happened::CapacityFound { found: Box::new(found), stdout: Form::Text };
     let shown = shown(PLAIN, [found]);

@@ -167,5 +167,8 @@ fn conclude(
         settling: None,
         unverified,
         steps,
+        // The caller knows them.
+        setup: None,
+        contender: None,
     }
 }

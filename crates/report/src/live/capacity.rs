@@ -1,4 +1,4 @@
-//! The output of `regatta capacity`: every step, then the result.
+//! The output of `regatta capacity`: every step, then the result. The page uses the same sentences.
 
 use crate::{
     numbers::{grouped, memory, time},
@@ -50,7 +50,7 @@ pub fn text(found: &Capacity, width: usize) -> String {
     let mut line = |name: &str, value: String| {
         text += &folded(&format!("{name:NAME$}{value}"), width, NAME);
     };
-    line("capacity", capacity(found));
+    line("capacity", result(found));
     if let Some(because) = &found.unverified {
         line("", format!("not verified: {because}"));
     }
@@ -90,9 +90,9 @@ pub fn row(step: &CapacityStep, width: usize) -> String {
 
 /// `4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed`. The two
 /// levels are not a 95% interval, so they are not written as one.
-fn capacity(found: &Capacity) -> String {
+pub fn result(found: &Capacity) -> String {
     let (unit, limit) = (unit(&found.load), limit(found));
-    let Some(CapacityInterval { best, low, high }) = found.clients.or(found.rate_per_s) else {
+    let Some(CapacityInterval { best, low, high }) = found.interval() else {
         return match found.steps.last() {
             None => format!("unknown at {limit}: no step finished"),
             Some(_) => format!("none found at {limit}: no level passed every time, see above"),
@@ -112,14 +112,15 @@ fn capacity(found: &Capacity) -> String {
 }
 
 /// `p95 ≤ 250 ms`, with the operation if it is not the request.
-fn limit(found: &Capacity) -> String {
+pub fn limit(found: &Capacity) -> String {
     match found.limited.is_request() {
         true => found.limit.to_string(),
         false => format!("{} of {}", found.limit, found.limited.several),
     }
 }
 
-fn server(found: &Capacity) -> String {
+/// The server, and whether it was restarted for each step.
+pub fn server(found: &Capacity) -> String {
     let steps = match found.steps.len() {
         1 => "1 step".to_string(),
         steps => format!("{steps} steps"),
@@ -130,7 +131,8 @@ fn server(found: &Capacity) -> String {
     }
 }
 
-fn load(load: &CapacityLoad, workload: &str) -> String {
+/// The workload, and how requests are sent.
+pub fn load(load: &CapacityLoad, workload: &str) -> String {
     let mut text = workload.to_string();
     let written = match load {
         CapacityLoad::Clients { pipeline, in_flight } => {

@@ -4,7 +4,7 @@
 //! is read again from a result directory gives the same texts. The caller decides whether texts are
 //! printed, how a progress line replaces the previous one, and how often it is drawn.
 
-mod capacity;
+pub mod capacity;
 mod progress;
 mod table;
 
