@@ -13,6 +13,7 @@ mod result;
 mod seconds;
 mod server;
 mod slow;
+mod stages;
 mod text;
 pub mod threshold;
 pub mod tls;

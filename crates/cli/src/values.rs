@@ -1,6 +1,6 @@
 //! Parsers for values on the command line: numbers, durations, rates and names.
 
-use regatta_load::Plan;
+use regatta_load::{Plan, Stage};
 use regatta_script::{Workload, dialects::http::rules};
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -84,6 +84,18 @@ pub fn rate(text: &str) -> Result<NonZeroU32, String> {
         let max = Plan::MAX_RATE;
         format!("expected requests per second, at most {max}, e.g. 20000, 20k or 20k/s")
     })
+}
+
+/// Parses a stage of a load, e.g. `10s:1k/s`.
+pub fn stage(text: &str) -> Result<Stage, String> {
+    const FORM: &str = "expected a time and a rate, e.g. 10s:1k/s";
+    let (length, per_second) = text.split_once(':').ok_or(FORM)?;
+    let length = limit(length.trim()).map_err(|error| format!("{FORM}; {error}"))?;
+    if length < Plan::SHORTEST_STAGE {
+        return Err(format!("{FORM}; a stage must last at least {:?}", Plan::SHORTEST_STAGE));
+    }
+    let rate = rate(per_second.trim()).map_err(|error| format!("{FORM}; {error}"))?;
+    Ok(Stage { ns: length.as_nanos() as u64, rate })
 }
 
 /// Parses a number of connections, at least 1.

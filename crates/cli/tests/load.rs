@@ -366,6 +366,46 @@ fn the_seconds_in_files_add_up_to_the_result() {
 /// Whether the latency is void depends on the machine. A threshold far above it passes exactly if it is
 /// not.
 #[test]
+fn each_stage_has_its_rate_its_figures_and_its_verdict() {
+    let server = Server::double("epoll", &[]);
+    let pid = server.child.id().to_string();
+    let stages = ["--stages", "300ms:1k/s,200ms:1M/s,300ms:500/s", "--arrivals", "constant"];
+    let more = ["-c", "2", "--pid", &pid, "--json", "/dev/stderr"];
+    let fail_if = ["--fail-if", "rate<1/s", "--fail-if", "errors=0"];
+    for processes in ["1", "2"] {
+        let more = [&stages[..], &more, &fail_if, &["--processes", processes]].concat();
+        let output = load(&server, &more);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let from = output.stderr.iter().position(|byte| *byte == b'{').unwrap();
+        let result: serde_json::Value = serde_json::from_slice(&output.stderr[from..]).unwrap();
+        let of = |key: &str| {
+            let each = result["stages"].as_array().unwrap().iter();
+            each.map(|stage| stage.pointer(key).cloned().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("/open_loop/due"), [300, 200_000, 150].map(serde_json::Value::from));
+        assert_eq!(of("/target_rate_per_s"), [1_000, 1_000_000, 500].map(serde_json::Value::from));
+        assert!(of("/server_cpu_ns_per_request").iter().all(|cost| cost.as_f64() > Some(100.0)));
+        // Other tests use the CPUs, so latencies and rates may be void.
+        let thresholds = result["thresholds"].as_array().unwrap().iter();
+        let of_errors = thresholds.filter(|one| one["fail_if"] == "errors > 0");
+        let passed = |one: &serde_json::Value| (one["stage"].as_u64(), one["passed"] == true);
+        let passed: Vec<_> = of_errors.map(passed).collect();
+        assert_eq!(passed[..2], [(Some(1), true), (Some(2), false)], "{text}");
+        assert_eq!(passed[3], (None, false), "{text}");
+        assert!(
+            text.contains("\nstages      ") && text.contains("stage 2     NOT REACHED"),
+            "{text}"
+        );
+        assert!(
+            text.lines().any(|line| line.starts_with("verdict ") && line.contains("stage ")),
+            "{text}"
+        );
+        assert!(text.contains("\nfail if     stage 1: rate < 1/s"), "{text}");
+    }
+}
+
+#[test]
 fn a_void_latency_does_not_pass_a_threshold() {
     let server = Server::double("epoll", &[]);
     for rate in ["2k/s", "10M/s"] {

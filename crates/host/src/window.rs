@@ -25,12 +25,23 @@ pub struct UsageWindow {
     opened: Option<Clocks>,
     closed: Option<Clocks>,
     spent: Option<Spent>,
+    /// Readings between the two edges.
+    laps: Vec<Option<Clocks>>,
+    spent_in_laps: Vec<Option<Spent>>,
 }
 
 impl UsageWindow {
     /// Prepares for the window of a load against this server.
     pub fn of(observed: Observed) -> UsageWindow {
-        UsageWindow { observed, before: None, opened: None, closed: None, spent: None }
+        UsageWindow {
+            observed,
+            before: None,
+            opened: None,
+            closed: None,
+            spent: None,
+            laps: Vec::new(),
+            spent_in_laps: Vec::new(),
+        }
     }
 
     /// Returns the processes that it reads.
@@ -49,6 +60,12 @@ impl UsageWindow {
         self.opened = self.clocks();
     }
 
+    /// Call inside the window, where a part of it ends and the next one begins: reads the clocks.
+    pub fn lap(&mut self) {
+        let clocks = self.clocks();
+        self.laps.push(clocks);
+    }
+
     /// Call when the window closes: reads the clocks again.
     pub fn closes(&mut self) {
         self.closed = self.clocks();
@@ -58,12 +75,24 @@ impl UsageWindow {
     pub fn after(&mut self) {
         let after = self.observed.usage().ok();
         let at = Instant::now();
-        let edges = self.opened.zip(self.closed);
-        self.spent = self.before.as_ref().zip(after).zip(edges).map(|(whole, (opened, closed))| {
-            let ((began, before), after) = whole;
-            let kept = after.kept_since(before);
-            between(after.since(before), kept, &opened, &closed, at.duration_since(*began))
-        });
+        let whole = self.before.as_ref().zip(after.as_ref());
+        let spent = |edges: Option<(Clocks, Clocks)>| {
+            whole.zip(edges).map(|(((began, before), after), (opened, closed))| {
+                let kept = after.kept_since(before);
+                between(after.since(before), kept, &opened, &closed, at.duration_since(*began))
+            })
+        };
+        let edges = [&[self.opened][..], &self.laps, &[self.closed]].concat();
+        let in_laps = edges.windows(2).map(|edges| spent(edges[0].zip(edges[1])));
+        let (of_all, in_laps) = (spent(self.opened.zip(self.closed)), in_laps.collect());
+        (self.spent, self.spent_in_laps) = (of_all, in_laps);
+    }
+
+    /// Returns the usage between each two successive readings inside the window; the whole window
+    /// without [`UsageWindow::lap`]. Empty before [`UsageWindow::after`]; `None` as in
+    /// [`UsageWindow::spent`].
+    pub fn spent_in_laps(&self) -> &[Option<Spent>] {
+        &self.spent_in_laps
     }
 
     /// Returns the usage inside the window; `None` if one of the four readings failed or is still

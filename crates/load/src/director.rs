@@ -52,6 +52,8 @@ pub(crate) struct Director<'a> {
     drained: Option<Nanos>,
     outcome: RunOutcome,
     not_opened: Option<Error>,
+    /// Number of stages of the window that are over, and reported to the caller.
+    stages_over: usize,
 }
 
 impl<'a> Director<'a> {
@@ -79,6 +81,7 @@ impl<'a> Director<'a> {
             drained: None,
             outcome,
             not_opened: None,
+            stages_over: 0,
         }
     }
 
@@ -212,6 +215,7 @@ impl<'a> Director<'a> {
         let over = match self.plan.until {
             Until::Elapsed(window) => {
                 let end = self.began + window.as_nanos() as Nanos;
+                self.pass_stages(now);
                 self.next_check = self.next_check.min(end.max(now));
                 now >= end
             }
@@ -227,6 +231,21 @@ impl<'a> Director<'a> {
         } else if !self.pulse.is_alive(now, &sums) {
             self.outcome.server_died = true;
             self.end_early(now);
+        }
+    }
+
+    /// Reports the stages that are over by now. The last one ends with the window.
+    fn pass_stages(&mut self, now: Nanos) {
+        let stages = self.plan.stages.split_last().map_or(&[][..], |(_, before)| before);
+        let mut ends = self.began + stages.iter().take(self.stages_over).map(|s| s.ns).sum::<u64>();
+        for stage in stages.iter().skip(self.stages_over) {
+            ends += stage.ns;
+            if now < ends {
+                self.next_check = self.next_check.min(ends);
+                return;
+            }
+            self.edges.stage_ends();
+            self.stages_over += 1;
         }
     }
 

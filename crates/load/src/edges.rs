@@ -27,6 +27,10 @@ pub trait Edges: Send {
     /// between the requests of the load, and must not grow with the server.
     fn window_opens(&mut self);
 
+    /// Called at the end of each stage of the window but the last: read the server's usage so far, as in
+    /// [`Edges::window_opens`].
+    fn stage_ends(&mut self) {}
+
     /// Called when the window closes: read the same again. Always follows [`Edges::window_opens`], also
     /// when the run ends early.
     fn window_closes(&mut self);

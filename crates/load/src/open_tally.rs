@@ -55,6 +55,28 @@ impl OpenTally {
         }
     }
 
+    /// The joint result of two stages of a window. The arrivals are those of the stage that deviates more
+    /// from what was requested: one without the requested shape, or with the larger distance.
+    pub(crate) fn together(mut self, other: OpenTally) -> OpenTally {
+        self.due += other.due;
+        self.unsent += other.unsent;
+        self.late += other.late;
+        self.timed_out += other.timed_out;
+        self.lost += other.lost;
+        for (ours, theirs) in [
+            (&mut self.wait, other.wait),
+            (&mut self.lag, other.lag),
+            (&mut self.service, other.service),
+        ] {
+            ours.add(theirs).expect("all stages have the same range");
+        }
+        let deviates = |check: &ArrivalCheck| (!check.kept, check.distance);
+        if deviates(&other.arrivals) > deviates(&self.arrivals) {
+            self.arrivals = other.arrivals;
+        }
+        self
+    }
+
     /// Requests that were due and have no latency. Count them as slower than every answered one.
     pub fn unanswered(&self) -> u64 {
         self.unsent + self.timed_out + self.lost

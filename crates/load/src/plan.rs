@@ -1,7 +1,7 @@
 //! The plan of a load, and the errors that a load can return. Nothing here performs I/O.
 
 use crate::Tls;
-use regatta_record::{Burst, Drive, Part};
+use regatta_record::{Burst, Drive, Part, Stage};
 use regatta_script::{Compiled, Order, Place, Workload};
 use std::{io, net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duration};
 
@@ -116,6 +116,9 @@ pub struct Plan {
     /// Reports the counts of each second of the window in [`crate::Progress::seconds`], while the load
     /// runs. Each load thread needs memory for three histograms then, instead of one.
     pub seconds: bool,
+    /// Parts of the window of an open loop with a rate of their own, see [`Plan::in_stages`], which also
+    /// sets the drive and the length of the window. Empty: the window has the rate of the drive.
+    pub stages: Vec<Stage>,
     /// Seed of the requests, of the schedule of an open loop, and of most other random choices.
     pub seed: u64,
 }
@@ -209,6 +212,7 @@ impl Plan {
             withholds: false,
             draws_sources: false,
             seconds: false,
+            stages: Vec::new(),
             seed: 1,
         }
     }
@@ -384,6 +388,7 @@ impl Plan {
             }
             _ => Ok(()),
         }?;
+        self.check_stages()?;
         if shortest == 0 {
             return refuse("the window must last at least 1 ms or 1 request".into());
         }

@@ -77,6 +77,10 @@ pub struct Tally {
     pub instances_ns: Vec<u64>,
     /// With a rate: the outcomes of the scheduled requests, and the parts of their latency.
     pub open_loop: Option<OpenTally>,
+    /// The result of each stage of the window that began ([`Plan::stages`]), with the plan of
+    /// [`Plan::stage`]. Of the errors it has only the timeouts, and of the replies those to requests that
+    /// were due in it.
+    pub stages: Vec<Tally>,
     /// Duration of the warm-up in nanoseconds, until its condition was met ([`Plan::warm_up`]).
     pub warm_up_ns: u64,
     /// Replies in that time.
@@ -120,6 +124,8 @@ pub(crate) struct Count {
     /// The sends whose latencies count.
     pub sends: Sends,
     pub open_loop: Option<OpenCount>,
+    /// The counts of each stage, instead.
+    pub stages: Vec<Counted>,
     run_delay: RunDelay,
     /// When the last reply of each burst instance of this thread came; 0 for none.
     pub last_replies: Vec<Nanos>,
@@ -148,6 +154,7 @@ impl Count {
             last_reply: 0,
             sends: Sends::of(plan.until),
             open_loop: None,
+            stages: Vec::new(),
             run_delay: RunDelay::open(),
             last_replies: Vec::new(),
             slices: Slices::new(plan.until),
@@ -292,6 +299,7 @@ pub(crate) fn count(
             passed: count.passed,
             instances_ns: instances.filter(|_| is_burst && window.is_some()).map(took).collect(),
             open_loop: count.open_loop.map(OpenCount::counted),
+            stages: count.stages,
             ..nothing()
         };
         sum.add(of_thread).expect("threads of one load count alike");
@@ -313,6 +321,14 @@ impl Tally {
     /// processes.
     pub(crate) fn of(counted: Counted, outcome: &RunOutcome, plan: &Plan, split: Split) -> Tally {
         let Split { processes, threads } = split;
+        let stages: Vec<Tally> = counted
+            .stages
+            .into_iter()
+            .enumerate()
+            .map(|(number, stage)| Tally::of(stage, outcome, &plan.stage(number), split))
+            .collect();
+        let of_stages = stages.iter().filter_map(|stage| stage.open_loop.clone());
+        let open_loop = of_stages.reduce(OpenTally::together);
         let mut slices = counted.slices;
         slices.truncate((counted.window_ns / counted.slice_ns) as usize);
         Tally {
@@ -338,7 +354,9 @@ impl Tally {
             connections_opened: counted.connections_opened,
             passed: counted.passed,
             instances_ns: counted.instances_ns.into_values().collect(),
-            open_loop: OpenTally::of(counted.open_loop, plan, threads, counted.window_ns),
+            open_loop: open_loop
+                .or_else(|| OpenTally::of(counted.open_loop, plan, threads, counted.window_ns)),
+            stages,
             warm_up_ns: outcome.warm_up_ns,
             warm_up_requests: outcome.warm_up_requests,
             interrupted: outcome.interrupted,

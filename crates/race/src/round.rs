@@ -364,6 +364,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         withholds: false,
         draws_sources: true,
         seconds: false,
+        stages: Vec::new(),
         unix: None,
         seed,
     }

@@ -2,7 +2,7 @@
 //! for CPU numbers and shared memory, nothing here is specific to one machine: no paths, handles or
 //! times.
 
-use crate::Drive;
+use crate::{Drive, Stage};
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -52,6 +52,9 @@ pub struct Ask {
     pub timeout_ns: u64,
     /// The end of the measured window.
     pub window: AskedWindow,
+    /// The stages of the window. Empty: it has the rate of the drive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// The fraction of the requests that may fail. `None`: a wrong reply ends the run.
     pub tolerates: Option<f64>,
     /// Whether the last byte of some requests is held back for a while.

@@ -61,8 +61,12 @@ pub struct Counted {
     /// In a burst: time from the start of the window to the last reply of each instance, by instance
     /// number, in nanoseconds; 0 for an instance without a reply.
     pub instances_ns: BTreeMap<u32, u64>,
-    /// In open loop: the outcome of the scheduled requests.
+    /// In open loop: the outcome of the scheduled requests. `None` if the window has stages: each has its
+    /// own.
     pub open_loop: Option<OpenCounted>,
+    /// The stages of the window that began, each with the counts that belong to it. Absent: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Counted>,
     /// The TLS parameters of the first connection.
     pub tls: Option<TlsSpoken>,
 }
@@ -135,6 +139,7 @@ impl Counted {
             passed: 0,
             instances_ns: BTreeMap::new(),
             open_loop: None,
+            stages: Vec::new(),
             tls: None,
         }
     }
@@ -145,7 +150,7 @@ impl Counted {
     /// If the counts do not belong to the same load: formats or kinds of operations differ, histograms
     /// differ in range or precision, slices in length, strides of arrivals in the number of gaps or
     /// quantiles, or both have the same instance of a burst. `self` is unchanged then.
-    pub fn add(&mut self, other: Counted) -> Result<(), Mismatch> {
+    pub fn add(&mut self, mut other: Counted) -> Result<(), Mismatch> {
         self.check_like(&other)?;
         self.requests += other.requests;
         self.window_ns = self.window_ns.max(other.window_ns);
@@ -179,6 +184,12 @@ impl Counted {
             (ours @ None, theirs) => *ours = theirs,
             (Some(_), None) => {}
         }
+        let missing = other.stages.len().saturating_sub(self.stages.len());
+        let further = other.stages.split_off(other.stages.len() - missing);
+        for (ours, theirs) in self.stages.iter_mut().zip(other.stages) {
+            ours.add(theirs)?;
+        }
+        self.stages.extend(further);
         self.tls = self.tls.take().or(other.tls);
         Ok(())
     }
@@ -197,6 +208,9 @@ impl Counted {
         }
         hdr::check_like(&self.histogram, &other.histogram)?;
         OperationCounted::check_all_like(&self.operations, &other.operations)?;
+        for (ours, theirs) in self.stages.iter().zip(&other.stages) {
+            ours.check_like(theirs)?;
+        }
         match (&self.open_loop, &other.open_loop) {
             (Some(ours), Some(theirs)) => ours.check_like(theirs),
             _ => Ok(()),
@@ -220,12 +234,15 @@ impl Counted {
         if self.spun_ns > self.load_cpu_ns {
             return refuse("more CPU time spun than used".into());
         }
-        if self.open_loop.is_some() != open_loop {
+        if (self.open_loop.is_some() || !self.stages.is_empty()) != open_loop {
             return refuse("counts of an open loop for a closed one, or the reverse".into());
         }
         let each = &mut self.operations.iter();
         each.try_for_each(|counted| counted.check(&self.histogram))?;
         let latencies = self.histogram.len();
+        if !self.stages.is_empty() {
+            return self.check_stages();
+        }
         let Some(open) = &self.open_loop else {
             return match latencies <= self.replies {
                 true => Ok(()),
@@ -241,6 +258,26 @@ impl Counted {
             return refuse(format!("{} requests due, but {settled} outcomes", open.due));
         }
         parts.iter().try_for_each(|part| hdr::check_like(&self.histogram, part))
+    }
+}
+
+impl Counted {
+    /// Checks the stages: together they have the requests and latencies of the window.
+    fn check_stages(&self) -> Result<(), Mismatch> {
+        self.stages.iter().try_for_each(|stage| match stage.stages.is_empty() {
+            true => stage.check(true),
+            false => Err(Mismatch("a stage with stages".into())),
+        })?;
+        let requests = self.stages.iter().map(|stage| stage.requests).sum::<u64>();
+        let latencies = self.stages.iter().map(|stage| stage.histogram.len()).sum::<u64>();
+        if (requests, latencies) != (self.requests, self.histogram.len()) {
+            return Err(Mismatch(format!(
+                "{} requests and {} latencies, but {requests} and {latencies} in the stages",
+                self.requests,
+                self.histogram.len()
+            )));
+        }
+        Ok(())
     }
 }
 

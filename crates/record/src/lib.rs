@@ -37,6 +37,7 @@ mod setup;
 mod shape;
 mod shown;
 mod slow;
+mod stage;
 mod stored;
 mod summary;
 mod topology;
@@ -83,6 +84,7 @@ pub use setup::Setup;
 pub use shape::{CpuSets, LoadShape};
 pub use shown::ShownPercentile;
 pub use slow::{Ages, SlowClients};
+pub use stage::{LoadStage, Stage};
 pub use summary::{
     Band, Cell, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation,
     RoleCost, Scaling, Summary,

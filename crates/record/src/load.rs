@@ -1,6 +1,6 @@
 //! The result of `regatta load`.
 
-use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Settling, Unseen, Verdict};
+use crate::{Errors, Exchange, Latency, LoadStage, OpenLoop, Operation, Settling, Unseen, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -121,6 +121,9 @@ pub struct LoadResult {
     /// shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// The stages of the window that began. Absent: it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<LoadStage>,
     /// The thresholds that the user set, and their outcomes. Absent: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<LoadThreshold>,

@@ -261,3 +261,56 @@ fn counts_without_further_kinds_have_no_new_key() {
     assert!(!line.contains("operations"), "{line}");
     assert_eq!(sent(&plain), plain);
 }
+
+/// Counts of a window whose stages have so many answered requests each.
+fn in_stages(answered: &[u64]) -> Counted {
+    let of = |answered: u64, open_loop| {
+        let mut counted = Counted { operations: Vec::new(), ..nothing(open_loop) };
+        counted.histogram.record_n(7, answered).unwrap();
+        (counted.requests, counted.replies, counted.slices) = (answered, answered, vec![answered]);
+        if let Some(open) = &mut counted.open_loop {
+            open.due = answered;
+            for part in [&mut open.wait, &mut open.lag, &mut open.service] {
+                part.record_n(7, answered).unwrap();
+            }
+        }
+        counted
+    };
+    let stages = answered.iter().map(|answered| of(*answered, true)).collect();
+    Counted { stages, ..of(answered.iter().sum(), false) }
+}
+
+#[test]
+fn stages_are_merged_one_by_one() {
+    let mut sum = in_stages(&[10, 20]);
+    sum.add(sent(&in_stages(&[1])).clone()).unwrap();
+    sum.add(in_stages(&[1, 2, 3])).unwrap();
+    sum.check(true).unwrap();
+    let each: Vec<u64> = sum.stages.iter().map(|stage| stage.requests).collect();
+    assert_eq!((each, sum.requests), (vec![12, 22, 3], 37));
+    let due = |stage: &Counted| stage.open_loop.as_ref().unwrap().due;
+    assert_eq!(sum.stages.iter().map(due).sum::<u64>(), 37);
+    let before = sum.clone();
+    let mut other = in_stages(&[1, 1]);
+    other.stages[1].slice_ns += 1;
+    sum.add(other).unwrap_err();
+    assert_eq!(sum, before, "it is unchanged after an error");
+}
+
+#[test]
+fn stages_must_add_up_to_the_window() {
+    in_stages(&[1, 2]).check(true).unwrap();
+    assert!(in_stages(&[1, 2]).check(false).is_err(), "a closed loop has no stages");
+    for change in [
+        (|counted| counted.stages[1].requests += 1) as fn(&mut Counted),
+        |counted| (counted.requests, counted.slices[0]) = (4, 4),
+        |counted| counted.histogram.record(7).unwrap(),
+        |counted| counted.stages[0].stages = in_stages(&[1]).stages,
+        |counted| counted.stages[0].open_loop = None,
+        |counted| counted.stages[0].open_loop.as_mut().unwrap().due += 1,
+    ] {
+        let mut counted = in_stages(&[1, 2]);
+        change(&mut counted);
+        counted.check(true).unwrap_err();
+    }
+}

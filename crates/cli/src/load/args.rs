@@ -9,8 +9,8 @@ use super::{
     tls::TlsArgs,
     url,
 };
-use crate::values::{connections, count, duration, limit, one_of, percent, rate, workload};
-use regatta_load::{Arrivals, Drive};
+use crate::values::{connections, count, duration, limit, one_of, percent, rate, stage, workload};
+use regatta_load::{Arrivals, Drive, Stage};
 use regatta_record::{Burst, Heads};
 use regatta_script::{Workload, dialects::http::SlowPart};
 use std::{
@@ -29,6 +29,7 @@ use std::{
   regatta load line://127.0.0.1:4000 -c 45000 --processes 3
   regatta load line://127.0.0.1:4000 --rate 20k/s
   regatta load line://127.0.0.1:4000 --rate 20k/s --arrivals constant --cpus 1
+  regatta load line://127.0.0.1:4000 --stages 10s:1k/s,30s:5k/s
   regatta load line://127.0.0.1:4000 --burst 10x500x10
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
   regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
@@ -51,7 +52,7 @@ use std::{
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
-With --rate, each request is sent when it is due, even if earlier requests are still pending. Its
+With --rate or --stages, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by
 the server), the send lag (caused by the load), and the service time. Before a send, the load spins
 for 50 µs if --cpus has a CPU for each load thread and the process of --pid may not run on any of
@@ -61,8 +62,8 @@ Not detected: wrong headers that the workload does not check, e.g. Date; a wrong
 reply to HEAD; and, if all replies are identical, a reply that was sent before its request.
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate: too many were),
-no reply arrived, a threshold of --fail-if did not pass, more than 1% of the requests of --rate were
-not sent or timed out, slow clients kept the server from serving new clients, or not all slow
+no reply arrived, a threshold of --fail-if did not pass, more than 1% of the requests of --rate, or of a
+stage, were not sent or timed out, slow clients kept the server from serving new clients, or not all slow
 connections could be opened; 2 wrong usage, the server cannot be reached or does not keep connections
 open, or a load process failed; 130 after Ctrl-C.")]
 pub struct LoadArgs {
@@ -84,14 +85,21 @@ pub struct LoadArgs {
     pub pipeline: Option<NonZeroUsize>,
     /// Total requests per second, e.g. 20k/s, scheduled in advance (open loop). Default: as fast as the
     /// replies arrive (closed loop)
-    #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
+    #[arg(short, long, value_parser = rate, value_name = "R", group = "schedule",
+          conflicts_with_all = ["requests", "churn"])]
     pub rate: Option<NonZeroU32>,
+    /// Parts of the window with their own rates (open loop), one after the other on the same connections,
+    /// e.g. 10s:1k/s,30s:5k/s. Each has its own figures and verdict, and is compared with --fail-if. The
+    /// warm-up has the first rate
+    #[arg(long, value_parser = stage, value_delimiter = ',', value_name = "TIME:R,…", group = "schedule",
+          conflicts_with_all = ["requests", "churn", "duration", "passing"])]
+    pub stages: Vec<Stage>,
     /// Maximum requests in flight over all connections, which take turns. Use it with the
     /// broadcasts of ws://, e.g. 4
-    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "churn", "pipeline", "burst", "slow"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["schedule", "churn", "pipeline", "burst", "slow"])]
     pub in_flight: Option<NonZeroU32>,
-    /// Arrivals of the requests of --rate: poisson (as from many users) or constant (evenly spaced)
-    #[arg(long, default_value = "poisson", requires = "rate",
+    /// Arrivals of the requests of --rate or --stages: poisson (as from many users) or constant (evenly spaced)
+    #[arg(long, default_value = "poisson", requires = "schedule",
           value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     pub arrivals: Arrivals,
     /// Additional connections that send one request when they open and are then silent
@@ -109,7 +117,7 @@ pub struct LoadArgs {
     /// Run this many load instances at once, each with this many connections. Each connection connects,
     /// sends this many requests and closes. Reports how long each instance took
     #[arg(long, value_parser = shape_of_burst, value_name = "INSTANCESxCONNECTIONSxREQUESTS",
-          conflicts_with_all = ["connections", "requests", "duration", "churn", "rate", "idle"])]
+          conflicts_with_all = ["connections", "requests", "duration", "churn", "schedule", "idle"])]
     pub burst: Option<Shape>,
     /// Load threads in total; each process has the same number, at least one
     #[arg(short, long, default_value = "1", value_name = "N")]
@@ -201,7 +209,7 @@ pub struct SlowArgs {
     /// the body, and never completes it. Meanwhile new clients check that they are served
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &SlowPart::ALL, SlowPart::name),
-          conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "processes", "warm_up",
+          conflicts_with_all = ["requests", "pipeline", "schedule", "idle", "burst", "threads", "processes", "warm_up",
                                 "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs"])]
     pub slow: Option<SlowPart>,
     /// Interval between two bytes of a slow connection

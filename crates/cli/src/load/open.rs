@@ -24,12 +24,15 @@ pub fn fill(result: &mut LoadResult, tally: &Tally) {
 }
 
 /// Whether at least 99% of the requests that were due were sent and answered, or lost to errors that
-/// are reported separately. True without a rate.
+/// are reported separately; of each stage, if there are stages. True without a rate.
 pub fn rate_was_reached(result: &LoadResult) -> bool {
-    result
-        .open_loop
-        .as_ref()
-        .is_none_or(|open| (open.unsent + open.timed_out) as f64 <= UNANSWERED * open.due as f64)
+    let of_stages = result.stages.iter().map(|stage| &stage.open_loop);
+    result.open_loop.iter().chain(of_stages).all(was_reached)
+}
+
+/// The same for the outcome of one schedule.
+pub fn was_reached(open: &OpenLoop) -> bool {
+    (open.unsent + open.timed_out) as f64 <= UNANSWERED * open.due as f64
 }
 
 /// A text that compares the requested rate with the outcome.

@@ -77,7 +77,12 @@ pub fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         withholds: false,
         draws_sources: false,
         seconds: true,
+        stages: Vec::new(),
         seed: args.seed,
+    };
+    let plan = match args.stages.is_empty() {
+        true => plan,
+        false => plan.in_stages(args.stages.clone(), args.arrivals),
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
     if split.processes > args.processes {

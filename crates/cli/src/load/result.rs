@@ -4,6 +4,7 @@ use super::{
     args::LoadArgs,
     open,
     server::Server,
+    stages,
     threshold::{Figures, Threshold},
 };
 use regatta_host::UsageWindow;
@@ -73,10 +74,12 @@ pub fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server<'_>) 
         settling: None,
         verified: tally.verified,
         thresholds: Vec::new(),
+        stages: stages::results(plan, tally, server),
         verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };
     open::fill(&mut result, tally);
+    result.verdict = stages::verdict(result.verdict, &result.stages);
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
 }
@@ -110,5 +113,15 @@ fn thresholds(
         cost_is_least: matches!(result.server_unseen, Some(Unseen::Unbounded)),
         verdict: &result.verdict,
     };
-    all.iter().map(|threshold| threshold.judged(&figures)).collect()
+    if result.stages.is_empty() {
+        return all.iter().map(|threshold| threshold.judged(&figures)).collect();
+    }
+    // Errors may also occur outside the stages.
+    let of_whole = all.iter().filter(|threshold| threshold.is_of_errors());
+    let of_whole = of_whole.map(|threshold| threshold.judged(&figures));
+    let of_stages = result.stages.iter().zip(&tally.stages).flat_map(|(stage, tally)| {
+        let figures = stages::figures(stage, tally);
+        all.iter().map(move |threshold| threshold.judged(&figures))
+    });
+    of_stages.chain(of_whole).collect()
 }

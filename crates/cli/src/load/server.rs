@@ -29,6 +29,10 @@ impl Edges for Server<'_> {
         self.window.iter_mut().for_each(UsageWindow::opens);
     }
 
+    fn stage_ends(&mut self) {
+        self.window.iter_mut().for_each(UsageWindow::lap);
+    }
+
     fn window_closes(&mut self) {
         self.window.iter_mut().for_each(UsageWindow::closes);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     args::{LoadArgs, Shape},
-    chart, open, threshold,
+    chart, open, stages, threshold,
 };
 use indicatif::HumanCount;
 use regatta_record::{
@@ -51,7 +51,13 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     }
     if let (Some(rate), Some(open)) = (result.target_rate_per_s, &result.open_loop) {
         line("rate", open::rate(rate, args.arrivals, open, result));
-        line("arrivals", open::arrivals(args.arrivals, &open.arrivals));
+    }
+    if let Some(open) = &result.open_loop {
+        let of = if result.stages.is_empty() { "" } else { "of the worst stage " };
+        line("arrivals", format!("{of}{}", open::arrivals(args.arrivals, &open.arrivals)));
+    }
+    for (name, row) in stages::rows(&result.stages) {
+        line(&name, row);
     }
     if !result.instances_s.is_empty() {
         line("instances", instances(&result.instances_s));

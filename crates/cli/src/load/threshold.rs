@@ -152,6 +152,11 @@ impl Threshold {
         }
     }
 
+    /// Whether it limits errors.
+    pub fn is_of_errors(&self) -> bool {
+        matches!(self.metric, Metric::Errors | Metric::ErrorShare)
+    }
+
     /// Whether it needs the cost of an observed server.
     pub fn needs_cost(&self) -> bool {
         self.metric == Metric::Cost
@@ -259,11 +264,13 @@ pub fn lines(thresholds: &[Threshold], judged: &[LoadThreshold]) -> Vec<String> 
     });
     let conditions: Vec<String> = conditions.collect();
     let width = conditions.iter().map(|condition| condition.chars().count()).max().unwrap_or(0);
-    let each = conditions.iter().zip(judged).zip(thresholds.iter().cycle());
-    each.map(|((condition, judged), threshold)| {
+    let each = conditions.iter().zip(judged);
+    each.map(|(condition, judged)| {
         let outcome = if judged.passed { "passed" } else { "FAILED" };
         let because = judged.because.iter().map(|because| format!(": {because}"));
-        let value = judged.value.map_or("not known".into(), |value| threshold.shown(value));
+        let threshold = thresholds.iter().find(|threshold| threshold.text == judged.fail_if);
+        let value = threshold.zip(judged.value).map(|(threshold, value)| threshold.shown(value));
+        let value = value.unwrap_or_else(|| "not known".into());
         format!("{condition:width$}  {value:>9}  {outcome}{}", because.collect::<String>())
     })
     .collect()

@@ -33,6 +33,7 @@ pub(super) fn ask(plan: &Plan, part: Part, shared: Option<String>) -> Ask {
             Until::Requests(n) => AskedWindow::Requests { n },
             Until::Done => AskedWindow::Done,
         },
+        stages: plan.stages.clone(),
         tolerates: plan.tolerates,
         withholds: plan.withholds,
         draws_sources: plan.draws_sources,
@@ -85,6 +86,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
         withholds: ask.withholds,
         draws_sources: ask.draws_sources,
         seconds: ask.seconds,
+        stages: ask.stages.clone(),
         seed: ask.seed,
     };
     plan.check()?;

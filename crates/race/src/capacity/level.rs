@@ -124,6 +124,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         withholds: false,
         draws_sources: false,
         seconds: false,
+        stages: Vec::new(),
         unix: None,
         seed,
     }

@@ -5,6 +5,7 @@ mod burst;
 mod churn;
 mod closed;
 mod open;
+mod timetable;
 mod turns;
 
 pub(super) use bounded::Bounded;

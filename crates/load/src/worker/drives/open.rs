@@ -5,13 +5,11 @@
 //! connection whose close the server announced counts as free: the request reopens it. The queue is the
 //! schedule itself, so it takes no memory. Requests that queue for longer than the timeout are given up.
 
-use super::turns::Turns;
+use super::{timetable::Timetable, turns::Turns};
 use crate::{
     Plan, Until,
-    arrivals::Seen,
     clock::{self, Nanos, SECOND},
     connection::{Connection, Ring, State, Times},
-    open_tally::OpenCount,
     schedule::Schedule,
     shared::Phase,
     tally::Count,
@@ -36,15 +34,15 @@ const PORTION: usize = 1 << 16;
 /// The open loop of one load thread.
 pub(in crate::worker) struct Open {
     turns: Turns,
-    count: OpenCount,
     warm_up: Schedule,
-    window: Schedule,
+    window: Timetable,
     /// When the next request is due; [`Nanos::MAX`] if there is none.
     due: Nanos,
     /// When the window opened; [`Nanos::MAX`] before that.
     opened: Nanos,
-    /// Start and end of the schedule in use.
+    /// When the warm-up began.
     begins: Nanos,
+    /// When the window ends.
     ends: Nanos,
     /// When writing stops.
     sends_until: Nanos,
@@ -67,14 +65,12 @@ struct Asked {
 
 impl Open {
     /// Creates the drive of one thread.
-    fn at(rate: NonZeroU32, arrivals: Arrivals, plan: &Plan, share: Share) -> Self {
-        let part = share.part;
-        let made = |stream| Schedule::new(arrivals, rate, part, plan.seed, stream);
+    fn at(arrivals: Arrivals, plan: &Plan, share: Share) -> Self {
+        let rate = plan.rates().first().map_or(NonZeroU32::MIN, |stage| stage.rate);
         Open {
             turns: Turns::new(share.active),
-            count: OpenCount::new(Seen::new(arrivals, rate.get(), part.threads)),
-            warm_up: made(1),
-            window: made(0),
+            warm_up: Schedule::new(arrivals, rate, share.part, plan.seed, 1),
+            window: Timetable::new(plan, arrivals, share.part),
             due: Nanos::MAX,
             opened: Nanos::MAX,
             begins: 0,
@@ -111,11 +107,11 @@ impl Open {
     }
 
     /// The window opens. Requests of the warm-up that are still queued are discarded.
-    fn opens(&mut self, at: Nanos, length: Nanos) {
+    fn opens(&mut self, at: Nanos, length: Nanos, spun: Nanos) {
         self.opened = at;
         self.behind = false;
-        (self.begins, self.ends) = (at, at + length);
-        self.count.seen.window_opens(at, length);
+        self.ends = at + length;
+        self.window.opens(at, spun);
         self.due = self.next_due();
     }
 
@@ -128,11 +124,14 @@ impl Open {
 
     /// The schedule in use: the warm-up's before the window, then the window's.
     fn schedule(&mut self) -> &mut Schedule {
-        if self.opened == Nanos::MAX { &mut self.warm_up } else { &mut self.window }
+        if self.opened == Nanos::MAX { &mut self.warm_up } else { self.window.schedule() }
     }
 
     fn next_due(&mut self) -> Nanos {
-        let due = self.begins.saturating_add(self.schedule().first());
+        if self.opened < Nanos::MAX {
+            return self.window.next_due(self.ends);
+        }
+        let due = self.begins.saturating_add(self.warm_up.first());
         if due < self.ends { due } else { Nanos::MAX }
     }
 
@@ -156,7 +155,7 @@ impl Open {
             }
             let intended = self.take();
             if self.counts(intended) {
-                self.count.given_up(intended);
+                self.window.count(intended).given_up(intended);
             }
         }
     }
@@ -181,7 +180,7 @@ impl Open {
         if self.counts(intended) {
             let free = since.max(intended);
             self.asked[place] = Asked { intended, free };
-            self.count.written(intended, now.saturating_sub(free), now - intended);
+            self.window.count(intended).written(intended, now.saturating_sub(free), now - intended);
         }
     }
 
@@ -201,7 +200,8 @@ impl Open {
         for place in times.places(ring, owed) {
             let Asked { intended, .. } = std::mem::take(&mut self.asked[place]);
             if intended > 0 {
-                *(if timed_out { &mut self.count.timed_out } else { &mut self.count.lost }) += 1;
+                let count = self.window.count(intended);
+                *(if timed_out { &mut count.timed_out } else { &mut count.lost }) += 1;
             }
         }
     }
@@ -216,6 +216,9 @@ impl Open {
         loop {
             worker.now = clock::now();
             let open = &mut worker.drive;
+            if open.window.is_stage_over(worker.now) {
+                open.window.next_stage(worker.now, worker.count.spun_ns);
+            }
             if !open.is_due(worker.now) {
                 if open.due - worker.now > QUIET {
                     open.schedule().make_ahead();
@@ -254,11 +257,11 @@ impl Driver for Open {
     const SCHEDULED: bool = true;
 
     fn new(plan: &Plan, share: Share) -> Self {
-        let (rate, arrivals) = match plan.drive {
-            Drive::Open { rate, arrivals } => (rate, arrivals),
-            _ => (NonZeroU32::MIN, Arrivals::default()),
+        let arrivals = match plan.drive {
+            Drive::Open { arrivals, .. } => arrivals,
+            _ => Arrivals::default(),
         };
-        Open::at(rate, arrivals, plan, share)
+        Open::at(arrivals, plan, share)
     }
 
     /// The schedule of the window counts from its start, which is the same moment for all threads of a
@@ -267,7 +270,8 @@ impl Driver for Open {
         match (worker.phase, worker.plan.until) {
             (Phase::Measuring, Until::Elapsed(window)) => {
                 let opened_at = worker.shared.window_opened_at();
-                worker.drive.opens(opened_at, window.as_nanos() as Nanos);
+                let spun = worker.count.spun_ns;
+                worker.drive.opens(opened_at, window.as_nanos() as Nanos, spun);
             }
             _ => worker.drive.warms_up(clock::now()),
         }
@@ -289,7 +293,9 @@ impl Driver for Open {
     fn closes_window<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         // Sends what was due before the end, in case this thread is late.
         Open::send_due(worker);
-        worker.drive.closes_at(clock::now());
+        let now = clock::now();
+        worker.drive.window.closes(now, worker.count.spun_ns);
+        worker.drive.closes_at(now);
     }
 
     /// Gives every remaining request an outcome.
@@ -311,14 +317,18 @@ impl Driver for Open {
         let extra = connection.state == State::Unanswered && connection.extra;
         if worker.phase == Phase::Measuring && slot < worker.active && !extra {
             worker.count.record_replies(worker.now, replies);
+            open.window.record_replies(replies);
         }
         for _ in 0..replies {
             let place = worker.times.oldest_place(&connection.sent);
             let Asked { intended, free } = open.asked[place];
             let (written, _) = worker.times.pop_run(&mut connection.sent, 1);
             if intended > 0 {
-                open.count.answered(free - intended, written - free, worker.now - written);
-                worker.count.record_latency(worker.now - intended, 1);
+                let latency = worker.now - intended;
+                let count = open.window.count(intended);
+                count.answered(free - intended, written - free, worker.now - written);
+                open.window.record_latency(intended, latency);
+                worker.count.record_latency(latency, 1);
             }
         }
     }
@@ -368,7 +378,7 @@ impl Driver for Open {
     }
 
     fn count(self, count: &mut Count) {
-        count.open_loop = Some(self.count);
+        self.window.add_to(count);
     }
 }
 
@@ -390,6 +400,11 @@ mod tests {
         Open::new(&plan, Share { part: Part { thread: 0, threads: 1 }, active: 1, places: 2 })
     }
 
+    /// Requests that were due in the window so far.
+    fn due(open: &mut Open) -> u64 {
+        open.window.count(Nanos::MAX).due
+    }
+
     #[test]
     fn warm_up_requests_sent_after_the_window_opened_do_not_count() {
         let mut open = open();
@@ -397,27 +412,30 @@ mod tests {
         let intended = open.take();
         open.writes(intended, 0, 2 * SECOND, 0);
         // The window was open before that was due.
-        open.opens(intended - 1, SECOND);
-        assert_eq!((open.asked[0].intended, open.count.due), (0, 0));
+        open.opens(intended - 1, SECOND, 0);
+        assert_eq!((open.asked[0].intended, due(&mut open)), (0, 0));
         let intended = open.take();
         open.writes(intended, 0, 2 * SECOND, 1);
-        assert_eq!((open.asked[1].intended, open.count.due), (intended, 1));
+        assert_eq!((open.asked[1].intended, due(&mut open)), (intended, 1));
     }
 
     #[test]
     fn a_long_queue_is_given_up_in_portions_and_completely() {
         let mut open = open();
-        open.opens(SECOND, 100 * MS);
+        open.opens(SECOND, 100 * MS, 0);
         open.closes_at(2 * SECOND);
         open.give_up(2 * SECOND);
-        assert!(!open.behind && open.count.due == 0, "the grace is not over");
+        assert!(!open.behind && due(&mut open) == 0, "the grace is not over");
         let over = 3 * SECOND;
         open.give_up(over);
-        assert_eq!((open.count.due, open.count.unsent), (PORTION as u64, PORTION as u64));
+        assert_eq!(
+            (due(&mut open), open.window.count(SECOND).unsent),
+            (PORTION as u64, PORTION as u64)
+        );
         assert!(open.behind && !open.is_urgent(over));
         assert!(open.wakes_at().is_some_and(|at| at < over), "there is more to do at once");
         open.settles(over);
-        assert_eq!((open.count.due, open.count.unsent), (1_000_000, 1_000_000));
+        assert_eq!((due(&mut open), open.window.count(SECOND).unsent), (1_000_000, 1_000_000));
         assert!(open.is_over() && !open.behind);
     }
 
@@ -428,6 +446,6 @@ mod tests {
         assert!(open.is_due(100 * SECOND) && !open.is_over());
         open.settles(100 * SECOND);
         assert!(open.is_over());
-        assert_eq!(open.count.due, 0);
+        assert_eq!(due(&mut open), 0);
     }
 }
