@@ -39,6 +39,7 @@ use std::{
 #[command(after_help = "Examples:
   regatta race
   regatta race './old --port {port}' './new --port {port}' --http /items
+  regatta race './new --port {port}' http://127.0.0.1:8080/items
   regatta race double --only epoll,green,null --rounds 7
   regatta race double --dry-run
   regatta race --contender 'mine=./my-server --port {port}' --baseline mine
@@ -58,7 +59,8 @@ pub struct RaceArgs {
         help = format!(
             "A bundled race by name ({}), or the path of a race file. Or two or more servers to compare: \
              commands with {{port}} ('./server --port {{port}}', 'PORT={{port}} ./server', \
-             'name=COMMAND'), images ('image:NAME COMMAND {{port}}'), or contenders; the first is the \
+             'name=COMMAND'), images ('image:NAME COMMAND {{port}}'), URLs of servers that already run on \
+             this machine (http://127.0.0.1:8080/items, 'name=URL'), or contenders; the first is the \
              baseline. Default: quick",
             regatta_race::bundled::names()
         )
@@ -255,7 +257,7 @@ fn begin(
 
 /// The race that the arguments describe.
 fn contest(args: &RaceArgs, known: &[Contender]) -> anyhow::Result<Contest> {
-    let (workload, load) = (args.own.workload(), args.own.load());
+    let (workload, load) = (args.own.workload(&args.race)?, args.own.load());
     let own = OwnRace {
         words: &args.race,
         workload: workload.as_ref(),

@@ -10,12 +10,13 @@
 
 use crate::{
     cgroup::Cgroup,
-    process::{Process, all_pids, named, threads},
+    held::Held,
+    process::{Process, all_pids, named},
     roles::Roles,
     sockets::Sockets,
     usage::Observed,
 };
-use std::{collections::BTreeSet, fmt, fs, io, thread, time::Duration};
+use std::{collections::BTreeSet, fmt, io, thread, time::Duration};
 
 /// The ports of a contender, and the processes that must serve them.
 #[derive(Clone, Debug)]
@@ -113,49 +114,12 @@ impl Ownership {
     }
 }
 
-/// The sockets and rings among the open files of a process.
-#[derive(Default)]
-struct Held {
-    /// Inodes of sockets.
-    sockets: BTreeSet<u64>,
-    has_ring: bool,
-}
-
-impl Held {
-    /// Reads the files of a process's first thread, which are usually those of all threads. Empty if the
-    /// process is gone, or if its files may not be read.
-    fn by(pid: u32) -> Held {
-        let mut held = Held::default();
-        held.add(&format!("/proc/{pid}/fd"));
-        held
-    }
-
-    /// Reads the files of all threads of a process: threads may have their own files (CLONE_FILES,
-    /// clone(2)), and may outlive the first thread.
-    fn by_threads(pid: u32) -> Held {
-        let mut held = Held::by(pid);
-        for thread in threads(pid) {
-            held.add(&format!("/proc/{pid}/task/{thread}/fd"));
-        }
-        held
-    }
-
-    fn add(&mut self, folder: &str) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        for link in entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()) {
-            let link = link.to_string_lossy();
-            let inode = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
-            self.sockets.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
-            self.has_ring |= link == "anon_inode:[io_uring]";
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cgroup::Version;
     use std::{
+        fs,
         net::TcpListener,
         os::fd::OwnedFd,
         path::Path,

@@ -2,6 +2,7 @@
 //! control group. Each role has its own CPUs and readiness check.
 
 use crate::{
+    attached::Attached,
     ready::{NotReady, Ready},
     running::{Running, StartError, SupervisorError},
     status::Status,
@@ -9,7 +10,7 @@ use crate::{
     usage::Observed,
     wire::Launch,
 };
-use regatta_record::RoleUsage;
+use regatta_record::{RoleUsage, RunningServer};
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 /// How to start one role.
@@ -32,6 +33,9 @@ pub enum NotStarted {
     /// One of its processes did not become ready.
     #[error(transparent)]
     NotReady(#[from] NotReady),
+    /// It was to be running already, and is not the server that it was: a sentence.
+    #[error("{0}")]
+    Changed(String),
     /// The caller gave up.
     #[error("it was interrupted")]
     Interrupted,
@@ -45,6 +49,8 @@ pub struct Role {
     /// The CPUs of its processes; empty: all.
     pub cpus: Vec<u32>,
     processes: Vec<Running>,
+    /// The server, if it was already running.
+    attached: Option<Attached>,
 }
 
 /// A running contender; dropping it kills its processes.
@@ -77,6 +83,18 @@ impl Roles {
         Ok(started)
     }
 
+    /// Takes a server that is already running on `port` of 127.0.0.1 as the only role. It is not stopped.
+    /// Fails if other processes serve the port than those of `server`.
+    pub fn attach(port: u16, server: &RunningServer) -> Result<Roles, NotStarted> {
+        let attached = Attached { port, server: server.clone() };
+        if let Some(change) = attached.change() {
+            return Err(NotStarted::Changed(change));
+        }
+        let (name, cpus) = (RoleUsage::SERVER.to_owned(), server.cpus.clone());
+        let (processes, attached) = (Vec::new(), Some(attached));
+        Ok(Roles { roles: vec![Role { name, cpus, processes, attached }] })
+    }
+
     fn add(
         &mut self,
         binary: &Path,
@@ -85,7 +103,12 @@ impl Roles {
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), NotStarted> {
         let cpus = role.launches.first().map(|launch| launch.cpus.clone()).unwrap_or_default();
-        self.roles.push(Role { name: role.name.clone(), cpus, processes: Vec::new() });
+        self.roles.push(Role {
+            name: role.name.clone(),
+            cpus,
+            processes: Vec::new(),
+            attached: None,
+        });
         // Start all of them before waiting for the first, so that they start in parallel.
         for launch in &role.launches {
             let running = Running::start(binary, launch)?;
@@ -164,6 +187,9 @@ impl Roles {
     pub fn ended(&mut self) -> Result<Vec<Ended>, SupervisorError> {
         let mut ended = Vec::new();
         for role in &mut self.roles {
+            if let Some(because) = role.attached.as_ref().and_then(Attached::change) {
+                ended.push(Ended { because, is_server: true });
+            }
             for running in &mut role.processes {
                 let name = running.name().to_owned();
                 let Some(exited) = running.exited_within(Duration::ZERO)? else { continue };
@@ -180,7 +206,7 @@ impl Roles {
         Ok(ended)
     }
 
-    /// Stops the server and then its backends, with `grace` for each process, and checks that nothing
+    /// Stops the server, unless it was already running, and then its backends, with `grace` for each process, and checks that nothing
     /// remains. The reports are in the order of the stops.
     pub fn stop(mut self, grace: Duration) -> Vec<Result<StopReport, SupervisorError>> {
         let mut reports = Vec::new();
@@ -203,21 +229,24 @@ pub struct Ended {
 impl Role {
     /// Returns its processes, for repeated readings of their usage.
     pub fn observed(&self) -> Vec<Observed> {
-        self.processes.iter().map(Running::observed).collect()
+        let attached = self.attached.iter().flat_map(Attached::observed);
+        self.processes.iter().map(Running::observed).chain(attached).collect()
     }
 
-    /// Returns the ids of the processes that were started for it, without their own children.
+    /// Returns the ids of the processes that were started for it, or found, without their own children.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
-        self.processes.iter().map(Running::pid)
+        let attached = self.attached.iter().flat_map(Attached::pids);
+        self.processes.iter().map(Running::pid).chain(attached)
     }
 
     /// Returns their ports on 127.0.0.1.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
-        self.processes.iter().map(Running::port)
+        let attached = self.attached.iter().map(|attached| attached.port);
+        self.processes.iter().map(Running::port).chain(attached)
     }
 
-    /// Returns the number of processes that were started for it.
+    /// Returns the number of processes that were started for it, or found.
     pub fn count(&self) -> u32 {
-        self.processes.len() as u32
+        self.pids().count() as u32
     }
 }

@@ -116,7 +116,7 @@ impl Edges for Edged {
 }
 
 #[test]
-fn the_caller_is_told_of_each_end_of_a_stage_inside_the_window() {
+fn the_caller_is_called_at_each_end_of_a_stage_inside_the_window() {
     let server = Server::double();
     for (of, ended) in [(&[(100, 50); 4][..], 3), (&[(100, 50)], 0)] {
         let mut edges = Edged::default();

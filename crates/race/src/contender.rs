@@ -1,7 +1,10 @@
 //! Contenders: a contender is a manifest in a folder. Finds them and checks whether they can run here.
 
 use crate::{lines_of_code::lines_of_code, manifest::Manifest};
-use regatta_host::{container_engine, find_on_path, is_executable, search_path};
+use regatta_host::{
+    NotFound, RunningUrl, container_engine, find_on_path, find_server, is_executable, search_path,
+};
+use regatta_record::RunningServer;
 use std::{
     collections::BTreeMap,
     fs,
@@ -87,8 +90,18 @@ impl Contender {
         needs.filter(|program| find_on_path(program).is_none()).collect()
     }
 
+    /// Finds its server, if it is already running; `None` if it is started instead.
+    pub fn running(&self) -> Option<Result<RunningServer, NotFound>> {
+        let url = self.manifest.url.as_ref()?;
+        let port = RunningUrl::parse(url).ok()?.port;
+        Some(find_server(url, port))
+    }
+
     /// Returns why it cannot be started here, and what to do; `None` if nothing is missing.
     pub fn missing(&self) -> Option<String> {
+        if let Some(running) = self.running() {
+            return running.err().map(|error| error.to_string());
+        }
         let Manifest { name, packages, setup, start, backends, .. } = &self.manifest;
         let absent = self.absent();
         let install = format!("`regatta peers install {name}`");

@@ -8,8 +8,8 @@ use crate::{
     manifest::{Limits, Manifest},
     placeholders::{BackendPorts, Values},
 };
-use regatta_host::{Containment, RoleLaunch};
-use regatta_record::{Asked, Entry, LoadShape};
+use regatta_host::{Containment, RoleLaunch, RunningUrl};
+use regatta_record::{Asked, Entry, LoadShape, RunningServer};
 use regatta_script::{Canned, Place, Workload};
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -24,6 +24,8 @@ pub(crate) struct Entrant {
     /// The requests it receives, and the replies expected from it.
     pub speaks: Workload,
     pub contender: Contender,
+    /// Its server, if that was already running when the race was prepared, and its port.
+    pub running: Option<(RunningServer, u16)>,
 }
 
 /// The ports and the folder of one start.
@@ -65,7 +67,10 @@ impl Entrant {
             None => workload.clone(),
         };
         let contender = Contender { manifest, dir: entry.dir.clone() };
-        Ok(Entrant { name: entry.name.clone(), speaks, contender })
+        let running = entry.running.clone();
+        let port = running.as_ref().map(|running| RunningUrl::parse(&running.url)).transpose();
+        let port = port.map_err(error)?.map(|url| url.port);
+        Ok(Entrant { name: entry.name.clone(), speaks, contender, running: running.zip(port) })
     }
 
     /// Returns its workload under a load with this `n`.
@@ -167,7 +172,12 @@ mod tests {
         );
         let manifest = Manifest::parse(&text).unwrap();
         let contender = Contender { manifest, dir: Default::default() };
-        Entrant { name: "few".into(), speaks: Workload::parse("double").unwrap(), contender }
+        Entrant {
+            name: "few".into(),
+            speaks: Workload::parse("double").unwrap(),
+            contender,
+            running: None,
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The fingerprint of a race: reads it and checks that it is unchanged.
 
 use crate::{entrant::Entrant, entrant::EntrantError};
-use regatta_host::{allowed_cpus, find_on_path, image_id};
+use regatta_host::{allowed_cpus, change_of, engine_trouble, find_on_path, image_id};
 use regatta_record::{Asked, Fingerprint, Setup};
 use ring::digest::{Context, SHA256};
 use std::{
@@ -28,6 +28,14 @@ pub enum ChangedError {
          it ran; start a new race"
     )]
     Unknown,
+    /// A container image cannot be run.
+    #[error("the image {image} cannot be run: {because}")]
+    Image {
+        /// The image.
+        image: String,
+        /// Why, with what to do.
+        because: String,
+    },
     /// Something cannot be read.
     #[error("cannot read {}: {error}", .path.display())]
     Io {
@@ -61,6 +69,16 @@ pub fn fingerprint(asked: &Asked, binary: &Path) -> Result<Fingerprint, ChangedE
     let cpus = allowed_cpus()
         .map_err(|error| ChangedError::Io { path: PathBuf::from("the allowed CPUs"), error })?;
     let images = images_of(&entrants, image_id);
+    for image in entrants.iter().filter_map(|entrant| entrant.contender.manifest.image.as_ref()) {
+        if !images.contains_key(image) {
+            let trouble = engine_trouble();
+            let because = trouble.unwrap_or_else(|| {
+                "it is not on this machine and cannot be pulled; build it, or correct its name"
+                    .into()
+            });
+            return Err(ChangedError::Image { image: image.clone(), because });
+        }
+    }
     Ok(Fingerprint { regatta: hash(binary)?, cpus, versions, files, images })
 }
 
@@ -84,6 +102,8 @@ pub fn check_can_resume(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(
     let mut found = stored.differences(&fingerprint(asked, binary)?);
     // Differences of the fingerprint come first: they are more specific than those of the setup.
     found.extend(asked.setup.differences(setup));
+    let running = Entrant::of_race(asked)?.into_iter().filter_map(|entrant| entrant.running);
+    found.extend(running.filter_map(|(server, port)| change_of(&server, port)));
     if found.is_empty() { Ok(()) } else { Err(ChangedError::Changed(found)) }
 }
 
@@ -233,7 +253,7 @@ mod tests {
         let manifest = Manifest::from_argument(&argument, "double").unwrap();
         let contender = Contender { manifest, dir: PathBuf::new() };
         let speaks = Workload::parse("double").unwrap();
-        let files = files_of(&Entrant { name: "x".into(), speaks, contender });
+        let files = files_of(&Entrant { name: "x".into(), speaks, contender, running: None });
         assert!(files.contains(&config), "{files:?}");
         assert!(!files.iter().any(|path| path.starts_with("/proc")), "{files:?}");
     }
@@ -245,7 +265,7 @@ mod tests {
             manifest.as_mut().unwrap().image = image.map(str::to_owned);
             let contender = Contender { manifest: manifest.unwrap(), dir: PathBuf::new() };
             let speaks = Workload::parse("double").unwrap();
-            Entrant { name: name.to_owned(), speaks, contender }
+            Entrant { name: name.to_owned(), speaks, contender, running: None }
         };
         let (here, gone) = (Some("localhost/here:1"), Some("localhost/gone:1"));
         let entrants =

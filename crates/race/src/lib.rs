@@ -40,7 +40,6 @@ mod round;
 mod single;
 mod sources;
 mod split_loads;
-mod spoken;
 mod start;
 mod store;
 mod under_load;

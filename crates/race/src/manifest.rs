@@ -1,8 +1,9 @@
 //! The manifest of a contender, in TOML. Parsing and checks, no file access.
 
 use crate::{adapter::Adapter, backend::Backend, command::Command, nearest::hint_of_key};
-use regatta_host::Ready;
+use regatta_host::{Ready, RunningUrl, is_url};
 use regatta_record::day_of;
+use regatta_script::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,8 +30,12 @@ pub struct Manifest {
     /// Shell commands that install and build it, run once in its folder.
     #[serde(default)]
     pub setup: Vec<String>,
-    /// Program and arguments.
+    /// Program and arguments; empty with `url`.
+    #[serde(default)]
     pub start: Vec<String>,
+    /// URL of the server, if it is already running: it is neither started nor stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Image of the container that runs `start`, with podman or docker, on the host's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
@@ -94,11 +99,15 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Returns the manifest of a contender given as `name=command {port}`, with shell quoting.
+    /// Returns the manifest of a contender given as `name=command {port}`, with shell quoting, or as
+    /// `name=URL` of a running server.
     pub fn from_argument(argument: &str, workload: &str) -> Result<Manifest, String> {
         let wanted = "expected a contender as 'name=command {port}'";
         let (name, command) =
             argument.split_once('=').ok_or_else(|| format!("{wanted}, not {argument:?}"))?;
+        if is_url(command) {
+            return Manifest::of_url(name.trim(), command, workload);
+        }
         let parsed = Command::parse(command).map_err(|because| format!("{wanted}; {because}"))?;
         Manifest::of_command(name, command, parsed, workload)
     }
@@ -111,31 +120,47 @@ impl Manifest {
         workload: &str,
     ) -> Result<Manifest, String> {
         let Command { env, image, start } = command;
-        let manifest = Manifest {
+        let manifest = Manifest { start, image, env, ..Manifest::blank(name, text, workload) };
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// Returns the manifest of a running server under a name.
+    pub(crate) fn of_url(name: &str, url: &str, workload: &str) -> Result<Manifest, String> {
+        // Only a hub may be at `/`; other workloads have their own path.
+        let is_hub = Workload::parse(workload).is_some_and(|workload| workload.is_pushed());
+        let path = RunningUrl::parse(url)?.path.filter(|path| is_hub || path != "/");
+        let url_text = Some(url.to_owned());
+        let manifest = Manifest { url: url_text, path, ..Manifest::blank(name, url, workload) };
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn blank(name: &str, about: &str, workload: &str) -> Manifest {
+        Manifest {
             name: name.trim().to_string(),
-            about: text.trim().to_string(),
+            about: about.trim().to_string(),
             workloads: vec![workload.to_string()],
             needs: vec![],
             packages: vec![],
             setup: vec![],
-            start,
-            image,
+            start: vec![],
+            url: None,
+            image: None,
             version: Vec::new(),
             released: None,
             ready: Ready::Tcp,
             source: vec![],
             path: None,
             adapter: None,
-            env,
+            env: BTreeMap::new(),
             config: vec![],
             supports: vec![],
             limits: Limits::default(),
             stand_in_for: None,
             one_core_as: None,
             backends: vec![],
-        };
-        manifest.check()?;
-        Ok(manifest)
+        }
     }
 
     /// Checks its values. The error is a sentence.
@@ -167,12 +192,15 @@ impl Manifest {
         }
         // Without a command, an image runs its own.
         let is_image = image.as_ref().is_some_and(|image| !image.is_empty()) && start.is_empty();
-        if start.first().is_none_or(String::is_empty) && !is_image {
+        let is_running = self.check_running()?;
+        if is_running {
+            // It gets no port and is not started.
+        } else if start.first().is_none_or(String::is_empty) && !is_image {
             return Err(format!("{name} has an empty start command"));
         }
         let has_port = |text: &String| text.contains("{port}");
         let gets_port = start.iter().chain(self.env.values()).any(has_port);
-        if !gets_port && self.config.is_empty() {
+        if !gets_port && self.config.is_empty() && !is_running {
             return Err(format!(
                 "{name} is not given its port: write {{port}} where its start command, env or config \
                  template needs the port"
@@ -199,6 +227,31 @@ impl Manifest {
             }
         }
         Backend::check_all(name, &self.backends)
+    }
+
+    /// Whether it is a running server. It has no keys that say how to start it.
+    fn check_running(&self) -> Result<bool, String> {
+        let Manifest { name, url: Some(url), start, image, setup, env, config, backends, .. } =
+            self
+        else {
+            return Ok(false);
+        };
+        RunningUrl::parse(url)?;
+        let starts = [
+            ("start", !start.is_empty()),
+            ("image", image.is_some()),
+            ("setup", !setup.is_empty()),
+            ("env", !env.is_empty()),
+            ("config", !config.is_empty()),
+            ("backend", !backends.is_empty()),
+        ];
+        match starts.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(format!(
+                "{name} has a `url`, so it is already running and is not started; remove `{key}`, or \
+                 remove `url`"
+            )),
+            None => Ok(true),
+        }
     }
 }
 

@@ -12,14 +12,15 @@ use crate::{
     nearest::hint,
     rate::Rate,
 };
+use regatta_host::{RunningUrl, is_url, named_url};
 use regatta_record::NULL;
-use regatta_script::{Workload, dialects::ROWS};
+use regatta_script::Workload;
 
 /// What the command line says about a race beside its options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnRace<'a> {
     /// A bundled race by name, the path of a race file, or two or more servers to compare: commands,
-    /// images, or names of contenders. The first server is the baseline. Empty: the race `quick`, or
+    /// images, URLs of running servers, or names of contenders. The first server is the baseline. Empty: the race `quick`, or
     /// the workload with the contenders that serve it.
     pub words: &'a [String],
     /// What to send, if no race names it.
@@ -97,8 +98,8 @@ fn not_alone(word: &str, known: &[Contender]) -> OwnRaceError {
              among the others with `--only {word},null`"
         ),
         () if is_url(word) => format!(
-            "a race starts its servers, so it cannot race {word}; to load a server that is already \
-             running: `regatta load {word}`"
+            "a single server has nothing to be compared with; expected {TWO}, or a second URL. To load \
+             the running server: `regatta load {word}`"
         ),
         () if is_command(word) => format!(
             "a single server has nothing to be compared with; expected {TWO}. To race it against the \
@@ -119,12 +120,6 @@ fn not_alone(word: &str, known: &[Contender]) -> OwnRaceError {
 
 fn is_command(word: &str) -> bool {
     word.contains("{port}") || word.contains(char::is_whitespace) || word.starts_with("image:")
-}
-
-fn is_url(word: &str) -> bool {
-    let schemes = ROWS.iter().flat_map(|row| row.schemes);
-    let scheme = word.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    scheme.is_some_and(|scheme| schemes.clone().any(|known| known.name == scheme))
 }
 
 /// Returns the race of the built-in contenders and the peers that serve a workload. If the workload is the
@@ -171,7 +166,7 @@ fn of_words(
     );
     taken.extend(servers.iter().flatten().filter_map(|server| server.name.as_deref()));
     let unnamed = servers.iter().flatten().filter(|server| server.name.is_none());
-    let commands: Vec<Command> = unnamed.map(|server| server.command.clone()).collect();
+    let commands: Vec<Command> = unnamed.filter_map(|server| server.command.clone()).collect();
     let mut derived = names(&commands, &taken).into_iter();
     for (word, server) in words.iter().zip(servers) {
         let Some(Server { name, text, command }) = server else {
@@ -179,7 +174,10 @@ fn of_words(
             continue;
         };
         let name = name.or_else(|| derived.next()).unwrap_or_default();
-        let manifest = Manifest::of_command(&name, &text, command, workload.service());
+        let manifest = match command {
+            Some(command) => Manifest::of_command(&name, &text, command, workload.service()),
+            None => Manifest::of_url(&name, &text, workload.service()),
+        };
         contest.own.push(manifest.map_err(OwnRaceError::Words)?);
         contest.contenders.push(name);
     }
@@ -212,12 +210,13 @@ fn empty(workload: &Workload) -> Result<Contest, ContestError> {
 struct Server {
     /// Its name, if the command line names it.
     name: Option<String>,
-    /// Its command as it was written.
+    /// Its command or URL as it was written.
     text: String,
-    command: Command,
+    /// The command that starts it; `None` if it is already running.
+    command: Option<Command>,
 }
 
-/// Returns the server that a word describes: a command, after its name and `=` if it has one.
+/// Returns the server that a word describes: a command or a URL, after its name and `=` if it has one.
 fn server(word: &str, known: &[Contender]) -> Result<Server, OwnRaceError> {
     let wrong = |because: String| Err(OwnRaceError::Words(because));
     if is_race(word) {
@@ -226,11 +225,10 @@ fn server(word: &str, known: &[Contender]) -> Result<Server, OwnRaceError> {
              race: `regatta race {word} --contender 'mine=./my-server --port {{port}}'`"
         ));
     }
-    if is_url(word) {
-        return wrong(format!(
-            "a race starts its servers, so it cannot race {word}; give the command that starts it, with \
-             {{port}} where it needs its port, or an image as 'image:NAME COMMAND'"
-        ));
+    if let Some((name, url)) = named_url(word) {
+        let port = RunningUrl::parse(url).map_err(OwnRaceError::Words)?.port;
+        let name = name.map_or_else(|| format!("port-{port}"), str::to_owned);
+        return Ok(Server { name: Some(name), text: url.to_owned(), command: None });
     }
     let (name, text) = match word.split_once('=') {
         Some((name, text)) if is_name(name) => (Some(name.to_owned()), text),
@@ -249,7 +247,7 @@ fn server(word: &str, known: &[Contender]) -> Result<Server, OwnRaceError> {
              each start"
         ));
     }
-    Ok(Server { name, text: text.to_owned(), command })
+    Ok(Server { name, text: text.to_owned(), command: Some(command) })
 }
 
 /// Whether the text before the first `=` names a server. Names in capitals are variables.

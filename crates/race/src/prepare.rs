@@ -8,8 +8,11 @@ use crate::{
     manifest::Manifest,
     nearest::hint,
 };
+use regatta_host::RunningUrl;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
-use regatta_record::{Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, Setup, twin_name};
+use regatta_record::{
+    Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, RunningServer, Setup, twin_name,
+};
 use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
@@ -137,6 +140,7 @@ pub fn prepare(
     choose(&mut entries, &given, &changes.only, &changes.skip).map_err(PrepareError)?;
     check_known(contest, known, &entries, &given).map_err(PrepareError)?;
     check_unique(&entries).map_err(PrepareError)?;
+    check_running(&entries, &spoken).map_err(PrepareError)?;
     let baseline = baseline(contest, changes.baseline.as_ref(), &entries).map_err(PrepareError)?;
     let rounds = rounds(contest, changes)?;
     if changes.precision.is_some() {
@@ -280,6 +284,25 @@ fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
     Ok(entry)
 }
 
+/// Checks that running servers are asked what they speak, and that none is entered twice.
+fn check_running(entries: &[Entry], spoken: &Workload) -> Result<(), String> {
+    let mut ports: Vec<(u16, &str)> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.skipped.is_none()) {
+        let Some(RunningServer { url, .. }) = &entry.running else { continue };
+        let parsed = RunningUrl::parse(url)?;
+        parsed.check_asked(url, spoken)?;
+        if let Some((_, other)) = ports.iter().find(|(port, _)| *port == parsed.port) {
+            return Err(format!(
+                "{} and {other} are the same server, 127.0.0.1:{}; to see how much the figures of one \
+                 server vary, race it against another one: its twin shows that",
+                entry.name, parsed.port
+            ));
+        }
+        ports.push((parsed.port, &entry.name));
+    }
+    Ok(())
+}
+
 fn check_can_race(entry: &Entry) -> Result<(), PrepareError> {
     let because = |why| PrepareError(format!("the contender {} cannot race: {why}", entry.name));
     entry.skipped.as_ref().map_or(Ok(()), |why| Err(because(why)))
@@ -316,12 +339,14 @@ fn blank(name: &str) -> Entry {
         dir: PathBuf::new(),
         stand_in_for: None,
         one_core_as: None,
+        running: None,
         skipped: None,
     }
 }
 
 fn entry(contender: &Contender, service: &str) -> Entry {
     let manifest = &contender.manifest;
+    let running = contender.running();
     Entry {
         about: manifest.about.clone(),
         start: manifest.start.clone(),
@@ -334,7 +359,11 @@ fn entry(contender: &Contender, service: &str) -> Entry {
         dir: contender.dir.clone(),
         stand_in_for: manifest.stand_in_for.clone(),
         one_core_as: manifest.one_core_as.clone(),
-        skipped: contender.missing(),
+        skipped: match &running {
+            Some(running) => running.as_ref().err().map(ToString::to_string),
+            None => contender.missing(),
+        },
+        running: running.and_then(Result::ok),
         ..blank(&manifest.name)
     }
 }

@@ -11,12 +11,14 @@ use crate::{
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
-    sources, spoken,
+    sources,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
     warm::{Warm, WarmUpObserver, needs},
 };
-use regatta_host::{Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{
+    Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe, what_is_spoken,
+};
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
@@ -138,8 +140,8 @@ pub(crate) fn run(
         }
     };
     let died = server.into_iter().next().map(|ended| ended.because);
-    let is_doubtful = died.is_none() && loaded.as_ref().is_some_and(spoken::is_doubtful);
-    let spoken = is_doubtful.then(|| spoken::look(plan.target, &plan.workload)).flatten();
+    let is_doubtful = died.is_none() && loaded.as_ref().is_some_and(is_doubtful);
+    let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
     let stopped = roles.stop(STOP_WITHIN);
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
@@ -378,6 +380,16 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
         (_, Some(because)) => Outcome::Failed { because },
         (Some(fault), None) => fault,
         (None, None) => Outcome::Finished,
+    }
+}
+
+/// Whether a load shows that a server may speak another protocol: no reply was right, although it
+/// accepted connections.
+fn is_doubtful(loaded: &Result<Tally, regatta_load::Error>) -> bool {
+    match loaded {
+        Ok(tally) => !tally.interrupted && tally.replies == 0,
+        Err(regatta_load::Error::NotOpened { opened, .. }) => *opened == 0,
+        Err(_) => false,
     }
 }
 

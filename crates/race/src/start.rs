@@ -1,5 +1,5 @@
 //! A fresh start of a contender: picks free ports, makes a folder, starts the backends and the server,
-//! and waits until they are ready.
+//! and waits until they are ready. A server that is already running is only found again.
 
 use crate::{
     canned_reply,
@@ -9,7 +9,7 @@ use crate::{
     placeholders::BackendPorts,
 };
 use regatta_host::{NotStarted, Roles, free_port, is_taken};
-use regatta_record::LoadShape;
+use regatta_record::{LoadShape, RunningServer};
 use std::{
     fs::{self, Permissions},
     io,
@@ -46,6 +46,9 @@ pub(crate) fn start(
     load: LoadShape,
 ) -> Result<Start, MachineError> {
     const TRIES: usize = 5;
+    if let Some((server, port)) = &entrant.running {
+        return attach(*port, server, &entrant.name);
+    }
     let no_port = |error| MachineError::Io { what: "find a free port", error };
     let mut last = Start::Interrupted;
     for _ in 0..TRIES {
@@ -61,6 +64,13 @@ pub(crate) fn start(
     Ok(last)
 }
 
+fn attach(port: u16, server: &RunningServer, name: &str) -> Result<Start, MachineError> {
+    Ok(match Roles::attach(port, server) {
+        Ok(roles) => Start::Ready(Box::new(Started { roles, port, run: new_folder()? })),
+        Err(error) => Start::Failed { because: format!("{name}: {error}") },
+    })
+}
+
 fn start_on(
     port: u16,
     backends: &[BackendPorts],
@@ -68,8 +78,7 @@ fn start_on(
     entrant: &Entrant,
     load: LoadShape,
 ) -> Result<Start, MachineError> {
-    let run = folder()
-        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    let run = new_folder()?;
     if context.asked.workload == "hash" {
         hash_file::write(run.path())
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
@@ -93,6 +102,10 @@ fn start_on(
         Err(NotStarted::Interrupted) => Start::Interrupted,
         Err(error) => Start::Failed { because: error.to_string() },
     })
+}
+
+fn new_folder() -> Result<TempDir, MachineError> {
+    folder().map_err(|error| MachineError::Io { what: "make a folder for the round", error })
 }
 
 /// Makes a folder for a start. It is world-readable regardless of the umask, because some servers

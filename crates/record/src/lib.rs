@@ -31,6 +31,8 @@ mod race;
 mod reply_seen;
 mod report;
 mod round;
+mod running;
+mod running_doubts;
 mod second;
 mod settling;
 mod setup;
@@ -78,6 +80,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, Unseen, UsageSource, WarmUpDone,
 };
+pub use running::{RunningProcess, RunningServer};
 pub use second::SecondCounted;
 pub use settling::{SOURCE_PAIRS, Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use setup::Setup;

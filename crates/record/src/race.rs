@@ -1,6 +1,6 @@
 //! The settings of a race, and the machine that it ran on.
 
-use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, Setup, years_since};
+use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, Setup, years_since};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -180,6 +180,9 @@ pub struct Entry {
     /// The contender whose loop it runs unchanged if it has a single CPU.
     #[serde(default)]
     pub one_core_as: Option<String>,
+    /// The server that it is, if that ran before the race and is not started by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningServer>,
     /// Why it did not take part, and how to install it.
     #[serde(default)]
     pub skipped: Option<String>,
@@ -200,8 +203,12 @@ impl Entry {
         self.version.clone().or_else(|| own().then(|| format!("regatta {}", setup.regatta)))
     }
 
-    /// Its command, preceded by its environment: `FILE={file} server {port}`.
+    /// Its command, preceded by its environment: `FILE={file} server {port}`. For a running server its
+    /// URL and its processes.
     pub fn command(&self) -> String {
+        if let Some(running) = &self.running {
+            return format!("{}, {}", running.url, running.processes());
+        }
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         env.chain(self.start.iter().cloned()).collect::<Vec<_>>().join(" ")
     }

@@ -32,7 +32,11 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             () if Some(&entry.name) == twin.as_ref() => " (for the noise floor)",
             () => "",
         };
-        lines.push(format!("  {}{role}: {}", entry.name, entry.start.join(" ")));
+        let command = match entry.running {
+            Some(_) => visible(&entry.command()),
+            None => entry.start.join(" "),
+        };
+        lines.push(format!("  {}{role}: {}", entry.name, command));
     }
     for entry in &asked.entries {
         if let Some(why) = &entry.skipped {

@@ -1,6 +1,8 @@
 //! The options that describe a race without a race file: what to send, and how much load.
 
 use crate::values::{http_path, rate, small_count, workload};
+use anyhow::{Context, bail};
+use regatta_host::RunningUrl;
 use regatta_race::{OwnLoad, Rate};
 use regatta_script::Workload;
 use std::num::NonZeroU32;
@@ -29,9 +31,43 @@ pub struct OwnArgs {
 }
 
 impl OwnArgs {
-    /// What to send, if the options say it.
-    pub fn workload(&self) -> Option<Workload> {
-        self.http.clone().or_else(|| self.workload.clone())
+    /// What to send, if the options say it, or the URL of a running server. All URLs among `words` must
+    /// ask for the same.
+    pub fn workload(&self, words: &[String]) -> anyhow::Result<Option<Workload>> {
+        let given = self.http.clone().or_else(|| self.workload.clone());
+        let urls = words.iter().filter_map(|word| Some((word, RunningUrl::of_word(word)?)));
+        let urls = urls.map(|(word, url)| Ok((word, url.map_err(anyhow::Error::msg)?)));
+        let urls: Vec<(&String, RunningUrl)> = urls.collect::<anyhow::Result<_>>()?;
+        let Some(((first, url), others)) = urls.split_first() else { return Ok(given) };
+        let path = |url: &RunningUrl| url.path.clone().unwrap_or_else(|| "/".to_owned());
+        if let Some((word, other)) = others.iter().find(|(_, other)| other.protocol != url.protocol)
+        {
+            bail!(
+                "{first} is a server of {} and {word} of {}: only servers that are asked the same can \
+                 be compared",
+                url.protocol,
+                other.protocol
+            );
+        }
+        let Some(given) = given else {
+            if let Some((word, _)) = others.iter().find(|(_, other)| path(other) != path(url)) {
+                bail!(
+                    "{first} and {word} have different paths; only the same path can be compared"
+                );
+            }
+            return usual(url).map(Some);
+        };
+        for (word, url) in &urls {
+            let is_own = given.text().is_some() && path(url) != "/";
+            if is_own && usual(url).ok().as_ref().and_then(Workload::text) != given.text() {
+                bail!(
+                    "{word}: the path is not what {} requests; leave the path out of the URL, or leave \
+                     out the option",
+                    given.name()
+                );
+            }
+        }
+        Ok(Some(given))
     }
 
     /// The load, if the options say it.
@@ -43,6 +79,17 @@ impl OwnArgs {
             pipeline: pipeline.map(NonZeroU32::get),
             rate: rate.clone(),
         })
+    }
+}
+
+/// Returns what a URL asks for. It has the text of a file if the URL has a path, because a result
+/// directory must contain it.
+fn usual(url: &RunningUrl) -> anyhow::Result<Workload> {
+    let path = url.path.as_deref().unwrap_or("/");
+    match Workload::usual(url.protocol, Some(path)).context("the URL has no protocol")? {
+        // A workload of options is neither built in nor a file.
+        one if Workload::parse(one.name()).is_none() => http_path(path).map_err(anyhow::Error::msg),
+        one => Ok(one),
     }
 }
 

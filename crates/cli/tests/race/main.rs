@@ -28,6 +28,7 @@ mod processes;
 mod replay;
 mod results;
 mod resumed;
+mod running;
 mod soak;
 mod started;
 mod starts;

@@ -65,6 +65,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         dir: Default::default(),
         stand_in_for: None,
         one_core_as: None,
+        running: None,
         skipped: None,
     };
     Asked {

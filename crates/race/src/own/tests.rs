@@ -36,11 +36,11 @@ fn what_is_no_race_is_an_error_with_the_ways_to_write_one() {
         (&["epol"], &["did you mean `epoll`?"]),
         (&["epoll"], &["epoll is a contender", "--only epoll,null"]),
         (&["./old {port}"], &["a single server", "--contender 'mine=./old {port}'"]),
-        (&["line://127.0.0.1:1"], &["already running: `regatta load line://127.0.0.1:1`"]),
+        (&["line://127.0.0.1:1"], &["a single server", "`regatta load line://127.0.0.1:1`"]),
         (&["./old", "./new {port}"], &["\"./old\" is not given its port; write {port}"]),
         (&["epol", "./new {port}"], &["did you mean `epoll`?"]),
         (&["hello", "./new {port}"], &["hello is a race", "race hello --contender"]),
-        (&["./a {port}", "line://h:1"], &["cannot race line://h:1", "the command that starts"]),
+        (&["./a {port}", "line://h:1"], &["must run on this machine", "regatta load line://h:1"]),
         (&["./a {port}", "./b '{port}"], &["missing closing quote"]),
         (&["", "./b {port}"], &["is no command"]),
     ] {
@@ -83,4 +83,13 @@ fn a_workload_of_ones_own_needs_a_contender_that_serves_it() {
     let built_in_workload = Workload::parse("dialogue").unwrap();
     let own = OwnRace { workload: Some(&built_in_workload), ..OwnRace::default() };
     assert_eq!(Contest::of_command_line(own, &built_in()).unwrap().workload, "dialogue");
+}
+
+#[test]
+fn a_url_is_a_server_that_is_already_running() {
+    let contest =
+        race(&["./new {port}", "old=line://127.0.0.1:4000", "line://localhost:1"]).unwrap();
+    assert_eq!(contest.contenders, ["new", "old", "port-1", "null"]);
+    assert_eq!(contest.own[1].url.as_deref(), Some("line://127.0.0.1:4000"));
+    assert!(contest.own[1].start.is_empty() && contest.own[0].url.is_none());
 }

@@ -1,8 +1,7 @@
-//! Finds out what a contender speaks that gave no right reply: a user may have raced it with the workload
-//! of another protocol. Asks on connections of its own, after the load has ended and failed, so that no
+//! Finds out what a server speaks that gave no right reply: a user may have raced it with the workload of
+//! another protocol. Asks on connections of its own, after the load has ended and failed, so that no
 //! measurement is disturbed.
 
-use regatta_load::Tally;
 use regatta_script::{Greeting, Workload, dialects::ROWS};
 use std::{
     io::{Read, Write},
@@ -19,19 +18,9 @@ const LONGEST: usize = 256;
 /// Number of bytes of an unknown answer that are shown.
 const SHOWN: usize = 40;
 
-/// Whether a load shows that a server may speak another protocol: no reply was right, although it
-/// accepted connections.
-pub(crate) fn is_doubtful(loaded: &Result<Tally, regatta_load::Error>) -> bool {
-    match loaded {
-        Ok(tally) => !tally.interrupted && tally.replies == 0,
-        Err(regatta_load::Error::NotOpened { opened, .. }) => *opened == 0,
-        Err(_) => false,
-    }
-}
-
 /// Returns what a server speaks that gave no right reply of `workload`, as a sentence; `None` if it speaks
 /// the protocol of the workload, or accepts no connection.
-pub(crate) fn look(address: SocketAddr, workload: &Workload) -> Option<String> {
+pub fn look(address: SocketAddr, workload: &Workload) -> Option<String> {
     let own = workload.protocol();
     let host = address.to_string();
     let mut answers = Vec::new();
@@ -127,6 +116,3 @@ fn is_timeout(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
-
-#[cfg(test)]
-mod tests;

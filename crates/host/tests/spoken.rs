@@ -1,5 +1,12 @@
-use super::*;
-use std::{net::TcpListener, thread};
+//! Servers that give no right reply are asked what they speak.
+
+use regatta_host::what_is_spoken as look;
+use regatta_script::Workload;
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+};
 
 /// What `look` says of a server that handles each connection in this way, for the workload `double`.
 fn said(serve: fn(TcpStream)) -> Option<String> {
@@ -63,4 +70,37 @@ fn a_server_that_hangs_closes_or_answers_garbage_is_described() {
 fn a_port_without_a_server_gets_no_remark() {
     let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     assert_eq!(look(address, &Workload::parse("double").unwrap()), None);
+}
+
+#[test]
+fn a_redis_server_is_recognised() {
+    let said = said(|mut stream| {
+        let answer: &[u8] = match first(&mut stream).as_slice() {
+            b"*1\r\n$4\r\nPING\r\n" => b"+PONG\r\n",
+            _ => b"-ERR Protocol error: invalid request\r\n",
+        };
+        let _ = stream.write_all(answer);
+    });
+    let expected = "it speaks the protocol of Redis, but the workload `double` sends lines of integers: \
+                    use `--workload shard`";
+    assert_eq!(said.as_deref(), Some(expected));
+}
+
+#[test]
+fn a_websocket_server_is_recognised_beside_the_http_that_it_speaks_too() {
+    let said = said(|mut stream| {
+        let request = first(&mut stream);
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        let answer: &[u8] = match () {
+            () if !text.starts_with("get /") => b"",
+            () if text.contains("upgrade: websocket") => {
+                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                  Connection: Upgrade\r\n\r\n"
+            }
+            () => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        };
+        let _ = stream.write_all(answer);
+    });
+    let said = said.unwrap();
+    assert!(said.contains("WebSocket at /ws") && said.contains("`--workload hub`"), "{said}");
 }
