@@ -138,9 +138,9 @@ function follow(url) {
   const say = (text, kind) => { live.textContent = text; live.className = `live ${kind}`; };
   source.addEventListener("message", ({data}) => { const next = JSON.parse(data); show(next.body, next.data); });
   source.addEventListener("progress", ({data}) => say(JSON.parse(data).text, "running"));
-  source.addEventListener("over", () => { source.close(); live.classList.replace("running", "over"); });
+  source.addEventListener("over", () => { source.close(); say(`The race is over: ${live.textContent}. This page no longer changes.`, "over"); });
   // The browser connects again by itself.
-  source.addEventListener("error", () => { if (source.readyState === EventSource.CONNECTING) say("The race does not answer; trying again.", "lost"); });
+  source.addEventListener("error", () => { if (source.readyState === EventSource.CONNECTING) say("The race does not answer, so the figures are those of its last answer. Trying again.", "lost"); });
 }
 
 let bound = false;

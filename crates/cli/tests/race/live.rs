@@ -26,7 +26,7 @@ fn unix_ns() -> u64 {
 }
 
 /// The URL that a race prints before it starts.
-fn url(race: &Started) -> String {
+pub fn url(race: &Started) -> String {
     let mut url = None;
     until("the race prints the URL of its page", || {
         let printed = fs::read_to_string(&race.stderr).unwrap();

@@ -19,11 +19,14 @@ mod heads;
 mod interrupted;
 mod killed;
 mod live;
+mod live_browser;
 mod manifests;
 mod many;
 mod null;
 mod output;
 mod own;
+#[path = "../../../page/tests/common/mod.rs"]
+mod page;
 mod processes;
 mod replay;
 mod results;

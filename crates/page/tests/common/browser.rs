@@ -29,6 +29,8 @@ pub struct Browser {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     sent: u64,
+    /// The beginning of the URLs that the page may request.
+    origin: String,
     /// Errors, messages of the console, and requests other than for the page itself.
     pub complaints: Vec<String>,
     _profile: tempfile::TempDir,
@@ -37,6 +39,11 @@ pub struct Browser {
 impl Browser {
     /// Starts a browser and opens a file.
     pub fn open(program: &str, file: &Path) -> Browser {
+        Browser::visit(program, &format!("file://{}", file.display()))
+    }
+
+    /// Starts a browser and opens a URL.
+    pub fn visit(program: &str, url: &str) -> Browser {
         let profile = tempfile::tempdir().expect("a directory");
         let process = Command::new(program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
@@ -62,11 +69,11 @@ impl Browser {
         };
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the browser listens");
         stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
-        let url = format!("ws://127.0.0.1:{port}{path}");
-        let (socket, _) = tungstenite::client(url, stream).expect("a WebSocket");
-        let (session, complaints) = (None, Vec::new());
+        let endpoint = format!("ws://127.0.0.1:{port}{path}");
+        let (socket, _) = tungstenite::client(endpoint, stream).expect("a WebSocket");
+        let (session, origin, complaints) = (None, url.to_owned(), Vec::new());
         let mut browser =
-            Browser { process, socket, session, sent: 0, complaints, _profile: profile };
+            Browser { process, socket, session, sent: 0, origin, complaints, _profile: profile };
         let target = browser.ask("Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = browser.ask("Target.attachToTarget", &attach);
@@ -74,7 +81,7 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.ask(&format!("{domain}.enable"), &json!({}));
         }
-        browser.ask("Page.navigate", &json!({ "url": format!("file://{}", file.display()) }));
+        browser.ask("Page.navigate", &json!({ "url": url }));
         browser
     }
 
@@ -101,7 +108,8 @@ impl Browser {
     fn note(&mut self, event: &Value) {
         let method = event["method"].as_str().unwrap_or_default();
         let of_page = |url: &str| {
-            ["file:", "data:", "blob:", "about:"].iter().any(|scheme| url.starts_with(scheme))
+            let known = [&self.origin[..], "data:", "blob:", "about:"];
+            known.iter().any(|known| url.starts_with(known))
         };
         let complains = match method {
             "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded" => true,
