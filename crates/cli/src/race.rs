@@ -131,8 +131,6 @@ pub struct RaceArgs {
     /// Write the table as Markdown; - for stdout instead of the table
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
-    #[command(flatten)]
-    formats: Formats,
     /// Show these columns in the tables, in this order. Default: those that fit the terminal
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = columns())]
     columns: Vec<String>,
@@ -149,6 +147,9 @@ pub struct RaceArgs {
     /// Allow a debug build, whose figures are meaningless: for tests of regatta itself
     #[arg(long, hide = true)]
     debug_build: bool,
+    // Last, because its heading would also apply to what follows.
+    #[command(flatten)]
+    formats: Formats,
 }
 
 /// Runs the race.

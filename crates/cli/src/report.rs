@@ -37,11 +37,12 @@ pub struct ReportArgs {
     /// Write one CSV row per cell; - for stdout
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    #[command(flatten)]
-    formats: Formats,
     /// Show these columns in the tables, in this order. Default: those that fit the terminal
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = columns())]
     columns: Vec<String>,
+    // Last, because its heading would also apply to what follows.
+    #[command(flatten)]
+    formats: Formats,
 }
 
 /// Reads, judges and writes.
