@@ -292,7 +292,16 @@ fn ask(args: &CapacityArgs, contender: &str, setup: &Setup) -> anyhow::Result<As
         bail!("--adapter applies only to a URL; the protocol of a contender is in its manifest");
     }
     let workload = args.http.clone().or_else(|| args.workload.clone()).unwrap_or_default();
-    Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup.clone())?)
+    let asked =
+        capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup.clone())?;
+    if asked.entries.iter().any(|entry| entry.running.is_some()) {
+        let url = contender.split_once('=').map_or(contender, |(_, url)| url);
+        bail!(
+            "a contender of a capacity search is restarted for every step, and this one already runs; \
+             leave out --contender: `regatta capacity {url}`"
+        );
+    }
+    Ok(asked)
 }
 
 fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {

@@ -172,6 +172,34 @@ fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
 }
 
 #[test]
+fn a_contender_over_a_path_needs_no_workload_file() {
+    let program = env!("CARGO_BIN_EXE_regatta");
+    let own = format!("mine={program} serve hello --model poll --listen 127.0.0.1:{{port}}");
+    let args = ["--contender", &own, "--http", "/?a=1", "--limit", "p50=2s", "--step", "5"];
+    let more = ["--max", "5", "--window", "100ms", "--warm-up", "0s", "--debug-build"];
+    let output = capacity(&[&args[..], &more, &["--json", "-"]].concat());
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(found["workload"], "http-a-1", "{found:#}");
+    assert_eq!(found["contender"]["name"], "mine");
+    let rates = found["steps"].as_array().unwrap().iter();
+    assert!(
+        rates.clone().count() >= 3 && rates.clone().all(|step| step["passed"] == true),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn a_server_that_already_runs_is_no_contender_of_a_capacity_search() {
+    let server = Server::double("epoll", &[]);
+    let running = format!("mine=line://{}", server.addr);
+    let output = capacity(&["--contender", &running, "--limit", "p50=2s", "--debug-build"]);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains(&format!("capacity line://{}`", server.addr)), "{printed}");
+}
+
+#[test]
 fn the_servers_descriptor_limit_makes_the_result_one_sided() {
     let mut shell = Command::new("sh");
     let serve = "ulimit -n 100; exec \"$0\" serve double --model epoll";

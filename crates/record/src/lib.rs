@@ -11,6 +11,7 @@ mod arrivals;
 mod ask;
 mod beside;
 mod capacity;
+mod content_doubt;
 mod counted;
 mod counts;
 mod curve;
@@ -74,7 +75,7 @@ pub use needed::rounds_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Then, twin_name};
-pub use reply_seen::ReplySeen;
+pub use reply_seen::{ContentSeen, ReplySeen};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,

@@ -138,3 +138,38 @@ fn resuming_is_refused_after_an_image_was_rebuilt() {
     assert!(removed.status.success(), "{removed:?}");
     course.assert_nothing_left();
 }
+
+#[test]
+fn images_on_the_command_line_race_each_other() {
+    if let Some(why) = engine_trouble() {
+        return eprintln!("skipped: {why}");
+    }
+    let course = Course::new();
+    let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
+    let image = "localhost/regatta-test:on-the-line";
+    if let Err(why) = image_called(image, &course, &engine, &program) {
+        return eprintln!("skipped: {why}");
+    }
+    let words = ["one", "two"].map(|name| format!("{name}=image:{image} /program {{port}}"));
+    let short = ["-c", "4", "--rounds", "1", "--window", "300ms", "--out", "out", "--json", "-"];
+    let summary = course.race(&[&[words[0].as_str(), &words[1]], &short[..]].concat()).summary();
+    course.assert_nothing_left();
+    assert_eq!(summary.asked.contenders, ["one", "two", "null"]);
+    for name in ["one", "two"] {
+        let cell = summary.cells.iter().find(|cell| cell.contender == name).unwrap();
+        assert!(cell.requests > 0 && cell.verdict.kind != Kind::ServerNotObserved, "{cell:?}");
+    }
+}
+
+#[test]
+fn an_image_that_does_not_exist_is_an_error_before_the_race() {
+    if let Some(why) = engine_trouble() {
+        return eprintln!("skipped: {why}");
+    }
+    let course = Course::new();
+    let missing = "image:localhost/regatta-test:missing /program {port}";
+    let plain = "plain=sh -c 'exec \"$ILL\" {port}'";
+    let ended = course.race(&[missing, plain, "--out", "out"]).with_status(2);
+    ended.assert_printed(&["localhost/regatta-test:missing"]);
+    assert!(course.log().is_empty(), "something was started");
+}

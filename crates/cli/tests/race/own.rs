@@ -110,3 +110,30 @@ fn hints_name_the_program_as_it_was_called() {
     let program = env!("CARGO_BIN_EXE_regatta");
     ended.assert_printed(&[&format!("`{program} load line://127.0.0.1:1`")]);
 }
+
+#[test]
+fn different_contents_that_nothing_checks_are_reported() {
+    let course = Course::new();
+    let doubt = |path: &str, second: &str| {
+        let args = [&[HELLO, second, "--http", path, "-c", "4"][..], &SHORT].concat();
+        let summary = course.race(&args).summary();
+        fs::remove_dir_all(course.out()).unwrap();
+        let contents = |entry: &&str| {
+            let cell = summary.cells.iter().find(|cell| cell.contender == **entry).unwrap();
+            cell.reply.and_then(|reply| reply.content).map(|content| content.bytes)
+        };
+        let bytes: Vec<_> = ["hello", "other"].iter().map(|name| contents(name)).collect();
+        assert!(bytes.iter().all(Option::is_some), "{bytes:?}");
+        summary.doubts.into_iter().find(|doubt| doubt.starts_with("the contents of the replies"))
+    };
+    // The content has the time, which differs.
+    let same = "other={regatta} serve hello --model poll --listen 127.0.0.1:{port}";
+    assert_eq!(doubt("/", same), None);
+    // Always the same text, whatever is requested, for each 41 bytes of requests.
+    course.write("reply", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nOther");
+    let other = "other={regatta} serve null --model epoll --listen 127.0.0.1:{port} \
+                 --request-bytes 41 --reply reply";
+    let found = doubt("/", other).expect("they differ");
+    assert!(found.contains("hello (") && found.contains(" bytes), other (5 bytes)"), "{found}");
+    assert!(!found.contains("null") && !found.contains("twin"), "{found}");
+}

@@ -42,6 +42,7 @@ pub fn doubts(
     doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(asked.doubts_of_running());
+    doubts.extend(asked.doubt_of_contents(cells));
     doubts.extend(shared_cpus(asked));
     doubts.extend(shared_cores(asked));
     doubts.extend(noise(asked, fields, noise_floor, Floor::of(twin_ratios)));

@@ -144,6 +144,7 @@ impl Asks for HttpAsks {
         match *self {
             HttpAsks::Hello { .. } => Some(sample_hello(place)),
             HttpAsks::Hash { .. } => Some(sample_hash(place)),
+            HttpAsks::File(FileAsks(ref file)) => file.sample(place),
             _ => None,
         }
     }

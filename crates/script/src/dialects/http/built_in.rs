@@ -7,17 +7,15 @@ use super::{
     receive::Http,
     requests::HttpRequest,
     salted::{self, Salted},
+    seen,
 };
 use crate::{
     hash_file::HashedFile,
     protocol::{Order, Place, Sample},
     script::{Conversations, Script, TooLarge},
 };
-use regatta_proto::http1::{
-    Method,
-    client::{Ask, Decoder, Event},
-};
-use regatta_record::{Heads, ReplySeen};
+use regatta_proto::http1::client::Ask;
+use regatta_record::Heads;
 
 /// The request for the time, which must match this machine's clock.
 fn hello(place: Place<'_>) -> HttpRequest {
@@ -71,26 +69,7 @@ pub(super) fn sample_hash(place: Place<'_>) -> Sample {
 
 fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
     let script = compose(request, Heads::Identical, 0, place);
-    Sample { asks: script.request(0).to_vec(), seen }
-}
-
-/// Describes a reply; `None` until it is complete, and if it is invalid or switches protocols.
-fn seen(data: &[u8]) -> Option<ReplySeen> {
-    let (mut decoder, mut rest, mut has_date) = (Decoder::default(), data, false);
-    loop {
-        match decoder.next(&mut rest, Method::Get).ok()?? {
-            Event::Head(response) => {
-                let mut names = response.fields.iter().map(|(name, _)| name);
-                has_date = names.any(|name| name.eq_ignore_ascii_case(b"date"));
-            }
-            Event::End { .. } => {
-                let bytes = (data.len() - rest.len()) as u64;
-                return Some(ReplySeen { bytes, has_date });
-            }
-            Event::Content(_) => {}
-            Event::Switched(_) => return None,
-        }
-    }
+    Sample { asks: script.request(0).to_vec(), seen: seen::reply }
 }
 
 fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {

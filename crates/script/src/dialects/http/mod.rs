@@ -21,6 +21,7 @@ mod receive;
 mod requests;
 pub mod rules;
 mod salted;
+mod seen;
 mod slow;
 mod words;
 

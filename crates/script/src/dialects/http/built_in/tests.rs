@@ -1,6 +1,7 @@
 //! The bytes of the built-in workloads.
 
 use super::*;
+use regatta_record::ReplySeen;
 
 fn first(request: &HttpRequest, place: Place<'_>) -> String {
     let script = compose(request, Heads::Identical, 1, place);
@@ -55,13 +56,13 @@ fn describes_a_reply_once_it_is_complete() {
     for closes in [false, true] {
         let reply = canned_reply(closes).as_bytes();
         for whole in 0..reply.len() {
-            assert_eq!(seen(&reply[..whole]), None, "{whole}");
+            assert_eq!(seen::reply(&reply[..whole]), None, "{whole}");
         }
         let bytes = reply.len() as u64;
-        assert_eq!(seen(reply), Some(ReplySeen { bytes, has_date: true }));
+        assert_eq!(seen::reply(reply), Some(ReplySeen { bytes, has_date: true, content: None }));
     }
     let reply = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
     let bytes = reply.len() as u64;
-    assert_eq!(seen(reply), Some(ReplySeen { bytes, has_date: false }));
-    assert_eq!(seen(b"no reply at all, but a sentence\r\n\r\n"), None);
+    assert_eq!(seen::reply(reply), Some(ReplySeen { bytes, has_date: false, content: None }));
+    assert_eq!(seen::reply(b"no reply at all, but a sentence\r\n\r\n"), None);
 }

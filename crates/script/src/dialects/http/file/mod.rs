@@ -9,9 +9,13 @@ mod raw;
 mod reader;
 mod step;
 
-use super::{expected::Expected, receive::Http};
+use super::{
+    expected::{Content, Expected},
+    receive::Http,
+    seen,
+};
 use crate::{
-    protocol::{Order, Place},
+    protocol::{Order, Place, Sample},
     script::{Script, TooLarge},
     workload::{
         compose::{converse, lengths},
@@ -85,6 +89,14 @@ impl HttpFile {
         );
         script.close(order.pipeline)?;
         Ok(Http::new(script, self.kinds.clone(), &of))
+    }
+
+    /// Its first request, if that is a GET and no content of a reply is checked.
+    pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
+        let is_unchecked = |kind: &Expected| matches!(kind.content, Content::Any);
+        let asks = self.compose_echo(0, place).request(0).to_vec();
+        let is_sampled = self.kinds.iter().all(is_unchecked) && asks.starts_with(b"GET ");
+        is_sampled.then_some(Sample { asks, seen: seen::reply_with_content })
     }
 
     /// Composes its exchanges with each request as its own reply. Not closed.

@@ -164,3 +164,15 @@ fn an_echo_expects_the_request_as_its_reply() {
     script.close(1).unwrap();
     assert!((0..100).all(|i| script.reply(i) == script.request(i)));
 }
+
+#[test]
+fn a_reply_is_sampled_only_for_a_get_whose_content_is_not_checked() {
+    let asks = |text: &str| file(text).sample(PLACE).map(|sample| sample.asks);
+    let get = Some(b"GET /a HTTP/1.1\r\nHost: h:1\r\n\r\n".to_vec());
+    assert_eq!(asks("[[request]]\npath='/a'"), get);
+    assert_eq!(asks("[[request]]\npath='/a'\nstatus=200"), get);
+    assert_eq!(asks("[[request]]\npath='/a'\nmethod='POST'"), None);
+    for checked in ["exact='x'", "regex='x'"] {
+        assert_eq!(asks(&format!("[[request]]\npath='/a'\n{checked}")), None);
+    }
+}
