@@ -118,11 +118,11 @@ fn different_contents_that_nothing_checks_are_reported() {
         let args = [&[HELLO, second, "--http", path, "-c", "4"][..], &SHORT].concat();
         let summary = course.race(&args).summary();
         fs::remove_dir_all(course.out()).unwrap();
-        let contents = |entry: &&str| {
-            let cell = summary.cells.iter().find(|cell| cell.contender == **entry).unwrap();
+        let contents = |entry: &str| {
+            let cell = summary.cells.iter().find(|cell| cell.contender == entry).unwrap();
             cell.reply.and_then(|reply| reply.content).map(|content| content.bytes)
         };
-        let bytes: Vec<_> = ["hello", "other"].iter().map(|name| contents(name)).collect();
+        let bytes: Vec<_> = ["hello", "other"].map(contents).into();
         assert!(bytes.iter().all(Option::is_some), "{bytes:?}");
         summary.doubts.into_iter().find(|doubt| doubt.starts_with("the contents of the replies"))
     };
