@@ -237,10 +237,11 @@ fn conclude(
         file => (Form::Text, file),
     };
     let json = regatta_report::capacity_json(&found);
-    let all: Vec<Capacity> = [found.clone()].into_iter().chain(others).collect();
-    let html = || regatta_page::capacity_page(&all);
-    let saved = file.map_or(Ok(()), |path| output::write(path, &json));
-    let saved = saved.and(args.html.as_deref().map_or(Ok(()), |path| output::write(path, &html())));
+    let mut saved = file.map_or(Ok(()), |path| output::write(path, &json));
+    if let Some(path) = &args.html {
+        let all: Vec<Capacity> = [found.clone()].into_iter().chain(others).collect();
+        saved = saved.and(output::write(path, &regatta_page::capacity_page(&all)));
+    }
     let nothing = found.clients.or(found.rate_per_s).is_none() || found.unverified.is_some();
     events.emit(Happened::CapacityFound { found: Box::new(found), stdout: to_stdout });
     if let Err(error) = &saved {

@@ -7,7 +7,6 @@ use crate::{
     port::connect,
     process::{Stat, descendants, threads},
     sockets::Sockets,
-    usage::Observed,
 };
 use regatta_record::{RunningProcess, RunningServer};
 use rustix::{
@@ -107,7 +106,7 @@ pub fn find_server(url: &str, port: u16) -> Result<RunningServer, NotFound> {
         }
     }
     let cpus = cpus(&roots);
-    Ok(RunningServer { url: url.to_owned(), processes, cpus })
+    Ok(RunningServer { url: url.to_owned(), port, processes, cpus })
 }
 
 /// Returns the processes that are not descendants of another one.
@@ -135,36 +134,12 @@ fn cpus(roots: &[u32]) -> Vec<u32> {
     cpus.into_iter().collect()
 }
 
-/// A running server as a contender.
-#[derive(Clone, Debug)]
-pub(crate) struct Attached {
-    pub port: u16,
-    pub server: RunningServer,
-}
-
-impl Attached {
-    /// Returns its processes, for repeated readings of their usage.
-    pub fn observed(&self) -> impl Iterator<Item = Observed> {
-        self.server.processes.iter().map(|process| Observed::tree(process.pid))
-    }
-
-    /// Returns the ids of its processes, without their descendants.
-    pub fn pids(&self) -> impl Iterator<Item = u32> {
-        self.server.processes.iter().map(|process| process.pid)
-    }
-
-    /// Returns, as a sentence, what has changed since the race found it; `None` if nothing has.
-    pub fn change(&self) -> Option<String> {
-        change_of(&self.server, self.port)
-    }
-}
-
-/// Returns, as a sentence, how the server on `port` of 127.0.0.1 differs from the one that was found there
+/// Returns, as a sentence, how the server at this address differs from the one that was found there
 /// earlier; `None` if the processes are the same.
-pub fn change_of(server: &RunningServer, port: u16) -> Option<String> {
-    let RunningServer { url, processes, .. } = server;
+pub fn change_of(server: &RunningServer) -> Option<String> {
+    let RunningServer { url, port, processes, .. } = server;
     let was = server.processes();
-    match find_server(url, port) {
+    match find_server(url, *port) {
         Ok(now) if now.processes == *processes => None,
         Ok(now) => Some(format!(
             "{url} is now served by {}; when the race began, it was {was}: do not restart a server \
@@ -222,13 +197,12 @@ mod tests {
         both.sort_unstable();
         assert_eq!(pids, both, "neither started the other");
         assert!(!server.cpus.is_empty());
-        let attached = Attached { port, server };
-        assert_eq!(attached.change(), None);
+        assert_eq!(change_of(&server), None);
         drop(first);
-        let change = attached.change().unwrap();
+        let change = change_of(&server).unwrap();
         assert!(change.contains(&format!("now served by process {} (sleep)", second.0.id())));
         drop(second);
-        assert!(attached.change().unwrap().contains("nothing listens on 127.0.0.1"));
+        assert!(change_of(&server).unwrap().contains("nothing listens on 127.0.0.1"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! control group. Each role has its own CPUs and readiness check.
 
 use crate::{
-    attached::Attached,
+    attached::change_of,
     ready::{NotReady, Ready},
     running::{Running, StartError, SupervisorError},
     status::Status,
@@ -10,7 +10,7 @@ use crate::{
     usage::Observed,
     wire::Launch,
 };
-use regatta_record::{RoleUsage, RunningServer};
+use regatta_record::{RoleUsage, RunningProcess, RunningServer};
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 /// How to start one role.
@@ -50,7 +50,7 @@ pub struct Role {
     pub cpus: Vec<u32>,
     processes: Vec<Running>,
     /// The server, if it was already running.
-    attached: Option<Attached>,
+    attached: Option<RunningServer>,
 }
 
 /// A running contender; dropping it kills its processes.
@@ -83,15 +83,14 @@ impl Roles {
         Ok(started)
     }
 
-    /// Takes a server that is already running on `port` of 127.0.0.1 as the only role. It is not stopped.
-    /// Fails if other processes serve the port than those of `server`.
-    pub fn attach(port: u16, server: &RunningServer) -> Result<Roles, NotStarted> {
-        let attached = Attached { port, server: server.clone() };
-        if let Some(change) = attached.change() {
+    /// Takes a server that is already running as the only role. It is not stopped. Fails if other processes
+    /// serve its port now.
+    pub fn attach(server: &RunningServer) -> Result<Roles, NotStarted> {
+        if let Some(change) = change_of(server) {
             return Err(NotStarted::Changed(change));
         }
         let (name, cpus) = (RoleUsage::SERVER.to_owned(), server.cpus.clone());
-        let (processes, attached) = (Vec::new(), Some(attached));
+        let (processes, attached) = (Vec::new(), Some(server.clone()));
         Ok(Roles { roles: vec![Role { name, cpus, processes, attached }] })
     }
 
@@ -187,7 +186,7 @@ impl Roles {
     pub fn ended(&mut self) -> Result<Vec<Ended>, SupervisorError> {
         let mut ended = Vec::new();
         for role in &mut self.roles {
-            if let Some(because) = role.attached.as_ref().and_then(Attached::change) {
+            if let Some(because) = role.attached.as_ref().and_then(change_of) {
                 ended.push(Ended { because, is_server: true });
             }
             for running in &mut role.processes {
@@ -206,8 +205,8 @@ impl Roles {
         Ok(ended)
     }
 
-    /// Stops the server, unless it was already running, and then its backends, with `grace` for each process, and checks that nothing
-    /// remains. The reports are in the order of the stops.
+    /// Stops the server, unless it was already running, and then its backends, with `grace` for each
+    /// process, and checks that nothing remains. The reports are in the order of the stops.
     pub fn stop(mut self, grace: Duration) -> Vec<Result<StopReport, SupervisorError>> {
         let mut reports = Vec::new();
         while let Some(role) = self.roles.pop() {
@@ -227,16 +226,20 @@ pub struct Ended {
 }
 
 impl Role {
+    /// Its processes that were already running.
+    fn found(&self) -> impl Iterator<Item = &RunningProcess> {
+        self.attached.iter().flat_map(|server| &server.processes)
+    }
+
     /// Returns its processes, for repeated readings of their usage.
     pub fn observed(&self) -> Vec<Observed> {
-        let attached = self.attached.iter().flat_map(Attached::observed);
-        self.processes.iter().map(Running::observed).chain(attached).collect()
+        let found = self.found().map(|process| Observed::tree(process.pid));
+        self.processes.iter().map(Running::observed).chain(found).collect()
     }
 
     /// Returns the ids of the processes that were started for it, or found, without their own children.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
-        let attached = self.attached.iter().flat_map(Attached::pids);
-        self.processes.iter().map(Running::pid).chain(attached)
+        self.processes.iter().map(Running::pid).chain(self.found().map(|process| process.pid))
     }
 
     /// Returns their ports on 127.0.0.1.

@@ -1,10 +1,12 @@
 // Plots of capacity searches: the intervals, and the levels that were tried.
 
 const capacities = () => state.data.capacities.map((found, c) => ({found, c})).filter(({c}) => isShown(c));
-const limitOf = () => state.data.limits[0];
-const levels = (value) => (state.data.unit === "clients" ? `${grouped(value)} clients` : tick("rate", value));
+const byClients = () => state.data.unit === "clients";
+const levels = (value) => (byClients() ? `${grouped(value)} clients` : tick("rate", value));
 const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
-const levelAxis = (rows, most, pad) => axis(rows, most, {format: state.data.unit === "clients" ? grouped : (value) => tick("rate", value), label: state.data.unit === "clients" ? "clients →" : "requested rate →", pad});
+const levelAxis = (rows, most, pad) => axis(rows, most, {
+  format: byClients() ? grouped : (value) => tick("rate", value), label: byClients() ? "clients →" : "requested rate →", pad,
+});
 // Where the levels of a search passed and failed every time.
 const around = ({clients, rate_per_s: rate}) => clients ?? rate ?? null;
 
@@ -24,7 +26,7 @@ function intervals() {
   };
   const said = (row) => `${name(row.c)}: ${text(row)} ${state.data.unit}${row.found.one_sided ? `, ${row.found.one_sided}` : ""}${row.found.unverified ? ", not verified" : ""}`;
   return {
-    kind: "capacity", rows, wide: true, title: `Capacity: ${state.data.unit} at ${limitOf()}`,
+    kind: "capacity", rows, wide: true, title: `Capacity: ${state.data.unit} at ${state.data.limit}`,
     note: "line: from the highest level that always passed to the lowest that always failed; arrow: no level failed; hollow: not verified",
     options(rows, width) {
       const known = rows.filter(({best}) => best !== undefined);
@@ -80,10 +82,10 @@ function steps(spec, y, extra = () => []) {
 // Latency over the offered load, with the limit.
 function latencyOfSteps() {
   const {limit} = state.data.capacities[0];
-  const [percentile] = limitOf().split(" ");
+  const [percentile] = state.data.limit.split(" ");
   const rows = () => stepRows().filter(({step}) => step.percentile_ns > 0).map((row) => ({...row, y: row.step.percentile_ns}));
   const said = (row) => `${name(row.c)} at ${levels(row.x)}: ${percentile} ${time(row.y)}; ${verdictOf(row)}`;
-  return steps({kind: "levels", rows, said, title: `${percentile} of every step over the offered load`, note: `solid: passed; hollow: failed; faint: not judged; shaded: the interval; line: the limit, ${limitOf()}`},
+  return steps({kind: "levels", rows, said, title: `${percentile} of every step over the offered load`, note: `solid: passed; hollow: failed; faint: not judged; shaded: the interval; line: the limit, ${state.data.limit}`},
     (rows) => axis([...rows.map(({y}) => y), limit.ns], 7, {kind: "time", pad: 1.2}),
     () => [Plot.ruleY([limit.ns], {stroke: "var(--bad)", strokeWidth: 1.5, strokeDasharray: "5 3", className: "limit"})]);
 }
@@ -92,12 +94,11 @@ function latencyOfSteps() {
 function repliesOfSteps() {
   const rows = () => stepRows().filter(({step}) => step.reply_rate_per_s > 0).map((row) => ({...row, y: row.step.reply_rate_per_s}));
   const said = (row) => `${name(row.c)} at ${levels(row.x)}: ${grouped(Math.round(row.y))} replies/s; ${verdictOf(row)}`;
-  const byRate = state.data.unit !== "clients";
-  return steps({kind: "replies", rows, said, title: "Correct replies per second over the offered load", note: byRate ? "dashed: every request is answered" : "solid: passed; hollow: failed; faint: not judged"},
+  return steps({kind: "replies", rows, said, title: "Correct replies per second over the offered load", note: byClients() ? "solid: passed; hollow: failed; faint: not judged" : "dashed: every request is answered"},
     (rows) => axis(rows.map(({y}) => y), 7, {kind: "rate", pad: 1.15}),
     (_, x, y) => {
       const [least, most] = [Math.max(x.scale.domain[0], y.scale.domain[0]), Math.min(x.scale.domain[1], y.scale.domain[1])];
-      return byRate && least < most ? [Plot.link([0], {x1: least, x2: most, y1: least, y2: most, stroke: "var(--soft)", strokeDasharray: "2 3"})] : [];
+      return !byClients() && least < most ? [Plot.link([0], {x1: least, x2: most, y1: least, y2: most, stroke: "var(--soft)", strokeDasharray: "2 3"})] : [];
     });
 }
 

@@ -21,10 +21,9 @@ pub fn capacity_page(all: &[Capacity]) -> String {
 /// The results, unchanged, and the names as shown.
 fn data(all: &[Capacity]) -> String {
     let names: Vec<String> = all.iter().map(|found| visible(&found.server)).collect();
-    let limits: Vec<String> = all.iter().map(words::limit).collect();
     let data = json!({
-        "capacities": all, "contenders": names, "names": names, "loads": [], "limits": limits,
-        "unit": words::unit(&all[0].load),
+        "capacities": all, "contenders": names, "names": names, "loads": [],
+        "limit": words::limit(&all[0]), "unit": words::unit(&all[0].load),
     });
     data.to_string()
 }
@@ -140,7 +139,10 @@ fn doubts(found: &Capacity) -> Vec<String> {
         doubts.push(format!("the ends of the interval are not verified: {because}"));
     }
     if let (Some(because), Some(_)) = (&found.one_sided, found.interval()) {
-        doubts.push(format!("the capacity may be higher, because no level failed every time; the search ended there: {because}"));
+        doubts.push(format!(
+            "the capacity may be higher, because no level failed every time; the search ended there: \
+             {because}"
+        ));
     }
     let unclear = found.steps.iter().filter(|step| step.passed.is_none()).count();
     if unclear > 0 {

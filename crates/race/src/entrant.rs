@@ -8,7 +8,7 @@ use crate::{
     manifest::{Limits, Manifest},
     placeholders::{BackendPorts, Values},
 };
-use regatta_host::{Containment, RoleLaunch, RunningUrl};
+use regatta_host::{Containment, RoleLaunch};
 use regatta_record::{Asked, Entry, LoadShape, RunningServer};
 use regatta_script::{Canned, Place, Workload};
 use std::{
@@ -24,8 +24,8 @@ pub(crate) struct Entrant {
     /// The requests it receives, and the replies expected from it.
     pub speaks: Workload,
     pub contender: Contender,
-    /// Its server, if that was already running when the race was prepared, and its port.
-    pub running: Option<(RunningServer, u16)>,
+    /// Its server, if that was already running when the race was prepared.
+    pub running: Option<RunningServer>,
 }
 
 /// The ports and the folder of one start.
@@ -67,10 +67,8 @@ impl Entrant {
             None => workload.clone(),
         };
         let contender = Contender { manifest, dir: entry.dir.clone() };
-        let running = entry.running.clone();
-        let port = running.as_ref().map(|running| RunningUrl::parse(&running.url)).transpose();
-        let port = port.map_err(error)?.map(|url| url.port);
-        Ok(Entrant { name: entry.name.clone(), speaks, contender, running: running.zip(port) })
+        let (name, running) = (entry.name.clone(), entry.running.clone());
+        Ok(Entrant { name, speaks, contender, running })
     }
 
     /// Returns its workload under a load with this `n`.

@@ -103,7 +103,7 @@ pub fn check_can_resume(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(
     // Differences of the fingerprint come first: they are more specific than those of the setup.
     found.extend(asked.setup.differences(setup));
     let running = Entrant::of_race(asked)?.into_iter().filter_map(|entrant| entrant.running);
-    found.extend(running.filter_map(|(server, port)| change_of(&server, port)));
+    found.extend(running.filter_map(|server| change_of(&server)));
     if found.is_empty() { Ok(()) } else { Err(ChangedError::Changed(found)) }
 }
 

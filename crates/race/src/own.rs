@@ -20,8 +20,8 @@ use regatta_script::Workload;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnRace<'a> {
     /// A bundled race by name, the path of a race file, or two or more servers to compare: commands,
-    /// images, URLs of running servers, or names of contenders. The first server is the baseline. Empty: the race `quick`, or
-    /// the workload with the contenders that serve it.
+    /// images, URLs of running servers, or names of contenders. The first server is the baseline. Empty:
+    /// the race `quick`, or the workload with the contenders that serve it.
     pub words: &'a [String],
     /// What to send, if no race names it.
     pub workload: Option<&'a Workload>,

@@ -288,17 +288,16 @@ fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
 fn check_running(entries: &[Entry], spoken: &Workload) -> Result<(), String> {
     let mut ports: Vec<(u16, &str)> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.skipped.is_none()) {
-        let Some(RunningServer { url, .. }) = &entry.running else { continue };
-        let parsed = RunningUrl::parse(url)?;
-        parsed.check_asked(url, spoken)?;
-        if let Some((_, other)) = ports.iter().find(|(port, _)| *port == parsed.port) {
+        let Some(RunningServer { url, port, .. }) = &entry.running else { continue };
+        RunningUrl::parse(url)?.check_asked(url, spoken)?;
+        if let Some((_, other)) = ports.iter().find(|(known, _)| known == port) {
             return Err(format!(
-                "{} and {other} are the same server, 127.0.0.1:{}; to see how much the figures of one \
-                 server vary, race it against another one: its twin shows that",
-                entry.name, parsed.port
+                "{} and {other} are the same server, 127.0.0.1:{port}; to see how much the figures of \
+                 one server vary, race it against another one: its twin shows that",
+                entry.name
             ));
         }
-        ports.push((parsed.port, &entry.name));
+        ports.push((*port, &entry.name));
     }
     Ok(())
 }

@@ -46,8 +46,8 @@ pub(crate) fn start(
     load: LoadShape,
 ) -> Result<Start, MachineError> {
     const TRIES: usize = 5;
-    if let Some((server, port)) = &entrant.running {
-        return attach(*port, server, &entrant.name);
+    if let Some(server) = &entrant.running {
+        return attach(server, &entrant.name);
     }
     let no_port = |error| MachineError::Io { what: "find a free port", error };
     let mut last = Start::Interrupted;
@@ -64,9 +64,11 @@ pub(crate) fn start(
     Ok(last)
 }
 
-fn attach(port: u16, server: &RunningServer, name: &str) -> Result<Start, MachineError> {
-    Ok(match Roles::attach(port, server) {
-        Ok(roles) => Start::Ready(Box::new(Started { roles, port, run: new_folder()? })),
+fn attach(server: &RunningServer, name: &str) -> Result<Start, MachineError> {
+    Ok(match Roles::attach(server) {
+        Ok(roles) => {
+            Start::Ready(Box::new(Started { roles, port: server.port, run: new_folder()? }))
+        }
         Err(error) => Start::Failed { because: format!("{name}: {error}") },
     })
 }

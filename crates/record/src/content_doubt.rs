@@ -3,18 +3,31 @@
 use crate::{Asked, Cell, ContentSeen};
 
 impl Asked {
-    /// Reports contenders whose contents differ from those of the first one, if the workload accepts any
-    /// content: the race may compare different work.
-    pub fn doubt_of_contents(&self, cells: &[Cell]) -> Option<String> {
+    /// Reports contenders whose contents differ from those of the first one, or could not be seen, if the
+    /// workload accepts any content: the race may compare different work.
+    pub fn doubts_of_contents(&self, cells: &[Cell]) -> Vec<String> {
         let entries = self.entries.iter().filter(|entry| !self.is_reference(&entry.name));
-        let seen = entries.map(|entry| {
-            let mut of = cells.iter().filter(|cell| cell.contender == entry.name);
-            (entry.name.as_str(), of.find_map(|cell| cell.reply).and_then(|reply| reply.content))
-        });
-        let seen: Vec<(&str, ContentSeen)> =
-            seen.filter_map(|(name, content)| Some((name, content?))).collect();
-        different_contents(&seen)
+        let (mut seen, mut unseen) = (Vec::new(), Vec::new());
+        for name in entries.map(|entry| entry.name.as_str()) {
+            let of = || cells.iter().filter(|cell| cell.contender == name && cell.requests > 0);
+            match of().find_map(|cell| cell.reply) {
+                Some(reply) => seen.extend(reply.content.map(|content| (name, content))),
+                None if of().next().is_some() => unseen.push(name),
+                None => {}
+            }
+        }
+        different_contents(&seen).into_iter().chain(not_compared(&seen, &unseen)).collect()
     }
+}
+
+fn not_compared(seen: &[(&str, ContentSeen)], unseen: &[&str]) -> Option<String> {
+    (!seen.is_empty() && !unseen.is_empty()).then(|| {
+        format!(
+            "the contents of the replies of {} were not compared with those of the others, because they \
+             are larger than 1 MiB or took longer than a second",
+            unseen.join(" and ")
+        )
+    })
 }
 
 fn different_contents(seen: &[(&str, ContentSeen)]) -> Option<String> {
@@ -47,5 +60,13 @@ mod tests {
         let other = [same[0], same[1], ("third", content(9, Some(2)))];
         let doubt = different_contents(&other).unwrap();
         assert!(doubt.contains("old (9 bytes), new (9 bytes), third (9 bytes);"), "{doubt}");
+    }
+
+    #[test]
+    fn a_content_that_was_not_seen_is_said_if_others_were() {
+        let one = [("old", content(9, Some(1)))];
+        assert_eq!(not_compared(&one, &[]), None);
+        assert_eq!(not_compared(&[], &["new"]), None, "the workload checks contents, or none came");
+        assert!(not_compared(&one, &["new", "third"]).unwrap().contains("of new and third were"));
     }
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct RunningServer {
     /// Its URL, as it was given.
     pub url: String,
+    /// Its port on 127.0.0.1.
+    pub port: u16,
     /// The processes that listen on its port, without those that another one of them started.
     pub processes: Vec<RunningProcess>,
     /// The CPUs on which a thread of it may run, in ascending order.
@@ -26,14 +28,9 @@ pub struct RunningProcess {
 }
 
 impl RunningServer {
-    /// Its processes in words: `process 17 (nginx)`.
+    /// Its processes in words: `process 17 (nginx), process 18 (nginx)`.
     pub fn processes(&self) -> String {
-        in_words(&self.processes)
+        let each = self.processes.iter().map(|one| format!("process {} ({})", one.pid, one.name));
+        each.collect::<Vec<_>>().join(", ")
     }
-}
-
-/// Processes in words: `process 17 (nginx), process 18 (nginx)`.
-fn in_words(processes: &[RunningProcess]) -> String {
-    let each = processes.iter().map(|one| format!("process {} ({})", one.pid, one.name));
-    each.collect::<Vec<_>>().join(", ")
 }

@@ -303,14 +303,15 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
             .into_iter()
             .find_map(|(one, several)| Some(format!("{several}{}", reason.strip_prefix(one)?)));
         let reason = plural.filter(|_| names.len() > 1).unwrap_or(reason);
-        format!("{} {reason}.", list(names.into_iter()))
+        let stop = if reason.ends_with('…') { "" } else { "." };
+        format!("{} {reason}{stop}", list(names.into_iter()))
     };
     groups.into_iter().map(sentence).collect()
 }
 
 /// Why a cell has no `figure` to compare, as the rest of a sentence on one contender.
 fn reason(cell: &Cell, figure: &str) -> String {
-    let because = || short(&cell.verdict.because);
+    let because = || short(&cell.verdict.because, &cell.contender);
     match cell.verdict.kind {
         Kind::Skipped => "was not raced yet".to_owned(),
         Kind::Disqualified => format!("was disqualified: {}", because()),
@@ -325,16 +326,22 @@ fn reason(cell: &Cell, figure: &str) -> String {
     }
 }
 
-/// The first clause of a reason, without its rounds.
-fn short(because: &str) -> String {
+/// The first clause of a reason, without its rounds and the name of its contender.
+fn short(because: &str, contender: &str) -> String {
     let rounds = because.split_once(": ").filter(|(before, _)| {
         before.starts_with("in ") && before.contains(" rounds, first in round ")
     });
     let text = rounds.map_or(because, |(_, text)| text);
+    let text =
+        text.strip_prefix(contender).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text);
     let end = text.find([';', '\n']).unwrap_or(text.len());
     let clause = visible(text[..end].trim_end_matches('.'));
     match clause.char_indices().nth(REASON) {
-        Some((at, _)) => format!("{}…", clause[..at].trim_end()),
+        Some((at, _)) => {
+            let cut = &clause[..at];
+            let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
+            format!("{}…", words.trim_end_matches([',', ':', ' ']))
+        }
         None => clause,
     }
 }

@@ -47,6 +47,19 @@ fn groups_contenders_by_their_relation_to_the_baseline() {
 }
 
 #[test]
+fn a_reason_does_not_repeat_the_name_and_is_cut_between_words() {
+    let mut summary = first_load(quick());
+    let failed = cell(&mut summary, "haskell-conduit");
+    failed.verdict.because =
+        "haskell-conduit: 0 of 100 connections came to a first reply, because the server waits"
+            .into();
+    let answer = at(&summary, "64 conn");
+    let expected =
+        "haskell-conduit failed: 0 of 100 connections came to a first reply, because the… ";
+    assert!(answer.contains(expected), "{answer}");
+}
+
+#[test]
 fn a_race_with_one_load_names_the_machine() {
     let only = first_load(quick());
     assert!(at(&only, "64 conn").starts_with("On this machine percore cannot be distinguished"));

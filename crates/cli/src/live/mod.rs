@@ -1,8 +1,9 @@
 //! `race --live`: the page of a race while it runs, made from its events and its stored rounds.
 //!
 //! The page is made and sent only between two windows. From the first connection of a load until its
-//! window is over, nothing is sent, and requests wait for their answer (`server`). A new page is made after a pass, and
-//! before a round if the last page is old enough; making it takes at most a twentieth of the time.
+//! window is over, nothing is sent, and requests wait for their answer (`server`). A new page is made
+//! after a pass, and before a round if the last page is old enough; making it takes at most a twentieth
+//! of the time.
 
 mod server;
 

@@ -2,8 +2,8 @@
 //! (WHATWG HTML, section 9.2). Read-only.
 //!
 //! Nothing is sent while the race is quiet (around each measured window): requests wait for their answer,
-//! and new connections, except for the next one, wait in the kernel. A client gets only the newest state, so a slow
-//! one never makes the server keep old states.
+//! and new connections, except for the next one, wait in the kernel. A client gets only the newest state,
+//! so a slow one never makes the server keep old states.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, channel::Channel, combinators::BoxBody};

@@ -11,16 +11,30 @@ use std::{
 
 const IMAGE: &str = "localhost/regatta-test:ill-behaved";
 
-/// Imports an image of one program and its libraries, without a registry. Returns the reason if the
-/// engine cannot run it.
-fn image(course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
-    image_called(IMAGE, course, engine, program)
+/// A container engine and a course with an image of this name that runs `ill_behaved`. `None`, after
+/// printing why, if containers do not run here.
+fn with_image(name: &str) -> Option<(PathBuf, Course)> {
+    let engine = engine()?;
+    let course = Course::new();
+    let made = image(name, &course, &engine);
+    made.map_err(|why| eprintln!("skipped: {why}")).ok()?;
+    Some((engine, course))
 }
 
-/// Like [`image`], with another name.
-fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
-    let root = course.path("root");
-    let ldd = Command::new("ldd").arg(program).output().map_err(|error| format!("ldd: {error}"))?;
+fn engine() -> Option<PathBuf> {
+    if let Some(why) = engine_trouble() {
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    container_engine()
+}
+
+/// Imports an image of `ill_behaved` and its libraries, without a registry. Returns the reason if the
+/// engine cannot run it.
+fn image(name: &str, course: &Course, engine: &Path) -> Result<(), String> {
+    let (root, program) = (course.path("root"), example("ill_behaved"));
+    let ldd =
+        Command::new("ldd").arg(&program).output().map_err(|error| format!("ldd: {error}"))?;
     let listed = String::from_utf8_lossy(&ldd.stdout).into_owned();
     let files = listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
     for file in files {
@@ -28,7 +42,7 @@ fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> R
         fs::create_dir_all(into.parent().unwrap()).unwrap();
         fs::copy(&file, into).unwrap();
     }
-    fs::copy(program, root.join("program")).unwrap();
+    fs::copy(&program, root.join("program")).unwrap();
     let tar = course.path("image.tar");
     let packed = Command::new("tar").arg("-cf").arg(&tar).arg("-C").arg(&root).arg(".").status();
     assert!(packed.unwrap().success());
@@ -52,14 +66,7 @@ fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> R
 
 #[test]
 fn a_container_is_measured_by_its_control_group_and_stopped() {
-    if let Some(why) = engine_trouble() {
-        return eprintln!("skipped: {why}");
-    }
-    let course = Course::new();
-    let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
-    if let Err(why) = image(&course, &engine, &program) {
-        return eprintln!("skipped: {why}");
-    }
+    let Some((engine, course)) = with_image(IMAGE) else { return };
     let contender = |name: &str, start: &str, more: &str| {
         format!(
             "[[contender]]\nname = '{name}'\nabout = 'x'\nworkloads = ['double']\n\
@@ -67,7 +74,7 @@ fn a_container_is_measured_by_its_control_group_and_stopped() {
         )
     };
     let boxed = contender("boxed", "/program", &format!("image = '{IMAGE}'"));
-    let plain = contender("plain", &program.display().to_string(), "");
+    let plain = contender("plain", &example("ill_behaved").display().to_string(), "");
     course.write(
         "race.toml",
         &format!(
@@ -99,16 +106,9 @@ fn a_container_is_measured_by_its_control_group_and_stopped() {
 
 #[test]
 fn resuming_is_refused_after_an_image_was_rebuilt() {
-    if let Some(why) = engine_trouble() {
-        return eprintln!("skipped: {why}");
-    }
-    let course = Course::new();
-    let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
     // A unique name, so that the other test's image does not change.
     let name = format!("localhost/regatta-test:anew-{}", std::process::id());
-    if let Err(why) = image_called(&name, &course, &engine, &program) {
-        return eprintln!("skipped: {why}");
-    }
+    let Some((engine, course)) = with_image(&name) else { return };
     course.write(
         "race.toml",
         &format!(
@@ -131,7 +131,7 @@ fn resuming_is_refused_after_an_image_was_rebuilt() {
     due(&rounds);
     // The same name, with one more file in the image.
     course.write("root/new", "new");
-    image_called(&name, &course, &engine, &program).unwrap();
+    image(&name, &course, &engine).unwrap();
     let refused = course.race(&["--resume", "out"]).with_status(2);
     refused.assert_printed(&["the race cannot continue: ", "the image ", "was rebuilt"]);
     let removed = Command::new(&engine).args(["rmi", "--force", &name]).output().unwrap();
@@ -141,15 +141,8 @@ fn resuming_is_refused_after_an_image_was_rebuilt() {
 
 #[test]
 fn images_on_the_command_line_race_each_other() {
-    if let Some(why) = engine_trouble() {
-        return eprintln!("skipped: {why}");
-    }
-    let course = Course::new();
-    let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
     let image = "localhost/regatta-test:on-the-line";
-    if let Err(why) = image_called(image, &course, &engine, &program) {
-        return eprintln!("skipped: {why}");
-    }
+    let Some((_, course)) = with_image(image) else { return };
     let words = ["one", "two"].map(|name| format!("{name}=image:{image} /program {{port}}"));
     let short = ["-c", "4", "--rounds", "1", "--window", "300ms", "--out", "out", "--json", "-"];
     let summary = course.race(&[&[words[0].as_str(), &words[1]], &short[..]].concat()).summary();
@@ -163,8 +156,8 @@ fn images_on_the_command_line_race_each_other() {
 
 #[test]
 fn an_image_that_does_not_exist_is_an_error_before_the_race() {
-    if let Some(why) = engine_trouble() {
-        return eprintln!("skipped: {why}");
+    if engine().is_none() {
+        return;
     }
     let course = Course::new();
     let missing = "image:localhost/regatta-test:missing /program {port}";

@@ -88,6 +88,7 @@ fn two_running_servers_race_each_other_and_what_cannot_hold_for_them_is_said() {
     let both = format!("{name} and new were already running and not restarted between rounds");
     doubt(&summary, &both);
     doubt(&summary, "kept running while other contenders were measured");
+    doubt(&summary, "a server that the race starts itself gets a control group");
     doubt(&summary, &format!("{name} and its twin are the same process"));
     doubt(&summary, &format!("taskset -acp {} {}", summary.asked.cpus.server[0], one.child.id()));
     let page = fs::read_to_string(course.out().join("report.html")).unwrap();

@@ -1,7 +1,7 @@
 //! Remarks on single cells that may mislead. Cells with the same remark share one sentence.
 
 use crate::{field::Field, little, observed::Observed, verdict::partly_misshapen};
-use regatta_record::{WarmUpClass, alike};
+use regatta_record::{Asked, WarmUpClass, alike};
 
 /// Share of a cost from which its possible absence matters.
 const UNSEEN: f64 = 0.01;
@@ -38,13 +38,17 @@ pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
 }
 
 /// Reports cost that may be missing, because processes exited inside the window.
-pub fn unseen(fields: &[Field]) -> Vec<String> {
+pub fn unseen(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let unbounded = by_cell(fields, |_, o| {
+        let was_running = asked.entries.iter().any(|e| e.name == o.name && e.running.is_some());
+        let remedy = match was_running {
+            true => "a server that the race starts itself gets a control group",
+            false => "`regatta doctor` explains how to get a control group",
+        };
         (o.unbounded > 0).then(|| {
             format!(
                 "had no control group in {} of {} rounds, and short-lived processes may have been \
-                 missed: its cost is a lower bound; `regatta doctor` explains how to get a control \
-                 group",
+                 missed: its cost is a lower bound; {remedy}",
                 o.unbounded, o.finished
             )
         })

@@ -42,7 +42,7 @@ pub fn doubts(
     doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(asked.doubts_of_running());
-    doubts.extend(asked.doubt_of_contents(cells));
+    doubts.extend(asked.doubts_of_contents(cells));
     doubts.extend(shared_cpus(asked));
     doubts.extend(shared_cores(asked));
     doubts.extend(noise(asked, fields, noise_floor, Floor::of(twin_ratios)));
@@ -54,7 +54,7 @@ pub fn doubts(
     doubts.extend(probe::left_behind(asked, fields));
     doubts.extend(probe::changed_relations(asked, fields, cells, as_read));
     doubts.extend(sources(fields));
-    doubts.extend(cells::unseen(fields));
+    doubts.extend(cells::unseen(asked, fields));
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));
     doubts.extend(cells::errors_and_gaps(fields));

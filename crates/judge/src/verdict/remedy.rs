@@ -94,7 +94,7 @@ impl Remedy<'_> {
     pub fn less(self) -> &'static str {
         match self {
             Remedy::Race { .. } => "lower the rate (`rate` in the race file)",
-            Remedy::Load { .. } => "lower the rate (--rate)",
+            Remedy::Load { .. } => "lower the requested rate",
         }
     }
 
