@@ -443,7 +443,7 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
 }
 
 #[test]
-fn the_levels_around_a_capacity_are_not_written_as_a_95_percent_interval() {
+fn the_levels_around_a_capacity_are_no_95_percent_interval_and_the_reason_is_given_once() {
     let found = Capacity {
         format: 1,
         server: "line://127.0.0.1:1".into(),
@@ -462,12 +462,24 @@ fn the_levels_around_a_capacity_are_not_written_as_a_95_percent_interval() {
         setup: None,
         contender: None,
     };
-    let found = Happened::CapacityFound { found: Box::new(found), stdout: Form::Text };
-    let shown = shown(PLAIN, [found]);
-    let [_, Shown::Stdout(text)] = &shown[..] else { panic!("{shown:?}") };
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = |found| {
+        let found = Happened::CapacityFound { found: Box::new(found), stdout: Form::Text };
+        let shown = shown(PLAIN, [found]);
+        let [_, Shown::Stdout(text)] = &shown[..] else { panic!("{shown:?}") };
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = end(found.clone());
     let said =
         "4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed";
-    assert!(words.contains(said), "{text}");
+    assert!(text.contains(said), "{text}");
     assert!(!text.contains('['), "{text}");
+
+    // A search that was cut short says why once.
+    let why = || Some("it was interrupted".to_string());
+    let text = end(Capacity { unverified: why(), ..found.clone() });
+    assert!(text.contains("failed not verified: it was interrupted server"), "{text}");
+    let open = Some(CapacityInterval { best: 4_600, low: 4_600, high: None });
+    let text = end(Capacity { unverified: why(), one_sided: why(), clients: open, ..found });
+    let said = "≥ 4,600 clients (it was interrupted) at p95 ≤ 250 ms not verified server";
+    assert!(text.contains(said), "{text}");
 }

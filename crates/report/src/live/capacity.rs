@@ -51,8 +51,13 @@ pub fn text(found: &Capacity, width: usize) -> String {
         text += &folded(&format!("{name:NAME$}{value}"), width, NAME);
     };
     line("capacity", result(found));
-    if let Some(because) = &found.unverified {
-        line("", format!("not verified: {because}"));
+    match &found.unverified {
+        // The line above has the reason already.
+        Some(because) if found.one_sided.as_ref() == Some(because) => {
+            line("", "not verified".into())
+        }
+        Some(because) => line("", format!("not verified: {because}")),
+        None => {}
     }
     line("server", server(found));
     line("load", load(&found.load, &found.workload));
