@@ -2,7 +2,6 @@
 
 pub mod adapter;
 mod args;
-mod chart;
 mod connect;
 mod cpus;
 mod http;

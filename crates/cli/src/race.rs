@@ -394,7 +394,7 @@ fn outcome(summary: &Summary) -> Outcome {
 /// Whether a requested cell failed, was disqualified or has no valid cost (beside another load: no valid
 /// latency), the precision was not reached, or the gate failed. A cell that was skipped, or that its
 /// contender declares it cannot hold, has been reported and is not a failure. Neither is a disqualified
-/// exhibit.
+/// exhibit, nor a null server or a twin without a valid cost.
 fn has_failed(summary: &Summary) -> bool {
     let imprecise = summary.precision.as_ref().is_some_and(|precision| !precision.reached);
     let gate_failed = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
@@ -403,6 +403,9 @@ fn has_failed(summary: &Summary) -> bool {
         || summary.cells.iter().any(|cell| match cell.verdict.kind {
             Kind::Skipped | Kind::CannotHold => false,
             Kind::Disqualified if summary.asked.is_exhibit(&cell.contender) => false,
+            kind if summary.asked.is_reference(&cell.contender) => {
+                matches!(kind, Kind::Disqualified | Kind::Failed)
+            }
             // A cell that shares the server with another load has no cost.
             _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
             _ => cell.verdict.voids(Figure::Cost) || cell.is_unknown(Unknown::Cost),

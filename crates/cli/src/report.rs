@@ -1,13 +1,20 @@
-//! `regatta report`: shows a result directory in any form. Needs only the directory.
+//! `regatta report`: shows a result directory, or the summary of one, in any form. Needs nothing else.
 
 use crate::{exit::Outcome, formats::Formats, output, screen::Screen, values::columns};
 use anyhow::{Context, bail};
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
-use std::path::{Path, PathBuf};
+use regatta_record::{FORMAT, Round, Summary};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Show the results in a result directory. Everything is recomputed from its rounds. With --replay, the
 /// output of the race is printed again.
+///
+/// A summary that was written with --json, such as those of published/, can be shown too, without its
+/// rounds: not as a page or an HdrHistogram log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta report results/20260101-120000-double
@@ -15,10 +22,12 @@ use std::path::{Path, PathBuf};
   regatta report results/20260101-120000-double \\
       --bmf bmf.json --hdr-log latencies.hlog
   regatta report results/20260101-120000-double --columns cost,ratio,bar,p99
-  regatta report results/20260101-120000-double --replay")]
+  regatta report results/20260101-120000-double --replay
+  regatta report published/hello/summary.json --md -")]
 pub struct ReportArgs {
-    /// The result directory
-    dir: PathBuf,
+    /// The result directory, or a summary.json
+    #[arg(value_name = "DIR")]
+    from: PathBuf,
     /// Print the output of the race again, to stdout and stderr, including resumed parts. It is derived
     /// from the events in events.jsonl
     #[arg(long, conflicts_with_all = [
@@ -50,14 +59,18 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     if args.replay {
         return replay(&args);
     }
-    let (asked, rounds) = Store::read(&args.dir).with_context(|| {
-        format!(
-            "{} cannot be shown: expected a result directory of `regatta race`, with race.toml and \
-             rounds.jsonl",
-            args.dir.display()
-        )
-    })?;
-    let summary = judge(&asked, &rounds);
+    let Results { summary, rounds } = Results::read(&args.from)?;
+    let page = args.html.is_some().then_some("--html");
+    let log = args.formats.paths().map(|(name, _)| name).find(|name| *name == "--hdr-log");
+    if rounds.is_none()
+        && let Some(option) = page.or(log)
+    {
+        bail!(
+            "{option} needs the rounds of a race: expected a result directory, got the summary {}",
+            args.from.display()
+        );
+    }
+    let rounds = rounds.unwrap_or_default();
     type Form<'a> = &'a dyn Fn() -> String;
     let forms: [(&Option<PathBuf>, Form<'_>); 4] = [
         (&args.html, &|| regatta_page::page(&summary, &rounds)),
@@ -85,9 +98,43 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
+/// What is shown.
+struct Results {
+    summary: Summary,
+    /// `None`: only the summary is there.
+    rounds: Option<Vec<Round>>,
+}
+
+impl Results {
+    fn read(from: &Path) -> anyhow::Result<Results> {
+        if from.is_file() {
+            let summary = read_summary(from)
+                .with_context(|| format!("{} is no summary of a race", from.display()))?;
+            return Ok(Results { summary, rounds: None });
+        }
+        let (asked, rounds) = Store::read(from).with_context(|| {
+            format!(
+                "{} cannot be shown: expected a result directory of `regatta race`, with race.toml and \
+                 rounds.jsonl, or a summary.json",
+                from.display()
+            )
+        })?;
+        Ok(Results { summary: judge(&asked, &rounds), rounds: Some(rounds) })
+    }
+}
+
+fn read_summary(path: &Path) -> anyhow::Result<Summary> {
+    let text = fs::read_to_string(path)?;
+    let summary: Summary = serde_json::from_str(&text)?;
+    if summary.format != FORMAT {
+        bail!("expected format {FORMAT}, found {}", summary.format);
+    }
+    Ok(summary)
+}
+
 fn replay(args: &ReportArgs) -> anyhow::Result<Outcome> {
     let mut screen = Screen::new(args.columns.clone());
-    let mut events = StoredEvents::open(&args.dir)?;
+    let mut events = StoredEvents::open(&args.from)?;
     let read = events.try_for_each(|event| event.map(|event| screen.show(&event)));
     screen.printed()?;
     read?;

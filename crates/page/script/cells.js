@@ -46,10 +46,10 @@ function roles(load) {
     return cell.roles?.map((role, nth) => {
       const x1 = from;
       from += role.cost_ns_per_request?.mean ?? 0;
-      return {c, nth, role: role.name, x1, x2: from, ns: role.cost_ns_per_request?.mean};
+      return {c, nth, role: role.name, x1, x2: from, ns: role.cost_ns_per_request?.mean, isVoid: voids(cell, "cost")};
     }).filter(({ns}) => ns) ?? [];
   });
-  const said = (row) => `${name(row.c)}, ${row.role}: ${time(row.ns)} per ${per()}`;
+  const said = (row) => `${name(row.c)}, ${row.role}: ${time(row.ns)} per ${per()}${row.isVoid ? ", void" : ""}`;
   return {
     kind: "roles", load, rows, title: `Parts of the cost, by role`, note: "solid: the server; lighter: its backends",
     options(rows, width) {
@@ -59,7 +59,7 @@ function roles(load) {
         x: x.scale, y: {...bands(rows), padding: 0.3},
         marks: [
           ...axisAtBottom(x),
-          Plot.rect(rows, {x1: "x1", x2: "x2", y: "c", fill: colour, fillOpacity: plain((row) => (row.nth === 0 ? 1 : 0.45 / row.nth)), ...tagged(rows, said)}),
+          Plot.rect(rows, {x1: "x1", x2: "x2", y: "c", fill: colour, fillOpacity: plain((row) => (row.isVoid ? 0.3 : 1) * (row.nth === 0 ? 1 : 0.45 / row.nth)), ...tagged(rows, said)}),
           namesAtLeft(rows.filter(({nth}) => nth === 0), "c", said),
         ],
       };

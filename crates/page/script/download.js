@@ -47,7 +47,7 @@ const roundsCsv = () => {
 };
 
 const DOWNLOADS = [
-  ["summary.json", "All figures, as the race stored them", () => save(JSON.stringify(state.data.summary, null, 2), "summary.json", "application/json")],
+  ["summary.json", "All figures, with nine digits", () => save(JSON.stringify(state.data.summary, null, 2), "summary.json", "application/json")],
   ["cells.csv", "A row for each contender and load", () => save(cellsCsv(), "cells.csv", "text/csv")],
   ["rounds.csv", "A row for each round, with four digits", () => save(roundsCsv(), "rounds.csv", "text/csv")],
 ];

@@ -148,7 +148,8 @@ const pointNames = (rows) => (_, {x, y}, __, {width}) => {
     const text = shorten(name(c), 16);
     const room = widthOfText(text);
     const one = {c, text, x: x(at) + 8 + room > width ? x(at) - 8 - room : x(at) + 8, y: y(up) - 4};
-    const over = (other) => Math.abs(other.y - one.y) < GAP && one.x < other.x + other.width && other.x < one.x + room;
+    // The sum of `hit.y` and GAP may be rounded down.
+    const over = (other) => Math.abs(other.y - one.y) < GAP - 0.001 && one.x < other.x + other.width && other.x < one.x + room;
     const taken = [...placed, ...dots.filter((dot) => dot.c !== c)];
     for (let hit = taken.find(over); hit; hit = taken.find(over)) one.y = hit.y + GAP;
     placed.push({...one, width: room});

@@ -55,8 +55,9 @@ function withInterval(kind, e) {
 
 // `1.40× [1.36–1.45]`.
 function ratio(e) {
-  const readsAs1 = (1 < e.low && e.low < 1.005) || (0.995 <= e.high && e.high < 1);
-  const digits = readsAs1 || e.high - e.low < 0.01 ? 3 : Math.min(decimals(e, 1), 2);
+  let digits = e.high - e.low < 0.01 ? 3 : Math.min(decimals(e, 1), 2);
+  const readsAs1 = (bound) => Number(bound.toFixed(digits)) === 1;
+  while (digits < 3 && ((e.low > 1 && readsAs1(e.low)) || (e.high < 1 && readsAs1(e.high)))) digits += 1;
   return interval(e, 1, digits).replace(" [", "× [");
 }
 

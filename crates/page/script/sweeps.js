@@ -92,7 +92,7 @@ function cpuOverRate(curves) {
 function parts(curves, part) {
   const {key, kind, title, unit} = {
     standing: {key: "standing_ns_per_s", kind: "standing", title: "Standing cost: CPU per second without requests", unit: " per second"},
-    marginal: {key: "marginal_ns", kind: "marginal", title: `Marginal cost: CPU that one more ${per()} adds`, unit: ""},
+    marginal: {key: "marginal_ns", kind: "marginal", title: "Marginal cost: CPU that one more request adds", unit: ""},
   }[part];
   const rows = () => shownCurves(curves).filter((curve) => curve.over.cost).map((curve) => ({c: contenderOf(curve), ...curve.over.cost[key]}));
   const words = (row) => {

@@ -8,7 +8,7 @@ const SIZES = new Map([
 // The value by which a text is sorted: its first number in its unit; null if it has none.
 function sortValue(text) {
   if (text === "at once") return 0;
-  const found = text.replace(/[(),≥≤>~±]/g, " ").trim().match(/^(-?\d+(?:\.\d+)?) *([a-zµ/KMGiB]*)/i);
+  const found = text.replace(/(\d),(?=\d{3}(?!\d))/g, "$1").replace(/[(),≥≤>~±]/g, " ").trim().match(/^(-?\d+(?:\.\d+)?) *([a-zµ/KMGiB]*)/i);
   return found ? Number(found[1]) * (SIZES.get(found[2]) ?? 1) : null;
 }
 

@@ -6,7 +6,7 @@ use crate::{
     setup::{Contender, contenders, machine, settings},
 };
 use minijinja::{Environment, context};
-use regatta_record::{Cell, LoadShape, Relation, Summary};
+use regatta_record::{Cell, Figure, LoadShape, Relation, Summary};
 use regatta_report::{
     numbers::{self, NONE},
     table::visible,
@@ -101,7 +101,9 @@ fn question(summary: &Summary) -> String {
 
 fn raced(summary: &Summary) -> String {
     let asked = &summary.asked;
-    let took_part = asked.entries.iter().filter(|entry| entry.skipped.is_none()).count();
+    let took_part = asked.contenders.iter();
+    let took_part =
+        took_part.filter(|name| !asked.is_reference(name) && !asked.is_skipped(name)).count();
     let counted = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     let loads = match &asked.loads[..] {
         [load] => load.to_string(),
@@ -168,9 +170,10 @@ fn ratio(cell: &Cell) -> Ratio {
     // Factors of 1.25, 1.6, 2.5 and 6.3 are the limits between shades.
     let shade = (ratio.mean.log10().abs() * 10.0) as u32;
     let shade = [1, 2, 4, 8].iter().filter(|limit| shade >= **limit).count();
+    let mean = numbers::brief(&text);
     Ratio {
         title: format!("{text}, {word}"),
-        text: numbers::brief(&text),
+        text: if cell.verdict.voids(Figure::Cost) { format!("({mean})") } else { mean },
         class: format!("{name} shade{shade}"),
     }
 }

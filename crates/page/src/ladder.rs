@@ -48,7 +48,7 @@ pub fn ladder(asked: &Asked, cell: &Cell, rounds: &[&Round], quantiles: &[f64]) 
     let (mut reader, mut sum, mut beyond_all) = (CountsReader::default(), CountsSum::default(), 0);
     let mut by_round: Vec<Vec<u64>> = Vec::new();
     for round in rounds {
-        let text = histogram(asked, round)?;
+        let text = round.histogram_of(&asked.latency_of)?;
         let counts: Counts = reader.read(text).ok()?;
         let beyond = round.unanswered();
         by_round.push(known(&counts, beyond, quantiles));
@@ -69,16 +69,6 @@ pub fn ladder(asked: &Asked, cell: &Cell, rounds: &[&Round], quantiles: &[f64]) 
     }
     ladder.ns.extend(pooled.iter().skip(shared).map(|ns| *ns as f64));
     (!ladder.ns.is_empty()).then_some(ladder)
-}
-
-/// The histogram of the latency that a cell shows.
-pub fn histogram<'r>(asked: &Asked, round: &'r Round) -> Option<&'r str> {
-    let kind = &asked.latency_of;
-    if kind.is_request() {
-        return Some(&round.histogram);
-    }
-    let counted = round.operations.iter().find(|one| one.operation.name == kind.name);
-    counted.map(|one| one.histogram.as_str())
 }
 
 /// The values up to the first quantile with fewer than ten samples beyond it.

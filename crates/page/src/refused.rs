@@ -25,53 +25,43 @@ pub struct Refused {
 /// Contenders that were disqualified or failed, whose cost is void, or that are not installed; and loads
 /// that the machine cannot produce. In this order.
 pub fn refused(summary: &Summary) -> Vec<Refused> {
-    let mut all: Vec<Refused> = Vec::new();
-    let absent = |name: &str| {
-        summary.asked.entries.iter().any(|entry| entry.name == name && entry.skipped.is_some())
-    };
-    for cell in summary.cells.iter().filter(|cell| is_refused(cell) && !absent(&cell.contender)) {
+    let asked = &summary.asked;
+    // What each contender did not show, at which loads.
+    let mut each: Vec<(String, Kind, &str, Vec<String>)> = Vec::new();
+    let is_shown = |cell: &&Cell| is_refused(cell) && !asked.is_skipped(&cell.contender);
+    for cell in summary.cells.iter().filter(is_shown) {
         let (kind, because) = cell.verdict.findings()[0];
         let (name, load) = (visible(&cell.contender), visible(&cell.load.to_string()));
-        let because = cut(&visible(because));
-        let same = |one: &&mut Refused| one.kind == kind.name() && one.because == because;
-        let known = match all.iter_mut().find(same) {
-            Some(known) => known,
-            None => {
-                let bad = matches!(kind, Kind::Disqualified | Kind::Failed);
-                all.push(Refused {
-                    names: vec![],
-                    kind: kind.name().to_owned(),
-                    loads: vec![],
-                    because,
-                    bad,
-                });
-                all.last_mut().expect("it was just added")
-            }
-        };
-        if !known.names.contains(&name) {
-            known.names.push(name);
-        }
-        if !known.loads.contains(&load) {
-            known.loads.push(load);
+        match each.iter_mut().find(|one| (&one.0, one.1, one.2) == (&name, kind, because)) {
+            Some((.., loads)) => loads.push(load),
+            None => each.push((name, kind, because, vec![load])),
         }
     }
-    for one in &mut all {
-        if one.loads.len() == summary.asked.loads.len() {
-            one.loads.clear();
+    let mut all: Vec<Refused> = Vec::new();
+    for (name, kind, because, mut loads) in each {
+        if loads.len() == asked.loads.len() {
+            loads.clear();
+        }
+        let (kind, because) = (kind.name().to_owned(), cut(&visible(because)));
+        let bad = [Kind::Disqualified, Kind::Failed].iter().any(|one| one.name() == kind);
+        let same =
+            |one: &&mut Refused| one.kind == kind && one.because == because && one.loads == loads;
+        match all.iter_mut().find(same) {
+            Some(known) => known.names.push(name),
+            None => all.push(Refused { names: vec![name], kind, loads, because, bad }),
         }
     }
     all.sort_by_key(|one| !one.bad);
-    for entry in &summary.asked.entries {
-        let Some(why) = &entry.skipped else { continue };
+    for (names, why) in asked.skipped() {
         all.push(Refused {
-            names: vec![visible(&entry.name)],
+            names: names.iter().map(|name| visible(name)).collect(),
             kind: "not installed".to_owned(),
             loads: vec![],
-            because: cut(&visible(why)),
+            because: cut(&visible(&why)),
             bad: false,
         });
     }
-    all.extend(summary.asked.left_out.iter().map(|why| Refused {
+    all.extend(asked.left_out.iter().map(|why| Refused {
         names: vec![],
         kind: "load left out".to_owned(),
         loads: vec![],
@@ -84,6 +74,10 @@ pub fn refused(summary: &Summary) -> Vec<Refused> {
 /// Whether a cell has no valid cost. Beside another load no cell has one, by design, so there it is one
 /// without a valid latency.
 fn is_refused(cell: &Cell) -> bool {
+    // The answers say that it was not raced yet.
+    if cell.verdict.kind == Kind::Skipped {
+        return false;
+    }
     let figure = if cell.load.beside.is_some() { Figure::Latency } else { Figure::Cost };
     cell.verdict.voids(figure)
 }
@@ -92,5 +86,53 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(REASON) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Verdict;
+
+    #[test]
+    fn each_contender_is_named_with_the_loads_of_its_own_reason() {
+        let text = include_str!("../../report/tests/summary.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the fixture is a summary");
+        let loads: Vec<String> = summary.asked.loads.iter().map(|load| load.to_string()).collect();
+        for cell in &mut summary.cells {
+            let nth = summary.asked.loads.iter().position(|load| *load == cell.load).unwrap();
+            let at: &[usize] = match cell.contender.as_str() {
+                "poll" => &[0],
+                "uring" => &[1],
+                "node" => &[1, 2],
+                "threads" | "percore" => &[0, 1, 2],
+                _ => &[],
+            };
+            if at.contains(&nth) {
+                cell.verdict = Verdict {
+                    void: vec![Figure::Cost],
+                    ..Verdict::new(Kind::Failed, "replies are missing: timeout 1")
+                };
+            }
+        }
+        let found: Vec<(Vec<String>, Vec<String>)> = refused(&summary)
+            .into_iter()
+            .filter(|one| one.because.starts_with("replies are missing"))
+            .map(|one| (one.names, one.loads))
+            .collect();
+        let of = |names: &[&str], at: &[usize]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            (names, at.iter().map(|nth| loads[*nth].clone()).collect())
+        };
+        let expected = [
+            of(&["percore", "threads"], &[]),
+            of(&["poll"], &[0]),
+            of(&["uring"], &[1]),
+            of(&["node"], &[1, 2]),
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for one in expected {
+            assert!(found.contains(&one), "{one:?} in {found:?}");
+        }
     }
 }

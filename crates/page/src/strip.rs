@@ -1,6 +1,5 @@
 //! All rounds in order of time, as columns of short numbers.
 
-use crate::ladder::histogram;
 use regatta_record::{CountsReader, Outcome, Round, Summary};
 use serde::Serialize;
 
@@ -65,7 +64,8 @@ pub fn strip(summary: &Summary, contenders: &[&str], rounds: &[Round]) -> Strip 
         let count = round.count_of(&summary.asked.cost_per) as f64;
         let cost = round.server.as_ref().map(|server| server.cpu_ns as f64 / count);
         let rate = round.requests as f64 / (round.window_ns as f64 / 1e9);
-        let p99 = histogram(&summary.asked, round)
+        let p99 = round
+            .histogram_of(&summary.asked.latency_of)
             .filter(|_| finished)
             .and_then(|text| reader.read(text).ok()?.percentiles(round.unanswered())[3]);
         let short = |value: Option<f64>| {

@@ -10,7 +10,7 @@ use common::{
     browser::{Browser, installed},
     race, summary,
 };
-use regatta_record::{LoadShape, Outcome, Over, Relation, Round, Summary};
+use regatta_record::{Estimate, LoadShape, Outcome, Over, Relation, Round, Summary};
 use regatta_report::{numbers, table::visible, view::view};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, path::PathBuf};
@@ -122,7 +122,27 @@ fn fixtures() -> Vec<(&'static str, Summary, Vec<Round>)> {
     let (summary_of_race, rounds) = race();
     let stored = ["summary.json", "axes.json", "sweep.json", "open.json", "counted.json"];
     let stored = stored.into_iter().map(|name| (name, summary(name), Vec::new()));
-    [("race", summary_of_race, rounds)].into_iter().chain(stored).collect()
+    let near_1 = ("near 1", near_1(summary("summary.json")), Vec::new());
+    [("race", summary_of_race, rounds), near_1].into_iter().chain(stored).collect()
+}
+
+/// The summary with intervals that exclude 1 by little, or contain it.
+fn near_1(mut summary: Summary) -> Summary {
+    let bounds = [
+        (0.5, 0.96),
+        (1.03, 2.2),
+        (1.2, 53.0),
+        (1.002, 1.7),
+        (1.0001, 1.7),
+        (0.97, 1.7),
+        (0.3, 0.9),
+    ];
+    let cells = summary.cells.iter_mut().filter(|cell| cell.ratio_to_baseline.is_some());
+    for (cell, (low, high)) in cells.zip(bounds.into_iter().cycle()) {
+        let mean = f64::sqrt(low * high);
+        cell.ratio_to_baseline = Some(Estimate { mean, low, high });
+    }
+    summary
 }
 
 #[test]

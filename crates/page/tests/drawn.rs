@@ -9,7 +9,7 @@ use common::{
     race, summary,
 };
 use regatta_page::page;
-use regatta_record::{Cell, Estimate, Over, Percentile, RoleCost, Summary, WarmUpClass};
+use regatta_record::{Cell, Estimate, Figure, Over, Percentile, RoleCost, Summary, WarmUpClass};
 use regatta_report::{numbers, table::visible};
 use serde::Deserialize;
 use std::fs;
@@ -187,6 +187,8 @@ fn the_matrix_has_the_ratio_of_each_cell() {
             let load = visible(&cell.load.to_string());
             let row = rows.iter().find(|row| row[0] == load).expect("a row");
             let text = numbers::brief(&numbers::ratio(&ratio));
+            let is_void = cell.verdict.voids(Figure::Cost);
+            let text = if is_void { format!("({text})") } else { text };
             let is_baseline = name == visible(&summary.asked.baseline);
             assert_eq!(row[column], if is_baseline { "1" } else { &text }, "{load}, {name}");
             compared += 1;
@@ -242,7 +244,8 @@ fn roles_warm_up_and_lines_of_code_are_those_of_the_cells() {
         let mut from = 0.0;
         for role in &cell.roles {
             let ns = role.cost_ns_per_request.unwrap().mean;
-            let text = format!("{name}, {}: {} per {per}", role.name, numbers::time(ns));
+            let is_void = if cell.verdict.voids(Figure::Cost) { ", void" } else { "" };
+            let text = format!("{name}, {}: {} per {per}{is_void}", role.name, numbers::time(ns));
             let bar = roles.iter().find(|mark| mark.text == text);
             let bar = bar.unwrap_or_else(|| panic!("no {text:?} in {roles:#?}"));
             let width = bar.x2.unwrap() - bar.x1.unwrap();

@@ -206,8 +206,11 @@ fn a_race_without_results_has_a_page() {
         (cell.cost_ns_per_request, cell.ratio_to_baseline) = (None, None);
         (cell.band, cell.relation) = (None, None);
     }
-    let page = page(&summary, &[]);
-    assert!(page.contains("not complete"));
+    let body = body(&summary);
+    assert!(body.contains("not complete"));
+    let top = body.split("<section").next().unwrap();
+    assert!(!top.contains("no round was run yet"), "that is not a reason of the contender: {top}");
+    assert!(page(&summary, &[]).contains("not complete"));
 }
 
 #[test]

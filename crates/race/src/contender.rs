@@ -133,7 +133,7 @@ impl Contender {
         };
         let program = { programs }.find(lacks)?;
         Some(match setup.is_empty() {
-            false => format!("{program} is not built yet; run {install}"),
+            false => format!("not built yet; run {install}"),
             true => self.not_found(&program),
         })
     }
@@ -183,8 +183,12 @@ impl Contender {
             let mut reader = BufReader::new(stdout);
             let mut first = Vec::new();
             let read = reader.by_ref().take(LONGEST_VERSION).read_until(b'\n', &mut first);
+            // Some programs print tabs.
+            let words = |line: &[u8]| {
+                String::from_utf8_lossy(line).split_whitespace().collect::<Vec<_>>().join(" ")
+            };
             // The caller may have given up. A read error ends the output.
-            let _ = sender.send(read.map(|_| String::from_utf8_lossy(&first).trim().to_owned()));
+            let _ = sender.send(read.map(|_| words(&first)));
             let _ = io::copy(&mut reader, &mut io::sink());
         });
         let deadline = Instant::now() + LIMIT;

@@ -32,11 +32,24 @@ pub fn day_of(date: &str) -> Option<u64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// Years of 365.25 days from a date to a moment in seconds since 1970; `None` if it is not a date, or
-/// is later than that moment.
-pub fn years_since(date: &str, unix_s: u64) -> Option<f64> {
-    let days = (unix_s / 86_400).checked_sub(day_of(date)?)?;
-    Some(days as f64 / 365.25)
+/// Days from a date to a moment in seconds since 1970; `None` if it is not a date, or is later than that
+/// moment.
+pub fn days_since(date: &str, unix_s: u64) -> Option<u64> {
+    (unix_s / 86_400).checked_sub(day_of(date)?)
+}
+
+/// An age in days, in the largest unit of which it has at least two, or in years from one year on:
+/// `12 days old`, `5 months old`, `2.1 years old`. A year has 365.25 days.
+pub fn in_words(days: u64) -> String {
+    const YEAR: f64 = 365.25;
+    let years = days as f64 / YEAR;
+    let months = (years * 12.0) as u64;
+    match months {
+        _ if days == 1 => "1 day old".to_owned(),
+        0 | 1 => format!("{days} days old"),
+        2..=11 => format!("{months} months old"),
+        _ => format!("{years:.1} years old"),
+    }
 }
 
 #[cfg(test)]
@@ -67,9 +80,24 @@ mod tests {
     #[test]
     fn an_age_refers_to_the_time_of_the_race() {
         let at = 1_790_000_000; // 2026-09-21
-        assert!((years_since("2024-08-15", at).unwrap() - 2.1).abs() < 0.01);
-        assert_eq!(years_since("2026-09-21", at), Some(0.0));
-        assert_eq!(years_since("2026-09-22", at), None, "in the future");
-        assert_eq!(years_since("soon", at), None);
+        assert_eq!(days_since("2024-08-15", at), Some(767));
+        assert_eq!(days_since("2026-09-21", at), Some(0));
+        assert_eq!(days_since("2026-09-22", at), None, "in the future");
+        assert_eq!(days_since("soon", at), None);
+    }
+
+    #[test]
+    fn an_age_has_the_unit_that_fits() {
+        for (days, words) in [
+            (0, "0 days old"),
+            (1, "1 day old"),
+            (60, "60 days old"),
+            (61, "2 months old"),
+            (365, "11 months old"),
+            (366, "1.0 years old"),
+            (767, "2.1 years old"),
+        ] {
+            assert_eq!(in_words(days), words, "{days}");
+        }
     }
 }

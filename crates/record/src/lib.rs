@@ -39,6 +39,7 @@ mod settling;
 mod setup;
 mod shape;
 mod shown;
+mod skipped;
 mod slow;
 mod stage;
 mod stored;
@@ -48,7 +49,7 @@ mod unknown;
 mod unlike;
 mod verdict;
 
-pub use age::{day_of, years_since};
+pub use age::day_of;
 pub use alike::{alike, are_similar};
 pub use arrivals::ArrivalsSeen;
 pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};

@@ -1,6 +1,6 @@
 //! The settings of a race, and the machine that it ran on.
 
-use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, Setup, years_since};
+use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, Setup, age};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -189,11 +189,11 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The age of its pinned version at a moment in seconds since 1970, in words: `2.1 years old`.
+    /// The age of its pinned version at a moment in seconds since 1970, in words: `2.1 years old`,
+    /// `5 months old`, `12 days old`.
     /// `None` if the release date is not known, or later than that moment.
     pub fn age(&self, at_unix_s: u64) -> Option<String> {
-        let years = years_since(self.released.as_deref()?, at_unix_s)?;
-        Some(format!("{years:.1} years old"))
+        age::days_since(self.released.as_deref()?, at_unix_s).map(age::in_words)
     }
 
     /// Its version: as printed by its runtime, or the version of regatta for one of regatta's own

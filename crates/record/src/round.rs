@@ -196,6 +196,16 @@ pub struct Machine {
 }
 
 impl Round {
+    /// The latency histogram of an operation, as [`crate::decode_histogram`] reads it; `None` if the round
+    /// has no such operation.
+    pub fn histogram_of(&self, operation: &Operation) -> Option<&str> {
+        if operation.is_request() {
+            return Some(&self.histogram);
+        }
+        let counted = self.operations.iter().find(|one| one.operation.name == operation.name);
+        counted.map(|counted| counted.histogram.as_str())
+    }
+
     /// CPU time that the load needed inside the window, without spinning, in nanoseconds.
     pub fn load_work_ns(&self) -> u64 {
         self.load_cpu_ns.saturating_sub(self.load_spun_ns)

@@ -35,11 +35,10 @@ pub fn answer(summary: &Summary) -> Vec<Answer> {
 
 /// The cells of contenders, without references and those that are not installed here.
 fn contenders<'a>(summary: &'a Summary, load: &LoadShape) -> Vec<&'a Cell> {
-    let absent = |name: &str| {
-        summary.asked.entries.iter().any(|entry| entry.name == name && entry.skipped.is_some())
-    };
+    let asked = &summary.asked;
+    let is_contender = |name: &str| !asked.is_reference(name) && !asked.is_skipped(name);
     let of_load = summary.cells.iter().filter(|cell| cell.load == *load);
-    of_load.filter(|c| !summary.asked.is_reference(&c.contender) && !absent(&c.contender)).collect()
+    of_load.filter(|cell| is_contender(&cell.contender)).collect()
 }
 
 fn sentence(summary: &Summary, load: &LoadShape) -> String {
@@ -224,6 +223,10 @@ fn fairness(cells: &[&Cell]) -> String {
     let (percentile, all) = tail(cells);
     let text = |(name, ns): &(String, f64)| format!("{name} ({percentile} {})", numbers::time(*ns));
     match (all.first(), all.last()) {
+        (Some(first), Some(last)) if all.len() > 1 && is_same(first.1, last.1) => format!(
+            "Beside large requests, small requests wait equally long on all of them ({percentile} {}).",
+            numbers::time(first.1)
+        ),
         (Some(first), Some(last)) if all.len() > 1 => format!(
             "Beside large requests, small requests wait least on {}, and most on {}: {} times as long.",
             text(first),
@@ -242,12 +245,19 @@ fn latencies(cells: &[&Cell]) -> Option<String> {
     let [low, high] = [least, most].map(|(_, ns)| numbers::time(*ns));
     match () {
         () if all.len() < 2 => None,
-        () if low == high => Some(format!("{percentile} latency is {low} on all of them.")),
+        () if is_same(least.1, most.1) => {
+            Some(format!("{percentile} latency is {low} on all of them."))
+        }
         () => {
             let (least, most) = (&least.0, &most.0);
             Some(format!("{percentile} latency is from {low} ({least}) to {high} ({most})."))
         }
     }
+}
+
+/// Whether two times in nanoseconds are printed in the same way.
+fn is_same(a: f64, b: f64) -> bool {
+    numbers::time(a) == numbers::time(b)
 }
 
 /// The highest percentile, at most the 99th, that most contenders have, and its valid values in
@@ -270,11 +280,15 @@ fn tail(cells: &[&Cell]) -> (&'static str, Vec<(String, f64)>) {
 fn instances(cells: &[&Cell]) -> Option<String> {
     let valid = |c: &&Cell| {
         let time = c.instance_s.filter(|_| !c.verdict.voids(Figure::Rate))?;
-        Some((visible(&c.contender), time.mean))
+        // If the load was as busy as the server, the server may be faster.
+        let at_most = if c.verdict.is(Kind::CoBound) { "at most " } else { "" };
+        Some((visible(&c.contender), time.mean, at_most))
     };
-    let mut all: Vec<(String, f64)> = cells.iter().filter_map(valid).collect();
+    let mut all: Vec<(String, f64, &str)> = cells.iter().filter_map(valid).collect();
     all.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let text = |(name, s): &(String, f64)| format!("{} ({name})", numbers::time(s * 1e9));
+    let text = |(name, s, at_most): &(String, f64, &str)| {
+        format!("{at_most}{} ({name})", numbers::time(s * 1e9))
+    };
     match (all.first()?, all.last()?) {
         (first, last) if all.len() > 1 => {
             Some(format!("An instance takes from {} to {}.", text(first), text(last)))

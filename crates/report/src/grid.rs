@@ -106,7 +106,8 @@ impl Fit {
         let all = |table: &Table| -> Vec<usize> { (0..table.columns.len()).collect() };
         let rank = |i: usize| table.columns[i].drop_rank;
         let without = fitted(table, &all(table), width, rank);
-        let has_ratio = table.columns.iter().any(|column| column.name == BEFORE_BARS);
+        let has_ratio = table.columns.iter().any(|column| column.name == BEFORE_BARS)
+            && table.rows.iter().any(|row| row.ratio.is_some());
         if width < BARS_FROM || !has_ratio {
             return Fit { shown: without, axis: None };
         }

@@ -65,7 +65,7 @@ fn intervals(summary: &Summary, rounds: &[Round]) -> Result<Vec<Interval>, Histo
         if cell.is_none_or(|cell| cell.verdict.voids(Figure::Latency)) {
             continue;
         }
-        let Some(histogram) = histogram(summary, round) else { continue };
+        let Some(histogram) = round.histogram_of(&summary.asked.latency_of) else { continue };
         let histogram = decode_histogram(histogram)?;
         if histogram.is_empty() {
             continue;
@@ -78,16 +78,6 @@ fn intervals(summary: &Summary, rounds: &[Round]) -> Result<Vec<Interval>, Histo
         });
     }
     Ok(intervals)
-}
-
-/// The histogram of the operation whose latency reports show.
-fn histogram<'a>(summary: &Summary, round: &'a Round) -> Option<&'a str> {
-    let latency_of = &summary.asked.latency_of;
-    if latency_of.is_request() {
-        return Some(&round.histogram);
-    }
-    let counted = round.operations.iter().find(|one| one.operation.name == latency_of.name);
-    counted.map(|counted| counted.histogram.as_str())
 }
 
 /// A tag may contain neither spaces nor commas nor line breaks. It is kept in ASCII, because the format names

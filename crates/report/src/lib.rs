@@ -18,6 +18,7 @@
 mod answer;
 mod bar;
 mod bencher;
+pub mod chart;
 mod columns;
 mod contenders;
 mod cores;

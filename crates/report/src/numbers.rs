@@ -141,12 +141,18 @@ pub fn estimate(e: &Estimate, unit: f64) -> String {
     format!("{mean} [{low}{to}{high}]")
 }
 
-/// `1.40× [1.36–1.45]`. Three decimals if the half-width is below 0.005, or if a bound near 1 would
-/// otherwise be printed as 1.
+/// `1.40× [1.36–1.45]`. Three decimals if the half-width is below 0.005, and up to three if an interval
+/// that excludes 1 would otherwise be printed with 1 as a bound.
 pub fn ratio(e: &Estimate) -> String {
-    let reads_as_1 = (1.0 < e.low && e.low < 1.005) || (0.995 <= e.high && e.high < 1.0);
-    let fine = reads_as_1 || e.high - e.low < 0.01;
-    let decimals = if fine { 3 } else { decimals(e, 1.0).min(2) };
+    let mut decimals = if e.high - e.low < 0.01 { 3 } else { decimals(e, 1.0).min(2) };
+    let reads_as_1 = |bound: f64, decimals: usize| format!("{bound:.decimals$}").parse() == Ok(1.0);
+    let excludes = |decimals: usize| {
+        (e.low <= 1.0 || !reads_as_1(e.low, decimals))
+            && (e.high >= 1.0 || !reads_as_1(e.high, decimals))
+    };
+    while decimals < 3 && !excludes(decimals) {
+        decimals += 1;
+    }
     let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{v:.decimals$}"));
     format!("{mean}× [{low}–{high}]")
 }
@@ -227,6 +233,17 @@ mod tests {
         assert_eq!(ratio(&e(1.0012, 0.9987, 1.0031)), "1.001× [0.999–1.003]");
         assert_eq!(ratio(&e(1.015, 1.0047, 1.0259)), "1.015× [1.005–1.026]");
         assert_eq!(ratio(&e(24.0, 12.0, 48.0)), "24× [12–48]");
+    }
+
+    #[test]
+    fn an_interval_that_excludes_1_is_not_printed_as_if_it_contained_1() {
+        let e = |mean, low, high| Estimate { mean, low, high };
+        assert_eq!(ratio(&e(0.693, 0.50, 0.96)), "0.69× [0.50–0.96]");
+        assert_eq!(ratio(&e(1.5, 1.03, 2.2)), "1.50× [1.03–2.20]");
+        assert_eq!(ratio(&e(8.0, 1.2, 53.0)), "8.0× [1.2–53.0]");
+        assert_eq!(ratio(&e(1.3, 1.002, 1.7)), "1.300× [1.002–1.700]");
+        assert_eq!(ratio(&e(1.3, 1.0001, 1.7)), "1.300× [1.000–1.700]", "three digits at most");
+        assert_eq!(ratio(&e(1.3, 0.97, 1.7)), "1.3× [1.0–1.7]", "it contains 1");
     }
 
     #[test]

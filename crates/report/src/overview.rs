@@ -2,15 +2,16 @@
 
 use crate::{
     columns::{none, plain},
+    numbers,
     table::{Column, Row, Table, Text, Tone, visible},
 };
-use regatta_record::{Cell, Figure, Kind, LoadShape, Relation, Summary};
+use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, Relation, Summary};
 
 /// The meaning of the marks of the matrix.
 pub const LEGEND: [(&str, &str); 4] = [
     ("=", "tied: within ±2%"),
     ("?", "unclear: not decided"),
-    ("–", "no valid cost"),
+    ("–", "no ratio"),
     ("·", "not raced yet"),
 ];
 
@@ -42,18 +43,17 @@ fn loads(summary: &Summary) -> Vec<&LoadShape> {
 /// The contenders that are compared with the baseline, in the order of the race.
 fn compared(summary: &Summary) -> Vec<&String> {
     let asked = &summary.asked;
-    let absent = |name: &str| asked.entries.iter().any(|e| e.name == name && e.skipped.is_some());
-    let names = asked.contenders.iter();
-    names
-        .filter(|name| **name != asked.baseline && !asked.is_reference(name) && !absent(name))
-        .collect()
+    let is_compared = |name: &&String| {
+        **name != asked.baseline && !asked.is_reference(name) && !asked.is_skipped(name)
+    };
+    asked.contenders.iter().filter(is_compared).collect()
 }
 
 fn cell<'a>(summary: &'a Summary, name: &str, load: &LoadShape) -> Option<&'a Cell> {
     summary.cells.iter().find(|cell| cell.contender == name && cell.load == *load)
 }
 
-/// `1.75`, `1.00=`, `1.03?`.
+/// `1.75`, `1.00=`, `1.03?`, `42`.
 fn mark(cell: Option<&Cell>) -> Text {
     let Some(cell) = cell.filter(|cell| cell.verdict.kind != Kind::Skipped) else {
         return Text { text: "·".to_owned(), tone: Tone::Void };
@@ -67,8 +67,7 @@ fn mark(cell: Option<&Cell>) -> Text {
         Relation::Cheaper => ("", Tone::Good),
         Relation::Costlier => ("", Tone::Warn),
     };
-    let digits = if ratio.mean >= 100.0 { 0 } else { 2 };
-    Text { text: format!("{:.digits$}{mark}", ratio.mean), tone }
+    Text { text: format!("{}{mark}", mean(&ratio)), tone }
 }
 
 /// The answer over all loads, if there are at least two: one part for each contender.
@@ -84,29 +83,34 @@ pub fn overall(summary: &Summary) -> Option<String> {
         let cells: Vec<&Cell> = loads
             .iter()
             .filter_map(|load| cell(summary, name, load))
-            .filter(|c| c.band.is_some())
+            .filter(|c| c.band.is_some() && c.ratio_to_baseline.is_some())
             .collect();
-        let means: Vec<f64> =
-            cells.iter().filter_map(|c| Some(c.ratio_to_baseline?.mean)).collect();
+        let ratios: Vec<Estimate> = cells.iter().filter_map(|c| c.ratio_to_baseline).collect();
         let count = |relation| cells.iter().filter(|c| c.relation == Some(relation)).count();
         let (cheaper, costlier) = (count(Relation::Cheaper), count(Relation::Costlier));
-        let least = means.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = means.iter().copied().fold(0.0, f64::max);
+        let by_mean = |a: &&Estimate, b: &&Estimate| a.mean.total_cmp(&b.mean);
+        let extremes = ratios.iter().min_by(by_mean).zip(ratios.iter().max_by(by_mean));
         let name = visible(name);
-        match () {
-            () if means.is_empty() => {}
-            () if cheaper + costlier == 0 => same.push(name),
-            () => {
+        match extremes {
+            None => {}
+            Some(_) if cheaper + costlier == 0 => same.push(match ratios.len() {
+                all if all == loads.len() => name,
+                1 => format!("{name} (at 1 load)"),
+                of => format!("{name} (at {of} loads)"),
+            }),
+            Some((least, most)) => {
                 let range = range(least, most);
-                let of = means.len();
+                let of = ratios.len();
                 let all = [cheaper, costlier].contains(&of);
                 let at = match (cheaper, costlier) {
-                    _ if all => String::new(),
-                    (0, n) => format!(" (significant at {n} of {of} loads)"),
+                    _ if all && of == loads.len() => String::new(),
+                    _ if all && of == 1 => " (at 1 load)".to_owned(),
+                    _ if all => format!(" (at {of} loads)"),
+                    (0, n) => format!(" (costlier at {n} of {of} loads)"),
                     (n, 0) => format!(" (cheaper at {n} of {of} loads)"),
-                    (n, m) => format!(" (cheaper at {n} loads, costlier at {m})"),
+                    (n, m) => format!(" (cheaper at {n} and costlier at {m} of {of} loads)"),
                 };
-                parts.push((most, format!("{name} {range}{at}")));
+                parts.push((most.mean, format!("{name} {range}{at}")));
             }
         }
     }
@@ -127,10 +131,13 @@ pub fn overall(summary: &Summary) -> Option<String> {
     Some(text)
 }
 
+/// The mean of a ratio, with the digits that its interval supports.
+fn mean(ratio: &Estimate) -> String {
+    numbers::brief(&numbers::bare_ratio(ratio))
+}
+
 /// `1.81–2.40×`.
-fn range(least: f64, most: f64) -> String {
-    let text =
-        |ratio: f64| if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
-    let (low, high) = (text(least), text(most));
+fn range(least: &Estimate, most: &Estimate) -> String {
+    let (low, high) = (mean(least), mean(most));
     if low == high { format!("{low}×") } else { format!("{low}–{high}×") }
 }

@@ -8,7 +8,7 @@ use crate::{
     why::{together, why},
 };
 use regatta_record::{
-    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Summary,
+    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
     rounds_in_words,
 };
 use std::collections::BTreeSet;
@@ -50,6 +50,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
             notes.push(Note { names, kind: kind.name(), because: because.to_owned(), bad: false });
         }
     }
+    notes.extend(undecided(summary, cells));
     if summary.complete && summary.asked.precision.is_none() {
         notes.extend(rounds_needed(summary, cells));
     }
@@ -94,6 +95,31 @@ fn single_verdict(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
         because: because.to_owned(),
         bad: false,
     })
+}
+
+/// Why a cost whose interval excludes the baseline's is not decided.
+fn undecided(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
+    let remark = |c: &&Cell| {
+        let is_open = c.relation == Some(Relation::Inconclusive);
+        let ratio = c.ratio_to_baseline.filter(|_| is_open)?;
+        let near_end = if ratio.low > 1.0 { ratio.low } else { 1.0 / ratio.high };
+        let floor = summary.noise_floor.unwrap_or(0.0);
+        let text = match () {
+            () if near_end <= 1.0 => return None,
+            () if near_end <= 1.0 + floor => format!(
+                "the interval excludes 1, but not the noise floor of ±{}",
+                numbers::percent(floor)
+            ),
+            () => format!(
+                "the interval excludes 1, but with several comparisons and only {} rounds that may be \
+                 chance (Holm's correction)",
+                c.rounds
+            ),
+        };
+        Some((visible(&c.contender), text))
+    };
+    let contenders = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
+    together("unclear", contenders.filter_map(remark), false).collect()
 }
 
 /// How many more rounds would decide whether a cost differs from the baseline's, where that is open.

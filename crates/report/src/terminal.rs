@@ -9,8 +9,10 @@ use crate::{
     table::{Note, Row, Table},
     text::wrap,
     view::{View, view},
+    why::AS_UNDER,
 };
-use regatta_record::Summary;
+use regatta_record::{Summary, are_similar};
+use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
 /// Minimum width; on narrower terminals, text is still wrapped at this width.
@@ -77,8 +79,8 @@ pub fn lay_out(view: &View, width: usize, colour: bool, columns: &[String]) -> S
     for line in view.heading[1..].iter().filter(|line| !view.hints.contains(line)) {
         ink.paragraph(line, width, 2, DIM);
     }
-    for (name, why) in &view.skipped {
-        ink.paragraph(&format!("skipped · {name}: {why}"), width, 2, DIM);
+    for (names, why) in &view.skipped {
+        ink.paragraph(&format!("skipped · {names}: {why}"), width, 2, DIM);
     }
     for doubt in &view.doubts {
         ink.paragraph(&format!("doubt: {doubt}"), width, 2, YELLOW);
@@ -241,18 +243,23 @@ impl Page<'_> {
     /// The remarks of all loads: one for each kind, with the number of loads.
     fn remarks_on_all(&mut self, view: &View) {
         let all = view.raced().count();
-        let mut kinds: Vec<(&'static str, Vec<&Note>)> = Vec::new();
+        let mut kinds: Vec<(&'static str, BTreeSet<usize>, Vec<&Note>)> = Vec::new();
         let voids = |note: &&Note| note.bad || is_verdict(note.kind);
-        for note in view.raced().flat_map(|table| table.notes.iter().filter(voids)) {
-            match kinds
-                .iter_mut()
-                .find(|(kind, notes)| *kind == note.kind && notes[0].bad == note.bad)
-            {
-                Some((_, notes)) => notes.push(note),
-                None => kinds.push((note.kind, vec![note])),
+        for (load, table) in view.raced().enumerate() {
+            for note in table.notes.iter().filter(voids) {
+                match kinds
+                    .iter_mut()
+                    .find(|(kind, _, notes)| *kind == note.kind && notes[0].bad == note.bad)
+                {
+                    Some((_, loads, notes)) => {
+                        loads.insert(load);
+                        notes.push(note);
+                    }
+                    None => kinds.push((note.kind, [load].into(), vec![note])),
+                }
             }
         }
-        for (kind, notes) in &kinds {
+        for (kind, loads, notes) in &kinds {
             let mut names: Vec<&str> = Vec::new();
             let each = notes.iter().flat_map(|note| note.names.split(", "));
             each.for_each(|name| {
@@ -262,8 +269,13 @@ impl Page<'_> {
             });
             let names = if names.contains(&"all") { "all".to_owned() } else { names.join(", ") };
             let first = notes[0];
-            let loads = notes.len().min(all);
-            let text = format!("{kind} · {names} (at {loads} of {all} loads): {}", first.because);
+            let loads = loads.len();
+            let is_same = |note: &&Note| {
+                note.because.starts_with(AS_UNDER) || are_similar(&note.because, &first.because)
+            };
+            let example = if notes.iter().all(is_same) { "" } else { "e.g. " };
+            let because = &first.because;
+            let text = format!("{kind} · {names} (at {loads} of {all} loads): {example}{because}");
             let style = if first.bad { RED } else { DIM };
             let text = if first.bad { text } else { cut_to(&text, self.width, REMARK + 1) };
             self.ink.paragraph(&text, self.width, 2, style);

@@ -4,7 +4,7 @@ use crate::{
     numbers,
     table::{Note, visible},
 };
-use regatta_record::{Cell, Estimate, Figure, LoadShape, Summary};
+use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, Summary};
 
 /// Notes on historic results and their conditions. If one of them is only words, a second note has the
 /// contenders in the order measured here.
@@ -52,7 +52,12 @@ fn now(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let unit = if load.requests.is_some() { "ms per request" } else { "requests per second" };
     let text = |(c, e): &(&Cell, Estimate)| {
         let name = visible(&with_stand_in(summary, &c.contender));
-        format!("{name} {}", numbers::short(e.mean))
+        let bound = match (c.verdict.is(Kind::CoBound), load.requests) {
+            (false, _) => "",
+            (true, None) => "≥ ",
+            (true, Some(_)) => "≤ ",
+        };
+        format!("{name} {bound}{}", numbers::short(e.mean))
     };
     (!all.is_empty()).then(|| Note {
         names: all.iter().map(text).collect::<Vec<_>>().join(", "),

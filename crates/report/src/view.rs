@@ -57,7 +57,7 @@ pub struct View {
     /// Version and its age, flags, environment and replies of the contenders, if replies or versions
     /// are known. The page has its own list of contenders.
     pub contenders: Option<Table>,
-    /// Contenders that were skipped: name, and the reason with what to do.
+    /// Contenders that were skipped: names, and the reason with what to do.
     pub skipped: Vec<(String, String)>,
     /// Warnings about the result.
     pub doubts: Vec<String>,
@@ -81,11 +81,8 @@ pub fn view(summary: &Summary) -> View {
     let asked = &summary.asked;
     let mut tables: Vec<Table> = asked.loads.iter().map(|load| table(summary, load)).collect();
     once(&mut tables);
-    let skipped = asked
-        .entries
-        .iter()
-        .filter_map(|e| Some((visible(&e.name), visible(e.skipped.as_deref()?))))
-        .collect();
+    let skipped = asked.skipped().into_iter();
+    let skipped = skipped.map(|(names, why)| (visible(&names.join(", ")), visible(&why))).collect();
     let gate = summary.gate.as_ref().map(gate::table);
     let hints = hints(summary);
     View {

@@ -3,6 +3,9 @@
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
 use regatta_record::{Cell, Kind, alike, are_similar};
 
+/// The start of a reference to the same note under an earlier table.
+pub const AS_UNDER: &str = "as under ";
+
 /// The findings of the verdicts of `cells`. Remarks that differ only in figures become one note with
 /// the ranges of the figures. Disqualifications and failures share a note only if their texts are
 /// identical, because their figures are data that was sent and received.
@@ -62,7 +65,7 @@ pub fn once(tables: &mut [Table]) {
             };
             match earlier.iter().find(is_same) {
                 Some((title, ..)) => {
-                    let reference = format!("as under {title}");
+                    let reference = format!("{AS_UNDER}{title}");
                     if reference.len() < note.because.len() {
                         note.because = reference;
                     }

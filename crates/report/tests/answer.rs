@@ -120,6 +120,15 @@ fn bursts_fairness_and_rates_have_their_own_answers() {
     assert!(
         burst.starts_with("An instance takes from 1.31 s (epoll) to 2.77 s (haskell-conduit).")
     );
+    let mut bound = axes.clone();
+    for cell in bound.cells.iter_mut().filter(|cell| cell.contender == "epoll") {
+        cell.verdict.kind = Kind::CoBound;
+    }
+    let burst = at(&bound, "5000 conn × 3, burst");
+    assert!(
+        burst.starts_with("An instance takes from at most 1.31 s (epoll) to 2.77 s"),
+        "{burst}"
+    );
     let rated = at(&axes, "64 conn, 20000/s, 1 core");
     assert!(rated.ends_with("p99 latency is from 644 µs (percore) to 1.44 ms (haskell-conduit)."));
     let shared = at(&axes, "64 conn, 20000/s, 2 cores");
@@ -130,4 +139,19 @@ fn bursts_fairness_and_rates_have_their_own_answers() {
         "Beside large requests, small requests wait least on go (p99 2.10 ms), and most on php \
          (p99 300 ms): 143 times as long."
     );
+}
+
+#[test]
+fn equal_latencies_are_not_ranked() {
+    let mut summary = stored(include_str!("counted.json"));
+    for cell in &mut summary.cells {
+        cell.latency_intervals = Default::default();
+        let latency = &mut cell.latency_ns;
+        (latency.p50, latency.p95, latency.p99) =
+            (Some(9_000_000), Some(9_000_000), Some(9_000_000));
+    }
+    let fair = at(&summary, "100 conn, 200/s");
+    let same =
+        "Beside large requests, small requests wait equally long on all of them (p99 9.00 ms).";
+    assert!(fair.starts_with(same), "{fair}");
 }

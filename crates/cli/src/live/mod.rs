@@ -123,7 +123,9 @@ impl LivePage {
             None => "pilot".to_owned(),
         };
         self.bar.starts(ns, *done, *all, Expected::default());
-        let left = self.bar.left(ns).map(|left| format!(", {left} left")).unwrap_or_default();
+        // Observations and the pilot are only the beginning of the race.
+        let left = pass.and_then(|_| self.bar.left(ns));
+        let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
         self.say(&format!("{place}: {contender} at {load}, start {} of {all}{left}", done + 1));
     }
 

@@ -6,7 +6,11 @@
 //! so a slow one never makes the server keep old states.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, channel::Channel, combinators::BoxBody};
+use http_body_util::{
+    BodyExt, Full,
+    channel::{Channel, Sender},
+    combinators::BoxBody,
+};
 use hyper::{
     Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1,
     service::service_fn,
@@ -15,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
@@ -153,6 +157,7 @@ async fn accept(
     streams: &TaskTracker,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let is_loopback = listener.local_addr().is_ok_and(|addr| addr.ip().is_loopback());
     // Both end only with the server.
     while let Ok(place) = Arc::clone(&places).acquire_owned().await
         && state.wait_for(|state| !state.quiet).await.is_ok()
@@ -163,7 +168,9 @@ async fn accept(
             continue;
         };
         let (state, of_streams) = (state.clone(), streams.clone());
-        let answer = service_fn(move |request| answer(request, state.clone(), of_streams.clone()));
+        let answer = service_fn(move |request| {
+            answer(request, is_loopback, state.clone(), of_streams.clone())
+        });
         let mut http = http1::Builder::new();
         http.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD);
         let connection = http.serve_connection(TokioIo::new(stream), answer);
@@ -177,9 +184,11 @@ async fn accept(
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// Answers a request as soon as the race is not quiet.
+/// Answers a request as soon as the race is not quiet. `is_loopback`: whether only this machine may read
+/// the pages.
 async fn answer(
     request: Request<Incoming>,
+    is_loopback: bool,
     mut state: watch::Receiver<State>,
     streams: TaskTracker,
 ) -> Result<Response<Body>, Infallible> {
@@ -195,12 +204,24 @@ async fn answer(
         response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET"));
         Ok(response)
     };
+    let host = request.headers().get(header::HOST).map(header::HeaderValue::to_str);
+    if is_loopback && !host.is_none_or(|host| host.is_ok_and(is_own_name)) {
+        return plain(StatusCode::FORBIDDEN, "expected the host localhost, or an IP address\n");
+    }
     match (request.method(), request.uri().path()) {
-        (&Method::GET, "/") => Ok(whole(StatusCode::OK, "text/html; charset=utf-8", page)),
-        (&Method::GET, "/events") => {
+        (&Method::GET, path @ ("/" | "/events")) => {
             let (mut sender, body) = Channel::<Bytes, Infallible>::new(1);
-            streams.spawn(async move { stream(&mut sender, state).await });
-            let mut response = whole(StatusCode::OK, "text/event-stream", Bytes::new());
+            let kind = match path {
+                "/" => {
+                    streams.spawn(async move { send(&mut sender, page, &mut state).await });
+                    "text/html; charset=utf-8"
+                }
+                _ => {
+                    streams.spawn(async move { stream(&mut sender, state).await });
+                    "text/event-stream"
+                }
+            };
+            let mut response = whole(StatusCode::OK, kind, Bytes::new());
             *response.body_mut() = body.boxed();
             Ok(response)
         }
@@ -209,11 +230,18 @@ async fn answer(
     }
 }
 
+/// Whether a Host header (RFC 9110, 7.2) names this machine as a server on loopback is called. A page of
+/// another site whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends its own name.
+fn is_own_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
 /// Sends each new state until the race is over or the client is gone.
-async fn stream(
-    sender: &mut http_body_util::channel::Sender<Bytes>,
-    mut state: watch::Receiver<State>,
-) {
+async fn stream(sender: &mut Sender<Bytes>, mut state: watch::Receiver<State>) {
     let (mut progress, mut page) = (0, 0);
     loop {
         let is_due = |now: &State| {
@@ -233,18 +261,30 @@ async fn stream(
         if now.over {
             due.push(event("over", "{}").into());
         }
-        for mut text in due {
-            while !text.is_empty() {
-                let piece = text.split_to(text.len().min(PIECE));
-                if state.wait_for(|state| !state.quiet).await.is_err()
-                    || sender.send_data(piece).await.is_err()
-                {
-                    return;
-                }
+        for text in due {
+            if !send(sender, text, &mut state).await {
+                return;
             }
         }
         if now.over {
             return;
         }
     }
+}
+
+/// Sends a text in pieces, each when the race is not quiet. Returns whether the client is still there.
+async fn send(
+    sender: &mut Sender<Bytes>,
+    mut text: Bytes,
+    state: &mut watch::Receiver<State>,
+) -> bool {
+    while !text.is_empty() {
+        let piece = text.split_to(text.len().min(PIECE));
+        if state.wait_for(|state| !state.quiet).await.is_err()
+            || sender.send_data(piece).await.is_err()
+        {
+            return false;
+        }
+    }
+    true
 }

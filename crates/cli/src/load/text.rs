@@ -2,14 +2,14 @@
 
 use super::{
     args::{LoadArgs, Shape},
-    chart, open, stages, threshold,
+    open, stages, threshold,
 };
 use indicatif::HumanCount;
 use regatta_record::{
     Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen, Verified,
     decode_histogram,
 };
-use regatta_report::warm_up_in_words;
+use regatta_report::{chart, warm_up_in_words};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// The measurements of the article from which the burst comes (workload `double` of the design).
@@ -95,7 +95,14 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         Some(Unseen::Unbounded) => " at least: short-lived processes of the server may be missing",
         Some(Unseen::AtMostNs(_)) | None => "",
     };
-    line("server CPU", format!("{}{at_least}", cpu(result.server_cpu_ns_per_request)));
+    let server_cpu = format!("{}{at_least}", cpu(result.server_cpu_ns_per_request));
+    line(
+        "server CPU",
+        match result.server_cpu_ns_per_request {
+            Some(_) => voided(Figure::Cost, server_cpu),
+            None => server_cpu,
+        },
+    );
     line("load CPU", cpu(result.load_cpu_ns_per_request));
     let errors: Vec<String> = result
         .errors
@@ -354,6 +361,18 @@ mod tests {
         assert!(unseen(serde_json::json!("unbounded")));
         assert!(!unseen(serde_json::json!({ "at-most-ns": 7_000 })));
         assert!(!unseen(serde_json::Value::Null));
+    }
+
+    #[test]
+    fn prints_a_void_cost_in_parentheses() {
+        let verdict = regatta_record::Verdict {
+            void: vec![Figure::Rate, Figure::Cost],
+            ..regatta_record::Verdict::new(regatta_record::Kind::Disqualified, "a wrong reply")
+        };
+        let text = printed(&result(serde_json::json!({ "verdict": verdict })));
+        assert!(text.contains("\nserver CPU  (2.50 µs/request)\n"), "{text}");
+        let unseen = serde_json::json!({ "verdict": verdict, "server_cpu_ns_per_request": null });
+        assert!(printed(&result(unseen)).contains("\nserver CPU  –\n"));
     }
 
     #[test]

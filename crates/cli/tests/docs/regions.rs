@@ -26,6 +26,8 @@ struct About {
     commit: String,
     date: String,
     minutes: u64,
+    /// Of results without a summary, which has it.
+    machine: Option<String>,
 }
 
 #[test]
@@ -40,7 +42,7 @@ fn every_region_is_filled() {
             count += 1;
             let text = text_of(source);
             if text.is_none() {
-                eprintln!("skipped: {source} is not published yet");
+                wrong.push(format!("{source} is not published; run scripts/publish"));
             }
             text
         });
@@ -73,7 +75,7 @@ fn filled(page: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> String
     region.replace_all(page, fill).into_owned()
 }
 
-/// Returns the text of a source, or `None` if it is not published yet.
+/// Returns the text of a source, or `None` if it is not published.
 fn text_of(source: &str) -> Option<String> {
     let read = |name: &str| fs::read_to_string(root().join(name)).ok();
     if let Some((name, file)) = source.split_once(" in ") {
@@ -122,15 +124,20 @@ fn list() -> String {
         let summary = fs::read_to_string(path.join("summary.json")).ok();
         let summary: Option<Summary> =
             summary.map(|text| serde_json::from_str(&text).expect("summary.json"));
-        let (cells, machine) = summary.map_or(("–".to_owned(), "–".to_owned()), |summary| {
-            let asked = &summary.asked;
-            let cells = format!("{} × {}", asked.contenders.len(), asked.loads.len());
-            let gib = asked.setup.memory_bytes as f64 / f64::from(1 << 30);
-            let setup = &asked.setup;
-            let kernel = setup.kernel.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-            (cells, format!("{}, {} CPUs, {gib:.0} GiB, {kernel}", setup.cpu, setup.cpus))
-        });
-        let About { race, arguments, commit, date, minutes } = about;
+        let none = || "–".to_owned();
+        let known = about.machine.clone().unwrap_or_else(none);
+        let (cells, machine) = summary.map_or_else(
+            || (none(), known),
+            |summary| {
+                let asked = &summary.asked;
+                let cells = format!("{} × {}", asked.contenders.len(), asked.loads.len());
+                let gib = asked.setup.memory_bytes as f64 / f64::from(1 << 30);
+                let setup = &asked.setup;
+                let kernel = setup.kernel.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+                (cells, format!("{}, {} CPUs, {gib:.0} GiB, {kernel}", setup.cpu, setup.cpus))
+            },
+        );
+        let About { race, arguments, commit, date, minutes, .. } = about;
         let arguments = if arguments.is_empty() { String::new() } else { format!("`{arguments}`") };
         text += &format!(
             "| [{race}]({race}/) | {date} | {minutes} | {cells} | {commit} | {machine} | {arguments} |\n"

@@ -147,12 +147,26 @@ fn a_live_page_is_read_only_and_survives_bad_clients() {
     let addr = url.trim_start_matches("http://").trim_end_matches('/');
     let _silent = TcpStream::connect(addr).unwrap();
     let mut unread = TcpStream::connect(addr).unwrap();
-    std::io::Write::write_all(&mut unread, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    std::io::Write::write_all(&mut unread, b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
     drop(TcpStream::connect(addr).unwrap());
     let agent: ureq::Agent =
         ureq::Agent::config_builder().http_status_as_error(false).build().into();
     assert_eq!(agent.get(format!("{url}race.toml")).call().unwrap().status(), 404);
     assert_eq!(agent.post(&url).send("x").unwrap().status(), 405);
+    // Another site's page reaches this server by a name that resolves to it (DNS rebinding).
+    for (host, status) in [
+        ("example.org", 403),
+        ("localhost.example.org:80", 403),
+        ("127.0.0.1.example.org", 403),
+        ("[::1", 200),
+        ("LOCALHOST:8080", 200),
+        ("[::1]:8080", 200),
+        ("127.0.0.1", 200),
+    ] {
+        let answer = agent.get(&url).header("Host", host).call().unwrap();
+        assert_eq!(answer.status(), status, "{host}");
+    }
     race.ended().judged();
     course.assert_nothing_left();
 }

@@ -51,7 +51,7 @@ fn a_peer_that_is_not_installed_is_skipped_with_the_command_to_install_it() {
             "absent",
             "not on PATH: no-such-program; install it, then run `regatta peers install absent`",
         ),
-        ("unbuilt", "build/x is not built yet; run `regatta peers install unbuilt`"),
+        ("unbuilt", "not built yet; run `regatta peers install unbuilt`"),
     ] {
         ended.assert_verdict(name, Kind::Skipped, &[why]);
         // The terminal shows the program as it was called.

@@ -52,6 +52,34 @@ fn a_directory_that_holds_a_race_is_refused_and_kept() {
 }
 
 #[test]
+fn a_summary_alone_is_shown_like_its_race() {
+    let course = Course::new();
+    course.race_short(GOOD).with_status(0);
+    let shown = |args: &[&str]| {
+        let args = [&["report"], args].concat();
+        course.started(course.regatta(&args)).ended()
+    };
+    for form in [&["--md", "-"][..], &["--csv", "-"], &["--json", "-"], &["--bmf", "-"], &[]] {
+        let whole = shown(&[&["out"], form].concat()).with_status(0).stdout;
+        let alone = shown(&[&["out/summary.json"], form].concat()).with_status(0).stdout;
+        assert!(!whole.is_empty());
+        assert_eq!(whole, alone, "{form:?}");
+    }
+    for form in [["--html", "page.html"], ["--hdr-log", "log.hlog"]] {
+        let needs = format!("{} needs the rounds of a race", form[0]);
+        shown(&[&["out/summary.json"], &form[..]].concat())
+            .with_status(2)
+            .assert_printed(&[&needs]);
+        assert!(!course.path(form[1]).exists());
+    }
+    course.write("other.json", "{}");
+    shown(&["other.json"]).with_status(2).assert_printed(&["other.json is no summary of a race"]);
+    let text = std::fs::read_to_string(course.path("out/summary.json")).unwrap();
+    course.write("later.json", &text.replacen("\"format\": 1", "\"format\": 2", 1));
+    shown(&["later.json"]).with_status(2).assert_printed(&["expected format 1, found 2"]);
+}
+
+#[test]
 fn a_directory_that_cannot_be_created_or_read_is_reported() {
     let course = Course::new();
     course.write("file", "");

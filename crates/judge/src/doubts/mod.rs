@@ -328,7 +328,7 @@ fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {
     (!fields.iter().any(raced)).then(|| {
         format!(
             "the null server finished no round, so only the load's CPU use (it counts as busy from \
-             {:.2}) shows that the load was not the limit; add the contender `{}`",
+             {:.2}) shows that the load was not the limit; if the workload has one, add the contender `{}`",
             verdict::BUSY,
             NULL
         )

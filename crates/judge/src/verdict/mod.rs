@@ -51,7 +51,7 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if observed.finished == 0 {
         return Verdict::new(
             Kind::Skipped,
-            "no round was run yet: the race was interrupted; `regatta race --resume` continues it",
+            "no round was run yet; `regatta race --resume` continues an interrupted race",
         );
     }
     let own_work = own_work::findings(observed, conditions.below_floor);

@@ -59,7 +59,7 @@ fn a_missing_program_is_reported_with_the_remedy() {
     let absent = check(manifest("x", "needs = [\"sh\", \"no-such-compiler\"]"));
     assert_eq!(absent.unwrap(), "not on PATH: no-such-compiler; install it");
     let unbuilt = manifest("x", "setup = [\"make\"]").replace("\"sh\"", "\"build/x\"");
-    let expected = "build/x is not built yet; run `regatta peers install x`";
+    let expected = "not built yet; run `regatta peers install x`";
     assert_eq!(check(unbuilt).unwrap(), expected);
     assert_eq!(check(manifest("x", "").replace("\"sh\"", "\"{regatta}\"")), None);
 }
@@ -72,6 +72,7 @@ fn the_version_is_the_first_line_of_the_output() {
         Contender::read(&peers.path().join("x/manifest.toml")).unwrap().version()
     };
     assert_eq!(version("echo go1.26; echo more").as_deref(), Some("go1.26"));
+    assert_eq!(version("printf 'libev\\\\t 4.33 \\\\n'").as_deref(), Some("libev 4.33"));
     assert_eq!(version("exit 1"), None);
 }
 

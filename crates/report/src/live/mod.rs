@@ -220,10 +220,8 @@ impl Live {
         for note in &header.notes {
             shown.push(Shown::Stderr(format!("note: {note}\n")));
         }
-        for entry in &header.asked.entries {
-            if let Some(why) = &entry.skipped {
-                shown.push(Shown::Stderr(format!("skipped: {}: {why}\n", entry.name)));
-            }
+        for (names, why) in header.asked.skipped() {
+            shown.push(Shown::Stderr(format!("skipped: {}: {why}\n", names.join(", "))));
         }
         shown.extend(self.leave_out(&header.asked));
         shown

@@ -112,9 +112,8 @@ impl Watched {
     }
 
     fn table(&self, asked: &Asked, load: &LoadShape, running: &str) -> Table {
-        let absent =
-            |name: &str| asked.entries.iter().any(|e| e.name == name && e.skipped.is_some());
-        let names: Vec<&String> = asked.contenders.iter().filter(|name| !absent(name)).collect();
+        let there = asked.contenders.iter().filter(|name| !asked.is_skipped(name));
+        let names: Vec<&String> = there.collect();
         let judged = |name: &str| {
             self.judged.iter().find(|cell| cell.contender == name && cell.load == *load)
         };

@@ -1,7 +1,7 @@
 //! A histogram of latencies, drawn in characters.
 
+use crate::numbers::grouped;
 use hdrhistogram::Histogram;
-use indicatif::HumanCount;
 
 /// Maximum number of rows with latencies.
 const MOST_ROWS: usize = 12;
@@ -39,7 +39,7 @@ pub fn rows(histogram: &Histogram<u64>, unanswered: u64) -> Vec<String> {
     let largest = counts.iter().copied().max().unwrap_or(1).max(unanswered);
     let row = |range: String, count: u64| {
         let share = format!("{:.1}%", count as f64 * 100.0 / all as f64);
-        let (bar, count) = (bar(count as f64 / largest as f64), HumanCount(count).to_string());
+        let (bar, count) = (bar(count as f64 / largest as f64), grouped(count));
         format!("{range:<17}  {bar:<26}  {share:>6}  {count:>11}").trim_end().to_owned()
     };
     let mut rows: Vec<String> = counts
