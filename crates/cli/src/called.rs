@@ -3,6 +3,7 @@
 //! files keep `regatta`.
 
 use regatta_host::find_on_path;
+use regatta_record::Summary;
 use std::{borrow::Cow, env, ffi::OsStr, fs, path::Path, sync::OnceLock};
 
 /// The name of the program in messages.
@@ -11,12 +12,23 @@ const NAME: &str = "regatta";
 /// Returns a text for the terminal with its commands as they can be called here. JSON and Markdown, which
 /// start with `{` and `#`, are returned as they are.
 pub fn as_called(text: &str) -> Cow<'_, str> {
-    static PROGRAM: OnceLock<String> = OnceLock::new();
-    let program = PROGRAM.get_or_init(program);
-    if program == NAME || text.starts_with(['{', '#']) {
-        return Cow::Borrowed(text);
+    match called() {
+        Some(program) if !text.starts_with(['{', '#']) => with_program(text, program),
+        _ => Cow::Borrowed(text),
     }
-    with_program(text, program)
+}
+
+/// Returns a summary with its commands as they can be called here, so that its texts are wrapped with
+/// them; `None` if that is how they are written.
+pub fn summary_as_called(summary: &Summary) -> Option<Summary> {
+    let text = serde_json::to_string(summary).ok()?;
+    serde_json::from_str(&with_program(&text, called()?)).ok()
+}
+
+/// Returns how a shell calls this program, unless it is on PATH.
+fn called() -> Option<&'static str> {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    Some(PROGRAM.get_or_init(program).as_str()).filter(|program| *program != NAME)
 }
 
 /// Replaces the program of each command in backticks.

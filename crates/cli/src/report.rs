@@ -1,6 +1,9 @@
 //! `regatta report`: shows a result directory, or the summary of one, in any form. Needs nothing else.
 
-use crate::{exit::Outcome, formats::Formats, output, screen::Screen, values::columns};
+use crate::{
+    called::summary_as_called, exit::Outcome, formats::Formats, output, screen::Screen,
+    values::columns,
+};
 use anyhow::{Context, bail};
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
@@ -93,6 +96,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Outcome> {
     args.formats.write(&summary, &rounds)?;
     if !written {
         let (width, colour) = (output::width(), output::colour());
+        let summary = summary_as_called(&summary).unwrap_or(summary);
         output::print(&regatta_report::terminal_with(&summary, width, colour, &args.columns))?;
     }
     Ok(Outcome::Success)

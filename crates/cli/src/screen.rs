@@ -3,12 +3,18 @@
 //!
 //! Only the thread that emits events draws, and only when an event occurs; there is no redraw timer.
 
-use crate::{called::as_called, output};
+use crate::{
+    called::{as_called, summary_as_called},
+    output,
+};
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regatta_record::Event;
+use regatta_record::{Event, Form, Happened};
 use regatta_report::{Live, Looks, Room, Shown};
-use std::io::{Write, stderr};
+use std::{
+    borrow::Cow,
+    io::{Write, stderr},
+};
 
 /// Stdout and stderr of a race.
 pub struct Screen {
@@ -34,7 +40,15 @@ impl Screen {
 
     /// Shows the next event.
     pub fn show(&mut self, event: &Event) {
-        for shown in self.live.show(event) {
+        let mut event = Cow::Borrowed(event);
+        if let Happened::Judged(judged) = &event.happened
+            && judged.stdout == Form::Text
+            && let Some(summary) = summary_as_called(&judged.summary)
+            && let Happened::Judged(judged) = &mut event.to_mut().happened
+        {
+            judged.summary = summary;
+        }
+        for shown in self.live.show(&event) {
             match shown {
                 Shown::Stdout(text) => {
                     let printed = self.bar.suspend(|| output::print(&text));

@@ -1,6 +1,9 @@
 //! Limits and requirements that manifests state.
 
-use crate::course::Course;
+use crate::{
+    course::Course,
+    terminal::{COLUMNS, On, run_on_terminal},
+};
 use regatta_record::Kind;
 
 const START: &str = "workloads = ['double']\nstart = ['sh', '-c', 'exec \"$ILL\" {port}']\n";
@@ -59,6 +62,14 @@ fn a_peer_that_is_not_installed_is_skipped_with_the_command_to_install_it() {
         ended.assert_printed(&[&format!("skipped: {name}: {why}")]);
     }
     assert_eq!(ended.summary().asked.baseline, "good", "the baseline is not installed");
+
+    // The text is wrapped with that path.
+    let mut report = course.regatta(&["report", "out"]);
+    report.env("NO_COLOR", "1");
+    let shown = run_on_terminal(report, On::Both).text();
+    assert!(shown.contains(&format!("`{}", env!("CARGO_BIN_EXE_regatta"))), "{shown}");
+    let too_long = shown.lines().find(|line| line.chars().count() > COLUMNS.into());
+    assert_eq!(too_long, None, "{shown}");
 
     let ended = course.race(&["race.toml", "--contender", good, "--baseline", "absent"]);
     let ended = ended.with_status(2);

@@ -15,7 +15,8 @@ use std::{
     time::Instant,
 };
 
-const COLUMNS: u16 = 120;
+/// The width of the terminal.
+pub const COLUMNS: u16 = 120;
 /// Enough rows that nothing scrolls off the screen.
 const ROWS: u16 = 300;
 
