@@ -93,7 +93,7 @@ const GENERATORS: [Generator; 10] = [
         name: "regatta",
         program: REGATTA,
         arguments: "load {url} --workload hello -c {c} -d {s}s --warm-up 0s --json -",
-        checks: "every byte, and the time in it",
+        checks: "status, framing, content",
     },
     Generator {
         name: "wrk",
