@@ -107,7 +107,7 @@ fn undecided(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
         let text = match () {
             () if near_end <= 1.0 => return None,
             () if near_end <= 1.0 + floor => format!(
-                "the interval excludes 1, but not the noise floor of ±{}",
+                "the interval excludes 1, but reaches into the noise floor of ±{}",
                 numbers::percent(floor)
             ),
             () => format!(
