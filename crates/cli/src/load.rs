@@ -85,6 +85,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
         let lines = threshold::lines(&args.fail_if, &result.thresholds);
         lines.iter().for_each(|line| output::message(&format!("regatta: fail if {line}")));
     }
+    if tally.interrupted {
+        output::message(&format!("interrupted after {window_s:.2} s of the measurement"));
+    }
     let failed = result.thresholds.iter().any(|threshold| !threshold.passed);
     Ok(match () {
         () if tally.interrupted => Outcome::Interrupted,

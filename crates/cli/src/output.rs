@@ -75,8 +75,7 @@ pub fn colour() -> bool {
 
 /// Columns of the terminal; 200 if stdout is not a terminal, so that nothing is omitted.
 pub fn width() -> usize {
-    match console::Term::stdout().size_checked() {
-        Some((_, columns)) => usize::from(columns),
-        None => 200,
-    }
+    // A terminal may have columns, but no rows.
+    let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| size.ws_col);
+    if columns > 0 { columns.into() } else { 200 }
 }

@@ -112,8 +112,12 @@ struct Results {
 impl Results {
     fn read(from: &Path) -> anyhow::Result<Results> {
         if from.is_file() {
-            let summary = read_summary(from)
-                .with_context(|| format!("{} is no summary of a race", from.display()))?;
+            let summary = read_summary(from).with_context(|| {
+                format!(
+                    "{} is no summary of a race: expected a result directory, or a summary.json",
+                    from.display()
+                )
+            })?;
             return Ok(Results { summary, rounds: None });
         }
         let (asked, rounds) = Store::read(from).with_context(|| {
@@ -137,6 +141,12 @@ fn read_summary(path: &Path) -> anyhow::Result<Summary> {
 }
 
 fn replay(args: &ReportArgs) -> anyhow::Result<Outcome> {
+    if args.from.is_file() {
+        bail!(
+            "--replay needs the events of a race: expected a result directory, got the file {}",
+            args.from.display()
+        );
+    }
     let mut screen = Screen::new(args.columns.clone());
     let mut events = StoredEvents::open(&args.from)?;
     let read = events.try_for_each(|event| event.map(|event| screen.show(&event)));

@@ -134,7 +134,7 @@ fn an_interrupted_race_is_judged_by_its_rounds_so_far() {
     rounds.truncate(5 * 4 + 2);
     let s = judged(&rounds);
     assert!(!s.complete);
-    assert!(doubt(&s, "22 of 35 rounds").is_some(), "{:?}", s.doubts);
+    assert!(doubt(&s, "22 of 35 starts").is_some(), "{:?}", s.doubts);
     assert_eq!((cell(&s, "epoll").rounds, cell(&s, "node").rounds), (5, 4));
     assert_eq!(cell(&s, "node").relation, Some(Relation::Costlier));
 

@@ -28,6 +28,7 @@ pub fn body(summary: &Summary) -> String {
         name: visible(&asked.name),
         date: numbers::date(asked.setup.started_unix_s),
         question: question(summary),
+        complete: summary.complete,
         raced: raced(summary),
         floor: summary.noise_floor.map(numbers::percent),
         machine: machine(summary),
@@ -55,6 +56,8 @@ struct Body {
     name: String,
     date: String,
     question: String,
+    /// Whether all rounds were run.
+    complete: bool,
     /// What raced: contenders, workload, loads, rounds.
     raced: String,
     /// The noise floor as a percentage, if it is known.

@@ -102,7 +102,7 @@ pub fn of_machine(setup: &Setup) -> Vec<(&'static str, String)> {
     let rows = [
         ("started", numbers::date(setup.started_unix_s)),
         ("regatta", setup.regatta.clone()),
-        ("command line", setup.command_line.join(" ")),
+        ("command line", shell_words::join(&setup.command_line)),
         ("kernel", setup.kernel.clone()),
         ("CPU", format!("{} ({} online)", setup.cpu, setup.cpus)),
         ("memory", numbers::memory(setup.memory_bytes)),

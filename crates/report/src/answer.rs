@@ -336,6 +336,9 @@ fn reason(cell: &Cell, figure: &str) -> String {
         }
         Kind::OtherCpus => format!("has no {figure}: it moved itself to other CPUs"),
         Kind::Unstable => format!("has no {figure}: its rate was not steady"),
+        _ if cell.rounds < 2 && !cell.verdict.voids(Figure::Cost) => {
+            format!("has no {figure} yet: an interval needs 2 rounds")
+        }
         kind => format!("has no valid {figure} ({})", kind.name()),
     }
 }

@@ -34,8 +34,8 @@ pub struct Seen {
     pub columns: Vec<usize>,
     /// Whether there were bars.
     pub bars: bool,
-    /// Names of the columns for which there was no room.
-    pub omitted: Vec<&'static str>,
+    /// Indices of the columns for which there was no room.
+    pub omitted: Vec<usize>,
 }
 
 /// Draws a table. `chosen`: the names of its columns, in order; otherwise all for which there is room.
@@ -60,8 +60,7 @@ pub fn draw(ink: &mut Ink, table: &Table, width: usize, chosen: Option<&[String]
         None => true,
     };
     let omitted = (0..table.columns.len())
-        .filter(|i| !columns.contains(i) && may_be_shown(&table.columns[*i]))
-        .map(|i| table.columns[i].name);
+        .filter(|i| !columns.contains(i) && may_be_shown(&table.columns[*i]));
     Seen { omitted: omitted.collect(), bars: fit.axis.is_some(), columns }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     latency_ratios, numbers,
     table::{Note, visible},
     then,
-    why::{together, why},
+    why::{UNCLEAR, together, why},
 };
 use regatta_record::{
     Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
@@ -119,7 +119,7 @@ fn undecided(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
         Some((visible(&c.contender), text))
     };
     let contenders = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
-    together("unclear", contenders.filter_map(remark), false).collect()
+    together(UNCLEAR, contenders.filter_map(remark), false).collect()
 }
 
 /// How many more rounds would decide whether a cost differs from the baseline's, where that is open.

@@ -8,8 +8,8 @@ use crate::{
     overview,
     table::{Note, Row, Table},
     text::wrap,
-    view::{View, view},
-    why::AS_UNDER,
+    view::{View, in_full},
+    why::{AS_UNDER, once},
 };
 use regatta_record::{Summary, are_similar};
 use std::collections::BTreeSet;
@@ -39,7 +39,17 @@ pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
 /// Lays out a race in the same way as [`terminal`], with the named columns in the tables of the loads, in
 /// that order. Without names, the tables have the columns that fit.
 pub fn terminal_with(summary: &Summary, width: usize, colour: bool, columns: &[String]) -> String {
-    lay_out(&view(summary), width, colour, columns)
+    let mut view = in_full(summary);
+    let all = !is_long(&view) || !columns.is_empty();
+    once(
+        view.tables.iter_mut().filter(|table| !table.rows.is_empty() && (all || is_special(table))),
+    );
+    lay_out(&view, width, colour, columns)
+}
+
+/// Whether there is one overview instead of a table for each load.
+fn is_long(view: &View) -> bool {
+    view.raced().count() > LOADS && view.overview.is_some()
 }
 
 /// Lays out a view in the same way as [`terminal`].
@@ -47,7 +57,7 @@ pub fn lay_out(view: &View, width: usize, colour: bool, columns: &[String]) -> S
     let width = width.max(NARROWEST);
     let mut ink = Ink::new(colour);
     ink.paragraph(&view.heading[0], width, 0, DIM);
-    let is_long = view.raced().count() > LOADS && view.overview.is_some();
+    let is_long = is_long(view);
     answers(&mut ink, view, width, is_long);
     for hint in &view.hints {
         ink.paragraph(hint, width, 2, DIM);
@@ -60,6 +70,9 @@ pub fn lay_out(view: &View, width: usize, colour: bool, columns: &[String]) -> S
         page.matrix(overview);
     }
     let all = !is_long || !columns.is_empty();
+    if !all {
+        page.which_tables(view);
+    }
     view.raced().filter(|table| all || is_special(table)).for_each(|table| page.table(table, true));
     page.legend();
     if is_long {
@@ -157,7 +170,13 @@ impl Page<'_> {
             }
         }
         if !seen.omitted.is_empty() {
-            let text = format!("not shown: {}", seen.omitted.join(", "));
+            // `--columns` chooses only the columns of loads, by their names.
+            let name = |i: &usize| match of_load {
+                true => table.columns[*i].name,
+                false => table.columns[*i].bare_title(),
+            };
+            let names: Vec<&str> = seen.omitted.iter().map(name).collect();
+            let text = format!("not shown: {}", names.join(", "));
             self.ink.paragraph(&text, self.width, 2, DIM);
         }
         self.remarks(&table.notes, table.rows.len());
@@ -280,9 +299,22 @@ impl Page<'_> {
             let text = if first.bad { text } else { cut_to(&text, self.width, REMARK + 1) };
             self.ink.paragraph(&text, self.width, 2, style);
         }
-        let hint =
-            "the table of each load: --md -, the page, or here with --columns cost,ratio,rate,p99";
-        self.ink.paragraph(hint, self.width, 2, DIM);
+    }
+
+    /// Which loads have a table below the overview, and how to see the others.
+    fn which_tables(&mut self, view: &View) {
+        let (all, shown) =
+            (view.raced().count(), view.raced().filter(|table| is_special(table)).count());
+        let below = match shown {
+            0 => String::new(),
+            _ => {
+                format!("below: {shown} of {all} loads (with historic results, or without costs); ")
+            }
+        };
+        let text = format!(
+            "{below}the table of each load: --md -, the page, or here with --columns cost,ratio,rate,p99"
+        );
+        self.ink.paragraph(&text, self.width, 2, DIM);
     }
 
     fn sweeps(&mut self, view: &View) {

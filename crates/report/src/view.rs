@@ -76,11 +76,18 @@ impl View {
     }
 }
 
-/// Makes the view of a summary.
+/// Makes the view of a summary. A note that several tables have is only in the first one; the others
+/// refer to it.
 pub fn view(summary: &Summary) -> View {
+    let mut view = in_full(summary);
+    once(view.tables.iter_mut());
+    view
+}
+
+/// Makes the view of a summary whose tables have all of their notes.
+pub fn in_full(summary: &Summary) -> View {
     let asked = &summary.asked;
-    let mut tables: Vec<Table> = asked.loads.iter().map(|load| table(summary, load)).collect();
-    once(&mut tables);
+    let tables = asked.loads.iter().map(|load| table(summary, load)).collect();
     let skipped = asked.skipped().into_iter();
     let skipped = skipped.map(|(names, why)| (visible(&names.join(", ")), visible(&why))).collect();
     let gate = summary.gate.as_ref().map(gate::table);

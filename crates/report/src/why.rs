@@ -3,6 +3,9 @@
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
 use regatta_record::{Cell, Kind, alike, are_similar};
 
+/// The kind of notes on undecided costs.
+pub const UNCLEAR: &str = "unclear";
+
 /// The start of a reference to the same note under an earlier table.
 pub const AS_UNDER: &str = "as under ";
 
@@ -53,12 +56,13 @@ pub fn together(
     })
 }
 
-/// Replaces the text of a note that an earlier table also has by a reference to that table, if the
-/// reference is shorter. The figures of notes on some verdicts may differ (see `is_verdict`).
-pub fn once(tables: &mut [Table]) {
+/// Replaces the text of a note that an earlier one of `tables`, those that are shown, also has by a
+/// reference to that table, if the reference is shorter. The figures of notes on some verdicts may differ
+/// (see `is_verdict`). Notes on undecided costs have their reasons, because a table may have two of them.
+pub fn once<'t>(tables: impl Iterator<Item = &'t mut Table>) {
     let mut earlier: Vec<(String, &'static str, String)> = Vec::new();
     for table in tables {
-        for note in &mut table.notes {
+        for note in table.notes.iter_mut().filter(|note| note.kind != UNCLEAR) {
             let is_same = |(_, kind, because): &&(String, &'static str, String)| {
                 let alike = is_verdict(kind) && are_similar(because, &note.because);
                 *kind == note.kind && (*because == note.because || alike)

@@ -142,6 +142,16 @@ fn bursts_fairness_and_rates_have_their_own_answers() {
 }
 
 #[test]
+fn one_round_has_no_ratio_yet() {
+    let mut summary = first_load(quick());
+    let node = cell(&mut summary, "node");
+    (node.rounds, node.band, node.relation, node.ratio_to_baseline) = (1, None, None, None);
+    (node.cost_ns_per_request, node.verdict.kind) = (None, Kind::GeneratorBound);
+    let text = at(&summary, "64 conn");
+    assert!(text.contains("node has no cost yet: an interval needs 2 rounds."), "{text}");
+}
+
+#[test]
 fn equal_latencies_are_not_ranked() {
     let mut summary = stored(include_str!("counted.json"));
     for cell in &mut summary.cells {

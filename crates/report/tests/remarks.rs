@@ -89,6 +89,32 @@ fn a_remark_on_many_loads_counts_loads_and_gives_an_example() {
 }
 
 #[test]
+fn a_reference_names_a_table_above_it() {
+    let mut summary: Summary = serde_json::from_str(include_str!("axes.json")).unwrap();
+    let because =
+        "another program took the CPU of the server for a part of the window, which is long";
+    for cell in summary.cells.iter_mut().filter(|cell| cell.contender == "percore") {
+        cell.verdict.kind = Kind::Noisy;
+        cell.verdict.void = [Figure::Latency].to_vec();
+        cell.verdict.because = because.to_owned();
+    }
+    // The terminal shows the tables of loads with historic results: the last, and two others.
+    let others = [summary.asked.loads[1], summary.asked.loads[3]];
+    summary.asked.then[0].loads.extend(others);
+    let mut seen = 0;
+    for width in [80, 120, 200] {
+        let text = terminal(&summary, width, false);
+        assert!(text.contains("below: 3 of 7 loads"), "{text}");
+        for (at, line) in text.lines().enumerate() {
+            let Some((_, title)) = line.split_once(": as under ") else { continue };
+            assert!(text.lines().take(at).any(|line| line == title), "{title:?} in {text}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
 fn an_overview_has_the_digits_that_its_intervals_support() {
     let mut summary: Summary = serde_json::from_str(include_str!("axes.json")).unwrap();
     for cell in summary.cells.iter_mut().filter(|cell| cell.contender == "percore") {

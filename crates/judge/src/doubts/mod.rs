@@ -78,7 +78,7 @@ fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
     let run: u32 = open().map(|o| o.run.min(asked.rounds)).sum();
     (run < wanted).then(|| {
         format!(
-            "the race is incomplete: {run} of {wanted} rounds were run; `regatta race --resume` \
+            "the race is incomplete: {run} of {wanted} starts are done; `regatta race --resume` \
              with its directory runs the rest"
         )
     })
@@ -326,11 +326,14 @@ fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {
     }
     let raced = |f: &Field| f.of(NULL).is_some_and(|o| o.finished > 0);
     (!fields.iter().any(raced)).then(|| {
+        let remedy = match asked.contenders.iter().any(|name| name == NULL) {
+            true => String::new(),
+            false => format!("; if the workload has one, add the contender `{NULL}`"),
+        };
         format!(
             "the null server finished no round, so only the load's CPU use (it counts as busy from \
-             {:.2}) shows that the load was not the limit; if the workload has one, add the contender `{}`",
-            verdict::BUSY,
-            NULL
+             {:.2}) shows that the load was not the limit{remedy}",
+            verdict::BUSY
         )
     })
 }
