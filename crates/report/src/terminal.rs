@@ -179,12 +179,17 @@ impl Page<'_> {
             let text = format!("not shown: {}", names.join(", "));
             self.ink.paragraph(&text, self.width, 2, DIM);
         }
-        self.remarks(&table.notes, table.rows.len());
+        // A remark on columns that are not shown would only raise questions.
+        let hidden = (0..table.columns.len()).filter(|i| !seen.columns.contains(i));
+        let hidden: Vec<&str> = hidden.map(|i| table.columns[i].name).collect();
+        let is_hidden = |name: &str| hidden.contains(&name);
+        let is_shown = |note: &&Note| !note.names.split(", ").all(is_hidden);
+        self.remarks(table.notes.iter().filter(is_shown), table.rows.len());
     }
 
     /// The remarks. On a narrow terminal they are cut to the number of rows, except those on
     /// disqualifications and failures.
-    fn remarks(&mut self, notes: &[Note], rows: usize) {
+    fn remarks<'n>(&mut self, notes: impl Iterator<Item = &'n Note>, rows: usize) {
         let text = |note: &Note| format!("{} · {}: {}", note.kind, note.names, note.because);
         let mut room = rows;
         let mut omitted: Vec<&str> = Vec::new();

@@ -1,7 +1,7 @@
 //! Remarks below the tables: one for each cause, with the names it concerns.
 
-use regatta_record::{Estimate, Figure, Kind, Relation, Summary};
-use regatta_report::{markdown, terminal};
+use regatta_record::{Estimate, Figure, Kind, Operation, Relation, Summary};
+use regatta_report::{markdown, terminal, terminal_with};
 
 fn summary() -> Summary {
     serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary")
@@ -112,6 +112,21 @@ fn a_reference_names_a_table_above_it() {
         }
     }
     assert!(seen > 0);
+}
+
+#[test]
+fn a_remark_on_columns_is_shown_with_them() {
+    let mut summary = undecided(0.09, &[]);
+    summary.asked.latency_of = Operation::new("deliveries", "delivery", "deliveries");
+    let remark = "latency · p50, p99: measured per delivery";
+    let shown = |columns: &[&str]| {
+        let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        terminal_with(&summary, 120, false, &columns).contains(remark)
+    };
+    assert!(shown(&[]) && shown(&["cost", "p99"]));
+    assert!(!shown(&["cost", "ratio"]));
+    let narrow = terminal(&summary, 48, false);
+    assert!(narrow.contains("p50, p99, rank") && !narrow.contains(remark), "{narrow}");
 }
 
 #[test]
