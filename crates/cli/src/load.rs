@@ -86,7 +86,10 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
         lines.iter().for_each(|line| output::message(&format!("regatta: fail if {line}")));
     }
     if tally.interrupted {
-        output::message(&format!("interrupted after {window_s:.2} s of the measurement"));
+        output::message(&match tally.window_ns {
+            0 => "interrupted before the measurement".to_owned(),
+            _ => format!("interrupted after {window_s:.2} s of the measurement"),
+        });
     }
     let failed = result.thresholds.iter().any(|threshold| !threshold.passed);
     Ok(match () {
