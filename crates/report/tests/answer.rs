@@ -1,6 +1,6 @@
 //! Tests of the answer of a race: a sentence or two in plain words for each load.
 
-use regatta_record::{Estimate, Kind, Relation, Summary, Verdict};
+use regatta_record::{Estimate, Figure, Kind, Relation, Summary, Verdict};
 use regatta_report::answer;
 
 fn stored(text: &str) -> Summary {
@@ -149,6 +149,13 @@ fn one_round_has_no_ratio_yet() {
     (node.cost_ns_per_request, node.verdict.kind) = (None, Kind::GeneratorBound);
     let text = at(&summary, "64 conn");
     assert!(text.contains("node has no cost yet: an interval needs 2 rounds."), "{text}");
+    cell(&mut summary, "node").rounds = 2;
+    let text = at(&summary, "64 conn");
+    assert!(text.contains("node has no valid cost (generator-bound)."), "{text}");
+    let node = cell(&mut summary, "node");
+    (node.rounds, node.verdict.void) = (1, vec![Figure::Cost]);
+    let text = at(&summary, "64 conn");
+    assert!(text.contains("node has no valid cost (generator-bound)."), "{text}");
 }
 
 #[test]
@@ -164,4 +171,24 @@ fn equal_latencies_are_not_ranked() {
     let same =
         "Beside large requests, small requests wait equally long on all of them (p99 9.00 ms).";
     assert!(fair.starts_with(same), "{fair}");
+
+    let mut axes = stored(include_str!("axes.json"));
+    let rated = "64 conn, 20000/s, 1 core";
+    let load = *axes.asked.loads.iter().find(|load| load.to_string() == rated).unwrap();
+    for cell in axes.cells.iter_mut().filter(|cell| cell.load == load) {
+        cell.latency_intervals = Default::default();
+        cell.latency_ns.p99 = Some(9_000_000);
+    }
+    assert!(at(&axes, rated).ends_with("p99 latency is 9.00 ms on all of them."));
+    for cell in axes.cells.iter_mut().filter(|cell| cell.load == load) {
+        if cell.contender != "percore" {
+            cell.verdict.void.push(Figure::Latency);
+        }
+    }
+    assert!(!at(&axes, rated).contains("latency is"), "one is not compared");
+    for cell in summary.cells.iter_mut().filter(|cell| cell.contender != "go") {
+        cell.verdict.void.push(Figure::Latency);
+    }
+    let only = "Only go (p99 9.00 ms) has valid latencies here.";
+    assert!(at(&summary, "100 conn, 200/s").starts_with(only));
 }

@@ -172,7 +172,7 @@ fn the_answer_over_all_loads_counts_only_loads_with_a_ratio() {
 #[test]
 fn an_overview_names_its_loads_in_full_if_there_is_room() {
     let summary: Summary = serde_json::from_str(include_str!("axes.json")).unwrap();
-    let text = terminal(&summary, 100, false);
+    let text = terminal(&summary, 90, false);
     let title = text.lines().position(|line| line.starts_with("cost as a multiple of"));
     let matrix: Vec<&str> = text.lines().skip(title.expect("an overview")).collect();
     for load in &summary.asked.loads {
