@@ -5,8 +5,8 @@
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use openmetrics_parser::prometheus::parse_prometheus;
 use regatta_record::{
-    Cell, Estimate, Figure, Kind, Outcome, Percentile, Relation, Round, Summary, Unknown,
-    decode_histogram, encode_histogram,
+    Cell, Estimate, Figure, Kind, Operation, Outcome, Percentile, Relation, Round, RoundOperation,
+    Summary, Unknown, decode_histogram, encode_histogram,
 };
 use regatta_report::{bencher, gha_benchmark, hdr_log, prometheus, table::visible};
 use serde::Deserialize;
@@ -289,6 +289,29 @@ fn an_interval_log_has_each_trusted_round_under_its_tag() {
     assert_eq!(intervals, expected, "{log}");
     let left_out = format!("#left out: {load}:async: {}: ", void.verdict.kind.name());
     assert!(log.contains(&left_out) && !log.contains('\u{1b}'), "{log}");
+}
+
+#[test]
+fn an_interval_log_has_the_operation_whose_latency_is_shown() {
+    let deliveries = Operation::new("deliveries", "delivery", "deliveries");
+    let passes = Operation::new("passes", "pass", "passes");
+    let cell = &summary().cells[0];
+    let mut round_of_hub = round(cell, 0, 1, &[1_000]);
+    let of = |operation: &Operation, ns: u64| RoundOperation {
+        operation: operation.clone(),
+        count: 1,
+        whole_run: 1,
+        histogram: round(cell, 0, 1, &[ns]).histogram,
+    };
+    round_of_hub.operations = vec![of(&passes, 2_000), of(&deliveries, 3_000)];
+    for (shown, expected) in [
+        (&Operation::REQUESTS, round_of_hub.histogram.as_str()),
+        (&passes, round_of_hub.operations[0].histogram.as_str()),
+        (&deliveries, round_of_hub.operations[1].histogram.as_str()),
+    ] {
+        assert_eq!(round_of_hub.histogram_of(shown), Some(expected), "{}", shown.name);
+    }
+    assert_eq!(round(cell, 0, 1, &[1]).histogram_of(&deliveries), None);
 }
 
 #[test]
