@@ -21,8 +21,9 @@ pub fn as_called(text: &str) -> Cow<'_, str> {
 /// Returns a summary with its commands as they can be called here, so that its texts are wrapped with
 /// them; `None` if that is how they are written.
 pub fn summary_as_called(summary: &Summary) -> Option<Summary> {
+    let program = called()?;
     let text = serde_json::to_string(summary).ok()?;
-    serde_json::from_str(&with_program(&text, called()?)).ok()
+    serde_json::from_str(&with_program(&text, program)).ok()
 }
 
 /// Returns how a shell calls this program, unless it is on PATH.

@@ -42,8 +42,8 @@ pub fn refused(summary: &Summary) -> Vec<Refused> {
         if loads.len() == asked.loads.len() {
             loads.clear();
         }
+        let bad = matches!(kind, Kind::Disqualified | Kind::Failed);
         let (kind, because) = (kind.name().to_owned(), cut(&visible(because)));
-        let bad = [Kind::Disqualified, Kind::Failed].iter().any(|one| one.name() == kind);
         let same =
             |one: &&mut Refused| one.kind == kind && one.because == because && one.loads == loads;
         match all.iter_mut().find(same) {

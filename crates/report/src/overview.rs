@@ -95,8 +95,7 @@ pub fn overall(summary: &Summary) -> Option<String> {
             None => {}
             Some(_) if cheaper + costlier == 0 => same.push(match ratios.len() {
                 all if all == loads.len() => name,
-                1 => format!("{name} (at 1 load)"),
-                of => format!("{name} (at {of} loads)"),
+                of => format!("{name}{}", at_loads(of)),
             }),
             Some((least, most)) => {
                 let range = range(least, most);
@@ -104,8 +103,7 @@ pub fn overall(summary: &Summary) -> Option<String> {
                 let all = [cheaper, costlier].contains(&of);
                 let at = match (cheaper, costlier) {
                     _ if all && of == loads.len() => String::new(),
-                    _ if all && of == 1 => " (at 1 load)".to_owned(),
-                    _ if all => format!(" (at {of} loads)"),
+                    _ if all => at_loads(of),
                     (0, n) => format!(" (costlier at {n} of {of} loads)"),
                     (n, 0) => format!(" (cheaper at {n} of {of} loads)"),
                     (n, m) => format!(" (cheaper at {n} and costlier at {m} of {of} loads)"),
@@ -129,6 +127,11 @@ pub fn overall(summary: &Summary) -> Option<String> {
         text += &format!("{gap}No load distinguishes {} from {baseline}.", same.join(", "));
     }
     Some(text)
+}
+
+/// ` (at 2 loads)`.
+fn at_loads(n: usize) -> String {
+    format!(" (at {n} load{})", if n == 1 { "" } else { "s" })
 }
 
 /// The mean of a ratio, with the digits that its interval supports.
