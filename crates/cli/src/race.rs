@@ -411,3 +411,6 @@ fn has_failed(summary: &Summary) -> bool {
             _ => cell.verdict.voids(Figure::Cost) || cell.is_unknown(Unknown::Cost),
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,14 +95,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         Some(Unseen::Unbounded) => " at least: short-lived processes of the server may be missing",
         Some(Unseen::AtMostNs(_)) | None => "",
     };
-    let server_cpu = format!("{}{at_least}", cpu(result.server_cpu_ns_per_request));
-    line(
-        "server CPU",
-        match result.server_cpu_ns_per_request {
-            Some(_) => voided(Figure::Cost, server_cpu),
-            None => server_cpu,
-        },
-    );
+    let server = result.server_cpu_ns_per_request;
+    let cost = format!("{}{at_least}", cpu(server));
+    line("server CPU", if server.is_some() { voided(Figure::Cost, cost) } else { cost });
     line("load CPU", cpu(result.load_cpu_ns_per_request));
     let errors: Vec<String> = result
         .errors
