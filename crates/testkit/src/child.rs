@@ -1,0 +1,78 @@
+//! Child processes of tests: run until they exit, or until a deadline.
+
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A process that has exited, and its output.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// All that it wrote to stdout.
+    pub stdout: String,
+    /// All that it wrote to stderr.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Returns the exit code. Panics if a signal killed the process.
+    #[track_caller]
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("killed: {self:?}"))
+    }
+}
+
+/// Runs a command until it exits, without stdin. Kills it, and panics with its stderr, after `limit`.
+#[track_caller]
+pub fn run_within(limit: Duration, mut command: Command) -> Ended {
+    // Files, not pipes, so that the command does not block if nothing reads its output.
+    let (mut stdout, mut stderr) = (unnamed_file(), unnamed_file());
+    command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    let status = exit_within(limit, &mut child);
+    let (stdout, stderr) = (text(&mut stdout), text(&mut stderr));
+    match status {
+        Some(status) => Ended { status, stdout, stderr },
+        None => panic!("{command:?} did not exit within {limit:?}: {stderr}"),
+    }
+}
+
+/// Waits until a child exits. Kills and reaps it, and returns `None`, after `limit`.
+pub fn exit_within(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return Some(status),
+            None if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
+            None => {
+                // It may exit at this moment.
+                let _ = child.kill();
+                child.wait().unwrap();
+                return None;
+            }
+        }
+    }
+}
+
+/// A file that is removed as soon as it exists.
+fn unnamed_file() -> File {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("testkit-{}-{count}", std::process::id()));
+    let file = File::options().read(true).append(true).create_new(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    file
+}
+
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,14 @@
+//! What the tests of all crates share: deadlines, child processes, raw clients, and the turn of a test that
+//! measures. Never part of a shipped program.
+
+pub mod child;
+pub mod client;
+pub mod deadline;
+pub mod machine;
+pub mod prerequisite;
+
+/// Whether the tests of the full tier run: `scripts/test --all` and `scripts/acceptance` set
+/// `REGATTA_TESTS=full`.
+pub fn is_full() -> bool {
+    std::env::var_os("REGATTA_TESTS").is_some_and(|tier| tier == "full")
+}
