@@ -42,6 +42,10 @@ pub struct Cgroup {
     path: PathBuf,
     /// The group that its creator came from and returns to.
     home: PathBuf,
+    /// The group of the same processes in the freezer's hierarchy, and the group to return to: only in
+    /// version 1, where each controller has a hierarchy of its own, and only if one could be created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    freezer: Option<(PathBuf, PathBuf)>,
 }
 
 impl Cgroup {
@@ -65,7 +69,8 @@ impl Cgroup {
         [Version::V2, Version::V1].into_iter().find_map(|version| {
             let home = own_cgroup(version).ok()?;
             let path = home.join(name_for(supervisor));
-            path.is_dir().then_some(Cgroup { version, path, home })
+            let freezer = freezer_group(version, &name_for(supervisor)).filter(|(p, _)| p.is_dir());
+            path.is_dir().then_some(Cgroup { version, path, home, freezer })
         })
     }
 
@@ -74,7 +79,7 @@ impl Cgroup {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let path = locate(version, "cpuacct", &mounts, &membership)?;
-        Some(Cgroup { version, home: path.clone(), path })
+        Some(Cgroup { version, home: path.clone(), path, freezer: None })
     }
 
     /// Returns the living processes in it and in the groups below it.
@@ -103,23 +108,23 @@ impl Cgroup {
     }
 
     fn make_and_enter(version: Version, name: &str) -> io::Result<Cgroup> {
-        let group = Cgroup::make(version, name)?;
+        let mut group = Cgroup::make(version, name)?;
         if let Err(error) = move_self_to(&group.path) {
             group.remove()?;
             return Err(error);
+        }
+        // Without a freezer, its processes are stopped by signals instead.
+        if let Some((path, home)) = freezer_group(version, name) {
+            let made = make_folder(&path).and_then(|()| move_self_to(&path));
+            group.freezer = made.is_ok().then_some((path, home));
         }
         Ok(group)
     }
 
     fn make(version: Version, name: &str) -> io::Result<Cgroup> {
         let home = own_cgroup(version)?;
-        let group = Cgroup { version, path: home.join(name), home };
-        let mut made = fs::create_dir(&group.path);
-        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            // Left by a dead supervisor with the same pid. The kernel removes only an empty group.
-            made = fs::remove_dir(&group.path).and_then(|()| fs::create_dir(&group.path));
-        }
-        made.map_err(|error| {
+        let group = Cgroup { version, path: home.join(name), home, freezer: None };
+        make_folder(&group.path).map_err(|error| {
             let path = group.path.display();
             io::Error::new(error.kind(), format!("cannot create the control group {path}: {error}"))
         })?;
@@ -132,7 +137,49 @@ impl Cgroup {
 
     /// Moves the calling process back to the group it came from; its children stay.
     pub(crate) fn leave(&self) -> io::Result<()> {
-        move_self_to(&self.home)
+        move_self_to(&self.home)?;
+        self.freezer.as_ref().map_or(Ok(()), |(_, home)| move_self_to(home))
+    }
+
+    /// Whether [`Cgroup::freeze`] can work.
+    pub(crate) fn can_freeze(&self) -> bool {
+        match self.version {
+            Version::V2 => self.path.join("cgroup.freeze").exists(),
+            Version::V1 => self.freezer.is_some(),
+        }
+    }
+
+    /// Freezes all of its processes, and returns when all are frozen: after some 20 µs if they sleep.
+    /// Fails after `limit`; call [`Cgroup::thaw`] then.
+    pub(crate) fn freeze(&self, limit: Duration) -> io::Result<()> {
+        let (order, value, state, frozen) = match (self.version, &self.freezer) {
+            (Version::V1, Some((path, _))) => {
+                let state = path.join("freezer.state");
+                (state.clone(), "FROZEN", state, "FROZEN")
+            }
+            _ => {
+                (self.path.join("cgroup.freeze"), "1", self.path.join("cgroup.events"), "frozen 1")
+            }
+        };
+        fs::write(order, value)?;
+        let deadline = Instant::now() + limit;
+        while !fs::read_to_string(&state)?.lines().any(|line| line == frozen) {
+            if Instant::now() > deadline {
+                let what = format!("{} is not frozen after {limit:?}", self.path.display());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+            thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    /// Thaws its processes; no error if they are not frozen.
+    pub(crate) fn thaw(&self) -> io::Result<()> {
+        match (self.version, &self.freezer) {
+            (Version::V1, None) => Ok(()),
+            (Version::V1, Some((path, _))) => fs::write(path.join("freezer.state"), "THAWED"),
+            (Version::V2, _) => fs::write(self.path.join("cgroup.freeze"), "0"),
+        }
     }
 
     /// Returns its version.
@@ -176,6 +223,8 @@ impl Cgroup {
         if self.version == Version::V2 && fs::write(self.path.join("cgroup.kill"), "1").is_ok() {
             return;
         }
+        // A frozen process of version 1 dies only when it is thawed.
+        let _ = self.thaw();
         for pid in self.pids().into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
             // An error means that it has already ended.
             let _ = kill_process(pid, Signal::KILL);
@@ -185,16 +234,40 @@ impl Cgroup {
     /// Removes it. The kernel may need a moment after the last of its processes was reaped; after 1 s
     /// the kernel's error is returned. It is not an error if the group is already gone.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(1);
-        loop {
-            match fs::remove_dir(&self.path) {
-                Ok(()) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) if Instant::now() > deadline => return Err(error),
-                Err(_) => thread::sleep(Duration::from_millis(2)),
-            }
+        let freezer = self.freezer.as_ref().map_or(Ok(()), |(path, _)| remove_folder(path));
+        remove_folder(&self.path).and(freezer)
+    }
+}
+
+/// Creates the folder of a group, in place of an empty one that a dead supervisor with the same pid left.
+/// The kernel removes only an empty group.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_dir(path).and_then(|()| fs::create_dir(path))
+        }
+        made => made,
+    }
+}
+
+/// See [`Cgroup::remove`].
+fn remove_folder(path: &Path) -> io::Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => thread::sleep(Duration::from_millis(2)),
         }
     }
+}
+
+/// The folder of a group called `name` in the freezer's own hierarchy, and the caller's group there; `None`
+/// in version 2, whose groups have a freezer themselves, and without that hierarchy.
+fn freezer_group(version: Version, name: &str) -> Option<(PathBuf, PathBuf)> {
+    let (Version::V1, Ok(home)) = (version, own_group(version, "freezer")) else { return None };
+    Some((home.join(name), home))
 }
 
 fn name_for(supervisor: u32) -> String {
@@ -206,11 +279,15 @@ fn move_self_to(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Returns the folder of the group that this process is in.
+/// Returns the folder of the group that this process is in, by which CPU time is counted.
 fn own_cgroup(version: Version) -> io::Result<PathBuf> {
+    own_group(version, "cpuacct")
+}
+
+fn own_group(version: Version, controller: &str) -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let membership = fs::read_to_string("/proc/self/cgroup")?;
-    locate(version, "cpuacct", &mounts, &membership).ok_or_else(|| {
+    locate(version, controller, &mounts, &membership).ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, format!("no usable cgroup {version:?} mount"))
     })
 }

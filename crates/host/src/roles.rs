@@ -237,6 +237,11 @@ impl Role {
         self.processes.iter().map(Running::observed).chain(found).collect()
     }
 
+    /// Whether it was already running, rather than started by regatta.
+    pub fn is_attached(&self) -> bool {
+        self.attached.is_some()
+    }
+
     /// Returns the ids of the processes that were started for it, or found, without their own children.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.processes.iter().map(Running::pid).chain(self.found().map(|process| process.pid))

@@ -13,6 +13,7 @@ mod command;
 mod contender;
 mod contest;
 mod context;
+mod duel;
 mod edges;
 mod ended;
 mod entrant;

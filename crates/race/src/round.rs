@@ -243,6 +243,7 @@ fn new_round(
         warm_up: None,
         settling,
         reply: None,
+        life: None,
         machine: None,
         histogram: String::new(),
     }

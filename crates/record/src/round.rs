@@ -1,6 +1,6 @@
 //! One finished round: a fresh start of one contender at one load. A line of `rounds.jsonl`.
 
-use crate::{Errors, Exchange, LoadShape, Operation, ReplySeen, RoundOperation, Settling};
+use crate::{Errors, Exchange, Life, LoadShape, Operation, ReplySeen, RoundOperation, Settling};
 use serde::{Deserialize, Serialize};
 
 /// A line of `rounds.jsonl`.
@@ -83,6 +83,10 @@ pub struct Round {
     /// arrived, and in workloads that do not describe their replies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<ReplySeen>,
+    /// In a duel: the slices of this life. The figures above are sums over its counted slices, and of the
+    /// CPUs' usage beyond that (switches, delays, steal) over the time from the first to the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<Life>,
     /// State of the machine during the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,

@@ -194,6 +194,7 @@ fn round(
         warm_up: None,
         settling: None,
         reply: None,
+        life: None,
         operations: Vec::new(),
         open_loop: None,
         machine: None,

@@ -1,0 +1,218 @@
+//! Lives on a simulated bench: contenders fail to start, die, answer wrongly; the race is interrupted at any
+//! moment; the machine fails. Every step is checked.
+
+use super::*;
+use crate::duel::order::Orders;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::cell::Cell;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Running,
+    Frozen,
+    Ended,
+}
+
+/// A bench with a clock of its own. A contender works for as long as it is driven, at its own cost, and for
+/// `standing` of the time while it is thawed without load.
+struct Simulated {
+    random: StdRng,
+    states: Vec<State>,
+    /// CPU time since the last reading.
+    unread: Vec<u64>,
+    /// Steps until the race is interrupted.
+    steps_left: Cell<u32>,
+    fails: f64,
+    errs: bool,
+    visited: Visited,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Visited {
+    interrupted: u64,
+    not_started: u64,
+    died: u64,
+    failed: u64,
+    complete: u64,
+    long: u64,
+    idle: u64,
+}
+
+const COST: u64 = 10_000;
+
+impl Simulated {
+    fn new(k: usize, seed: u64) -> Simulated {
+        let mut random = StdRng::seed_from_u64(seed);
+        let is_whole = random.random_bool(0.4);
+        let steps = if is_whole { u32::MAX } else { random.random_range(0..40 * k as u32) };
+        let fails = if is_whole { 0.0 } else { 0.02 };
+        let errs = random.random_bool(0.1);
+        Simulated {
+            random,
+            states: vec![State::Absent; k],
+            unread: vec![0; k],
+            steps_left: Cell::new(steps),
+            fails,
+            errs,
+            visited: Visited::default(),
+        }
+    }
+
+    fn step(&self) {
+        self.steps_left.set(self.steps_left.get().saturating_sub(1));
+    }
+
+    /// At most one contender runs.
+    fn assert_alone(&self, who: usize) {
+        for (other, state) in self.states.iter().enumerate() {
+            assert!(other == who || *state != State::Running, "{other} runs beside {who}");
+        }
+    }
+
+    fn fails(&mut self) -> bool {
+        self.random.random_bool(self.fails)
+    }
+}
+
+impl Bench for Simulated {
+    type Error = &'static str;
+
+    fn is_interrupted(&self) -> bool {
+        self.step();
+        self.steps_left.get() == 0
+    }
+
+    fn start(&mut self, who: usize) -> Result<bool, Self::Error> {
+        assert_eq!(self.states[who], State::Absent, "{who} is started once");
+        self.assert_alone(who);
+        if self.errs && self.fails() {
+            self.visited.failed += 1;
+            return Err("the machine failed");
+        }
+        if self.fails() {
+            self.visited.not_started += 1;
+            return Ok(false);
+        }
+        self.states[who] = State::Running;
+        self.unread[who] = 5_000_000;
+        Ok(true)
+    }
+
+    fn thaw(&mut self, who: usize) {
+        self.assert_alone(who);
+        assert!(matches!(self.states[who], State::Frozen | State::Running));
+        self.states[who] = State::Running;
+    }
+
+    fn freeze(&mut self, who: usize) {
+        assert_eq!(self.states[who], State::Running);
+        self.states[who] = State::Frozen;
+    }
+
+    fn cpu_ns(&mut self, who: usize) -> Option<u64> {
+        assert_ne!(self.states[who], State::Running, "the clock of {who} is read while it runs");
+        Some(std::mem::take(&mut self.unread[who]))
+    }
+
+    fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, Self::Error> {
+        self.assert_alone(who);
+        assert_eq!(self.states[who], State::Running);
+        if self.errs && self.fails() {
+            self.visited.failed += 1;
+            return Err("the machine failed");
+        }
+        let count = what.length.as_nanos() as u64 / COST;
+        self.unread[who] += count * COST;
+        self.visited.long += u64::from(what.length > Duration::from_millis(50));
+        let goes_on = !self.fails();
+        self.visited.died += u64::from(!goes_on);
+        let ns = what.length.as_nanos() as u64;
+        let machine_ns = Some(count * COST + 7);
+        Ok(Driven { goes_on, ns, count, load_cpu_ns: 1, machine_ns, p50_ns: None, p99_ns: None })
+    }
+
+    fn wait(&mut self, length: Duration) {
+        self.visited.idle += 1;
+        let running = self.states.iter().position(|state| *state == State::Running);
+        self.unread[running.expect("one is thawed")] += length.as_nanos() as u64 / 100;
+    }
+
+    fn end(&mut self, who: usize) -> Result<(), Self::Error> {
+        assert_eq!(self.states[who], State::Running, "a frozen process cannot stop");
+        self.assert_alone(who);
+        self.states[who] = State::Ended;
+        Ok(())
+    }
+}
+
+fn plan(k: usize, seed: u64) -> Plan {
+    let orders = Orders::new(k, seed);
+    Plan {
+        starts: orders.of_block(0).to_vec(),
+        warm_ups: vec![Duration::from_millis(20); k],
+        blocks: (0..9).map(|nth| orders.of_block(nth).to_vec()).collect(),
+        slice: Duration::from_millis(50),
+        first_block: 9 * (seed % 8) as usize,
+        idle: (vec![seed as usize % k], Duration::from_millis(30)),
+        seed,
+    }
+}
+
+/// Checks a life. Returns what happened.
+fn history(seed: u64) -> Visited {
+    let k = 2 + (seed % 6) as usize;
+    let (mut bench, plan) = (Simulated::new(k, seed), plan(k, seed));
+    let ran = live(&mut bench, &plan);
+    for (who, state) in bench.states.iter().enumerate() {
+        assert!(matches!(state, State::Absent | State::Ended), "{who} was left {state:?}");
+    }
+    let mut visited = bench.visited;
+    let is_interrupted = bench.steps_left.get() == 0;
+    visited.interrupted = u64::from(is_interrupted);
+    let Ok(lived) = ran else { return visited };
+    for one in &lived {
+        // Exact: what a slice cost is neither in the slices of others nor in the idle slice.
+        assert!(one.slices.iter().all(|slice| slice.cpu_ns == slice.count * COST));
+        assert!(one.slices.iter().all(|slice| slice.rest_ns == Some(7)));
+        assert_eq!(one.aside_ns, 0, "a frozen contender used CPU time");
+        let blocks: Vec<u32> = one.slices.iter().map(|slice| slice.block).collect();
+        assert_eq!(
+            blocks,
+            (1..=blocks.len() as u32).collect::<Vec<_>>(),
+            "the first one is left out"
+        );
+        assert!(one.idle.is_none_or(|idle| idle.cpu_ns * 100 == idle.ns));
+    }
+    if bench.fails == 0.0 && !is_interrupted {
+        visited.complete = 1;
+        assert!(lived.iter().all(|one| one.slices.len() == 8));
+        assert_eq!(lived.iter().filter(|one| one.idle.is_some()).count(), 1);
+        for block in 0..8 {
+            let places: Vec<u32> = lived.iter().map(|one| one.slices[block].position).collect();
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..k as u32).collect::<Vec<_>>());
+        }
+    }
+    visited
+}
+
+#[test]
+fn whatever_happens_one_contender_runs_at_a_time_and_none_is_left() {
+    let mut all = Visited::default();
+    for seed in 0..20_000 {
+        let one = history(seed);
+        all.interrupted += one.interrupted;
+        all.not_started += one.not_started;
+        all.died += one.died;
+        all.failed += one.failed;
+        all.complete += one.complete;
+        all.long += one.long;
+        all.idle += one.idle;
+    }
+    let Visited { interrupted, not_started, died, failed, complete, long, idle } = all;
+    assert!(
+        [interrupted, not_started, died, failed, complete, long, idle].iter().all(|n| *n > 100)
+    );
+}

@@ -1,0 +1,84 @@
+//! What a life adds to a round: the slices in which the load drove this contender, while the others of its
+//! heat were alive and frozen.
+
+use serde::{Deserialize, Serialize};
+
+/// One start of a contender, together with the others of its heat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Life {
+    /// Its counted slices, in order.
+    pub slices: Vec<Slice>,
+    /// The time in which it ran without load, and its CPU time meanwhile, if this life had an idle slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleSlice>,
+    /// Its CPU time in the slices of the other contenders, nanoseconds: close to zero if it was frozen then.
+    #[serde(default)]
+    pub aside_ns: u64,
+    /// Its CPU time from the start of its processes to their end, nanoseconds; `None` if the kernel did not
+    /// count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_ns: Option<u64>,
+    /// All correct replies of this life, those outside counted slices included.
+    #[serde(default)]
+    pub all_requests: u64,
+    /// Why it was not frozen in the slices of the others, as a sentence. Absent: it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_frozen: Option<String>,
+}
+
+/// A slice: the load drove this contender alone, and waited for every reply.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// The block, from 1: one slice of each contender of the heat.
+    pub block: u32,
+    /// The position in the order of the block, from 0.
+    pub position: u32,
+    /// Planned length as a multiple of the usual one: 1, or [`Slice::LONG`].
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub stretch: u32,
+    /// From the first send to the last reply, nanoseconds.
+    pub ns: u64,
+    /// CPU time of all processes of the contender, read while it was frozen, nanoseconds.
+    pub cpu_ns: u64,
+    /// Verified operations of the kind that costs are per.
+    pub count: u64,
+    /// CPU time of the load without its polling, nanoseconds.
+    pub load_cpu_ns: u64,
+    /// CPU time of the machine beyond that of the contender and of the load, nanoseconds; `None` if the
+    /// kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_ns: Option<u64>,
+    /// Median latency, nanoseconds; `None` without a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<u64>,
+    /// 99th percentile of the latency, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+}
+
+impl Slice {
+    /// How much longer a long slice is: one block in eight has them, to show whether the length matters.
+    pub const LONG: u32 = 4;
+
+    /// CPU time per operation, nanoseconds; `None` if it is zero or there was no operation.
+    pub fn cost_ns(&self) -> Option<f64> {
+        (self.count > 0 && self.cpu_ns > 0).then(|| self.cpu_ns as f64 / self.count as f64)
+    }
+}
+
+/// A slice without load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleSlice {
+    /// Its length, nanoseconds.
+    pub ns: u64,
+    /// CPU time of the contender, nanoseconds.
+    pub cpu_ns: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(stretch: &u32) -> bool {
+    *stretch == 1
+}
