@@ -17,7 +17,7 @@ use crate::{
     warm::{Warm, WarmUpObserver, needs},
 };
 use regatta_host::{
-    Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe, what_is_spoken,
+    Aside, Ended, Meter, Roles, StopReport, SupervisorError, Watched, read_probe, what_is_spoken,
 };
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
@@ -77,16 +77,10 @@ pub(crate) fn run(
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
-    let path = entrant.contender.manifest.path.clone();
-    let plan = plan(asked, entrant.speaks_under(load.n), port, load, seed);
+    let plan = plan_against(asked, entrant, port, load, seed);
     let usual = Duration::from_secs_f64(asked.warm_up_s);
     let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
-    // A null server replies to bytes, not to whole requests. For a workload file, only its author knows
-    // whether servers may do the same.
-    let adapter = entrant.contender.manifest.adapter;
-    let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
-    let withholds = !is_null && asked.workload_file.is_none();
-    let plan = Plan { path, warm_up, until, withholds, ..plan };
+    let plan = Plan { warm_up, until, ..plan };
     let watched = Watched::new(&roles, &asked.cpus, &load);
     let seeing = match warm {
         Warm::Needs(_) => None,
@@ -132,14 +126,7 @@ pub(crate) fn run(
     if pass == 0 && !observes {
         round.reply = reply_seen::look(entrant, port);
     }
-    let (backend, server) = match roles.ended() {
-        Ok(ended) => ended.into_iter().partition::<Vec<_>, _>(|one| !one.is_server),
-        Err(error) => {
-            let because = error.to_string();
-            (Vec::new(), vec![Ended { because, is_server: true }])
-        }
-    };
-    let died = server.into_iter().next().map(|ended| ended.because);
+    let Deaths { backend, server: died } = deaths(&mut roles);
     let is_doubtful = died.is_none() && loaded.as_ref().is_some_and(is_doubtful);
     let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
     let stopped = roles.stop(STOP_WITHIN);
@@ -149,7 +136,7 @@ pub(crate) fn run(
         machine.busy_after_ns = idle_check.and_then(|check| context.wait_until_idle(&check));
     }
     // If a backend died, that explains whatever the server then did or did not answer.
-    if let Some(Ended { because, .. }) = backend.into_iter().next() {
+    if let Some(because) = backend {
         let interrupted = context.stop.load(Ordering::Relaxed);
         return if interrupted { Ok(None) } else { ended(round, Outcome::Failed { because }) };
     }
@@ -165,47 +152,119 @@ pub(crate) fn run(
         }
     }
     let Some(loaded) = loaded else { return Ok(None) };
+    if let (true, Ok(tally)) = (late, &loaded) {
+        round.requests = tally.requests;
+        round.errors = tally.errors;
+        let because = died.unwrap_or_else(|| {
+            format!(
+                "{} did not finish the load {load} within {} s: {} requests were answered",
+                entrant.name,
+                within(&load).as_secs(),
+                tally.requests
+            )
+        });
+        return ended(round, Outcome::Failed { because });
+    }
+    if loaded.as_ref().is_ok_and(|tally| tally.interrupted) {
+        return Ok(None);
+    }
+    conclude(&mut round, entrant, loaded, died, spoken, stopped)?;
+    Ok(Some(round))
+}
+
+/// Sets the outcome of a round, and copies what the load counted into it.
+///
+/// # Errors
+/// If the machine, not the contender, prevented the load.
+pub(crate) fn conclude(
+    round: &mut Round,
+    entrant: &Entrant,
+    loaded: Result<Tally, regatta_load::Error>,
+    died: Option<String>,
+    spoken: Option<String>,
+    stopped: Vec<Result<StopReport, SupervisorError>>,
+) -> Result<(), MachineError> {
     let tally = match loaded {
-        Ok(tally) if late => {
-            round.requests = tally.requests;
-            round.errors = tally.errors;
-            let because = died.unwrap_or_else(|| {
-                format!(
-                    "{} did not finish the load {load} within {} s: {} requests were answered",
-                    entrant.name,
-                    within(&load).as_secs(),
-                    tally.requests
-                )
-            });
-            return ended(round, Outcome::Failed { because });
-        }
-        Ok(tally) if tally.interrupted => return Ok(None),
         Ok(tally) => tally,
-        Err(error @ regatta_load::Error::NotOpened { .. }) => {
-            let because = died.unwrap_or_else(|| {
-                let spoken = spoken.iter().map(|what| format!("; {what}")).collect::<String>();
-                format!("{}: {error}{spoken}", entrant.name)
-            });
-            return ended(round, Outcome::Failed { because });
+        Err(error) => {
+            round.outcome = not_loaded(entrant, error, died, spoken)?;
+            return Ok(());
         }
-        Err(error @ regatta_load::Error::Descriptors { .. }) => {
-            return ended(round, Outcome::CannotHold { because: error.to_string() });
-        }
-        Err(error) => return Err(error.into()),
     };
     round.outcome = with_remark(outcome(entrant, &tally, died), spoken);
-    record(&mut round, tally);
+    record(round, tally);
     if round.outcome == Outcome::Finished {
         match after_stop(stopped) {
             Ok(remark) => round.remark = remark,
             Err(because) => round.outcome = Outcome::Failed { because },
         }
     }
-    Ok(Some(round))
+    Ok(())
+}
+
+/// Returns the outcome of a contender that could not be loaded.
+///
+/// # Errors
+/// If that was not its fault.
+pub(crate) fn not_loaded(
+    entrant: &Entrant,
+    error: regatta_load::Error,
+    died: Option<String>,
+    spoken: Option<String>,
+) -> Result<Outcome, MachineError> {
+    match error {
+        regatta_load::Error::NotOpened { .. } => {
+            let because = died.unwrap_or_else(|| {
+                let spoken = spoken.iter().map(|what| format!("; {what}")).collect::<String>();
+                format!("{}: {error}{spoken}", entrant.name)
+            });
+            Ok(Outcome::Failed { because })
+        }
+        regatta_load::Error::Descriptors { .. } => {
+            Ok(Outcome::CannotHold { because: error.to_string() })
+        }
+        error => Err(error.into()),
+    }
+}
+
+/// The processes of a contender that ended by themselves, in words.
+pub(crate) struct Deaths {
+    /// The first backend. Its death explains whatever the server then did.
+    pub backend: Option<String>,
+    pub server: Option<String>,
+}
+
+/// Looks which processes of a contender have ended.
+pub(crate) fn deaths(roles: &mut Roles) -> Deaths {
+    let ended = roles.ended().unwrap_or_else(|error| {
+        vec![Ended { because: error.to_string(), is_server: true }]
+    });
+    let first = |of_server: bool| {
+        let mut those = ended.iter().filter(|one| one.is_server == of_server);
+        those.next().map(|one| one.because.clone())
+    };
+    Deaths { backend: first(false), server: first(true) }
+}
+
+/// Returns the plan of a load of a race against a contender on `port`, as the contender is to be loaded.
+pub(crate) fn plan_against(
+    asked: &Asked,
+    entrant: &Entrant,
+    port: u16,
+    load: LoadShape,
+    seed: u64,
+) -> Plan {
+    let path = entrant.contender.manifest.path.clone();
+    // A null server replies to bytes, not to whole requests. For a workload file, only its author knows
+    // whether servers may do the same.
+    let adapter = entrant.contender.manifest.adapter;
+    let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
+    let withholds = !is_null && asked.workload_file.is_none();
+    Plan { path, withholds, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) }
 }
 
 /// Returns the record of a round before anything is measured.
-fn new_round(
+pub(crate) fn new_round(
     context: &RaceContext<'_>,
     pass: u32,
     entrant: &Entrant,
@@ -386,7 +445,7 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
 
 /// Whether a load shows that a server may speak another protocol: no reply was right, although it
 /// accepted connections.
-fn is_doubtful(loaded: &Result<Tally, regatta_load::Error>) -> bool {
+pub(crate) fn is_doubtful(loaded: &Result<Tally, regatta_load::Error>) -> bool {
     match loaded {
         Ok(tally) => !tally.interrupted && tally.replies == 0,
         Err(regatta_load::Error::NotOpened { opened, .. }) => *opened == 0,

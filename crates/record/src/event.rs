@@ -9,6 +9,7 @@
 //! warm-ups: warm-ups-started (round [round] [warm-up-seen])…
 //! pass:  pass-started [round…] [pass-judged]
 //! round: round-started [phase-started…] [load-sampled…] [round-ended]
+//!        in a duel: (round-started [phase-started…])… [block-started…] [round-ended…]
 //! end:   race-finished | race-interrupted | race-stopped
 //! ```
 //!
@@ -85,6 +86,17 @@ pub enum Happened {
     PassStarted(PassStart),
     /// A contender is started at a load.
     RoundStarted(RoundStart),
+    /// In a duel: all contenders of a heat are alive, and a block of slices begins.
+    BlockStarted {
+        /// Number of contenders that take turns.
+        contenders: u32,
+        /// The block, from 0. The first one is not counted.
+        block: u32,
+        /// Number of blocks of this life.
+        blocks: u32,
+        /// The load.
+        load: LoadShape,
+    },
     /// A round, or a level of a capacity search, enters another phase.
     PhaseStarted {
         /// The phase.

@@ -27,6 +27,9 @@ pub(crate) trait Bench {
     /// frozen, so the figure is exact. `None`: unknown.
     fn cpu_ns(&mut self, who: usize) -> Option<u64>;
 
+    /// A block begins, the `nth` of `of`; none of the contenders runs.
+    fn block_begins(&mut self, nth: usize, of: usize);
+
     /// Drives it, and waits for every reply.
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, Self::Error>;
 
@@ -161,6 +164,7 @@ impl<B: Bench> Life<'_, B> {
             purpose: if nth == 0 { Purpose::FirstBlock } else { Purpose::Counted },
             seed: self.plan.seed.wrapping_add(nth as u64 + 1),
         };
+        self.bench.block_begins(nth, self.plan.blocks.len());
         for (position, &who) in order.iter().enumerate() {
             let Some((driven, cpu_ns)) = self.drive(who, &what)? else { continue };
             if nth == 0 || !driven.goes_on {

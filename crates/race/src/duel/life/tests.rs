@@ -132,6 +132,10 @@ impl Bench for Simulated {
         Ok(Driven { goes_on, ns, count, load_cpu_ns: 1, machine_ns, p50_ns: None, p99_ns: None })
     }
 
+    fn block_begins(&mut self, _nth: usize, _of: usize) {
+        self.assert_alone(usize::MAX);
+    }
+
     fn wait(&mut self, length: Duration) {
         self.visited.idle += 1;
         let running = self.states.iter().position(|state| *state == State::Running);
