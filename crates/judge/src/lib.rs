@@ -11,6 +11,7 @@ pub mod capacity;
 mod curves;
 mod diff;
 mod doubts;
+pub mod duel;
 mod fault;
 mod field;
 mod gate;

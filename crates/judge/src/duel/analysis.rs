@@ -1,0 +1,138 @@
+//! From the blocks of a heat to its ratios.
+
+use super::{
+    field::{Block, Field},
+    long_slices::LongSlices,
+    moderation::Prior,
+    ratio::{Pair, Ratio},
+    states::{State, States},
+};
+use crate::statistics::CONFIDENCE;
+
+/// What the lives so far say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimates {
+    /// The states of the machine, the least expensive first.
+    pub states: Vec<State>,
+    /// Number of blocks left out because the machine changed in or next to them.
+    pub straddled: u32,
+    /// The ratio of each contender to the baseline, by its index. `None` for the baseline itself,
+    /// and with fewer than 3 lives.
+    pub ratios: Vec<Option<Ratio>>,
+    /// Whether the twin differs significantly from the baseline. If it does not, the other ratios
+    /// refer to the mean of both. `None` without a twin, or if it has no ratio.
+    pub twin_differs: Option<bool>,
+    /// The difference of each ratio between long slices and usual ones, by contender.
+    pub long_slices: Vec<Option<LongSlices>>,
+}
+
+/// A field whose blocks are assigned to states, with the variances that its contenders have in
+/// common.
+#[derive(Clone, Debug)]
+pub struct Analysis<'a> {
+    field: Field<'a>,
+    states: States,
+    pairs: Vec<Option<Pair>>,
+    prior: Prior,
+    twin_differs: Option<bool>,
+}
+
+/// Estimates the ratios of all contenders to the baseline.
+pub fn estimate(field: &Field) -> Estimates {
+    Analysis::of(field).estimates()
+}
+
+/// Estimates the ratio of contender `b` over contender `a`. For many pairs, use
+/// [`Analysis::compare`].
+pub fn compare(field: &Field, a: usize, b: usize) -> Option<Ratio> {
+    Analysis::of(field).compare(a, b)
+}
+
+impl<'a> Analysis<'a> {
+    /// Assigns blocks to states, decides whether the twin may stand for the baseline, and estimates
+    /// the prior of the variances from all ratios to the baseline.
+    pub fn of(field: &Field<'a>) -> Analysis<'a> {
+        let states = States::of(field);
+        let mut analysis =
+            Analysis { field: *field, states, pairs: Vec::new(), prior: Prior::NONE, twin_differs: None };
+        analysis.fit();
+        let twin = field.twin.and_then(|twin| analysis.pairs.get(twin)?.as_ref());
+        let twin = twin.and_then(|pair| pair.moderated(&analysis.prior));
+        analysis.twin_differs = twin.map(|ratio| ratio.p < 1.0 - CONFIDENCE);
+        if analysis.twin_differs == Some(false) {
+            analysis.fit();
+        }
+        analysis
+    }
+
+    /// Fits all pairs with the baseline.
+    fn fit(&mut self) {
+        let baseline = self.field.baseline;
+        let pair = |k: usize| (k != baseline).then(|| self.pair(baseline, k)).flatten();
+        self.pairs = (0..self.field.contenders()).map(pair).collect();
+        let variances: Vec<_> = self.pairs.iter().flatten().map(Pair::variance).collect();
+        self.prior = Prior::of(&variances);
+    }
+
+    /// The estimates of all ratios to the baseline.
+    pub fn estimates(&self) -> Estimates {
+        let ratio = |pair: &Option<Pair>| pair.as_ref()?.moderated(&self.prior);
+        let long = |(k, pair): (usize, &Option<Pair>)| {
+            let ratios = self.log_ratios(self.field.baseline, k);
+            LongSlices::of(self.field.lives, &ratios, pair.as_ref()?)
+        };
+        Estimates {
+            states: self.states.states.clone(),
+            straddled: self.states.straddled,
+            ratios: self.pairs.iter().map(ratio).collect(),
+            twin_differs: self.twin_differs,
+            long_slices: self.pairs.iter().enumerate().map(long).collect(),
+        }
+    }
+
+    /// The ratio of contender `b` over contender `a`. With the baseline as one of them, it is that of
+    /// the estimates or its reciprocal; other pairs are moderated with the same prior.
+    pub fn compare(&self, a: usize, b: usize) -> Option<Ratio> {
+        if a == b {
+            return None;
+        }
+        let fitted = |k: usize| self.pairs.get(k)?.as_ref()?.moderated(&self.prior);
+        match self.field.baseline {
+            baseline if baseline == a => fitted(b),
+            baseline if baseline == b => fitted(a).map(Ratio::reciprocal),
+            _ => self.pair(a, b)?.moderated(&self.prior),
+        }
+    }
+
+    fn pair(&self, a: usize, b: usize) -> Option<Pair> {
+        let ratios = self.log_ratios(a, b);
+        let lives: Vec<_> =
+            ratios.into_iter().map(|life| life.into_iter().flatten().collect()).collect();
+        Pair::of(&lives)
+    }
+
+    /// The state and the log-ratio of `b` over `a` of each block, by life.
+    fn log_ratios(&self, a: usize, b: usize) -> Vec<Vec<Option<(usize, f64)>>> {
+        let lives = self.field.lives.iter().zip(&self.states.of);
+        lives
+            .map(|(life, states)| {
+                let blocks = life.blocks.iter().zip(states);
+                let ratio = |(block, state): (&Block, &Option<usize>)| {
+                    Some(((*state)?, block.log(b)? - self.denominator(block, a, b)?))
+                };
+                blocks.map(ratio).collect()
+            })
+            .collect()
+    }
+
+    /// The log-cost that `b` is compared with. If `a` is the baseline and the twin may stand for it,
+    /// it is the mean of both: this halves the variance of the denominator.
+    fn denominator(&self, block: &Block, a: usize, b: usize) -> Option<f64> {
+        let usable = a == self.field.baseline && self.twin_differs == Some(false);
+        let twin = self.field.twin.filter(|twin| usable && *twin != b);
+        match (block.log(a), twin.and_then(|twin| block.log(twin))) {
+            (Some(a), Some(twin)) => Some(a.midpoint(twin)),
+            (a, twin) => a.or(twin),
+        }
+    }
+}

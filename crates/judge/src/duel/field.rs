@@ -1,0 +1,84 @@
+//! What was measured: the lives of a heat, their blocks, and who is compared with whom.
+
+/// Magnitude beyond which a number is not the logarithm of a cost: `ln(f64::MAX)` is 709.8.
+const LARGEST_LOG: f64 = 750.0;
+
+/// One start of all contenders of a heat.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Life {
+    /// Its counted blocks, in the order in which they ran.
+    pub blocks: Vec<Block>,
+}
+
+/// One slice of each contender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// `ln(CPU per request)` of each contender, by its index. `None` if it has no valid slice.
+    pub logs: Vec<Option<f64>>,
+    /// Place of each contender's slice in the block, from 0, by its index. If it is empty, the
+    /// slices ran in the order of the indices.
+    pub positions: Vec<u32>,
+    /// Length of the slices relative to the usual one: 1, or 4 in a block of long slices.
+    pub stretch: f64,
+}
+
+impl Block {
+    /// The logarithm of a contender's cost, if it is a number that can be one.
+    pub(super) fn log(&self, contender: usize) -> Option<f64> {
+        let log = self.logs.get(contender).copied().flatten()?;
+        (log.abs() <= LARGEST_LOG).then_some(log)
+    }
+
+    /// Place of a contender's slice.
+    pub(super) fn position(&self, contender: usize) -> u32 {
+        self.positions.get(contender).copied().unwrap_or(contender as u32)
+    }
+
+    /// Whether its slices are longer than usual.
+    pub(super) fn is_long(&self) -> bool {
+        self.stretch > 1.5
+    }
+}
+
+/// The lives of a heat at one load.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// The lives, in the order in which they ran.
+    pub lives: &'a [Life],
+    /// Index of the contender that ratios refer to.
+    pub baseline: usize,
+    /// Index of the second copy of the baseline.
+    pub twin: Option<usize>,
+}
+
+impl Field<'_> {
+    /// The number of contenders.
+    pub(super) fn contenders(&self) -> usize {
+        let blocks = self.lives.iter().flat_map(|life| &life.blocks);
+        blocks.map(|block| block.logs.len()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_that_can_be_logarithms_of_costs_count() {
+        let values = [None, Some(f64::NAN), Some(f64::INFINITY), Some(1e300), Some(8.3)];
+        let block = Block { logs: values.to_vec(), positions: vec![4, 3], stretch: 1.0 };
+        let logs: Vec<_> = (0..6).map(|contender| block.log(contender)).collect();
+        assert_eq!(logs, [None, None, None, None, Some(8.3), None]);
+        assert_eq!([0, 1, 2].map(|contender| block.position(contender)), [4, 3, 2]);
+        assert!(!block.is_long());
+        assert!(Block { stretch: 4.0, ..block }.is_long());
+    }
+
+    #[test]
+    fn counts_the_contenders_of_all_blocks() {
+        let block = |n| Block { logs: vec![None; n], positions: Vec::new(), stretch: 1.0 };
+        let lives = [Life::default(), Life { blocks: vec![block(2), block(3)] }];
+        assert_eq!(Field { lives: &lives, baseline: 0, twin: None }.contenders(), 3);
+        assert_eq!(Field { lives: &[], baseline: 0, twin: None }.contenders(), 0);
+    }
+}

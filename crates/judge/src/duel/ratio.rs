@@ -1,0 +1,213 @@
+//! The ratio of the costs of two contenders.
+
+use super::{
+    mixed::{Contrast, Fit},
+    moderation::Prior,
+    sequence::Sequence,
+};
+use crate::statistics::{CONFIDENCE, holm};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Minimum number of lives for an interval.
+const LEAST_LIVES: u32 = 3;
+/// Two-sided error of an interval.
+const ALPHA: f64 = 1.0 - CONFIDENCE;
+
+/// The cost of one contender over that of another. All figures are natural logarithms or standard
+/// deviations of such. Intervals and p-values are valid however often one looks: see
+/// [`sequence`](super::sequence).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ratio {
+    /// Mean log-ratio. If the states differ significantly, it is the mean over states at equal
+    /// weight; otherwise states are ignored.
+    pub log: f64,
+    /// Lower end of the 95% interval. −∞ if the lives are too few to exclude anything.
+    pub low: f64,
+    /// Upper end of the 95% interval.
+    pub high: f64,
+    /// The p-value of "equal cost", two-sided.
+    pub p: f64,
+    /// Whether the ratio differs significantly between states, so that `log` is at equal weights.
+    pub states_differ: bool,
+    /// The ratio in each state that both contenders were seen in.
+    pub by_state: Vec<StateRatio>,
+    /// Standard deviation between lives, moderated over the contenders.
+    pub between: f64,
+    /// Standard deviation of blocks within a life.
+    pub within: f64,
+    /// Number of lives with a block of both.
+    pub lives: u32,
+    /// Degrees of freedom of the error, with those of the moderation.
+    pub freedom: f64,
+    /// Standard error of `log`, moderated.
+    pub error: f64,
+}
+
+/// A ratio in one state of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateRatio {
+    /// Index of the state.
+    pub state: usize,
+    /// Mean log-ratio.
+    pub log: f64,
+    /// Lower end of the 95% interval.
+    pub low: f64,
+    /// Upper end of the 95% interval.
+    pub high: f64,
+    /// Number of blocks.
+    pub blocks: u32,
+}
+
+impl Ratio {
+    /// Evidence against the log-ratio `log`: an e-value.
+    pub fn evidence_against(&self, log: f64) -> f64 {
+        self.sequence().against(log)
+    }
+
+    /// The p-value of "the log-ratio is at most `limit`", one-sided. The alternative of the e-value is
+    /// symmetric; half of it lies on each side.
+    pub fn p_above(&self, limit: f64) -> f64 {
+        if self.log <= limit { 1.0 } else { (0.5 / self.evidence_against(limit)).min(1.0) }
+    }
+
+    /// The p-value of "the log-ratio is at least `limit`", one-sided.
+    pub fn p_below(&self, limit: f64) -> f64 {
+        if self.log >= limit { 1.0 } else { (0.5 / self.evidence_against(limit)).min(1.0) }
+    }
+
+    /// Lower end of the one-sided 95% interval of the log-ratio.
+    pub fn at_least(&self) -> f64 {
+        self.log - self.sequence().half_width(2.0 * ALPHA)
+    }
+
+    /// Upper end of the one-sided 95% interval of the log-ratio.
+    pub fn at_most(&self) -> f64 {
+        self.log + self.sequence().half_width(2.0 * ALPHA)
+    }
+
+    /// Half-width of the 95% interval of the log-ratio.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    fn sequence(&self) -> Sequence {
+        let Ratio { log: mean, error, lives, freedom, .. } = *self;
+        Sequence { mean, error, lives: f64::from(lives), freedom }
+    }
+
+    /// The reciprocal ratio.
+    pub(super) fn reciprocal(self) -> Ratio {
+        let by_state = self.by_state.into_iter();
+        let turned = |s: StateRatio| StateRatio { log: -s.log, low: -s.high, high: -s.low, ..s };
+        Ratio {
+            log: -self.log,
+            low: -self.high,
+            high: -self.low,
+            by_state: by_state.map(turned).collect(),
+            ..self
+        }
+    }
+}
+
+/// A pair that was fitted and not yet moderated.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pair {
+    by_state: Fit,
+    /// The states that were seen, as indices of the field's.
+    states: Vec<usize>,
+    states_differ: bool,
+    /// The fit of the headline: `by_state`, or without states.
+    fit: Fit,
+    headline: Contrast,
+}
+
+impl Pair {
+    /// Fits log-ratios by life, each with the index of its state. `None` with too few lives for a
+    /// variance.
+    pub fn of(lives: &[Vec<(usize, f64)>]) -> Option<Pair> {
+        let mut states: Vec<usize> = lives.iter().flatten().map(|(state, _)| *state).collect();
+        states.sort_unstable();
+        states.dedup();
+        let mapped = |to: &dyn Fn(usize) -> usize| -> Vec<Vec<(usize, f64)>> {
+            lives.iter().map(|life| life.iter().map(|(s, d)| (to(*s), *d)).collect()).collect()
+        };
+        let index = |state: usize| states.partition_point(|other| *other < state);
+        let pooled = Fit::of(&mapped(&|_| 0), 1)?;
+        let by_state = Fit::of(&mapped(&index), states.len()).unwrap_or_else(|| pooled.clone());
+        let seen = by_state.beta.len();
+        let states_differ = differ(&by_state);
+        let (fit, headline) = match states_differ {
+            true => (by_state.clone(), by_state.contrast(&vec![1.0 / seen as f64; seen])),
+            false => (pooled.clone(), pooled.contrast(&[1.0])),
+        };
+        Some(Pair { by_state, states, states_differ, fit, headline })
+    }
+
+    /// Variance of a life and its degrees of freedom, to be moderated.
+    pub fn variance(&self) -> (f64, f64) {
+        (self.headline.variance * f64::from(self.fit.lives()), self.headline.freedom)
+    }
+
+    /// The ratio, with the variances between lives moderated. `None` with fewer than 3 lives.
+    pub fn moderated(&self, prior: &Prior) -> Option<Ratio> {
+        let lives = self.fit.lives();
+        if lives < LEAST_LIVES {
+            return None;
+        }
+        let (variance, freedom) = prior.moderate(self.variance());
+        let n = f64::from(lives);
+        let factor = variance / self.variance().0;
+        let factor = if factor.is_finite() { factor } else { 1.0 };
+        let sequence =
+            |mean: f64, variance: f64| Sequence { mean, error: variance.sqrt(), lives: n, freedom };
+        let all = sequence(self.headline.estimate, variance / n);
+        let half = all.half_width(ALPHA);
+        let of_state = |(i, state): (usize, &usize)| {
+            let only: Vec<f64> = (0..self.states.len()).map(|j| f64::from(u8::from(i == j))).collect();
+            let contrast = self.by_state.contrast(&only);
+            let half = sequence(contrast.estimate, contrast.variance * factor).half_width(ALPHA);
+            let log = contrast.estimate;
+            let blocks = self.by_state.blocks[i];
+            StateRatio { state: *state, log, low: log - half, high: log + half, blocks }
+        };
+        let within = self.fit.within.value;
+        Some(Ratio {
+            log: all.mean,
+            low: all.mean - half,
+            high: all.mean + half,
+            p: (1.0 / all.against(0.0)).min(1.0),
+            states_differ: self.states_differ,
+            by_state: self.states.iter().enumerate().map(of_state).collect(),
+            between: (variance - within / self.fit.blocks_per_life).max(0.0).sqrt(),
+            within: within.sqrt(),
+            lives,
+            freedom,
+            error: all.error,
+        })
+    }
+
+    /// The mean log-ratio in a state of the field.
+    pub fn in_state(&self, state: usize) -> Option<f64> {
+        let i = self.states.iter().position(|seen| *seen == state)?;
+        self.by_state.beta.get(i).copied()
+    }
+}
+
+/// Whether the ratios of any two states differ significantly: Student's t with Satterthwaite's
+/// degrees of freedom, and Holm's correction over all pairs of states.
+fn differ(fit: &Fit) -> bool {
+    let seen = fit.beta.len();
+    let pairs = (0..seen).flat_map(|a| (a + 1..seen).map(move |b| (a, b)));
+    let p = |(a, b): (usize, usize)| {
+        let mut weights = vec![0.0; seen];
+        (weights[a], weights[b]) = (-1.0, 1.0);
+        let Contrast { estimate, variance, freedom } = fit.contrast(&weights);
+        let t = (estimate / variance.sqrt()).abs();
+        match StudentsT::new(0.0, 1.0, freedom) {
+            Ok(student) if t.is_finite() => 2.0 * student.sf(t),
+            // Without any variance.
+            _ => f64::from(u8::from(estimate == 0.0)),
+        }
+    };
+    holm(&pairs.map(p).collect::<Vec<_>>(), ALPHA).contains(&true)
+}
