@@ -16,7 +16,8 @@ pub struct MachineClock {
 impl MachineClock {
     /// Opens it; `None` if the kernel does not report this.
     pub fn open() -> Option<MachineClock> {
-        let v1 = ["/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage"];
+        let v1 =
+            ["/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage"];
         let v2 = ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/unified/cpu.stat"];
         let open = |paths: [&str; 2], key, scale| {
             let file = paths.iter().find_map(|path| File::open(path).ok())?;

@@ -236,9 +236,9 @@ pub(crate) struct Deaths {
 
 /// Looks which processes of a contender have ended.
 pub(crate) fn deaths(roles: &mut Roles) -> Deaths {
-    let ended = roles.ended().unwrap_or_else(|error| {
-        vec![Ended { because: error.to_string(), is_server: true }]
-    });
+    let ended = roles
+        .ended()
+        .unwrap_or_else(|error| vec![Ended { because: error.to_string(), is_server: true }]);
     let first = |of_server: bool| {
         let mut those = ended.iter().filter(|one| one.is_server == of_server);
         those.next().map(|one| one.because.clone())

@@ -77,7 +77,7 @@ pub use load::{LoadOperation, LoadResult, LoadThreshold, TlsSpoken, Verified};
 pub use needed::rounds_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;
-pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Then, twin_name};
+pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name};
 pub use reply_seen::{ContentSeen, ReplySeen};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{

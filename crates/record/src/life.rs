@@ -21,6 +21,10 @@ pub struct Life {
     /// All correct replies of this life, those outside counted slices included.
     #[serde(default)]
     pub all_requests: u64,
+    /// Time from the begin of its start to the end of its stop, without the slices of others, in nanoseconds:
+    /// what another life costs.
+    #[serde(default)]
+    pub lasted_ns: u64,
     /// Why it was not frozen in the slices of the others, as a sentence. Absent: it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_frozen: Option<String>,

@@ -32,6 +32,15 @@ pub struct Asked {
     /// reached, is out of reach, or `rounds` are run.
     #[serde(default)]
     pub precision: Option<f64>,
+    /// How contenders take turns. Absent: in rounds, as all races of the first format.
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// Length of a slice of a duel, in seconds. Absent: the result has no duels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_s: Option<f64>,
+    /// With `precision`: time after which no further pass starts, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<f64>,
     /// Maximum increase of a contender's cost over the baseline's before the race fails, as a
     /// fraction.
     #[serde(default)]
@@ -80,6 +89,18 @@ pub struct Asked {
     pub workload_file: Option<String>,
     /// Command line, lines of code and description of each contender, in the order of `contenders`.
     pub entries: Vec<Entry>,
+}
+
+/// How contenders take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// In duels, at every load that allows it: the contenders are alive together, and the load drives one
+    /// at a time, in short slices. Other loads are raced in rounds.
+    Duels,
+    /// In rounds: one contender after the other, each from its start to its stop.
+    #[default]
+    Rounds,
 }
 
 /// The rate of a contender in the pilot pass.
@@ -136,6 +157,13 @@ impl Asked {
     /// Returns the target half-width of a ratio's interval: the requested one, or 2%.
     pub fn half_width(&self) -> f64 {
         self.precision.unwrap_or(0.02)
+    }
+
+    /// Whether a load is raced in duels. What is a cold start by definition is raced in rounds; so are loads
+    /// beside others, and members that join and leave on a clock of their own.
+    pub fn is_duel(&self, load: &LoadShape) -> bool {
+        let is_cold = load.is_counted() || load.drive.burst().is_some();
+        self.schedule == Schedule::Duels && !is_cold && load.beside.is_none() && load.passing == 0
     }
 
     /// Whether a contender is an exhibit, by its description.
