@@ -10,7 +10,7 @@ use crate::{
     live::{self, LivePage},
     output,
     screen::Screen,
-    values::{columns, duration, percent},
+    values::{columns, duration, percent, schedule},
 };
 use anyhow::{Context, bail};
 use own::OwnArgs;
@@ -22,7 +22,7 @@ use regatta_race::{
 };
 use regatta_record::{
     Asked, Decision, Event, Figure, Form, Gate, Happened, Heads, Judged, Kind, RaceHeader, Round,
-    Setup, Summary, Unknown,
+    Schedule, Setup, Summary, Unknown,
 };
 use std::{
     env,
@@ -72,10 +72,20 @@ pub struct RaceArgs {
     /// maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Add rounds until every ratio to the baseline is known to ± this, e.g. 2%. Runs at least 5 rounds
-    /// and at most --rounds (default 50)
+    /// Add rounds until every ratio to the baseline is known to ± this, e.g. 2%, at most --rounds (default
+    /// 50), and none after --time
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
+    /// With --precision: start no round after this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// duels: contenders are alive together, and the load drives one at a time in short slices. rounds: one
+    /// after the other, each from its start to its stop
+    #[arg(long, value_name = "duels|rounds", value_parser = schedule)]
+    schedule: Option<Schedule>,
+    /// Length of a slice of a duel
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    slice: Option<Duration>,
     /// Fail (exit status 1) if, with 95% confidence, a contender's cost exceeds the baseline's by more
     /// than this, e.g. 5%; exit with status 3 if an interval contains the limit
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -122,7 +132,8 @@ pub struct RaceArgs {
     /// contender, the kernel or the CPUs have changed since
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "settle", "seed", "only", "skip", "baseline", "contenders",
-        "server_cpus", "load_cpus", "load_sleeps", "heads", "precision", "fail_over", "OwnArgs",
+        "server_cpus", "load_cpus", "load_sleeps", "heads", "precision", "fail_over", "time",
+        "schedule", "slice", "OwnArgs",
     ])]
     resume: Option<PathBuf>,
     /// Write the judged summary as JSON; - for stdout instead of the table
@@ -279,6 +290,9 @@ fn changes(args: &RaceArgs) -> Changes {
         rounds: args.rounds,
         precision: args.precision,
         fail_over: args.fail_over,
+        time: args.time,
+        schedule: args.schedule,
+        slice: args.slice,
         window: args.window,
         settle: args.settle,
         seed: args.seed,

@@ -1,6 +1,7 @@
 //! Parsers for values on the command line: numbers, durations, rates and names.
 
 use regatta_load::{Plan, Stage};
+use regatta_record::Schedule;
 use regatta_script::{Workload, dialects::http::rules};
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -74,6 +75,15 @@ pub fn percent(text: &str) -> Result<f64, String> {
     number.filter(|n| *n > 0.0 && *n <= 100.0).map(|n| n / 100.0).ok_or_else(|| {
         "expected a percentage above 0% and up to 100%, with the % sign, e.g. 5% or 2.5%".into()
     })
+}
+
+/// Parses how contenders take turns.
+pub fn schedule(text: &str) -> Result<Schedule, String> {
+    match text {
+        "duels" => Ok(Schedule::Duels),
+        "rounds" => Ok(Schedule::Rounds),
+        _ => Err("expected duels or rounds".into()),
+    }
 }
 
 /// Parses requests per second: `20000`, `20k`, `20k/s`.

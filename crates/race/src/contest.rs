@@ -7,7 +7,7 @@ use crate::{
     nearest::hint_of_key,
     rate::Paces,
 };
-use regatta_record::{CpuSets, Drive, Heads, LoadShape, Then};
+use regatta_record::{CpuSets, Drive, Heads, LoadShape, Schedule, Then};
 use regatta_script::{Workload, WorkloadError};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -54,7 +54,20 @@ pub struct Contest {
     /// Number of passes over all cells. Absent: 5, the minimum for a table to publish.
     #[serde(default = "five")]
     pub rounds: u32,
-    /// The measured window. Absent: 1 s.
+    /// How contenders take turns. Absent: in duels, at every load that allows it.
+    #[serde(default = "duels")]
+    pub schedule: Schedule,
+    /// Length of a slice of a duel. Absent: 50 ms in a closed loop, 250 ms in an open one.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub slice: Option<Duration>,
+    /// Target half-width of the confidence intervals of all ratios, e.g. `1%`: passes are added until it is
+    /// reached. Absent: `rounds` passes are run.
+    #[serde(default, deserialize_with = "some_percent")]
+    pub precision: Option<f64>,
+    /// With `precision`: no pass starts after this time. Absent: no limit but `rounds`.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub time: Option<Duration>,
+    /// The measured window of a round. Absent: 1 s.
     #[serde(default = "second", deserialize_with = "duration")]
     pub window: Duration,
     /// The maximum warm-up, unless a contender was observed to need a longer one. It ends earlier once
@@ -340,6 +353,10 @@ fn double() -> String {
     "double".into()
 }
 
+fn duels() -> Schedule {
+    Schedule::Duels
+}
+
 fn five() -> u32 {
     5
 }
@@ -356,6 +373,18 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
     let text = String::deserialize(deserializer)?;
     humantime::parse_duration(&text).map_err(|error| {
         serde::de::Error::custom(format!("{error}; write a time with its unit, e.g. \"500ms\""))
+    })
+}
+
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
+}
+
+fn some_percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let number = text.strip_suffix('%').and_then(|digits| digits.trim_end().parse::<f64>().ok());
+    number.filter(|n| *n > 0.0 && *n <= 100.0).map(|n| Some(n / 100.0)).ok_or_else(|| {
+        serde::de::Error::custom("expected a percentage above 0% and up to 100%, e.g. \"1%\"")
     })
 }
 

@@ -7,14 +7,12 @@ use crate::{
     launches::RoleCpus,
     manifest::{Limits, Manifest},
     placeholders::{BackendPorts, Values},
+    round::HOST,
 };
 use regatta_host::{Containment, RoleLaunch};
 use regatta_record::{Asked, Entry, LoadShape, RunningServer};
 use regatta_script::{Canned, Place, Workload};
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::Path,
-};
+use std::path::Path;
 
 /// A contender in a race.
 #[derive(Clone, Debug)]
@@ -76,12 +74,10 @@ impl Entrant {
         n.and_then(|n| self.speaks.with_n(n)).unwrap_or_else(|| self.speaks.clone())
     }
 
-    /// Returns the canned reply that it sends on `port` under `load`; `None` if its adapter is not
-    /// `canned`.
-    pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
+    /// Returns the canned reply that it sends under `load`; `None` if its adapter is not `canned`.
+    pub fn canned(&self, load: LoadShape) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
-        let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
-        let place = Place { host: &host, path: path.as_deref(), closes: load.drive.churns() };
+        let place = Place { host: HOST, path: path.as_deref(), closes: load.drive.churns() };
         let (_, canned) =
             self.speaks.canned(place).filter(|_| *adapter == Some(Adapter::Canned))?;
         Some(canned)
@@ -131,7 +127,7 @@ impl Entrant {
             workload: named.map_or_else(|| self.speaks.service(), String::as_str),
             cores: server.len(),
             churn: load.drive.churns(),
-            request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),
+            request_bytes: self.canned(load).map(|canned| canned.request_bytes),
             dir: &self.contender.dir,
             run,
             home: run,

@@ -11,7 +11,7 @@ use crate::{
 use regatta_host::RunningUrl;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
 use regatta_record::{
-    Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, RunningServer, Setup, twin_name,
+    Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, RunningServer, Schedule, Setup, twin_name,
 };
 use regatta_script::Workload;
 use serde::Deserialize;
@@ -31,6 +31,12 @@ pub struct Changes {
     pub precision: Option<f64>,
     /// How much more than the baseline a contender may cost, as a fraction.
     pub fail_over: Option<f64>,
+    /// With a target precision: time after which no pass starts.
+    pub time: Option<Duration>,
+    /// How contenders take turns.
+    pub schedule: Option<Schedule>,
+    /// Length of a slice of a duel.
+    pub slice: Option<Duration>,
     /// Length of the window.
     pub window: Option<Duration>,
     /// Maximum time that each contender is observed before its first round; zero: not observed.
@@ -142,8 +148,9 @@ pub fn prepare(
     check_unique(&entries).map_err(PrepareError)?;
     check_running(&entries, &spoken).map_err(PrepareError)?;
     let baseline = baseline(contest, changes.baseline.as_ref(), &entries).map_err(PrepareError)?;
-    let rounds = rounds(contest, changes)?;
-    if changes.precision.is_some() {
+    let precision = precision(contest, changes);
+    let rounds = rounds(contest, changes, precision)?;
+    if precision.is_some() {
         check_compared("--precision", &entries, &baseline)?;
     }
     if changes.fail_over.is_some() {
@@ -184,7 +191,10 @@ pub fn prepare(
         baseline,
         twin_of,
         rounds,
-        precision: changes.precision,
+        precision,
+        schedule: changes.schedule.unwrap_or(contest.schedule),
+        slice_s: changes.slice.or(contest.slice).map(|slice| slice.as_secs_f64()),
+        time_s: precision.and(changes.time.or(contest.time)).map(|time| time.as_secs_f64()),
         fail_over: changes.fail_over,
         busy_poll: !changes.load_sleeps,
         window_s: window.as_secs_f64(),
@@ -205,9 +215,18 @@ pub fn prepare(
     })
 }
 
+/// Returns the target precision. A number of rounds on the command line replaces that of the race file.
+fn precision(contest: &Contest, changes: &Changes) -> Option<f64> {
+    changes.precision.or(contest.precision.filter(|_| changes.rounds.is_none()))
+}
+
 /// Returns the number of passes; with a target precision, the maximum number.
-fn rounds(contest: &Contest, changes: &Changes) -> Result<u32, PrepareError> {
-    if changes.precision.is_none() {
+fn rounds(
+    contest: &Contest,
+    changes: &Changes,
+    precision: Option<f64>,
+) -> Result<u32, PrepareError> {
+    if precision.is_none() {
         return Ok(changes.rounds.unwrap_or(contest.rounds));
     }
     let most = changes.rounds.unwrap_or(MOST_PASSES);

@@ -2,6 +2,7 @@
 
 use crate::{
     context::RaceContext,
+    duel::{Duels, Starts},
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -52,6 +53,7 @@ pub fn run(
     let Some(seen) = observe(&context, &entrants, store, rounds, events)? else { return Ok(false) };
     let mut judged = Vec::new();
     let mut done = 0;
+    let mut duels = Duels::new(&context, &entrants, &seen);
     for pass in 0.. {
         let due = regatta_judge::due(asked, rounds, pass);
         if due.loads.is_empty() {
@@ -61,8 +63,16 @@ pub fn run(
         let passes_left = due.passes.saturating_sub(pass) as usize;
         let all = done + passes_left * due.loads.len() * entrants.len();
         let (passes, widest) = (due.passes, due.widest);
-        let starts = schedule(asked, &entrants, pass, &due.loads);
+        let (in_duels, in_rounds): (Vec<LoadShape>, Vec<LoadShape>) =
+            due.loads.iter().partition(|load| duels.has(load));
+        let starts = schedule(asked, &entrants, pass, &in_rounds);
         events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
+        files.look()?;
+        let mut so_far = Starts { done, all };
+        if !duels.run_pass(pass, &in_duels, &mut so_far, store, rounds, events)? {
+            return Ok(false);
+        }
+        done = so_far.done;
         for (nth, start) in starts.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);

@@ -34,6 +34,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+/// The host that requests name. It is the same for all contenders, whatever their ports, so that all get the
+/// same bytes.
+pub(crate) const HOST: &str = "localhost";
+
 /// Timeout of a reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
@@ -168,7 +172,13 @@ pub(crate) fn run(
     if loaded.as_ref().is_ok_and(|tally| tally.interrupted) {
         return Ok(None);
     }
-    conclude(&mut round, entrant, loaded, died, spoken, stopped)?;
+    conclude(&mut round, entrant, loaded, died, spoken)?;
+    if round.outcome == Outcome::Finished {
+        match after_stop(stopped) {
+            Ok(remark) => round.remark = remark,
+            Err(because) => round.outcome = Outcome::Failed { because },
+        }
+    }
     Ok(Some(round))
 }
 
@@ -182,7 +192,6 @@ pub(crate) fn conclude(
     loaded: Result<Tally, regatta_load::Error>,
     died: Option<String>,
     spoken: Option<String>,
-    stopped: Vec<Result<StopReport, SupervisorError>>,
 ) -> Result<(), MachineError> {
     let tally = match loaded {
         Ok(tally) => tally,
@@ -193,13 +202,12 @@ pub(crate) fn conclude(
     };
     round.outcome = with_remark(outcome(entrant, &tally, died), spoken);
     record(round, tally);
-    if round.outcome == Outcome::Finished {
-        match after_stop(stopped) {
-            Ok(remark) => round.remark = remark,
-            Err(because) => round.outcome = Outcome::Failed { because },
-        }
-    }
     Ok(())
+}
+
+/// Whether a load was refused by a server that accepted no connection.
+pub(crate) fn accepted_nothing(error: &regatta_load::Error) -> bool {
+    matches!(error, regatta_load::Error::NotOpened { opened: 0, .. })
 }
 
 /// Returns the outcome of a contender that could not be loaded.
@@ -342,7 +350,9 @@ fn record(round: &mut Round, tally: Tally) {
 }
 
 /// Returns a remark on how the processes stopped, if there is one; an error fails the round.
-fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Option<String>, String> {
+pub(crate) fn after_stop(
+    stopped: Vec<Result<StopReport, SupervisorError>>,
+) -> Result<Option<String>, String> {
     let mut remarks = Vec::new();
     for report in stopped {
         let report = report.map_err(|error| error.to_string())?;
@@ -404,7 +414,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         target,
         tls: None,
         workload: speaks,
-        host: target.to_string(),
+        host: HOST.to_owned(),
         path: None,
         connections: load.connections as usize,
         idle: load.idle as usize,
@@ -448,8 +458,7 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
 pub(crate) fn is_doubtful(loaded: &Result<Tally, regatta_load::Error>) -> bool {
     match loaded {
         Ok(tally) => !tally.interrupted && tally.replies == 0,
-        Err(regatta_load::Error::NotOpened { opened, .. }) => *opened == 0,
-        Err(_) => false,
+        Err(error) => accepted_nothing(error),
     }
 }
 

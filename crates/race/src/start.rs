@@ -85,7 +85,7 @@ fn start_on(
         hash_file::write(run.path())
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
     }
-    if let Some(canned) = entrant.canned(load, port) {
+    if let Some(canned) = entrant.canned(load) {
         canned_reply::write(run.path(), canned.reply)
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }

@@ -1,7 +1,7 @@
-//! The bench of this machine: starts the contenders of a heat, keeps a lane of the load open to each,
-//! freezes and thaws them, and reads their clocks. At the end it has a [`Round`] for each.
+//! The bench of this machine: starts the contenders of a heat, opens a lane of the load to each, freezes and
+//! thaws them, and reads their clocks. At the end it has a [`Round`] for each contender under each load.
 
-use super::life::{Bench, Drive, Driven, Lived, Purpose};
+use super::life::{Bench, Drive, Driven, Lived, Plan, Purpose};
 use crate::{
     context::{MachineError, RaceContext},
     edges::Served,
@@ -12,20 +12,31 @@ use crate::{
     start::{STOP_WITHIN, Start, Started, start},
 };
 use regatta_host::{Aside, Freezer, MachineClock, Meter, Roles, Watched, meters, what_is_spoken};
-use regatta_load::{Compiled, Lane, Plan, SliceKind};
-use regatta_record::{Happened, Life, LoadShape, Outcome, Phase, Round, Settling};
-use std::{io, sync::atomic::Ordering, thread, time::Duration};
+use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
+use regatta_record::{
+    Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settling,
+};
+use std::{
+    io,
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
 use tempfile::TempDir;
 
-/// The contenders of one life.
+/// What the lives of a race have in common.
+pub(crate) struct Scripts(pub Vec<Compiled>);
+
+/// A life on this machine.
 pub(crate) struct Stand<'a, 'e> {
     context: &'a RaceContext<'a>,
-    load: LoadShape,
-    pass: u32,
+    life: u32,
     seed: u64,
-    /// Requests that were compiled for earlier lives or contenders.
-    scripts: &'a mut Vec<Compiled>,
+    loads: &'a [LoadShape],
+    scripts: &'a mut Scripts,
     contenders: Vec<Contender<'a>>,
+    /// The events of the starts, by contender.
+    announced: Vec<RoundStart>,
     clock: Option<MachineClock>,
     events: &'a mut Events<'e>,
     /// Keeps the thread that runs the race off the contenders' CPUs, while one of them is driven.
@@ -33,149 +44,187 @@ pub(crate) struct Stand<'a, 'e> {
 }
 
 /// A contender of the heat.
-pub(crate) struct Contender<'a> {
+struct Contender<'a> {
     entrant: &'a Entrant,
-    round: Round,
-    plan: Option<Plan>,
+    /// Its rounds, by load; `None` under a load where it is not raced in this life.
+    rounds: Vec<Option<Round>>,
     alive: Option<Alive>,
+    lane: Option<LaneTo<'a>>,
+    /// Correct replies of this life.
+    replies: u64,
 }
 
-/// A contender that was started.
+/// The processes of a contender.
 struct Alive {
-    lane: Lane,
+    roles: Roles,
     freezer: Freezer,
     /// By role.
     meters: Vec<Meter>,
-    /// CPU time of each role in counted slices, nanoseconds.
+    /// CPU time of each role in counted slices of the current load, nanoseconds.
     in_slices: Vec<u64>,
     /// The next reading of the clocks ends a counted slice.
     counts_next: bool,
-    watched: Watched,
-    has_window: bool,
-    served: Served,
-    roles: Roles,
     port: u16,
     _run: TempDir,
 }
 
+/// The load on a contender, and the readings around it.
+struct LaneTo<'a> {
+    lane: Lane<'a>,
+    plan: Load,
+    watched: Watched,
+    has_window: bool,
+    served: Served,
+    /// Time in starts, slices and stops, nanoseconds.
+    lasted_ns: u64,
+}
+
 impl<'a, 'e> Stand<'a, 'e> {
+    /// `settling` is the observed warm-up of a contender under a load; `raced` says whether the contender
+    /// is raced under it.
     pub fn new(
         context: &'a RaceContext<'a>,
         heat: &[&'a Entrant],
-        load: LoadShape,
-        (pass, seed): (u32, u64),
-        settling: impl Fn(&Entrant) -> Option<Settling>,
-        scripts: &'a mut Vec<Compiled>,
+        loads: &'a [LoadShape],
+        (life, seed): (u32, u64),
+        settling: &dyn Fn(&str, &LoadShape) -> Option<Settling>,
+        raced: &dyn Fn(&str, &LoadShape) -> bool,
+        announced: Vec<RoundStart>,
+        scripts: &'a mut Scripts,
         events: &'a mut Events<'e>,
     ) -> Self {
+        let round = |entrant: &'a Entrant, load: &LoadShape| {
+            let settling = settling(&entrant.name, load);
+            raced(&entrant.name, load)
+                .then(|| round::new_round(context, life, entrant, *load, seed, settling))
+        };
         let contender = |entrant: &&'a Entrant| Contender {
             entrant,
-            round: round::new_round(context, pass, entrant, load, seed, settling(entrant)),
-            plan: None,
+            rounds: loads.iter().map(|load| round(entrant, load)).collect(),
             alive: None,
+            lane: None,
+            replies: 0,
         };
-        let contenders = heat.iter().map(contender).collect();
-        let clock = MachineClock::open();
-        Stand { context, load, pass, seed, scripts, contenders, clock, events, aside: None }
+        Stand {
+            context,
+            life,
+            seed,
+            loads,
+            scripts,
+            contenders: heat.iter().map(contender).collect(),
+            announced,
+            clock: MachineClock::open(),
+            events,
+            aside: None,
+        }
     }
 
     /// Returns the rounds, with what [`super::life::live`] saw of them; `None` if the race was interrupted.
-    pub fn into_rounds(self, lived: Vec<Lived>) -> Option<Vec<Round>> {
+    pub fn into_rounds(self, plan: &Plan, lived: Vec<Vec<Lived>>) -> Option<Vec<Round>> {
         if self.context.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let rounds = self.contenders.into_iter().zip(lived).map(|(contender, lived)| {
-            let mut round = contender.round;
-            let Lived { slices, idle, aside_ns, .. } = lived;
-            let sum = |of: fn(&regatta_record::Slice) -> u64| slices.iter().map(of).sum();
-            if let Some(server) = &mut round.server {
-                server.cpu_ns = sum(|slice| slice.cpu_ns);
+        let mut rounds = Vec::new();
+        let mut contenders = self.contenders;
+        for (load, lived) in plan.loads.iter().zip(lived) {
+            for (contender, lived) in contenders.iter_mut().zip(lived) {
+                let Some(mut round) = contender.rounds[load.load].take() else { continue };
+                let Lived { slices, idle, aside_ns } = lived;
+                if let Some(server) = &mut round.server {
+                    server.cpu_ns = slices.iter().map(|slice| slice.cpu_ns).sum();
+                }
+                let life = round.life.get_or_insert_default();
+                let all_requests = contender.replies;
+                *life = Life { idle, aside_ns, slices, all_requests, ..std::mem::take(life) };
+                rounds.push(round);
             }
-            let life = round.life.get_or_insert_default();
-            *life = Life { idle, aside_ns, slices, ..std::mem::take(life) };
-            round
-        });
-        Some(rounds.collect())
+        }
+        Some(rounds)
     }
 
-    /// Starts one contender. Returns its outcome if it is out.
+    /// Starts a contender. Returns its outcome if it is out.
     fn try_start(&mut self, who: usize) -> Result<Result<Alive, Outcome>, MachineError> {
-        let Self { context, load, .. } = *self;
-        let asked = context.asked;
-        let entrant = self.contenders[who].entrant;
-        if let Some(because) = entrant.cannot_hold(load) {
-            return Ok(Err(Outcome::CannotHold { because }));
-        }
-        let Started { mut roles, port, run: _run } = match start(context, entrant, load)? {
+        let Contender { entrant, rounds, .. } = &self.contenders[who];
+        // Loads share a life only if all contenders are started in the same way for them.
+        let Some(nth) = rounds.iter().position(Option::is_some) else {
+            return Ok(Err(interrupted()));
+        };
+        let started = match start(self.context, entrant, self.loads[nth])? {
             Start::Ready(started) => *started,
             Start::Failed { because } => return Ok(Err(Outcome::Failed { because })),
             Start::Interrupted => return Ok(Err(interrupted())),
         };
-        let plan = round::plan_against(asked, entrant, port, load, self.seed);
-        let mut watched = Watched::new(&roles, &asked.cpus, &load);
-        self.events.emit(Happened::PhaseStarted { phase: Phase::Connecting });
-        let lane = self.compiled(&plan).and_then(|script| Lane::open(&plan, script, context.stop));
+        let Started { roles, port, run: _run } = started;
+        let freezer = Freezer::of(&roles);
+        let meters = meters(&roles);
+        let in_slices = vec![0; meters.len()];
+        let counts_next = false;
+        Ok(Ok(Alive { roles, freezer, meters, in_slices, counts_next, port, _run }))
+    }
+
+    /// Opens a lane to a contender. Returns its outcome if it cannot be loaded.
+    fn try_connect(
+        &mut self,
+        who: usize,
+        nth: usize,
+    ) -> Result<Result<LaneTo<'a>, Outcome>, MachineError> {
+        let (context, load) = (self.context, self.loads[nth]);
+        let asked = context.asked;
+        let Contender { entrant, alive, .. } = &mut self.contenders[who];
+        let Some(alive) = alive else { return Ok(Err(interrupted())) };
+        if let Some(because) = entrant.cannot_hold(load) {
+            return Ok(Err(Outcome::CannotHold { because }));
+        }
+        let plan = round::plan_against(asked, entrant, alive.port, load, self.seed);
+        // One set of requests serves all contenders and lives.
+        let plan = Load { seed: asked.seed, ..plan };
+        let mut watched = Watched::new(&alive.roles, &asked.cpus, &load);
+        let compiled = self.scripts.of(&plan);
+        let lane = compiled.and_then(|script| Lane::open(&plan, &script, context.stop));
         let lane = match lane {
             Ok(lane) => lane,
             Err(error) => {
-                let died = round::deaths(&mut roles).server;
-                let failed = Err(error);
-                let is_doubtful = died.is_none() && round::is_doubtful(&failed);
+                let died = round::deaths(&mut alive.roles).server;
+                let is_silent = round::accepted_nothing(&error) && died.is_none();
                 let spoken =
-                    is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
-                let Err(error) = failed else { unreachable!("it failed") };
+                    is_silent.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
                 return round::not_loaded(entrant, error, died, spoken).map(Err);
             }
         };
-        self.contenders[who].plan = Some(plan);
         watched.connected();
-        let freezer = Freezer::of(&roles);
-        if !freezer.can_freeze() {
-            let why = format!(
-                "{} was started before the race, so it cannot be frozen while others are loaded",
-                entrant.name
-            );
-            self.contenders[who].round.life.get_or_insert_default().not_frozen = Some(why);
-        }
-        let served = Served::new(&entrant.name, &roles);
-        let meters = meters(&roles);
-        let in_slices = vec![0; meters.len()];
-        let (counts_next, has_window) = (false, false);
-        Ok(Ok(Alive {
-            lane,
-            freezer,
-            meters,
-            in_slices,
-            counts_next,
-            watched,
-            has_window,
-            served,
-            roles,
-            port,
-            _run,
-        }))
-    }
-
-    /// Requests are compiled once for all contenders and lives that get the same ones.
-    fn compiled(&mut self, plan: &Plan) -> Result<Compiled, regatta_load::Error> {
-        if let Some(known) = self.scripts.iter().find(|script| script.serves(plan)) {
-            return Ok(known.clone());
-        }
-        let new = Compiled::of(plan)?;
-        self.scripts.push(new.clone());
-        Ok(new)
+        let served = Served::new(&entrant.name, &alive.roles);
+        alive.in_slices.fill(0);
+        Ok(Ok(LaneTo { lane, plan, watched, has_window: false, served, lasted_ns: 0 }))
     }
 
     /// Keeps the reason if a contender could not be frozen or thawed.
     fn not_frozen(&mut self, who: usize, what: &str, done: io::Result<()>) {
         let Err(error) = done else { return };
-        let Contender { entrant, round, .. } = &mut self.contenders[who];
-        let why = format!("{} could not be {what}: {error}", entrant.name);
-        round.life.get_or_insert_default().not_frozen.get_or_insert(why);
+        let Contender { entrant, rounds, .. } = &mut self.contenders[who];
+        for round in rounds.iter_mut().flatten() {
+            let why = format!("{} could not be {what}: {error}", entrant.name);
+            round.life.get_or_insert_default().not_frozen.get_or_insert(why);
+        }
     }
 
-    fn alive(&mut self, who: usize) -> &mut Alive {
-        self.contenders[who].alive.as_mut().expect("only a contender that was started is used")
+    /// Adds the time since `began` to what the life of a contender lasted under its load.
+    fn lasted(&mut self, who: usize, load: usize, began: Instant) {
+        if let Some(round) = &mut self.contenders[who].rounds[load] {
+            let life = round.life.get_or_insert_default();
+            life.lasted_ns += began.elapsed().as_nanos() as u64;
+        }
+    }
+}
+
+impl Scripts {
+    /// The requests of a plan, compiled now or earlier.
+    fn of(&mut self, plan: &Load) -> Result<Compiled, regatta_load::Error> {
+        if let Some(known) = self.0.iter().find(|script| script.serves(plan)) {
+            return Ok(known.clone());
+        }
+        let new = Compiled::of(plan)?;
+        self.0.push(new.clone());
+        Ok(new)
     }
 }
 
@@ -192,30 +241,66 @@ impl Bench for Stand<'_, '_> {
     }
 
     fn start(&mut self, who: usize) -> Result<bool, MachineError> {
-        match self.try_start(who)? {
+        self.events.emit(Happened::RoundStarted(self.announced[who].clone()));
+        self.events.emit(Happened::PhaseStarted { phase: Phase::Starting });
+        let began = Instant::now();
+        let started = self.try_start(who)?;
+        // A start is needed once, whatever the number of loads.
+        if let Some(first) = self.contenders[who].rounds.iter().position(Option::is_some) {
+            self.lasted(who, first, began);
+        }
+        let contender = &mut self.contenders[who];
+        match started {
             Ok(alive) => {
-                self.contenders[who].alive = Some(alive);
+                let can_freeze = alive.freezer.can_freeze();
+                contender.alive = Some(alive);
+                if !can_freeze {
+                    let why = io::Error::other("it was started before the race");
+                    self.not_frozen(who, "frozen while others are loaded", Err(why));
+                }
                 Ok(true)
             }
             Err(outcome) => {
-                self.contenders[who].round.outcome = outcome;
+                for round in contender.rounds.iter_mut().flatten() {
+                    round.outcome = outcome.clone();
+                }
                 Ok(false)
             }
         }
     }
 
+    fn connect(&mut self, who: usize, load: usize) -> Result<bool, MachineError> {
+        if self.contenders[who].rounds[load].is_none() {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let connected = self.try_connect(who, load)?;
+        self.lasted(who, load, began);
+        let contender = &mut self.contenders[who];
+        match connected {
+            Ok(lane) => contender.lane = Some(lane),
+            Err(outcome) => {
+                let round = contender.rounds[load].as_mut().expect("it is raced under this load");
+                round.outcome = outcome;
+            }
+        }
+        Ok(contender.lane.is_some())
+    }
+
     fn thaw(&mut self, who: usize) {
-        let thawed = self.alive(who).freezer.thaw();
+        let alive = self.contenders[who].alive.as_mut();
+        let thawed = alive.map_or(Ok(()), |alive| alive.freezer.thaw());
         self.not_frozen(who, "thawed", thawed);
     }
 
     fn freeze(&mut self, who: usize) {
-        let frozen = self.alive(who).freezer.freeze();
+        let alive = self.contenders[who].alive.as_mut();
+        let frozen = alive.map_or(Ok(()), |alive| alive.freezer.freeze());
         self.not_frozen(who, "frozen", frozen);
     }
 
     fn cpu_ns(&mut self, who: usize) -> Option<u64> {
-        let alive = self.alive(who);
+        let alive = self.contenders[who].alive.as_mut()?;
         let counts = std::mem::take(&mut alive.counts_next);
         let mut sum = Some(0);
         for (meter, total) in alive.meters.iter_mut().zip(&mut alive.in_slices) {
@@ -228,38 +313,49 @@ impl Bench for Stand<'_, '_> {
         sum
     }
 
-    fn block_begins(&mut self, nth: usize, of: usize) {
-        let (contenders, block, blocks) = (self.contenders.len() as u32, nth as u32, of as u32);
-        self.events.emit(Happened::BlockStarted { contenders, block, blocks, load: self.load });
+    fn block_begins(&mut self, load: usize, nth: usize, of: usize) {
+        let is_driven = |one: &&Contender<'_>| one.lane.is_some();
+        let contenders = self.contenders.iter().filter(is_driven).count() as u32;
+        let (block, blocks, load) = (nth as u32, of as u32, self.loads[load]);
+        self.events.emit(Happened::BlockStarted { contenders, block, blocks, load });
     }
 
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, MachineError> {
+        let asked = self.context.asked;
+        let Contender { alive: Some(alive), lane: Some(to), replies, .. } =
+            &mut self.contenders[who]
+        else {
+            unreachable!("only connected contenders are driven")
+        };
+        let cpus = || Aside::of(&alive.roles.cpus(), &to.plan.cpus);
+        self.aside.get_or_insert_with(cpus);
         let kind = match what.purpose {
             Purpose::WarmUp => SliceKind::WarmUp,
             Purpose::FirstBlock => SliceKind::Uncounted,
             Purpose::Counted => SliceKind::Counted,
         };
-        let asked = self.context.asked;
-        let cpus = || Aside::of(&asked.cpus.of_server(&self.load), &asked.cpus.of_load(&self.load));
-        self.aside.get_or_insert_with(cpus);
-        let alive = self.contenders[who].alive.as_mut().expect("it was started");
         alive.counts_next = what.purpose == Purpose::Counted;
-        if alive.counts_next && !std::mem::replace(&mut alive.has_window, true) {
-            alive.watched.before_window();
-            alive.watched.window_opens();
+        if alive.counts_next && !std::mem::replace(&mut to.has_window, true) {
+            to.watched.before_window();
+            to.watched.window_opens();
         }
+        let began = Instant::now();
         let before = self.clock.as_ref().and_then(MachineClock::read_ns);
-        let counts = alive.lane.slice(what.length, kind, what.seed);
+        let counts = to.lane.slice(what.length, kind, what.seed);
         let after = self.clock.as_ref().and_then(MachineClock::read_ns);
         let machine_ns = after.zip(before).map(|(after, before)| after.saturating_sub(before));
+        to.lasted_ns += began.elapsed().as_nanos() as u64;
+        *replies += counts.requests;
+        let latency = latency(&counts, &asked.latency_of);
+        let known = |ns: u64| (ns > 0).then_some(ns);
         Ok(Driven {
             goes_on: counts.is_over.is_none(),
             ns: counts.ns,
-            count: counts.count_of(&asked.cost_per),
+            count: count(&counts, &asked.cost_per),
             load_cpu_ns: counts.load_cpu_ns.saturating_sub(counts.spun_ns),
             machine_ns: machine_ns.map(|all| all.saturating_sub(counts.load_cpu_ns)),
-            p50_ns: counts.p50_ns,
-            p99_ns: counts.p99_ns,
+            p50_ns: known(latency.p50_ns),
+            p99_ns: known(latency.p99_ns),
         })
     }
 
@@ -267,13 +363,15 @@ impl Bench for Stand<'_, '_> {
         thread::sleep(length);
     }
 
-    fn end(&mut self, who: usize) -> Result<(), MachineError> {
+    fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, MachineError> {
         self.aside = None;
-        let contender = &mut self.contenders[who];
-        let Some(alive) = contender.alive.take() else { return Ok(()) };
-        let Contender { entrant, round, plan, .. } = contender;
-        let Alive { lane, freezer, in_slices, mut watched, has_window, mut served, mut roles, .. } =
-            alive;
+        let began = Instant::now();
+        let Contender { entrant, rounds, alive: Some(alive), lane, .. } = &mut self.contenders[who]
+        else {
+            unreachable!("only a contender that was started is connected")
+        };
+        let (Some(to), Some(round)) = (lane.take(), &mut rounds[load]) else { return Ok(true) };
+        let LaneTo { lane, plan, mut watched, has_window, mut served, lasted_ns } = to;
         if has_window {
             watched.window_closes();
             watched.load_over();
@@ -281,31 +379,67 @@ impl Bench for Stand<'_, '_> {
         }
         served.look();
         (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
-        let all_requests = lane.replies();
         let loaded = lane.end();
         round.server = watched.spent.take();
         round.machine = Some(watched.machine);
         round.roles = watched.into_roles();
         // Roles are in the order of their start; in the record the server, the last one, is first.
-        for (role, ns) in round.roles.iter_mut().zip(in_slices.into_iter().rev()) {
+        for (role, ns) in round.roles.iter_mut().zip(alive.in_slices.iter().rev()) {
             if let Some(used) = &mut role.used {
-                used.cpu_ns = ns;
+                used.cpu_ns = *ns;
             }
         }
-        if self.pass == 0 {
+        if self.life == 0 {
             round.reply = reply_seen::look(entrant, alive.port);
         }
-        let Deaths { backend, server: died } = round::deaths(&mut roles);
+        round.life.get_or_insert_default().lasted_ns += lasted_ns;
+        let Deaths { backend, server: died } = round::deaths(&mut alive.roles);
+        let goes_on = backend.is_none() && died.is_none();
         let is_doubtful = died.is_none() && round::is_doubtful(&loaded);
-        let spoken = plan.as_ref().filter(|_| is_doubtful);
-        let spoken = spoken.and_then(|plan| what_is_spoken(plan.target, &plan.workload));
-        drop(freezer);
-        let stopped = roles.stop(STOP_WITHIN);
-        round.life.get_or_insert_default().all_requests = all_requests;
-        if let Some(because) = backend {
-            round.outcome = Outcome::Failed { because };
-            return Ok(());
+        let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
+        match backend {
+            // It explains whatever the server then did or did not answer.
+            Some(because) => round.outcome = Outcome::Failed { because },
+            None => round::conclude(round, entrant, loaded, died, spoken)?,
         }
-        round::conclude(round, entrant, loaded, died, spoken, stopped)
+        self.lasted(who, load, began);
+        Ok(goes_on)
     }
+
+    fn stop(&mut self, who: usize) -> Result<(), MachineError> {
+        let began = Instant::now();
+        let Contender { rounds, alive, .. } = &mut self.contenders[who];
+        let Some(Alive { roles, freezer, .. }) = alive.take() else { return Ok(()) };
+        drop(freezer);
+        let stopped = round::after_stop(roles.stop(STOP_WITHIN));
+        let finished = |round: &&mut Round| round.outcome == Outcome::Finished;
+        for round in rounds.iter_mut().flatten().filter(finished) {
+            match &stopped {
+                Ok(remark) => round.remark.clone_from(remark),
+                Err(because) => round.outcome = Outcome::Failed { because: because.clone() },
+            }
+        }
+        if let Some(first) = rounds.iter().position(Option::is_some) {
+            self.lasted(who, first, began);
+        }
+        Ok(())
+    }
+}
+
+/// Number of operations of a kind.
+fn count(counts: &SliceCounts, operation: &Operation) -> u64 {
+    if operation.is_request() {
+        return counts.requests;
+    }
+    let kind = counts.operations.iter().find(|one| one.operation.name == operation.name);
+    kind.map_or(0, |one| one.count)
+}
+
+/// Latencies of a kind of operation.
+fn latency(counts: &SliceCounts, operation: &Operation) -> SliceLatency {
+    if operation.is_request() {
+        return counts.latency;
+    }
+    let kind = counts.operations.iter().find(|one| one.operation.name == operation.name);
+    kind.map_or_else(SliceLatency::default, |one| one.latency)
 }

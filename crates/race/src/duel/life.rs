@@ -1,11 +1,12 @@
-//! What happens in a life: all contenders of a heat start, each frozen as soon as it is connected; each warms
-//! up; the blocks follow; each ends. Pure: all that touches the machine is behind [`Bench`], so that lives
-//! are simulated, with contenders that die and races that are interrupted at any moment.
+//! What happens in a life: all contenders of a heat start and are frozen; under each load, one after the
+//! other, they connect, warm up, take turns in blocks and disconnect; then they stop. Pure: all that touches
+//! the machine is behind [`Bench`], so that lives are simulated, with contenders that die and races that are
+//! interrupted at any moment.
 
 use regatta_record::{IdleSlice, Slice};
 use std::time::Duration;
 
-/// The machine, for one life. Contenders are known by their index in the heat.
+/// The machine, for one life. Contenders and loads are known by their index in the plan.
 pub(crate) trait Bench {
     /// Why a life cannot go on, for any contender.
     type Error;
@@ -13,9 +14,11 @@ pub(crate) trait Bench {
     /// Whether the race was interrupted.
     fn is_interrupted(&self) -> bool;
 
-    /// Starts a contender and connects to it. Returns false if it is out of this life, e.g. because it did
-    /// not start.
+    /// Starts a contender. Returns false if it is out of this life, e.g. because it did not start.
     fn start(&mut self, who: usize) -> Result<bool, Self::Error>;
+
+    /// Connects a load to a contender, which is thawed. Returns false if it cannot be driven.
+    fn connect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error>;
 
     /// Lets it run.
     fn thaw(&mut self, who: usize);
@@ -28,7 +31,7 @@ pub(crate) trait Bench {
     fn cpu_ns(&mut self, who: usize) -> Option<u64>;
 
     /// A block begins, the `nth` of `of`; none of the contenders runs.
-    fn block_begins(&mut self, nth: usize, of: usize);
+    fn block_begins(&mut self, load: usize, nth: usize, of: usize);
 
     /// Drives it, and waits for every reply.
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, Self::Error>;
@@ -36,8 +39,11 @@ pub(crate) trait Bench {
     /// Waits.
     fn wait(&mut self, length: Duration);
 
-    /// Ends its load and stops it. It is thawed.
-    fn end(&mut self, who: usize) -> Result<(), Self::Error>;
+    /// Ends the load on it. It is thawed. Returns false if it cannot be connected again.
+    fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error>;
+
+    /// Stops it. It is thawed.
+    fn stop(&mut self, who: usize) -> Result<(), Self::Error>;
 }
 
 /// What the load does in a slice.
@@ -74,12 +80,25 @@ pub(crate) struct Driven {
     pub p99_ns: Option<u64>,
 }
 
-/// The plan of a life, for `k` contenders.
+/// The plan of a life.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The order in which they start and end.
+    /// Number of contenders in the heat.
+    pub contenders: usize,
+    /// The order in which contenders start and stop.
     pub starts: Vec<usize>,
-    /// How long each warms up.
+    /// The loads, in their order.
+    pub loads: Vec<LoadPlan>,
+}
+
+/// The plan of one load in a life.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadPlan {
+    /// Its index.
+    pub load: usize,
+    /// The contenders that are raced under it.
+    pub raced: Vec<usize>,
+    /// How long each of these warms up.
     pub warm_ups: Vec<Duration>,
     /// The order of each block. The first one is not counted.
     pub blocks: Vec<Vec<usize>>,
@@ -95,37 +114,41 @@ pub(crate) struct Plan {
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 8;
 
-/// What a contender did in a life.
+/// What a contender did under a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Lived {
     pub slices: Vec<Slice>,
     pub idle: Option<IdleSlice>,
     /// Its CPU time while the others were driven.
     pub aside_ns: u64,
-    /// Whether its CPU time was unknown in a slice, which then does not count.
-    pub lost_slices: u32,
 }
 
-/// Runs a life. Returns what each contender did, also if it was interrupted: the caller asks the bench.
-/// Whatever happens, every contender that was started is ended, and none is frozen then.
-pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Lived>, B::Error> {
-    let mut life = Life {
-        bench,
-        plan,
-        alive: vec![false; plan.starts.len()],
-        lived: vec![Lived::default(); plan.starts.len()],
-    };
+/// Runs a life. Returns what each contender did, by load in the order of the plan and by contender, also if
+/// it was interrupted: the caller asks the bench. Whatever happens, every contender that was started is
+/// stopped, and none is frozen then.
+pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived>>, B::Error> {
+    let states = vec![State::Absent; plan.contenders];
+    let mut life = Life { bench, plan, states, lived: Vec::new() };
     let ran = life.run();
-    let ended = life.end();
-    ran.and(ended).map(|()| life.lived)
+    let stopped = life.stop();
+    ran.and(stopped).map(|()| life.lived)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// Not started, or stopped.
+    Absent,
+    /// Started, and frozen.
+    Started,
+    /// Connected, and frozen.
+    Connected,
 }
 
 struct Life<'a, B> {
     bench: &'a mut B,
     plan: &'a Plan,
-    /// Those that were started and can go on.
-    alive: Vec<bool>,
-    lived: Vec<Lived>,
+    states: Vec<State>,
+    lived: Vec<Vec<Lived>>,
 }
 
 impl<B: Bench> Life<'_, B> {
@@ -135,47 +158,63 @@ impl<B: Bench> Life<'_, B> {
             if self.bench.is_interrupted() {
                 return Ok(());
             }
-            self.alive[who] = self.bench.start(who)?;
-            if self.alive[who] {
+            if self.bench.start(who)? {
+                self.states[who] = State::Started;
                 self.bench.freeze(who);
+            }
+        }
+        for load in &plan.loads {
+            self.lived.push(vec![Lived::default(); self.states.len()]);
+            let ran = self.under(load);
+            let ended = self.disconnect_all(load.load);
+            ran.and(ended)?;
+        }
+        Ok(())
+    }
+
+    fn under(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
+        for &who in &load.raced {
+            if self.states[who] == State::Started && !self.bench.is_interrupted() {
+                self.bench.thaw(who);
+                let connected = self.bench.connect(who, load.load);
+                self.bench.freeze(who);
+                if connected? {
+                    self.states[who] = State::Connected;
+                }
                 self.bench.cpu_ns(who);
             }
         }
-        for &who in &plan.starts {
-            let what =
-                Drive { length: plan.warm_ups[who], purpose: Purpose::WarmUp, seed: plan.seed };
-            self.drive(who, &what)?;
+        for (&who, &length) in load.raced.iter().zip(&load.warm_ups) {
+            let what = Drive { length, purpose: Purpose::WarmUp, seed: load.seed };
+            self.drive(who, load, &what)?;
         }
-        for (nth, order) in plan.blocks.iter().enumerate() {
-            self.block(nth, order)?;
+        for (nth, order) in load.blocks.iter().enumerate() {
+            self.block(load, nth, order)?;
         }
-        let (idle, length) = &plan.idle;
+        let (idle, length) = &load.idle;
         for &who in idle {
             self.idle(who, *length);
         }
         Ok(())
     }
 
-    fn block(&mut self, nth: usize, order: &[usize]) -> Result<(), B::Error> {
-        let is_long = nth > 0 && (self.plan.first_block + nth) % LONG_EVERY == 0;
+    fn block(&mut self, load: &LoadPlan, nth: usize, order: &[usize]) -> Result<(), B::Error> {
+        let is_long = nth > 0 && (load.first_block + nth).is_multiple_of(LONG_EVERY);
         let stretch = if is_long { Slice::LONG } else { 1 };
         let what = Drive {
-            length: self.plan.slice * stretch,
+            length: load.slice * stretch,
             purpose: if nth == 0 { Purpose::FirstBlock } else { Purpose::Counted },
-            seed: self.plan.seed.wrapping_add(nth as u64 + 1),
+            seed: load.seed.wrapping_add(nth as u64 + 1),
         };
-        self.bench.block_begins(nth, self.plan.blocks.len());
+        if !self.bench.is_interrupted() {
+            self.bench.block_begins(load.load, nth, load.blocks.len());
+        }
         for (position, &who) in order.iter().enumerate() {
-            let Some((driven, cpu_ns)) = self.drive(who, &what)? else { continue };
+            let Some((driven, Some(cpu_ns))) = self.drive(who, load, &what)? else { continue };
             if nth == 0 || !driven.goes_on {
                 continue;
             }
-            let lived = &mut self.lived[who];
-            let Some(cpu_ns) = cpu_ns else {
-                lived.lost_slices += 1;
-                continue;
-            };
-            lived.slices.push(Slice {
+            self.of_load(who).slices.push(Slice {
                 block: nth as u32,
                 position: position as u32,
                 stretch,
@@ -195,52 +234,80 @@ impl<B: Bench> Life<'_, B> {
     fn drive(
         &mut self,
         who: usize,
+        load: &LoadPlan,
         what: &Drive,
     ) -> Result<Option<(Driven, Option<u64>)>, B::Error> {
-        if !self.alive[who] || self.bench.is_interrupted() {
+        if self.states[who] != State::Connected || self.bench.is_interrupted() {
             return Ok(None);
         }
-        self.lived[who].aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
+        self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
         self.bench.thaw(who);
         let driven = self.bench.drive(who, what);
         self.bench.freeze(who);
         let cpu_ns = self.bench.cpu_ns(who);
         let driven = driven?;
-        self.alive[who] = driven.goes_on;
         if !driven.goes_on {
-            self.finish(who)?;
+            self.disconnect(who, load.load)?;
         }
         Ok(Some((driven, cpu_ns)))
     }
 
     fn idle(&mut self, who: usize, length: Duration) {
-        if !self.alive[who] || self.bench.is_interrupted() {
+        if self.states[who] != State::Connected || self.bench.is_interrupted() {
             return;
         }
-        self.lived[who].aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
+        self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
         self.bench.thaw(who);
         self.bench.wait(length);
         self.bench.freeze(who);
         let ns = length.as_nanos() as u64;
-        self.lived[who].idle = self.bench.cpu_ns(who).map(|cpu_ns| IdleSlice { ns, cpu_ns });
+        let cpu_ns = self.bench.cpu_ns(who);
+        self.of_load(who).idle = cpu_ns.map(|cpu_ns| IdleSlice { ns, cpu_ns });
     }
 
-    /// Ends those that are still alive, one after the other, even if one of them fails.
-    fn end(&mut self) -> Result<(), B::Error> {
+    /// Ends a load on all that are still connected, one after the other, even if one of them fails.
+    fn disconnect_all(&mut self, load: usize) -> Result<(), B::Error> {
         let mut ended = Ok(());
         for &who in &self.plan.starts {
-            if self.alive[who] {
-                self.lived[who].aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
-                ended = self.finish(who).and(ended);
+            if self.states[who] == State::Connected {
+                self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
+                ended = self.disconnect(who, load).and(ended);
             }
         }
         ended
     }
 
-    fn finish(&mut self, who: usize) -> Result<(), B::Error> {
-        self.alive[who] = false;
+    fn disconnect(&mut self, who: usize, load: usize) -> Result<(), B::Error> {
+        self.states[who] = State::Started;
         self.bench.thaw(who);
-        self.bench.end(who)
+        let goes_on = self.bench.disconnect(who, load);
+        self.bench.freeze(who);
+        match goes_on {
+            Ok(false) => self.stop_one(who),
+            other => other.map(drop),
+        }
+    }
+
+    /// Stops all that were started, even if one of them fails.
+    fn stop(&mut self) -> Result<(), B::Error> {
+        let mut stopped = Ok(());
+        for &who in &self.plan.starts {
+            if self.states[who] != State::Absent {
+                stopped = self.stop_one(who).and(stopped);
+            }
+        }
+        stopped
+    }
+
+    fn stop_one(&mut self, who: usize) -> Result<(), B::Error> {
+        self.states[who] = State::Absent;
+        self.bench.thaw(who);
+        self.bench.stop(who)
+    }
+
+    /// What a contender did under the current load.
+    fn of_load(&mut self, who: usize) -> &mut Lived {
+        &mut self.lived.last_mut().expect("a load began")[who]
     }
 }
 

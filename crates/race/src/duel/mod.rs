@@ -14,6 +14,10 @@
 //! Relatives: duet benchmarking (Bulej et al., ICPE 2020), randomized multiple interleaved trials (Abedi and
 //! Brecht, ICPE 2017).
 
+mod bench;
 mod heats;
 mod life;
 mod order;
+mod race;
+
+pub(crate) use race::{Duels, Starts};

@@ -11,7 +11,7 @@ enum State {
     Absent,
     Running,
     Frozen,
-    Ended,
+    Stopped,
 }
 
 /// A bench with a clock of its own. A contender works for as long as it is driven, at its own cost, and for
@@ -19,6 +19,8 @@ enum State {
 struct Simulated {
     random: StdRng,
     states: Vec<State>,
+    /// The load that is connected to each.
+    connected: Vec<Option<usize>>,
     /// CPU time since the last reading.
     unread: Vec<u64>,
     /// Steps until the race is interrupted.
@@ -32,6 +34,8 @@ struct Simulated {
 struct Visited {
     interrupted: u64,
     not_started: u64,
+    not_connected: u64,
+    gone: u64,
     died: u64,
     failed: u64,
     complete: u64,
@@ -51,6 +55,7 @@ impl Simulated {
         Simulated {
             random,
             states: vec![State::Absent; k],
+            connected: vec![None; k],
             unread: vec![0; k],
             steps_left: Cell::new(steps),
             fails,
@@ -132,8 +137,22 @@ impl Bench for Simulated {
         Ok(Driven { goes_on, ns, count, load_cpu_ns: 1, machine_ns, p50_ns: None, p99_ns: None })
     }
 
-    fn block_begins(&mut self, _nth: usize, _of: usize) {
+    fn connect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error> {
+        self.assert_alone(who);
+        assert_eq!(self.states[who], State::Running);
+        assert_eq!(self.connected[who].replace(load), None, "one load at a time");
+        self.unread[who] += 3_000_000;
+        if self.fails() {
+            self.connected[who] = None;
+            self.visited.not_connected += 1;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn block_begins(&mut self, load: usize, _nth: usize, _of: usize) {
         self.assert_alone(usize::MAX);
+        assert!(self.connected.iter().flatten().all(|connected| *connected == load));
     }
 
     fn wait(&mut self, length: Duration) {
@@ -142,18 +161,30 @@ impl Bench for Simulated {
         self.unread[running.expect("one is thawed")] += length.as_nanos() as u64 / 100;
     }
 
-    fn end(&mut self, who: usize) -> Result<(), Self::Error> {
-        assert_eq!(self.states[who], State::Running, "a frozen process cannot stop");
+    fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error> {
+        assert_eq!(self.states[who], State::Running, "a frozen process answers nothing");
         self.assert_alone(who);
-        self.states[who] = State::Ended;
+        assert_eq!(self.connected[who].take(), Some(load));
+        self.unread[who] += 2_000_000;
+        let goes_on = !self.fails();
+        self.visited.gone += u64::from(!goes_on);
+        Ok(goes_on)
+    }
+
+    fn stop(&mut self, who: usize) -> Result<(), Self::Error> {
+        assert_eq!(self.states[who], State::Running, "a frozen process cannot stop");
+        assert_eq!(self.connected[who], None, "its load has ended");
+        self.assert_alone(who);
+        self.states[who] = State::Stopped;
         Ok(())
     }
 }
 
-fn plan(k: usize, seed: u64) -> Plan {
-    let orders = Orders::new(k, seed);
-    Plan {
-        starts: orders.of_block(0).to_vec(),
+fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
+    let orders = Orders::new(k, seed ^ load as u64);
+    LoadPlan {
+        load,
+        raced: (0..k).filter(|who| seed % 5 > 0 || *who != load).collect(),
         warm_ups: vec![Duration::from_millis(20); k],
         blocks: (0..9).map(|nth| orders.of_block(nth).to_vec()).collect(),
         slice: Duration::from_millis(50),
@@ -163,40 +194,46 @@ fn plan(k: usize, seed: u64) -> Plan {
     }
 }
 
+fn plan(k: usize, seed: u64) -> Plan {
+    let starts = Orders::new(k, seed).of_block(0).to_vec();
+    Plan { contenders: k, starts, loads: [1, 0].map(|load| load_plan(k, seed, load)).into() }
+}
+
 /// Checks a life. Returns what happened.
 fn history(seed: u64) -> Visited {
     let k = 2 + (seed % 6) as usize;
     let (mut bench, plan) = (Simulated::new(k, seed), plan(k, seed));
     let ran = live(&mut bench, &plan);
     for (who, state) in bench.states.iter().enumerate() {
-        assert!(matches!(state, State::Absent | State::Ended), "{who} was left {state:?}");
+        assert!(matches!(state, State::Absent | State::Stopped), "{who} was left {state:?}");
     }
     let mut visited = bench.visited;
     let is_interrupted = bench.steps_left.get() == 0;
     visited.interrupted = u64::from(is_interrupted);
     let Ok(lived) = ran else { return visited };
-    for one in &lived {
+    for one in lived.iter().flatten() {
         // Exact: what a slice cost is neither in the slices of others nor in the idle slice.
         assert!(one.slices.iter().all(|slice| slice.cpu_ns == slice.count * COST));
         assert!(one.slices.iter().all(|slice| slice.rest_ns == Some(7)));
         assert_eq!(one.aside_ns, 0, "a frozen contender used CPU time");
         let blocks: Vec<u32> = one.slices.iter().map(|slice| slice.block).collect();
-        assert_eq!(
-            blocks,
-            (1..=blocks.len() as u32).collect::<Vec<_>>(),
-            "the first one is left out"
-        );
+        assert_eq!(blocks, (1..=blocks.len() as u32).collect::<Vec<_>>(), "without the first one");
         assert!(one.idle.is_none_or(|idle| idle.cpu_ns * 100 == idle.ns));
     }
     if bench.fails == 0.0 && !is_interrupted {
         visited.complete = 1;
-        assert!(lived.iter().all(|one| one.slices.len() == 8));
-        assert_eq!(lived.iter().filter(|one| one.idle.is_some()).count(), 1);
-        for block in 0..8 {
-            let places: Vec<u32> = lived.iter().map(|one| one.slices[block].position).collect();
-            let mut sorted = places.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..k as u32).collect::<Vec<_>>());
+        for (load, lived) in plan.loads.iter().zip(&lived) {
+            let raced = || load.raced.iter().map(|who| &lived[*who]);
+            assert!(raced().all(|one| one.slices.len() == 8));
+            assert!(
+                lived.iter().filter(|one| one.slices.is_empty()).count() == k - load.raced.len()
+            );
+            for block in 0..8 {
+                let mut places: Vec<u32> = raced().map(|one| one.slices[block].position).collect();
+                places.sort_unstable();
+                places.dedup();
+                assert_eq!(places.len(), load.raced.len(), "a place for each");
+            }
         }
     }
     visited
@@ -204,19 +241,14 @@ fn history(seed: u64) -> Visited {
 
 #[test]
 fn whatever_happens_one_contender_runs_at_a_time_and_none_is_left() {
-    let mut all = Visited::default();
+    let mut all = [0; 9];
     for seed in 0..20_000 {
-        let one = history(seed);
-        all.interrupted += one.interrupted;
-        all.not_started += one.not_started;
-        all.died += one.died;
-        all.failed += one.failed;
-        all.complete += one.complete;
-        all.long += one.long;
-        all.idle += one.idle;
+        let visited = history(seed);
+        let Visited { interrupted, not_started, not_connected, gone, died, .. } = visited;
+        let Visited { failed, complete, long, idle, .. } = visited;
+        let one =
+            [interrupted, not_started, not_connected, gone, died, failed, complete, long, idle];
+        all.iter_mut().zip(one).for_each(|(all, one)| *all += one);
     }
-    let Visited { interrupted, not_started, died, failed, complete, long, idle } = all;
-    assert!(
-        [interrupted, not_started, died, failed, complete, long, idle].iter().all(|n| *n > 100)
-    );
+    assert!(all.iter().all(|visits| *visits > 100), "{all:?}");
 }

@@ -1,0 +1,249 @@
+//! The duels of a pass: which loads share a life, who is in which heat, and what a life does.
+
+use super::{
+    bench::{Scripts, Stand},
+    heats::{Limits, heats},
+    life::{LoadPlan, Plan, live},
+    order::Orders,
+};
+use crate::{
+    context::RaceContext,
+    ended::{RaceError, round_end, settles},
+    entrant::{Entrant, StartPlace},
+    events::Events,
+    observe::Seen,
+    round,
+    store::Store,
+    warm,
+};
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_record::{Drive, Happened, LoadShape, NextStart, Round, RoundStart};
+use std::{path::Path, time::Duration};
+
+/// Length of a slice in a closed loop, unless the race has another.
+const SLICE: Duration = Duration::from_millis(50);
+/// The same where latencies are compared: a slice has samples beyond its 99th percentile.
+const SLICE_OF_LATENCIES: Duration = Duration::from_millis(250);
+/// Length of an idle slice.
+const IDLE: Duration = Duration::from_millis(50);
+/// One contender in this many gets an idle slice under each load of a life.
+const IDLE_EVERY: usize = 3;
+/// More than the blocks of any life under a load: the distance of the first blocks of successive lives. It is
+/// prime, so that lives begin with different orders.
+const MOST_BLOCKS: usize = 23;
+
+/// The duels of a race.
+pub(crate) struct Duels<'a> {
+    context: &'a RaceContext<'a>,
+    entrants: &'a [Entrant],
+    seen: &'a Seen,
+    /// Loads for which all contenders are started in the same way, so that one life carries all of them.
+    groups: Vec<Vec<LoadShape>>,
+    scripts: Scripts,
+}
+
+/// The starts of a race, for its progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Starts {
+    pub done: usize,
+    pub all: usize,
+}
+
+impl<'a> Duels<'a> {
+    pub fn new(context: &'a RaceContext<'a>, entrants: &'a [Entrant], seen: &'a Seen) -> Self {
+        let mut groups: Vec<(String, Vec<LoadShape>)> = Vec::new();
+        for load in context.asked.loads.iter().filter(|load| is_raced_in_duels(context, load)) {
+            let key = started_like(context, entrants, load);
+            match groups.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, loads)) => loads.push(*load),
+                None => groups.push((key, vec![*load])),
+            }
+        }
+        let groups = groups.into_iter().map(|(_, loads)| loads).collect();
+        Duels { context, entrants, seen, groups, scripts: Scripts(Vec::new()) }
+    }
+
+    /// Whether a load is raced in duels.
+    pub fn has(&self, load: &LoadShape) -> bool {
+        self.groups.iter().flatten().any(|other| other == load)
+    }
+
+    /// Runs the lives of the `due` loads in `pass` that are missing from `rounds`, and adds their rounds to
+    /// `store` and to `rounds`. Returns false if the race was interrupted.
+    pub fn run_pass(
+        &mut self,
+        pass: u32,
+        due: &[LoadShape],
+        starts: &mut Starts,
+        store: &mut Store,
+        rounds: &mut Vec<Round>,
+        events: &mut Events<'_>,
+    ) -> Result<bool, RaceError> {
+        for group in self.groups.clone() {
+            let mut loads: Vec<LoadShape> =
+                group.iter().filter(|load| due.contains(load)).copied().collect();
+            let heats = self.heats(&group);
+            for (nth, heat) in heats.iter().enumerate() {
+                let life = pass * heats.len() as u32 + nth as u32;
+                loads
+                    .shuffle(&mut StdRng::seed_from_u64(self.context.asked.seed ^ u64::from(life)));
+                let heat: Vec<&Entrant> = heat.iter().map(|who| &self.entrants[*who]).collect();
+                let Some(lived) = self.life((pass, life), &loads, &heat, starts, rounds, events)?
+                else {
+                    return Ok(false);
+                };
+                starts.done += heat.len();
+                for round in lived {
+                    store.append(&round)?;
+                    let line = Some(rounds.len() as u32 + 1);
+                    let ended = round_end(&round, Some(pass), line);
+                    events.emit(Happened::RoundEnded(Box::new(ended)));
+                    rounds.push(round);
+                }
+                events.sync()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The heats of a group of loads, as indices of contenders. They depend only on the race.
+    fn heats(&self, group: &[LoadShape]) -> Vec<Vec<usize>> {
+        let asked = self.context.asked;
+        let twin = asked.twin();
+        let is_anchor = |name: &str| name == asked.baseline || Some(name) == twin.as_deref();
+        let anchors: Vec<usize> =
+            (0..self.entrants.len()).filter(|who| is_anchor(&self.entrants[*who].name)).collect();
+        let limits = Limits {
+            connections: regatta_load::most_connections(),
+            each: group.iter().map(|load| load.open() as usize).max().unwrap_or(1),
+            slice: group.iter().map(|load| self.slice(load)).max().unwrap_or(SLICE),
+        };
+        heats(self.entrants.len(), &anchors, &limits)
+    }
+
+    fn slice(&self, load: &LoadShape) -> Duration {
+        match (self.context.asked.slice_s, load.drive) {
+            (Some(s), _) => Duration::from_secs_f64(s),
+            (None, Drive::Open { .. } | Drive::Bounded { .. }) => SLICE_OF_LATENCIES,
+            (None, _) => SLICE,
+        }
+    }
+
+    /// Runs a life, unless all of its rounds are stored. Returns its rounds; `None` if it was interrupted.
+    fn life(
+        &mut self,
+        (pass, life): (u32, u32),
+        loads: &[LoadShape],
+        heat: &[&Entrant],
+        starts: &Starts,
+        rounds: &[Round],
+        events: &mut Events<'_>,
+    ) -> Result<Option<Vec<Round>>, RaceError> {
+        let (context, seen) = (self.context, self.seen);
+        let asked = context.asked;
+        let is_open =
+            |name: &str, load: &LoadShape| !rounds.iter().any(|round| settles(round, name, load));
+        let is_done = |name: &str, load: &LoadShape| {
+            let is_its = |r: &Round| r.contender == name && r.load == *load && r.round == life;
+            rounds.iter().any(is_its)
+        };
+        let mut open =
+            heat.iter().flat_map(|one| loads.iter().map(move |load| (one.name.as_str(), load)));
+        if open.all(|(name, load)| !is_open(name, load) || is_done(name, load)) {
+            return Ok(Some(Vec::new()));
+        }
+        let seed = asked.seed.wrapping_add(u64::from(life) << 20);
+        let order = Orders::new(heat.len(), seed).of_block(0).to_vec();
+        let raced = |who: &usize| loads.iter().any(|load| is_open(&heat[*who].name, load));
+        let plan = Plan {
+            contenders: heat.len(),
+            loads: (0..loads.len())
+                .map(|nth| self.plan(life, nth, &loads[nth], heat, &order, seed, rounds))
+                .collect(),
+            starts: order.into_iter().filter(raced).collect(),
+        };
+        let announced = (0..heat.len()).map(|who| {
+            let nth = plan.starts.iter().position(|other| *other == who).unwrap_or(0);
+            let next = plan.starts.get(nth + 1).map(|who| &heat[*who].name);
+            let done = (starts.done + nth) as u32;
+            RoundStart {
+                pass: Some(pass),
+                observes_s: None,
+                done,
+                all: (starts.all as u32).max(done + 1),
+                contender: heat[who].name.clone(),
+                load: loads[0],
+                window: round::window(asked, &loads[0]),
+                next: next.map(|name| NextStart { contender: name.clone(), load: loads[0] }),
+            }
+        });
+        let announced = announced.collect();
+        let settling = |name: &str, load: &LoadShape| seen.of(asked, name, load).copied();
+        let mut stand = Stand::new(
+            context,
+            heat,
+            loads,
+            (life, seed),
+            &settling,
+            &is_open,
+            announced,
+            &mut self.scripts,
+            events,
+        );
+        let lived = live(&mut stand, &plan)?;
+        Ok(stand.into_rounds(&plan, lived))
+    }
+
+    /// The plan of a life under one load.
+    fn plan(
+        &self,
+        life: u32,
+        nth: usize,
+        load: &LoadShape,
+        heat: &[&Entrant],
+        order: &[usize],
+        seed: u64,
+        rounds: &[Round],
+    ) -> LoadPlan {
+        let asked = self.context.asked;
+        let usual = Duration::from_secs_f64(asked.warm_up_s);
+        let warm_up = |who: &usize| {
+            let settling = self.seen.of(asked, &heat[*who].name, load);
+            settling.map_or(usual, |settling| warm::needs(settling).0.max(usual))
+        };
+        // All blocks of a load are one sequence, so that its orders are balanced as a whole.
+        let orders = Orders::new(heat.len(), asked.seed);
+        let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load) as usize;
+        let first_block = life as usize * MOST_BLOCKS;
+        let is_idle = |who: &usize| (who + life as usize).is_multiple_of(IDLE_EVERY);
+        LoadPlan {
+            load: nth,
+            raced: order.to_vec(),
+            warm_ups: order.iter().map(warm_up).collect(),
+            blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
+            slice: self.slice(load),
+            first_block,
+            idle: ((0..heat.len()).filter(is_idle).collect(), IDLE),
+            seed: seed.wrapping_add((nth as u64) << 10),
+        }
+    }
+}
+
+/// Whether the contenders can be alive together under a load: the load must be able to open the connections
+/// of three of them in one process.
+fn is_raced_in_duels(context: &RaceContext<'_>, load: &LoadShape) -> bool {
+    let open = load.open() as usize;
+    context.asked.is_duel(load) && 3 * open <= regatta_load::most_connections()
+}
+
+/// How all contenders are started for a load, as a key to compare.
+fn started_like(context: &RaceContext<'_>, entrants: &[Entrant], load: &LoadShape) -> String {
+    let launch = |entrant: &Entrant| {
+        let place = StartPlace { port: 1, backends: &[], run: Path::new("/") };
+        let (asked, binary) = (context.asked, context.binary);
+        format!("{:?}", entrant.launches(asked, *load, binary, context.containment, place))
+    };
+    let key = (load.cores, load.n, load.drive.churns(), entrants.iter().map(launch));
+    let (cores, n, churns, launches) = key;
+    format!("{cores:?} {n:?} {churns} {}", launches.collect::<String>())
+}
