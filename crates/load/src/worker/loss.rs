@@ -118,7 +118,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             (Loss::Closed | Loss::CutOff, _) => errors.closed_early += lost,
             (Loss::TimedOut, _) => {
                 errors.timeout += lost;
-                if self.phase == Phase::Measuring {
+                if self.counts {
                     self.count.timeouts_in_window += owed;
                 }
                 self.drive.timed_out(connection, &self.times);
