@@ -25,6 +25,9 @@ pub(super) struct Leader<'a> {
     slice: Option<Driven>,
     /// Time in slices before it.
     before: Nanos,
+    /// Requests settled and connections refused before it.
+    settled: u64,
+    refused: u64,
     next_check: Nanos,
     /// Whether the last checks have begun.
     is_ending: bool,
@@ -34,9 +37,6 @@ pub(super) struct Leader<'a> {
 struct Driven {
     began: Nanos,
     ends: Nanos,
-    /// Requests settled before it, and connections refused.
-    settled: u64,
-    refused: u64,
     /// When it stopped sending.
     stopped: Option<Nanos>,
 }
@@ -50,6 +50,8 @@ impl<'a> Leader<'a> {
             pulse: Pulse::new(plan),
             slice: None,
             before: 0,
+            settled: 0,
+            refused: 0,
             next_check: 0,
             is_ending: false,
         }
@@ -66,19 +68,14 @@ impl<'a> Leader<'a> {
         if self.slice.is_none() {
             let Order::Slice(slice) = self.rest.order() else { return };
             let began = slice.begins;
-            self.slice = Some(Driven {
-                began,
-                ends: began + slice.length,
-                settled: sums.settled,
-                refused: sums.refused,
-                stopped: None,
-            });
+            self.slice = Some(Driven { began, ends: began + slice.length, stopped: None });
         }
+        let is_refused = self.is_refused(&sums);
         let Some(slice) = &mut self.slice else { return };
         self.next_check = now + CHECK_EVERY;
         if now < slice.ends {
             self.next_check = self.next_check.min(slice.ends);
-        } else if sums.all_entered && !slice.is_refused(&sums) {
+        } else if sums.all_entered && !is_refused {
             slice.stopped = Some(now);
             self.next_check = now;
             return self.shared.hasten(Phase::Draining);
@@ -88,27 +85,32 @@ impl<'a> Leader<'a> {
         }
     }
 
+    /// Whether connections were refused in this slice and nothing was settled. Then it goes on until the
+    /// server accepts one, or counts as dead.
+    fn is_refused(&self, sums: &Sums) -> bool {
+        sums.awaited == 0 && sums.settled == self.settled && sums.refused > self.refused
+    }
+
+    /// The lane rests, with these sums.
+    fn rests(&mut self, sums: &Sums) {
+        (self.settled, self.refused) = (sums.settled, sums.refused);
+    }
+
     /// Nothing more is sent, except what was due: waits for the last reply.
     fn draining(&mut self, now: Nanos) {
         let Some(Driven { began, stopped: Some(stopped), .. }) = self.slice else { return };
         self.next_check = now + CHECK_EVERY;
-        if self.director.is_drained(&self.shared.sums()) {
+        let sums = self.shared.sums();
+        if self.director.is_drained(&sums) {
             self.slice = None;
             self.before += now - began;
             self.next_check = now;
+            self.rests(&sums);
             self.shared.hasten(Phase::Resting);
         } else if now - stopped > self.director.longest_drain() {
             // Something is owed that is no reply to a request. The threads report it when they end.
             self.shared.hasten(Phase::Ended);
         }
-    }
-}
-
-impl Driven {
-    /// Whether connections were refused and nothing was settled. Then the slice goes on until the server
-    /// accepts one, or counts as dead.
-    fn is_refused(&self, sums: &Sums) -> bool {
-        sums.awaited == 0 && sums.settled == self.settled && sums.refused > self.refused
     }
 }
 
@@ -133,7 +135,12 @@ impl Leads for Leader<'_> {
                 self.is_ending = true;
                 self.director.begin(now);
             }
-            _ => self.director.turn(now),
+            _ => {
+                self.director.turn(now);
+                if self.shared.phase() == Phase::Resting {
+                    self.rests(&self.shared.sums());
+                }
+            }
         }
     }
 }

@@ -98,6 +98,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             next_scan: 0,
             replies: 0,
             replies_before: 0,
+            replies_at_rest: Vec::new(),
             settled: 0,
             awaited: 0,
             refused: 0,

@@ -1,12 +1,21 @@
 //! How a load thread of a lane rests between two slices. It blocks, so it neither sends nor receives,
 //! and no time passes for its connections: a slice ends when every request is settled.
 
-use super::{driver::Driver, state::Worker};
+use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
-    clock, connection::State, lane::rest::Order, poller::EVENTS, tally::Count, waker::Waker,
+    clock::{self, Nanos, SECOND},
+    connection::{Connection, State},
+    lane::rest::Order,
+    poller::EVENTS,
+    tally::Count,
+    waker::Waker,
 };
 use regatta_script::Dialect;
+use rustix::io::Errno;
 use std::{cmp::Reverse, io};
+
+/// After a rest that is at least this long, a server may close connections that were idle for too long.
+const LONG_REST: Nanos = SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Lets other threads wake this one from its poller, if it is one of several of a lane and sleeps.
@@ -31,9 +40,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
         let next = Count::of_slice(self.count.next_run_delay(), D::OPERATIONS);
         let orders = rest.hand_over(self.part.thread, std::mem::replace(&mut self.count, next));
+        let began = clock::now();
         let order = rest.next_order(orders);
         self.now = clock::now();
         self.idle = false;
+        self.replies_at_rest.clear();
+        if self.now - began >= LONG_REST {
+            let active = &self.connections[..self.active as usize];
+            self.replies_at_rest.extend(active.iter().map(|connection| connection.replies));
+        }
         match order {
             Order::End => self.slice = None,
             Order::Slice(slice) => {
@@ -78,6 +93,27 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 () => self.waiting.push(Reverse((self.now, slot))),
             }
         }
+    }
+
+    /// Whether the server closed this connection because it was idle, although requests were on their
+    /// way: the connection was open and owed nothing when the lane rested, the rest was long, and no byte
+    /// of a reply has come since. Clients send such requests again (RFC 9112, section 9.3.1). The server
+    /// did nothing for them.
+    #[cold]
+    pub(super) fn was_closed_at_rest(&self, slot: u32, loss: &Loss) -> bool {
+        let is_close = matches!(
+            loss,
+            Loss::Closed
+                | Loss::CutOff
+                | Loss::Read(Errno::CONNRESET)
+                | Loss::Write(Errno::CONNRESET | Errno::PIPE)
+        );
+        let Connection { state, cursor, talk, replies, .. } = &self.connections[slot as usize];
+        is_close
+            && !V::SCHEDULED
+            && *state == State::Open
+            && self.replies_at_rest.get(slot as usize) == Some(replies)
+            && self.dialect.unfinished(cursor, talk).is_none()
     }
 
     /// Counts the replies that came since the last time.
