@@ -46,6 +46,10 @@ pub(crate) struct Seen {
     before: Option<u64>,
     /// Start of the window, and length of a tenth of it.
     window: (Nanos, Nanos),
+    /// Length of the slices of a lane so far. Their arrivals count as if one followed the other.
+    slices: Nanos,
+    /// Subtracted from moments: the time before the first slice, and between slices.
+    rested: Nanos,
     seen: ArrivalsSeen,
 }
 
@@ -58,6 +62,8 @@ impl Seen {
             under_way: (0, 0),
             before: None,
             window: (0, 1),
+            slices: 0,
+            rested: 0,
             seen: ArrivalsSeen::nothing(asked.gaps, STEPS + 1),
             asked,
         }
@@ -69,12 +75,26 @@ impl Seen {
         self.seen.tenths = [0; TENTHS];
     }
 
+    /// Counts the arrivals from now on for this slice of a lane.
+    pub fn slice_opens(&mut self, at: Nanos, length: Nanos) {
+        self.rested = at.saturating_sub(self.slices);
+        self.slices += length;
+        self.window = (at, (length / TENTHS as u64).max(1));
+    }
+
+    /// Takes the arrivals so far. The next ones continue the current stride.
+    pub fn take(&mut self) -> Seen {
+        let next = Seen { seen: ArrivalsSeen::nothing(self.asked.gaps, STEPS + 1), ..self.clone() };
+        std::mem::replace(self, next)
+    }
+
     /// Records a request that arrived at this moment. Moments are in order, or nearly.
     #[inline]
     pub fn arrived(&mut self, at: Nanos) {
         let (opened, tenth) = self.window;
         let tenth = (at.saturating_sub(opened) / tenth) as usize;
         self.seen.tenths[tenth.min(TENTHS - 1)] += 1;
+        let at = at - self.rested;
         let Some(last) = self.last.replace(at) else {
             self.under_way = (0, at);
             return;

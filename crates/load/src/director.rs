@@ -6,6 +6,7 @@ use crate::{
     clock::{self, MS, Nanos, SECOND},
     edges::{Edges, WarmUpProgress},
     leads::Leads,
+    pulse::{DEAD_AFTER, Pulse},
     shared::{Phase, Shared, Sums},
     tally::RunOutcome,
     worker::GRACE,
@@ -16,11 +17,9 @@ use std::{
 };
 
 /// Interval between two checks of the threads' gauges.
-const CHECK_EVERY: Nanos = 5 * MS;
+pub(crate) const CHECK_EVERY: Nanos = 5 * MS;
 /// Length of a slice of the warm-up.
 const SLICE: Nanos = 100 * MS;
-/// After this long with refused connections only, and no settled request, the server counts as dead.
-const DEAD_AFTER: Nanos = 2 * SECOND;
 /// The run is given up when more connections than this, per connection to open, were lost after their
 /// first reply while connections are being opened.
 const MOST_DROPS: u64 = 8;
@@ -54,6 +53,8 @@ pub(crate) struct Director<'a> {
     not_opened: Option<Error>,
     /// Number of stages of the window that are over, and reported to the caller.
     stages_over: usize,
+    /// The load rests when its connections are open, because it is a lane.
+    rests: bool,
 }
 
 impl<'a> Director<'a> {
@@ -73,16 +74,19 @@ impl<'a> Director<'a> {
             began: clock::now(),
             most_open: (0, clock::now()),
             warming: Warming::default(),
-            pulse: Pulse {
-                patience: (plan.timeout + plan.patience).as_nanos() as Nanos,
-                ..Pulse::default()
-            },
+            pulse: Pulse::new(plan),
             notified_over: false,
             drained: None,
             outcome,
             not_opened: None,
             stages_over: 0,
+            rests: false,
         }
+    }
+
+    /// For a lane: leads until it rests, and again when it ends.
+    pub fn of_lane(self) -> Self {
+        Director { rests: true, ..self }
     }
 
     /// Returns the window, the warm-up, and how the run ended.
@@ -100,7 +104,7 @@ impl<'a> Director<'a> {
             Phase::WarmingUp => self.warming_up(now, sums),
             Phase::Measuring => self.measuring(now, sums),
             Phase::Draining => self.draining(now, sums),
-            Phase::Ended => {}
+            Phase::Resting | Phase::Ended => {}
         }
     }
 
@@ -109,7 +113,7 @@ impl<'a> Director<'a> {
             return;
         }
         match self.plan.until {
-            Until::Elapsed(_) if self.plan.drive.churns() => self.warm_up(now, sums),
+            Until::Elapsed(_) if self.plan.drive.churns() => self.warm_up_or_rest(now, sums),
             Until::Elapsed(_) => self.connect(now),
             Until::Requests(_) if self.plan.joins_first() => self.connect(now),
             Until::Requests(_) | Until::Done => self.open_counted(),
@@ -132,7 +136,7 @@ impl<'a> Director<'a> {
         if sums.open == wanted {
             self.edges.connected();
             return match self.plan.until {
-                Until::Elapsed(_) => self.warm_up(clock::now(), sums),
+                Until::Elapsed(_) => self.warm_up_or_rest(clock::now(), sums),
                 Until::Requests(_) | Until::Done => self.open_counted(),
             };
         }
@@ -154,7 +158,10 @@ impl<'a> Director<'a> {
         }
     }
 
-    fn warm_up(&mut self, now: Nanos, sums: Sums) {
+    fn warm_up_or_rest(&mut self, now: Nanos, sums: Sums) {
+        if self.rests {
+            return self.enter(Phase::Resting, now);
+        }
         self.warming = Warming { replies: sums.replies, ..Warming::default() };
         self.enter(Phase::WarmingUp, now);
     }
@@ -229,8 +236,7 @@ impl<'a> Director<'a> {
             self.close_window();
             self.enter(Phase::Draining, clock::now());
         } else if !self.pulse.is_alive(now, &sums) {
-            self.outcome.server_died = true;
-            self.end_early(now);
+            self.server_died(now);
         }
     }
 
@@ -251,13 +257,8 @@ impl<'a> Director<'a> {
 
     /// Waits until the load is drained. The threads count requests that time out.
     fn draining(&mut self, now: Nanos, sums: Sums) {
-        let scheduled = self.plan.drive.rate().is_some();
-        let grace = if scheduled { GRACE } else { 0 };
-        let longest = grace + self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
-        // A connection may still be opening for a request that was due.
-        let connects = scheduled && self.shared.is_opening();
-        let drained = sums.all_entered && sums.awaited == 0 && !connects;
-        let late = now - self.began > longest;
+        let drained = self.is_drained(&sums);
+        let late = now - self.began > self.longest_drain();
         if !drained && !late && self.drained.is_none() {
             return;
         }
@@ -281,6 +282,19 @@ impl<'a> Director<'a> {
         }
     }
 
+    /// Whether every request that was sent, or is due, is settled.
+    pub fn is_drained(&self, sums: &Sums) -> bool {
+        // A connection may still be opening for a request that was due.
+        let connects = self.plan.drive.rate().is_some() && self.shared.is_opening();
+        sums.all_entered && sums.awaited == 0 && !connects
+    }
+
+    /// Maximum time in which the load is drained. The threads give up requests before.
+    pub fn longest_drain(&self) -> Nanos {
+        let grace = if self.plan.drive.rate().is_some() { GRACE } else { 0 };
+        grace + self.plan.timeout.as_nanos() as Nanos + 2 * SLICE
+    }
+
     /// Takes the time right after the caller's reading. Both edges do so: the window then excludes the
     /// first reading and includes the last one, which takes equally long.
     fn open_window(&mut self) {
@@ -296,6 +310,23 @@ impl<'a> Director<'a> {
         if let Some((_, end)) = &mut self.outcome.window {
             *end = clock::now();
         }
+    }
+
+    /// Ends the load because the server counts as dead.
+    pub fn server_died(&mut self, now: Nanos) {
+        self.outcome.server_died = true;
+        self.end_early(now);
+    }
+
+    /// Ends the load if the caller stops it, or a thread has a reason to. Returns whether it does.
+    pub fn ends_early(&mut self, now: Nanos) -> bool {
+        let stopped = self.stop.load(Relaxed);
+        let ends = stopped || self.shared.ends_early();
+        if ends {
+            self.outcome.interrupted = stopped;
+            self.end_early(now);
+        }
+        ends
     }
 
     fn end_early(&mut self, now: Nanos) {
@@ -318,7 +349,8 @@ impl<'a> Director<'a> {
         self.begin(now);
     }
 
-    fn begin(&mut self, now: Nanos) {
+    /// A phase begins.
+    pub fn begin(&mut self, now: Nanos) {
         self.began = now;
         self.next_check = now;
         self.pulse.restart(now);
@@ -331,11 +363,7 @@ impl Leads for Director<'_> {
     }
 
     fn turn(&mut self, now: Nanos) {
-        let stopped = self.stop.load(Relaxed);
-        if stopped || self.shared.ends_early() {
-            self.outcome.interrupted = stopped;
-            self.end_early(now);
-        } else if now >= self.next_check {
+        if !self.ends_early(now) && now >= self.next_check {
             self.next_check = now + CHECK_EVERY;
             self.check(now, self.shared.sums());
         }
@@ -383,41 +411,6 @@ impl Steadiness {
         let lowest = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = self.rates.iter().copied().fold(0.0, f64::max);
         lowest > 0.0 && lowest >= 0.9 * highest
-    }
-}
-
-/// Decides whether the server is alive. It counts as dead in three cases: no request was settled for
-/// [`DEAD_AFTER`] while connections were refused and no reply was pending; no request was settled for
-/// `patience`; or requests were only lost, and none answered, for `patience`.
-#[derive(Default)]
-struct Pulse {
-    settled: u64,
-    refused: u64,
-    last: Nanos,
-    replies: u64,
-    /// Number of requests settled when the last reply came, and the time of that reply.
-    answered: (u64, Nanos),
-    patience: Nanos,
-}
-
-impl Pulse {
-    fn restart(&mut self, now: Nanos) {
-        self.last = now;
-        self.answered.1 = now;
-    }
-
-    fn is_alive(&mut self, now: Nanos, sums: &Sums) -> bool {
-        if sums.settled != self.settled {
-            *self = Pulse { settled: sums.settled, refused: sums.refused, last: now, ..*self };
-        }
-        if sums.replies != self.replies {
-            *self = Pulse { replies: sums.replies, answered: (sums.settled, now), ..*self };
-        }
-        let only_refusals = sums.awaited == 0 && sums.refused > self.refused;
-        let silence = now - self.last;
-        let (settled, answered) = self.answered;
-        let only_losses = sums.settled > settled && now - answered >= self.patience;
-        !only_losses && silence < if only_refusals { DEAD_AFTER } else { self.patience }
     }
 }
 

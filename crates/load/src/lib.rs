@@ -31,6 +31,7 @@ mod edges;
 mod gatherer;
 mod held;
 mod histogram;
+mod lane;
 mod leads;
 mod limits;
 mod open_tally;
@@ -39,6 +40,7 @@ mod passing;
 mod plan;
 mod poller;
 mod processes;
+mod pulse;
 mod run;
 mod run_delay;
 mod schedule;
@@ -51,9 +53,13 @@ mod source;
 mod stages;
 mod tally;
 mod tls;
+mod waker;
 mod worker;
 
 pub use edges::{Edges, WarmUpProgress};
+pub use lane::{
+    Compiled, Lane, Over, SliceCounts, SliceDue, SliceKind, SliceLatency, SliceOperation,
+};
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use processes::{Processes, Split, load_process, load_process_dialect, run_in_processes};

@@ -111,6 +111,13 @@ impl OpenCount {
         }
     }
 
+    /// Takes the counts of a slice of a lane.
+    pub fn take(&mut self) -> Self {
+        let seen = self.seen.take();
+        let next = OpenCount::new(std::mem::replace(&mut self.seen, seen));
+        std::mem::replace(self, next)
+    }
+
     /// Records a request that is written now: `lag` after a connection was free, and `after` its due
     /// time.
     #[inline]

@@ -1,7 +1,7 @@
 //! Counts the operations that servers push, for one load thread. A dialect without pushed operations
 //! skips this: the worker passes it a listener that does nothing.
 
-use crate::{Plan, clock::Nanos, histogram::new_histogram, sends::Sends};
+use crate::{Until, clock::Nanos, histogram::new_histogram, sends::Sends};
 use regatta_record::{Operation, OperationCounted};
 use regatta_script::Heard;
 
@@ -12,17 +12,26 @@ pub(crate) struct Operations {
     is_open: bool,
     /// The sends whose latencies count.
     sends: Sends,
+    /// When the last operation arrived.
+    last: Nanos,
 }
 
 impl Operations {
-    /// `kinds` are all kinds of operations. Requests come first and are counted elsewhere.
-    pub fn new(kinds: &[Operation], plan: &Plan) -> Self {
+    /// `kinds` are all kinds of operations. Requests come first and are counted elsewhere. `until` is the
+    /// end of the window.
+    pub fn new(kinds: &[Operation], until: Until) -> Self {
         let further = kinds.iter().skip(1).cloned();
         Operations {
             counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
             is_open: false,
-            sends: Sends::of(plan.until),
+            sends: Sends::of(until),
+            last: 0,
         }
+    }
+
+    /// When the last operation arrived; 0 if none did.
+    pub fn last(&self) -> Nanos {
+        self.last
     }
 
     /// The window opened at this moment, possibly a little earlier than now.
@@ -58,7 +67,8 @@ pub(crate) struct Listener<'o> {
 impl Heard for Listener<'_> {
     #[inline]
     fn heard(&mut self, kind: usize, sent_at: Nanos) {
-        let Operations { counted, is_open, sends, .. } = &mut *self.operations;
+        let Operations { counted, is_open, sends, last } = &mut *self.operations;
+        *last = self.now;
         let counted = &mut counted[kind - 1];
         counted.whole_run += 1;
         counted.count += u64::from(*is_open);
@@ -88,7 +98,7 @@ mod tests {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
         let counted = KINDS[1..].iter().map(nothing).collect();
         let sends = Sends::of(Until::Elapsed(Duration::from_nanos(length)));
-        Operations { counted, is_open: false, sends }
+        Operations { counted, is_open: false, sends, last: 0 }
     }
 
     /// Per kind: the count inside the window, the count of the whole run, and the number of latencies.

@@ -34,6 +34,10 @@ pub(crate) struct Ready {
     pub write: bool,
 }
 
+/// The flags of the end that wakes a poller: an event with them is neither readable nor writable for
+/// [`Poller::ready`], so it ends a wait, and the path of a request does not test for it.
+const WAKES: EventFlags = EventFlags::RDNORM.union(EventFlags::ET);
+
 /// An epoll instance and the events of one wait.
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -43,7 +47,7 @@ pub(crate) struct Poller {
 
 /// Maximum number of events per wait: enough to need few waits, and few enough that a turn of the loop
 /// stays around a millisecond.
-const EVENTS: usize = 256;
+pub(crate) const EVENTS: usize = 256;
 
 impl Poller {
     /// Creates a level-triggered poller: it reports readiness in every wait until it is handled.
@@ -58,6 +62,11 @@ impl Poller {
     /// notified again. This saves the kernel from checking every socket that was ready before.
     pub fn new_edge_triggered() -> io::Result<Self> {
         Ok(Poller { trigger: EventFlags::ET, ..Self::new()? })
+    }
+
+    /// From now on, bytes that arrive at this socket end a wait. It is not reported as ready.
+    pub fn woken_by(&self, socket: impl AsFd) -> io::Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(0), WAKES)
     }
 
     /// Starts to watch a socket, until it is closed.

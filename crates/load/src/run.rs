@@ -279,7 +279,6 @@ pub(crate) struct EndAll<'a>(pub &'a Shared);
 
 impl Drop for EndAll<'_> {
     fn drop(&mut self) {
-        self.0.end_early();
-        self.0.set_phase(Phase::Ended);
+        self.0.end_all();
     }
 }

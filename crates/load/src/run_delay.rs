@@ -24,6 +24,11 @@ impl RunDelay {
         RunDelay { file, began: None, inside: None }
     }
 
+    /// The same thread, for another window.
+    pub fn next(&mut self) -> Self {
+        RunDelay { file: self.file.take(), began: None, inside: None }
+    }
+
     /// The window opens.
     pub fn begins(&mut self) {
         self.began = self.read();

@@ -40,13 +40,18 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// `stream` distinguishes schedules with the same seed.
     pub fn new(arrivals: Arrivals, rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
-        let source = match arrivals {
-            Arrivals::Poisson => Source::poisson(rate, part, seed, stream),
-            Arrivals::Constant => Source::constant(rate, part),
-        };
+        let source = Source::new(arrivals, rate, part, seed, stream);
         let mut schedule = Schedule { source, ahead: VecDeque::with_capacity(AHEAD) };
         schedule.ahead.extend((0..AHEAD).map(|_| schedule.source.next()));
         schedule
+    }
+
+    /// Replaces it by another schedule, as [`Schedule::new`] would create it with stream 0, but computes
+    /// only a few sends now.
+    pub fn restart(&mut self, arrivals: Arrivals, rate: NonZeroU32, part: Part, seed: u64) {
+        self.source = Source::new(arrivals, rate, part, seed, 0);
+        self.ahead.clear();
+        self.ahead.extend((0..PORTION).map(|_| self.source.next()));
     }
 
     /// Returns the next send, counted from the start.
@@ -94,6 +99,13 @@ enum Source {
 }
 
 impl Source {
+    fn new(arrivals: Arrivals, rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
+        match arrivals {
+            Arrivals::Poisson => Source::poisson(rate, part, seed, stream),
+            Arrivals::Constant => Source::constant(rate, part),
+        }
+    }
+
     fn poisson(rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
         // Odd multiples of the golden ratio: no stream starts with the same seed as another stream or
         // as the requests.
@@ -198,6 +210,18 @@ mod tests {
         let all = [first(1, 0, 0), first(1, 1, 0), first(1, 0, 1), first(1, 1, 1), first(2, 0, 0)];
         for (i, one) in all.iter().enumerate() {
             assert!(all[i + 1..].iter().all(|other| other != one));
+        }
+    }
+
+    #[test]
+    fn a_restarted_schedule_is_the_new_one_of_its_seed() {
+        for arrivals in Arrivals::ALL {
+            let part = Part { thread: 1, threads: 3 };
+            let mut restarted = schedule(arrivals, 5_000, part, 1, 4);
+            restarted.take();
+            restarted.restart(arrivals, NonZeroU32::new(5_000).unwrap(), part, 9);
+            let new = until(schedule(arrivals, 5_000, part, 9, 0), SECOND);
+            assert_eq!(until(restarted, SECOND), new, "{arrivals:?}");
         }
     }
 

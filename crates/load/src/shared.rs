@@ -4,7 +4,9 @@
 
 use crate::{
     clock::{self, Nanos},
+    lane::rest::{Order, Rest},
     seconds::Handed,
+    waker::Waker,
 };
 use regatta_record::{Exchange, FirstWrong, TlsSpoken};
 use std::sync::{
@@ -26,17 +28,20 @@ pub enum Phase {
     Measuring,
     /// Sending has stopped; pending replies are awaited and checked.
     Draining,
+    /// A lane between two slices: nothing is sent, awaited or read.
+    Resting,
     /// Over.
     Ended,
 }
 
 impl Phase {
-    const ALL: [Phase; 6] = [
+    const ALL: [Phase; 7] = [
         Phase::Starting,
         Phase::Connecting,
         Phase::WarmingUp,
         Phase::Measuring,
         Phase::Draining,
+        Phase::Resting,
         Phase::Ended,
     ];
 }
@@ -69,6 +74,8 @@ pub(crate) struct Gauge {
     /// One more than the phase that the thread has entered. The other counters were stored in that
     /// phase.
     pub entered: AtomicU8,
+    /// In a lane: wakes the thread from its poller.
+    pub waker: OnceLock<Waker>,
 }
 
 /// Sums over all threads.
@@ -112,6 +119,8 @@ pub(crate) struct Shared {
     most_opening: usize,
     /// One per thread; in the leader of load processes, one per process.
     pub gauges: Vec<Gauge>,
+    /// In a lane: where the threads rest between two slices.
+    pub rest: Option<Rest>,
 }
 
 impl Shared {
@@ -137,7 +146,13 @@ impl Shared {
             opening: AtomicUsize::new(0),
             most_opening: (Self::MOST_OPENING / processes).max(1),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
+            rest: None,
         }
+    }
+
+    /// For the `threads` threads of a lane.
+    pub fn of_lane(threads: usize) -> Self {
+        Shared { rest: Some(Rest::new(threads)), ..Self::new(threads, 1) }
     }
 
     #[inline]
@@ -150,6 +165,28 @@ impl Shared {
         // Only the first call sets the time.
         let _ = self.began_at.compare_exchange(0, clock::now(), Relaxed, Relaxed);
         self.phase.store(phase as u8, Release);
+    }
+
+    /// In a lane: makes all threads enter this phase at once.
+    pub fn hasten(&self, phase: Phase) {
+        self.set_phase(phase);
+        (0..self.gauges.len()).for_each(|thread| self.wake(thread));
+    }
+
+    /// In a lane: wakes a thread from its poller.
+    pub fn wake(&self, thread: usize) {
+        if let Some(waker) = self.gauges.get(thread).and_then(|gauge| gauge.waker.get()) {
+            waker.wake();
+        }
+    }
+
+    /// Ends the load for all threads, also for those that rest.
+    pub fn end_all(&self) {
+        self.end_early();
+        self.set_phase(Phase::Ended);
+        if let Some(rest) = &self.rest {
+            rest.give(Order::End, || ());
+        }
     }
 
     /// Opens the measured window at this moment.

@@ -50,6 +50,8 @@ pub struct Tally {
     pub first_wrong: Option<Exchange>,
     /// The first partial reply whose connection was lost before the rest arrived, if any.
     pub first_unfinished: Option<Exchange>,
+    /// Bytes received inside the window, without the encryption of TLS.
+    pub reply_bytes: u64,
     /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In a closed loop it is the
     /// time from the write (with a connection per request, from before the connect) to the reply, of
     /// requests written inside the window. In an open loop it is the time from the intended send to the
@@ -116,9 +118,15 @@ pub(crate) struct Count {
     pub connections_opened: u64,
     /// See [`Tally::passed`].
     pub passed: u64,
+    /// Bytes received so far, without the encryption of TLS.
+    pub received: u64,
+    /// See [`Tally::reply_bytes`]. While the window is open: [`Count::received`] before it.
+    reply_bytes: u64,
     pub load_cpu_ns: Nanos,
     /// See [`Tally::spun_ns`].
     pub spun_ns: Nanos,
+    /// In a lane: when this thread began to send, in this slice.
+    pub began: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
     /// The sends whose latencies count.
@@ -135,8 +143,25 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// `kinds` are the kinds of operations, requests first.
+    /// For a thread of a plan. `kinds` are the kinds of operations, requests first.
     pub fn new(plan: &Plan, kinds: &[Operation]) -> Self {
+        let ticking = plan.seconds.then(|| Box::new(Ticking::new()));
+        Count { ticking, ..Self::with(RunDelay::open(), plan.until, kinds) }
+    }
+
+    /// For the next slice of a lane, on the thread of `before`. All requests of a slice are sent and
+    /// settled in it, as in a load of a number of requests.
+    pub fn of_slice(before: RunDelay, kinds: &[Operation]) -> Self {
+        Self::with(before, Until::Done, kinds)
+    }
+
+    /// Gives the reading of the thread's delay to the counts of its next slice.
+    pub fn next_run_delay(&mut self) -> RunDelay {
+        self.run_delay.next()
+    }
+
+    /// For a window that ends like this.
+    fn with(run_delay: RunDelay, until: Until, kinds: &[Operation]) -> Self {
         Count {
             requests: 0,
             errors: Errors::default(),
@@ -146,19 +171,22 @@ impl Count {
             statuses: BTreeMap::new(),
             timeouts_in_window: 0,
             histogram: new_histogram(),
-            operations: Operations::new(kinds, plan),
+            operations: Operations::new(kinds, until),
             connections_opened: 0,
             passed: 0,
+            received: 0,
+            reply_bytes: 0,
             load_cpu_ns: 0,
             spun_ns: 0,
+            began: 0,
             last_reply: 0,
-            sends: Sends::of(plan.until),
+            sends: Sends::of(until),
             open_loop: None,
             stages: Vec::new(),
-            run_delay: RunDelay::open(),
+            run_delay,
             last_replies: Vec::new(),
-            slices: Slices::new(plan.until),
-            ticking: plan.seconds.then(|| Box::new(Ticking::new())),
+            slices: Slices::new(until),
+            ticking: None,
         }
     }
 
@@ -170,6 +198,7 @@ impl Count {
             ticking.begin(self.errors.total());
         }
         self.operations.window_opens(at);
+        self.reply_bytes = self.received;
         self.run_delay.begins();
         self.load_cpu_ns = clock::thread_cpu();
     }
@@ -180,6 +209,7 @@ impl Count {
         self.run_delay.ends();
         self.sends.close();
         self.slices.end();
+        self.reply_bytes = self.received - self.reply_bytes;
         self.operations.window_closes();
     }
 
@@ -289,6 +319,7 @@ pub(crate) fn count(
             replies: count.replies,
             statuses: count.statuses,
             timeouts_in_window: count.timeouts_in_window,
+            reply_bytes: count.reply_bytes,
             histogram: count.histogram,
             operations: count.operations.into_counted(),
             load_cpu_ns: count.load_cpu_ns,
@@ -345,6 +376,7 @@ impl Tally {
             statuses: counted.statuses,
             timeouts_in_window: counted.timeouts_in_window,
             first_wrong: counted.first_wrong.map(|first| first.exchange),
+            reply_bytes: counted.reply_bytes,
             histogram: counted.histogram,
             operations: counted.operations,
             load_cpu_ns: counted.load_cpu_ns,

@@ -1,6 +1,7 @@
 //! A load thread: its state, its life (the loop and the phases), when it sends requests (`drives`), what
 //! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`, `holding`),
-//! operations that servers push (`heard`), and members that join and leave (`passing`).
+//! operations that servers push (`heard`), members that join and leave (`passing`), and how it rests between
+//! the slices of a lane (`resting`).
 
 mod driver;
 mod drives;
@@ -11,6 +12,7 @@ mod life;
 mod loss;
 mod opening;
 mod passing;
+mod resting;
 mod sealed;
 mod state;
 mod talk;
@@ -66,6 +68,10 @@ impl<D: Dialect> Work<'_, D> {
 
     fn by<V: Driver>(self, leader: Option<&mut dyn Leads>) -> Result<Done, Error> {
         let Work { plan, dialect, shared, gauge, part } = self;
-        Ok(Worker::<D, V>::new(plan, dialect, shared, gauge, part)?.run(leader))
+        let worker = Worker::<D, V>::new(plan, dialect, shared, gauge, part)?;
+        worker
+            .can_be_woken()
+            .map_err(|error| Error::Machine { what: "create the sockets that wake it", error })?;
+        Ok(worker.run(leader))
     }
 }

@@ -114,7 +114,7 @@ impl<'a, 'e> UnderLoad<'a, 'e> {
             Load::Starting | Load::Connecting => Phase::Connecting,
             Load::WarmingUp => Phase::WarmUp,
             // The window is just opening, or the load ended without one.
-            Load::Measuring | Load::Draining | Load::Ended => return,
+            Load::Measuring | Load::Draining | Load::Resting | Load::Ended => return,
         };
         if phase != self.phase {
             self.phase = phase;

@@ -38,6 +38,9 @@ pub struct Counted {
     pub timeouts_in_window: u64,
     /// The first wrong exchange.
     pub first_wrong: Option<FirstWrong>,
+    /// Bytes received inside the window, without the encryption of TLS.
+    #[serde(default)]
+    pub reply_bytes: u64,
     /// Latency, in nanoseconds.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
@@ -130,6 +133,7 @@ impl Counted {
             statuses: BTreeMap::new(),
             timeouts_in_window: 0,
             first_wrong: None,
+            reply_bytes: 0,
             histogram: empty,
             load_cpu_ns: 0,
             spun_ns: 0,
@@ -170,6 +174,7 @@ impl Counted {
             (Some(ours), Some(theirs)) if theirs.after_ns < ours.after_ns => Some(theirs),
             (ours, theirs) => ours.or(theirs),
         };
+        self.reply_bytes += other.reply_bytes;
         hdr::add(&mut self.histogram, &other.histogram)?;
         OperationCounted::add_all(&mut self.operations, &other.operations)?;
         self.load_cpu_ns += other.load_cpu_ns;

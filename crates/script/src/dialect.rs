@@ -26,6 +26,12 @@ pub trait Dialect: Sync {
     /// All exchanges of the run.
     fn script(&self) -> &Script;
 
+    /// Whether it keeps what all connections of a run have in common, besides the script. Then it
+    /// serves only one run.
+    fn serves_one_run(&self) -> bool {
+        false
+    }
+
     /// Creates the state of a load thread. `wall` returns this machine's time of day, in
     /// nanoseconds since 1970.
     fn desk(&self, wall: fn() -> Nanos) -> Self::Desk;

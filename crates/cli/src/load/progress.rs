@@ -76,7 +76,7 @@ impl Live {
             Phase::Starting | Phase::Connecting => "connecting",
             Phase::WarmingUp => "warming up",
             Phase::Measuring => "measuring",
-            Phase::Draining | Phase::Ended => "stopping",
+            Phase::Draining | Phase::Resting | Phase::Ended => "stopping",
         };
         let open = HumanCount(progress.open as u64);
         match self.seconds.last_in_words() {

@@ -208,7 +208,8 @@ fn phase_of_all(shared: &Shared, phase: Phase, all_entered: bool) -> Option<Phas
 /// The order that leads into a phase; none leads into the first.
 pub(super) fn order_of(phase: Phase) -> Option<Order> {
     match phase {
-        Phase::Starting => None,
+        // Only a lane rests, and it is a single process.
+        Phase::Starting | Phase::Resting => None,
         Phase::Connecting => Some(Order::Connect),
         Phase::WarmingUp => Some(Order::WarmUp),
         Phase::Measuring => Some(Order::OpenWindow),

@@ -123,6 +123,9 @@ pub(super) trait Driver: Sized {
     /// The oldest request of a connection got a wrong reply that is tolerated.
     fn answered_wrong<T>(&mut self, _slot: u32, _of: &Connection<T>, _times: &Times, _now: Nanos) {}
 
+    /// A slice of a lane is over: moves the counts that only this drive keeps.
+    fn count_slice(&mut self, _count: &mut Count) {}
+
     /// Adds the counts that only this drive keeps.
     fn count(self, _count: &mut Count) {}
 }

@@ -73,6 +73,16 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
+    /// Closes a connection whose requests must be sent again, as if they had not been sent.
+    pub(super) fn send_again(&mut self, slot: u32) {
+        let owed = self.connections[slot as usize].cursor.owed();
+        self.close(slot);
+        self.take_back(slot, owed);
+        if self.phase <= Phase::Measuring {
+            self.open_again(slot);
+        }
+    }
+
     /// Arranges for a slot to be reopened after an announced close.
     pub(super) fn open_again(&mut self, slot: u32) {
         if slot >= self.active {

@@ -30,7 +30,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         // After the window a scheduled load may send only requests that were due, and some drives have
         // closed their connections.
         let kept = !V::SCHEDULED && !V::ENDS_CONNECTIONS;
-        let samples = phase == Phase::WarmingUp || (phase == Phase::Draining && kept);
+        // The last drain of a lane belongs to no slice.
+        let is_last = phase == Phase::Draining && self.slice.is_none();
+        let samples = phase == Phase::WarmingUp || (is_last && kept);
         self.holding.begin(samples, self.now);
     }
 

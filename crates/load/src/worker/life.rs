@@ -88,12 +88,17 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             drive: V::new(plan, share),
             part,
             phase: Phase::Starting,
+            slice: None,
+            counts: false,
+            polls: false,
             depth: 0,
             left,
             now: clock::now(),
             idle: false,
             next_scan: 0,
             replies: 0,
+            replies_before: 0,
+            replies_at_rest: Vec::new(),
             settled: 0,
             awaited: 0,
             refused: 0,
@@ -132,13 +137,14 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             if let Some(leader) = &mut leader {
                 leader.turn(self.now);
             }
-            let phase = self.shared.phase();
-            if phase != self.phase {
+            while let phase = self.shared.phase()
+                && phase != self.phase
+            {
                 self.enter(phase);
             }
         }
         self.verify();
-        self.count.replies = self.replies;
+        self.count_replies();
         self.drive.count(&mut self.count);
         self.count.hand_over_last(&self.gauge.handed);
         let open =
@@ -146,7 +152,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         Done { count: self.count, open }
     }
 
-    fn take(&mut self, ready: usize) {
+    pub fn take(&mut self, ready: usize) {
         for i in 0..ready {
             let ready = self.poller.ready(i);
             if ready.write && self.connections[ready.token as usize].waits_to_write {
@@ -163,7 +169,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         let now = clock::now();
         let turn = now - self.now;
         // The first turn without events also contains the work before it, so it does not count.
-        if waited_for == 0 && self.idle && turn < LONGEST_POLL && self.phase == Phase::Measuring {
+        if waited_for == 0 && self.idle && turn < LONGEST_POLL && self.counts {
             self.count.spun_ns += turn;
         }
         self.idle = true;
@@ -171,10 +177,10 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 
     fn longest_wait(&self, next_check: Option<Nanos>) -> Nanos {
-        if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
+        if self.polls {
             return 0;
         }
-        let opens_soon = V::SCHEDULED && self.phase == Phase::WarmingUp;
+        let opens_soon = V::SCHEDULED && self.phase == Phase::WarmingUp && self.slice.is_none();
         let turn = if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
         let mut until = self.holding.due().min(self.now + turn);
         if let Some(next_check) = next_check {
@@ -222,7 +228,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         }
     }
 
-    fn open_due(&mut self) {
+    pub fn open_due(&mut self) {
         if self.phase == Phase::Starting {
             return;
         }
@@ -237,7 +243,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         }
     }
 
-    fn publish(&self) {
+    pub fn publish(&self) {
         self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, requests that are still queued count as pending too.
@@ -255,6 +261,9 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         self.gauge.errors.store(self.count.errors.total(), Relaxed);
         self.gauge.open.store(self.open + self.ended.len(), Relaxed);
         self.gauge.entered.store(self.phase as u8 + 1, Release);
+        if self.slice.is_some() && self.phase == Phase::Draining && self.awaited + more == 0 {
+            self.wake_leader();
+        }
     }
 
     fn enter(&mut self, phase: Phase) {
@@ -262,26 +271,44 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             self.enter(Phase::Measuring);
         }
         let before = std::mem::replace(&mut self.phase, phase);
-        if before == Phase::Measuring {
+        let is_loaded = matches!(phase, Phase::WarmingUp | Phase::Measuring);
+        let is_slice = self.slice.is_some();
+        if before == Phase::Measuring || (is_slice && before == Phase::WarmingUp) {
             V::closes_window(self);
-            self.count.window_closes();
-            self.count_statuses();
         }
+        // The counts of a slice include those of its drain.
+        if self.counts && (!is_slice || phase >= Phase::Resting) {
+            self.close_count();
+        }
+        self.polls =
+            self.plan.busy_poll && (is_loaded || (self.counts && phase == Phase::Draining));
         self.hold_in(phase);
         match phase {
             Phase::WarmingUp | Phase::Measuring => {
-                if phase == Phase::Measuring {
-                    self.count.window_opens(self.shared.window_opened_at());
-                    self.statuses = self.dialect.statuses(&self.desk).to_vec();
+                if is_slice {
+                    self.reopen_closed();
+                } else if phase == Phase::Measuring {
+                    self.open_count(self.shared.window_opened_at());
                 }
                 self.depth = self.plan.pipeline as u32;
                 for slot in std::mem::take(&mut self.ended) {
                     self.open_again(slot);
                 }
+                self.count.began = clock::now();
                 V::begins(self);
+                if is_slice {
+                    self.open_due();
+                }
                 self.start_members();
             }
-            Phase::Draining => self.stop_sending(),
+            Phase::Draining => {
+                self.stop_sending();
+                // The last drain of a lane begins when nothing is pending.
+                if before == Phase::Resting {
+                    (0..self.active).for_each(|slot| self.ask_once_more(slot));
+                }
+            }
+            Phase::Resting => self.rest(),
             Phase::Ended => {
                 if before == Phase::Draining {
                     // Reads unsolicited bytes that came meanwhile.
@@ -295,9 +322,26 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             }
             Phase::Starting | Phase::Connecting => {}
         }
+        if is_slice && phase != Phase::Resting {
+            self.publish();
+        }
     }
 
-    /// The window closes: counts the statuses received inside it.
+    /// The window opened at this moment.
+    pub fn open_count(&mut self, at: Nanos) {
+        self.count.window_opens(at);
+        self.statuses = self.dialect.statuses(&self.desk).to_vec();
+        self.counts = true;
+    }
+
+    /// The window is over.
+    fn close_count(&mut self) {
+        self.counts = false;
+        self.count.window_closes();
+        self.count_statuses();
+    }
+
+    /// Counts the statuses received inside the window.
     fn count_statuses(&mut self) {
         let all = self.dialect.statuses(&self.desk).iter().zip(&self.statuses);
         let inside = all.map(|(now, before)| now - before).enumerate().skip(1);
@@ -310,6 +354,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     /// Whether this thread missed a whole window. Its requests were due nevertheless.
     fn missed_window(&self, next: Phase) -> bool {
         V::SCHEDULED
+            && self.slice.is_none()
             && self.phase < Phase::Measuring
             && next > Phase::Measuring
             && self.shared.window_opened_at() > 0

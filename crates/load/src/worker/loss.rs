@@ -91,6 +91,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// over. In a burst, it is reopened only if nothing was written yet; otherwise its unsent requests
     /// are lost too.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
+        if !self.replies_at_rest.is_empty() && self.was_closed_at_rest(slot, &loss) {
+            return self.send_again(slot);
+        }
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
         let unsent = match state {
@@ -118,7 +121,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             (Loss::Closed | Loss::CutOff, _) => errors.closed_early += lost,
             (Loss::TimedOut, _) => {
                 errors.timeout += lost;
-                if self.phase == Phase::Measuring {
+                if self.counts {
                     self.count.timeouts_in_window += owed;
                 }
                 self.drive.timed_out(connection, &self.times);

@@ -18,7 +18,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             return;
         };
         match session.receive(socket.as_fd(), &mut self.sealed, &mut self.buffer) {
-            Ok(Received::Bytes(n)) => self.handle_bytes(slot, n),
+            Ok(Received::Bytes(n)) => {
+                self.count.received += n as u64;
+                self.handle_bytes(slot, n);
+            }
             Ok(Received::Nothing) => {}
             Ok(Received::End) => return self.end_of_input(slot),
             Err(fault) => return self.lost(slot, fault.into()),

@@ -5,6 +5,7 @@ use crate::{
     clock::Nanos,
     connection::{Connection, Times},
     held::Holding,
+    lane::rest::Slice,
     passing::Passing,
     poller::Poller,
     schedule::Part,
@@ -50,6 +51,12 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
     pub part: Part,
     pub phase: Phase,
+    /// The slice that runs or ran last, in a lane.
+    pub slice: Option<Slice>,
+    /// Whether replies are counted: in the window, and in a lane until the slice is drained.
+    pub counts: bool,
+    /// Whether the thread polls without sleeping in this phase.
+    pub polls: bool,
     /// Maximum number of requests outstanding per open connection in this phase.
     pub depth: u32,
     /// Requests that may still be sent.
@@ -62,6 +69,10 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub next_scan: Nanos,
     /// See [`Gauge`], where these counters are published.
     pub replies: u64,
+    /// Of those: counted for earlier slices of a lane.
+    pub replies_before: u64,
+    /// Replies on each active connection when a slice began after a long rest; empty otherwise.
+    pub replies_at_rest: Vec<u64>,
     pub settled: u64,
     pub awaited: u64,
     pub refused: u64,

@@ -14,7 +14,6 @@ use crate::{
     clock,
     connection::{Connection, SHORTEST_PAUSE, State},
     poller::Interest,
-    shared::Phase,
     socket::{self, Received},
     tls::{Fault, Session},
 };
@@ -60,6 +59,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
         match socket::receive_some(socket, &mut self.buffer) {
             Ok(Received::Bytes(n)) => {
+                self.count.received += n as u64;
                 self.handle_bytes(slot, n);
                 return n;
             }
@@ -280,7 +280,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             if slot >= self.active {
                 continue;
             }
-            if self.phase == Phase::Measuring {
+            if self.counts {
                 self.count.record_replies(self.now, run);
             }
             if self.count.sends.contain(sent_at) {

@@ -10,7 +10,8 @@ use crate::{
     Plan, Until,
     clock::{self, Nanos, SECOND},
     connection::{Connection, Ring, State, Times},
-    schedule::Schedule,
+    lane::rest::Slice,
+    schedule::{Part, Schedule},
     shared::Phase,
     tally::Count,
     worker::{
@@ -34,6 +35,8 @@ const PORTION: usize = 1 << 16;
 /// The open loop of one load thread.
 pub(in crate::worker) struct Open {
     turns: Turns,
+    arrivals: Arrivals,
+    part: Part,
     warm_up: Schedule,
     window: Timetable,
     /// When the next request is due; [`Nanos::MAX`] if there is none.
@@ -69,6 +72,8 @@ impl Open {
         let rate = plan.rates().first().map_or(NonZeroU32::MIN, |stage| stage.rate);
         Open {
             turns: Turns::new(share.active),
+            arrivals,
+            part: share.part,
             warm_up: Schedule::new(arrivals, rate, share.part, plan.seed, 1),
             window: Timetable::new(plan, arrivals, share.part),
             due: Nanos::MAX,
@@ -112,6 +117,16 @@ impl Open {
         self.behind = false;
         self.ends = at + length;
         self.window.opens(at, spun);
+        self.due = self.next_due();
+    }
+
+    /// A slice of a lane begins. Everything due in earlier slices is settled.
+    fn slice_opens(&mut self, slice: Slice) {
+        self.window.slice_opens(self.arrivals, self.part, slice);
+        self.opened = slice.begins;
+        self.behind = false;
+        self.ends = slice.begins + slice.length;
+        self.sends_until = Nanos::MAX;
         self.due = self.next_due();
     }
 
@@ -267,6 +282,9 @@ impl Driver for Open {
     /// The schedule of the window counts from its start, which is the same moment for all threads of a
     /// process.
     fn begins<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        if let Some(slice) = worker.slice {
+            return worker.drive.slice_opens(slice);
+        }
         match (worker.phase, worker.plan.until) {
             (Phase::Measuring, Until::Elapsed(window)) => {
                 let opened_at = worker.shared.window_opened_at();
@@ -315,7 +333,7 @@ impl Driver for Open {
         let open = &mut worker.drive;
         let connection = &mut worker.connections[slot as usize];
         let extra = connection.state == State::Unanswered && connection.extra;
-        if worker.phase == Phase::Measuring && slot < worker.active && !extra {
+        if worker.counts && slot < worker.active && !extra {
             worker.count.record_replies(worker.now, replies);
             open.window.record_replies(replies);
         }
@@ -377,6 +395,10 @@ impl Driver for Open {
         self.no_reply(times, &of.sent, 1, false);
     }
 
+    fn count_slice(&mut self, count: &mut Count) {
+        self.window.count_slice(count);
+    }
+
     fn count(self, count: &mut Count) {
         self.window.add_to(count);
     }
@@ -385,7 +407,7 @@ impl Driver for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{clock::MS, schedule::Part};
+    use crate::clock::MS;
     use regatta_script::Workload;
 
     /// Constant arrivals at the maximum rate on one connection, with the maximum timeout.

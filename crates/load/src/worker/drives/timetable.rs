@@ -9,6 +9,7 @@ use crate::{
     arrivals::Seen,
     clock::{self, Nanos},
     histogram::new_histogram,
+    lane::rest::Slice,
     open_tally::OpenCount,
     run_delay::RunDelay,
     schedule::{Part, Schedule},
@@ -16,6 +17,7 @@ use crate::{
 };
 use hdrhistogram::Histogram;
 use regatta_record::{Arrivals, Counted, Errors, Stage};
+use std::num::NonZeroU32;
 
 /// The stages of a window, one after the other.
 pub(super) struct Timetable {
@@ -33,6 +35,7 @@ pub(super) struct Timetable {
 
 struct OneStage {
     schedule: Schedule,
+    rate: NonZeroU32,
     length: Nanos,
     /// When it begins; [`Nanos::MAX`] before the window.
     begins: Nanos,
@@ -69,6 +72,7 @@ impl Timetable {
             let stream = if number == 0 { 0 } else { number as u64 + 1 };
             OneStage {
                 schedule: Schedule::new(arrivals, stage.rate, part, plan.seed, stream),
+                rate: stage.rate,
                 length: stage.ns,
                 begins: Nanos::MAX,
                 count: OpenCount::new(Seen::new(arrivals, stage.rate.get(), part.threads)),
@@ -96,6 +100,20 @@ impl Timetable {
             self.marks = Some(Marks::now(at, spun));
             self.running_ends = self.end_of(0);
         }
+    }
+
+    /// A slice of a lane begins at this moment. A lane has no stages.
+    pub fn slice_opens(&mut self, arrivals: Arrivals, part: Part, slice: Slice) {
+        let Slice { begins, length, seed, .. } = slice;
+        let stage = &mut self.stages[0];
+        stage.schedule.restart(arrivals, stage.rate, part, seed);
+        (stage.begins, stage.length) = (begins, length);
+        stage.count.seen.slice_opens(begins, length);
+    }
+
+    /// A slice of a lane is over: moves its counts.
+    pub fn count_slice(&mut self, count: &mut Count) {
+        count.open_loop = Some(self.stages[0].count.take());
     }
 
     /// When a stage ends by the clock; [`Nanos::MAX`] for the last, which ends with the window.
@@ -255,7 +273,6 @@ mod tests {
     use super::*;
     use crate::clock::{MS, SECOND};
     use regatta_script::Workload;
-    use std::num::NonZeroU32;
 
     /// Stages of milliseconds and constant rates.
     fn timetable(stages: &[(u64, u32)]) -> Timetable {

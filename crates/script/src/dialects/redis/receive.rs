@@ -154,6 +154,10 @@ impl Dialect for Redis {
         &self.exchanges.script
     }
 
+    fn serves_one_run(&self) -> bool {
+        self.recorder.is_some()
+    }
+
     fn desk(&self, _: fn() -> Nanos) -> Desk {
         if let Some(recorder) = &self.recorder {
             recorder.thread_started();

@@ -296,6 +296,11 @@ impl Dialect for Hub {
         &self.script
     }
 
+    /// The roster belongs to the members of one run.
+    fn serves_one_run(&self) -> bool {
+        true
+    }
+
     fn desk(&self, _: fn() -> Nanos) {}
 
     fn talk(&self, number: u32) -> Talk {
