@@ -56,6 +56,7 @@ mod tls;
 mod waker;
 mod worker;
 
+pub use limits::most_connections;
 pub use edges::{Edges, WarmUpProgress};
 pub use lane::{
     Compiled, Lane, Over, SliceCounts, SliceDue, SliceKind, SliceLatency, SliceOperation,

@@ -35,6 +35,11 @@ pub(crate) fn possible_here(threads: usize) -> usize {
     (hard() as usize).saturating_sub(in_use() + threads + SPARE)
 }
 
+/// Number of connections that this process can open now, with a load thread for each of a few lanes.
+pub fn most_connections() -> usize {
+    possible_here(SPARE)
+}
+
 /// Number of connections that a load process can open with `threads` load threads.
 pub(crate) fn possible_in_child(threads: usize) -> usize {
     (hard() as usize).saturating_sub(OF_CHILD + threads + SPARE)

@@ -46,10 +46,15 @@ impl Compiled {
         Ok(Compiled { exchanges: Arc::new(plan.compile(None)?), of: Of::plan(plan) })
     }
 
+    /// Whether these are the requests of a plan.
+    pub fn serves(&self, plan: &Plan) -> bool {
+        self.of == Of::plan(plan)
+    }
+
     /// The exchanges for a lane with this plan. They are those of `self`, unless the dialect serves only
     /// one run, as on a hub, where it knows which member is owed which message.
     pub(super) fn for_lane(&self, plan: &Plan) -> Result<Arc<script::Compiled>, Error> {
-        if self.of != Of::plan(plan) {
+        if !self.serves(plan) {
             return Err(Error::Plan(
                 "the requests of a lane were compiled for another plan: workload, seed, pipeline, \
                  host, path and drive must be equal"

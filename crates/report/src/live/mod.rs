@@ -108,17 +108,22 @@ struct Task {
     phase: Phase,
     /// Open connections.
     open: Option<u64>,
+    /// The block of a duel: `block 3 of 6`.
+    block: Option<String>,
 }
 
 impl Task {
     fn new(name: String, window: Option<Window>) -> Task {
         let (cell, place, next) = (None, String::new(), None);
-        let (observes_s, phase, open) = (None, Phase::Starting, None);
-        Task { name, cell, place, next, window, observes_s, phase, open }
+        let (observes_s, phase, open, block) = (None, Phase::Starting, None, None);
+        Task { name, cell, place, next, window, observes_s, phase, open, block }
     }
 
     /// The text of the phase. Nothing is drawn inside the window, so the phase before it announces it.
     fn phase(&self) -> String {
+        if let Some(block) = &self.block {
+            return block.clone();
+        }
         if let (Phase::WarmUp, Some(longest_s)) = (self.phase, self.observes_s) {
             return format!("until its cost is steady, at most {longest_s} s");
         }
@@ -177,6 +182,9 @@ impl Live {
             }
             Happened::PassStarted(pass) => self.pass_starts(pass),
             Happened::RoundStarted(round) => self.round_starts(ns, round),
+            Happened::BlockStarted { contenders, block, blocks, load } => {
+                self.block_starts(ns, (*contenders, *load), (*block, *blocks))
+            }
             Happened::PhaseStarted { phase } => self.phase_starts(ns, *phase),
             Happened::LoadSampled(progress) => self.load_sampled(ns, progress),
             Happened::RoundEnded(round) => {
@@ -321,6 +329,19 @@ impl Live {
             }
         };
         Expected { each, later }
+    }
+
+    /// All contenders are alive and take turns. The first block is not counted.
+    fn block_starts(
+        &mut self,
+        ns: u64,
+        (contenders, load): (u32, LoadShape),
+        (block, blocks): (u32, u32),
+    ) -> Vec<Shown> {
+        self.task.name = format!("{contenders} contenders take turns · {load}");
+        self.task.next = None;
+        self.task.block = Some(format!("block {block} of {}", blocks.saturating_sub(1)));
+        self.progress(ns).into_iter().collect()
     }
 
     fn phase_starts(&mut self, ns: u64, phase: Phase) -> Vec<Shown> {
