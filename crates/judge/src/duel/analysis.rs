@@ -53,8 +53,13 @@ impl<'a> Analysis<'a> {
     /// the prior of the variances from all ratios to the baseline.
     pub fn of(field: &Field<'a>) -> Analysis<'a> {
         let states = States::of(field);
-        let mut analysis =
-            Analysis { field: *field, states, pairs: Vec::new(), prior: Prior::NONE, twin_differs: None };
+        let mut analysis = Analysis {
+            field: *field,
+            states,
+            pairs: Vec::new(),
+            prior: Prior::NONE,
+            twin_differs: None,
+        };
         analysis.fit();
         let twin = field.twin.and_then(|twin| analysis.pairs.get(twin)?.as_ref());
         let twin = twin.and_then(|pair| pair.moderated(&analysis.prior));

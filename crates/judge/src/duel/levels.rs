@@ -13,7 +13,8 @@ use crate::statistics::{mean, median};
 pub(super) fn levels(field: &Field) -> Vec<Vec<Option<f64>>> {
     let usual = usual_logs(field);
     let of_block = |block: &super::field::Block| {
-        let relative = usual.iter().enumerate().filter_map(|(k, usual)| Some(block.log(k)? - (*usual)?));
+        let relative =
+            usual.iter().enumerate().filter_map(|(k, usual)| Some(block.log(k)? - (*usual)?));
         middle(relative.collect())
     };
     field.lives.iter().map(|life| life.blocks.iter().map(of_block).collect()).collect()
@@ -30,7 +31,8 @@ fn usual_logs(field: &Field) -> Vec<Option<f64>> {
     let rough: Vec<Option<f64>> = blocks
         .iter()
         .map(|block| {
-            let relative = means.iter().enumerate().filter_map(|(k, m)| Some(block.log(k)? - (*m)?));
+            let relative =
+                means.iter().enumerate().filter_map(|(k, m)| Some(block.log(k)? - (*m)?));
             mean(&relative.collect::<Vec<_>>())
         })
         .collect();

@@ -96,7 +96,8 @@ impl Fit {
         let value = if freedom > 0.0 { by_both.residual / freedom } else { 0.0 };
         let within = MeanSquare { value, freedom };
 
-        let own = |life: &Sums| life.counts.iter().zip(&totals).map(|(n, all)| n * n / all).sum::<f64>();
+        let own =
+            |life: &Sums| life.counts.iter().zip(&totals).map(|(n, all)| n * n / all).sum::<f64>();
         let blocks_per_life = (n - lives.iter().map(own).sum::<f64>()) / between.freedom;
         let tau = ((between.value - within.value) / blocks_per_life).max(0.0);
         let share = |life: &Sums| {
@@ -142,7 +143,8 @@ impl Fit {
         let parts = [(of_lives, self.between), (of_blocks, self.within)]
             .map(|(by, square)| (by * square.value, square.freedom));
         let variance = parts[0].0 + parts[1].0;
-        let uncertain = |(part, freedom): (f64, f64)| if part > 0.0 { part * part / freedom } else { 0.0 };
+        let uncertain =
+            |(part, freedom): (f64, f64)| if part > 0.0 { part * part / freedom } else { 0.0 };
         let freedom = variance * variance / parts.map(uncertain).iter().sum::<f64>();
         Contrast {
             estimate: dot(weights, &self.beta),

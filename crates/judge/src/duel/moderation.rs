@@ -48,7 +48,8 @@ impl Prior {
             .collect();
         let mean = logs.iter().sum::<f64>() / n;
         let by_chance = variances.iter().map(|(_, d)| trigamma(d / 2.0)).sum::<f64>() / n;
-        let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) - by_chance;
+        let spread =
+            logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) - by_chance;
         if spread <= 0.0 {
             return Prior { freedom: f64::INFINITY, variance: mean.exp() };
         }

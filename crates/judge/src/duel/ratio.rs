@@ -96,7 +96,7 @@ impl Ratio {
     }
 
     /// The reciprocal ratio.
-    pub(super) fn reciprocal(self) -> Ratio {
+    pub fn reciprocal(self) -> Ratio {
         let by_state = self.by_state.into_iter();
         let turned = |s: StateRatio| StateRatio { log: -s.log, low: -s.high, high: -s.low, ..s };
         Ratio {
@@ -163,7 +163,8 @@ impl Pair {
         let all = sequence(self.headline.estimate, variance / n);
         let half = all.half_width(ALPHA);
         let of_state = |(i, state): (usize, &usize)| {
-            let only: Vec<f64> = (0..self.states.len()).map(|j| f64::from(u8::from(i == j))).collect();
+            let only: Vec<f64> =
+                (0..self.states.len()).map(|j| f64::from(u8::from(i == j))).collect();
             let contrast = self.by_state.contrast(&only);
             let half = sequence(contrast.estimate, contrast.variance * factor).half_width(ALPHA);
             let log = contrast.estimate;

@@ -73,9 +73,11 @@ impl States {
                 *state = state.filter(|_| !out.0 && !out.1);
             }
         }
-        let blocks = |state: usize| of.iter().flatten().filter(|s| **s == Some(state)).count() as u32;
+        let blocks =
+            |state: usize| of.iter().flatten().filter(|s| **s == Some(state)).count() as u32;
         let states = centres.iter().enumerate();
-        let states = states.map(|(i, c)| State { level: c - centres[0], blocks: blocks(i) }).collect();
+        let states =
+            states.map(|(i, c)| State { level: c - centres[0], blocks: blocks(i) }).collect();
         States { states, straddled: assigned - count(&of), of }
     }
 }
@@ -118,7 +120,8 @@ fn stays(of: &[Vec<Option<usize>>], state: usize) -> bool {
     for life in of {
         for (i, _) in life.iter().enumerate().filter(|(_, s)| **s == Some(state)) {
             all += 1;
-            let is_here = |i: Option<usize>| i.and_then(|i| life.get(i)).is_some_and(|s| *s == Some(state));
+            let is_here =
+                |i: Option<usize>| i.and_then(|i| life.get(i)).is_some_and(|s| *s == Some(state));
             beside += usize::from(is_here(i.checked_sub(1)) || is_here(Some(i + 1)));
         }
     }
@@ -147,7 +150,8 @@ fn disturbed(field: &Field, of: &[Vec<Option<usize>>], states: usize) -> Vec<Vec
     let usual: Vec<Vec<Option<(f64, f64)>>> = (0..states)
         .map(|state| {
             let logs = |k: usize| -> Vec<f64> {
-                let blocks = field.lives.iter().zip(of).flat_map(|(life, of)| life.blocks.iter().zip(of));
+                let blocks =
+                    field.lives.iter().zip(of).flat_map(|(life, of)| life.blocks.iter().zip(of));
                 blocks.filter(|(_, s)| **s == Some(state)).filter_map(|(b, _)| b.log(k)).collect()
             };
             let of_contender = |k: usize| {
@@ -164,7 +168,13 @@ fn disturbed(field: &Field, of: &[Vec<Option<usize>>], states: usize) -> Vec<Vec
             .filter_map(|k| {
                 let (centre, limit) = usual[state][k]?;
                 let away = block.log(k)? - centre;
-                let side = if away >= limit { 1 } else if away <= -limit { -1 } else { 0 };
+                let side = if away >= limit {
+                    1
+                } else if away <= -limit {
+                    -1
+                } else {
+                    0
+                };
                 Some((block.position(k), side))
             })
             .collect();

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{
     Arrivals, Asked, CpuSets, Drive, Entry, Errors, FORMAT, LoadShape, Operation, Outcome, Round,
-    Server, Setup, UsageSource, encode_histogram,
+    Schedule, Server, Setup, UsageSource, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -91,6 +91,9 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         pilot: vec![],
         workload_file: None,
         precision: None,
+        schedule: Schedule::Rounds,
+        slice_s: None,
+        time_s: None,
         fail_over: None,
         busy_poll: false,
         heads: None,
