@@ -5,9 +5,8 @@
 //! at a time they share a cache, or do not. Without a shared cache, every message between server and
 //! load costs both of them more, for every contender. Work on a single CPU does not show this. So the
 //! work is a ping-pong over a loopback connection, between a thread on the server's CPU and one on the
-//! load's CPU, neither of which ever sleeps. The probe runs before a contender is started, so it does
-//! not depend on the contender: `statistics::control` adjusts for it. It runs again after the contender
-//! is gone, to show work that the contender leaves behind: `statistics::aftermath` tests for that.
+//! load's CPU, neither of which ever sleeps. The readings are stored beside a round, before the contender
+//! is started and after it is gone. No figure is adjusted for them.
 
 use regatta_record::{CpuSets, LoadShape};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -3,10 +3,11 @@
 //! cost of the same round.
 
 use crate::{
+    comparison::Comparison,
     doubts,
     field::{Field, observe},
     gate::{Compared, lines},
-    statistics::{Difference, known, present},
+    statistics::{known, present},
 };
 use regatta_record::{Asked, Gate, Heads, LoadShape, NULL, Round};
 
@@ -118,7 +119,8 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
         field.why_no_cost(name).map(|why| format!("in {} {name} {why}", side.name))
     });
     let unknown = |why, ratio| {
-        Some(Compared { contender: name.to_owned(), load, difference: Err(why), ratio })
+        let contender = name.to_owned();
+        Some(Compared { contender, load, comparison: Err(why), ratio, remedy: None })
     };
     match whys {
         [Some(_), Some(_)] => return None,
@@ -127,8 +129,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
     }
     let without_null = sides.iter().find(|(_, field)| field.why_no_cost(NULL).is_some());
     if let Some((side, _)) = without_null {
-        let plain = sides.map(|(_, field)| field.cost(name).map_or_else(Vec::new, |c| present(&c)));
-        let ratio = known(Difference::unpaired(&plain[0], &plain[1]).map(|d| d.ratio()));
+        let ratio = known(plain(sides.map(|(_, field)| field), name).map(|plain| plain.ratio()));
         let why = format!(
             "{} has no cost of the null server: the plain ratio includes any change of the machine \
              between the two runs and must not be trusted; enter `{NULL}` in both",
@@ -136,16 +137,24 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
         );
         return unknown(why, ratio);
     }
-    let logs = sides.map(|(_, field)| field.log_ratios(name, NULL));
-    match Difference::unpaired(&logs[0], &logs[1]) {
-        Some(difference) => Some(Compared {
-            contender: name.to_owned(),
-            load,
-            ratio: known(Some(difference.ratio())),
-            difference: Ok(difference),
-        }),
-        None => unknown("fewer than 2 rounds with the null server on one side".to_owned(), None),
-    }
+    let [old, new] = sides.map(|(_, field)| field.compare(name, NULL));
+    let Some((old, new)) = old.zip(new) else {
+        return unknown("too few rounds with the null server on one side".to_owned(), None);
+    };
+    let comparison = new.over(&old);
+    Some(Compared {
+        contender: name.to_owned(),
+        load,
+        ratio: known(Some(comparison.ratio())),
+        comparison: Ok(comparison),
+        remedy: None,
+    })
+}
+
+/// The plain cost of a contender in the second field over that in the first.
+fn plain([old, new]: [&Field; 2], name: &str) -> Option<Comparison> {
+    let [old, new] = [old, new].map(|field| Comparison::paired(&present(field.cost(name)?)));
+    Some(new?.over(&old?))
 }
 
 /// Describes how the machines and the settings of the two results differ.
@@ -187,8 +196,9 @@ fn vanished(old: Side, new: Side) -> Vec<Compared> {
     let line = |(contender, load)| Compared {
         contender,
         load,
-        difference: Err(format!("{} does not contain it", new.name)),
+        comparison: Err(format!("{} does not contain it", new.name)),
         ratio: None,
+        remedy: None,
     };
     gone.map(line).collect()
 }
@@ -212,9 +222,7 @@ fn drift(fields: [&[Field]; 2]) -> Vec<String> {
     let mut doubts = Vec::new();
     for a in fields[0] {
         let Some(b) = fields[1].iter().find(|b| b.load == a.load) else { continue };
-        let costs = [a, b].map(|f| f.cost(NULL).map_or_else(Vec::new, |c| present(&c)));
-        let Some(difference) = Difference::unpaired(&costs[0], &costs[1]) else { continue };
-        let ratio = difference.ratio();
+        let Some(ratio) = plain([a, b], NULL).map(|null| null.ratio()) else { continue };
         if ratio.low > DRIFT || ratio.high < 1.0 / DRIFT {
             doubts.push(format!(
                 "at {} the null server itself costs {:.2} times as much as before: the machine has \

@@ -1,14 +1,16 @@
 //! All contenders at one load, read from their rounds.
 
 use crate::{
+    comparison::Comparison,
+    lives::Duel,
     observed::Observed,
     parallel::in_parallel,
-    statistics::{Control, Series, mean, paired},
+    statistics::{CONFIDENCE, Series, holm, mean, paired},
     took::below_floor,
     verdict::{self, Conditions},
 };
-use regatta_record::{Asked, CpuSets, Figure, LoadShape, NULL, Round, Verdict};
-use std::collections::{BTreeSet, HashMap};
+use regatta_record::{Asked, CpuSets, Figure, LoadShape, NULL, Round, Slice, Verdict};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Minimum margin within which two costs are tied (method, rule 3), as a fraction.
 pub const TIE_MARGIN: f64 = 0.02;
@@ -20,10 +22,14 @@ pub(crate) struct Field {
     pub shared: Vec<u32>,
     /// The CPUs of the server and of the load.
     pub cpus: CpuSets,
-    /// The adjustment for the machine probe, if the probe explained enough.
-    pub control: Option<Control>,
     /// In the planned order.
     pub contenders: Vec<Observed>,
+    /// The costs of its slices, if it was raced in duels.
+    pub duel: Option<Duel>,
+    /// Time spent on this load, in seconds: lives, or warm-ups and windows.
+    pub spent_s: f64,
+    /// Time of one further start of all contenders, in seconds. `None` with too few rounds.
+    pub start_s: Option<f64>,
 }
 
 /// Assigns the rounds to their cells; all cells use the same list of passes.
@@ -37,29 +43,44 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
             asked.entries.iter().find(|e| e.name == *name).and_then(|e| e.skipped.clone());
         Observed::of(name, skipped, &rounds.collect::<Vec<_>>(), asked)
     };
-    asked
-        .loads
-        .iter()
-        .map(|&load| {
-            let mut contenders = in_parallel(&asked.contenders, |name| cell(load, name));
-            let control = adjust_for_machine(&mut contenders);
-            let shared = match asked.cpus.are_shared(&load) {
-                true => asked.cpus.of_load(&load),
-                false => Vec::new(),
-            };
-            Field { load, shared, cpus: asked.cpus.clone(), control, contenders }
-        })
-        .collect()
+    let pass_s = pass_s(rounds);
+    let of_load = |&load: &LoadShape| {
+        let contenders = in_parallel(&asked.contenders, |name| cell(load, name));
+        let shared = match asked.cpus.are_shared(&load) {
+            true => asked.cpus.of_load(&load),
+            false => Vec::new(),
+        };
+        let spent_s = rounds.iter().filter(|r| r.load == load).map(spent_s).sum();
+        let cpus = asked.cpus.clone();
+        let start_s = pass_s;
+        let mut field = Field { load, shared, cpus, contenders, duel: None, spent_s, start_s };
+        field.duel = field.slices(asked, Slice::cost_ns);
+        if field.duel.is_some() {
+            field.start_s = Some(field.pass_s(asked));
+        }
+        field
+    };
+    asked.loads.iter().map(of_load).collect()
 }
 
-/// Adjusts costs for the state of the machine, where the probe explains it.
-pub(crate) fn adjust_for_machine(contenders: &mut [Observed]) -> Option<Control> {
-    let seen: Vec<_> = contenders.iter().map(|o| (&o.cost, &o.probe)).collect();
-    let control = Control::of(&seen)?;
-    for observed in contenders {
-        observed.compared = control.adjusted(&observed.cost, &observed.probe);
+/// Time of a round, in seconds.
+fn spent_s(round: &Round) -> f64 {
+    let in_round = || round.window_ns + round.warm_up.map_or(0, |warm_up| warm_up.ns);
+    round.life.as_ref().map_or_else(in_round, |life| life.lasted_ns) as f64 / 1e9
+}
+
+/// Median time from the start of a pass to the start of the next one, in seconds. `None` with fewer
+/// than 2 passes.
+pub(crate) fn pass_s(rounds: &[Round]) -> Option<f64> {
+    let mut starts: BTreeMap<u32, u64> = BTreeMap::new();
+    for round in rounds {
+        let first = starts.entry(round.round).or_insert(u64::MAX);
+        *first = round.started_unix_s.min(*first);
     }
-    Some(control)
+    let starts: Vec<u64> = starts.into_values().collect();
+    let mut times: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).map(|s| *s as f64)
 }
 
 impl Field {
@@ -67,18 +88,65 @@ impl Field {
         self.contenders.iter().find(|o| o.name == contender)
     }
 
-    /// Logarithms of a contender's cost as compared, unless its verdict voids them.
-    pub fn cost(&self, contender: &str) -> Option<Series> {
+    /// Logarithms of a contender's cost, unless its verdict voids them.
+    pub fn cost(&self, contender: &str) -> Option<&Series> {
         let observed = self.of(contender)?;
-        (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.compared.clone())
+        (!self.verdict(observed).voids(Figure::Cost)).then_some(&observed.cost)
     }
 
-    /// `ln(a/b)` of the costs of two contenders by pass, adjusted for the machine probe.
+    /// Compares contenders by a figure of their slices. The twin may stand for the baseline if it is its
+    /// twin, and its cost is valid.
+    pub fn slices(&self, asked: &Asked, figure: impl Fn(&Slice) -> Option<f64>) -> Option<Duel> {
+        let twin = asked.twin().filter(|_| asked.twin_of.as_ref() == Some(&asked.baseline));
+        let twin = twin.filter(|twin| self.cost(twin).is_some());
+        let twin = twin.and_then(|twin| self.index(&twin));
+        Duel::of(&self.contenders, self.index(&asked.baseline)?, twin, figure)
+    }
+
+    /// The ratio of the cost of `new` over that of `old`, whatever their verdicts: from slices, or from
+    /// the rounds of the same passes.
+    pub fn compare(&self, new: &str, old: &str) -> Option<Comparison> {
+        match &self.duel {
+            Some(duel) => {
+                let ratio = duel.ratio(self.index(old)?, self.index(new)?)?;
+                Some(Comparison::Duel(Box::new(ratio)))
+            }
+            None => Comparison::paired(&self.log_ratios(new, old)),
+        }
+    }
+
+    /// Number of starts of each contender that may start again. The baseline and its twin are in every
+    /// heat, so they count only if there is no other.
+    pub fn runs(&self, asked: &Asked) -> Vec<u32> {
+        let twin = asked.twin();
+        let is_anchor = |name: &String| *name == asked.baseline || Some(name) == twin.as_ref();
+        let open = || self.contenders.iter().filter(|o| o.settled.is_none());
+        let others: Vec<u32> = open().filter(|o| !is_anchor(&o.name)).map(|o| o.run).collect();
+        if others.is_empty() { open().map(|o| o.run).collect() } else { others }
+    }
+
+    /// Number of passes so far.
+    pub fn passes(&self, asked: &Asked) -> u32 {
+        let all = || self.contenders.iter().map(|o| o.run);
+        self.runs(asked).into_iter().max().or_else(|| all().max()).unwrap_or(0)
+    }
+
+    /// Time of a pass at this load, in seconds.
+    pub fn pass_s(&self, asked: &Asked) -> f64 {
+        self.spent_s / f64::from(self.passes(asked).max(1))
+    }
+
+    /// `ln(a/b)` of the costs of two contenders by pass.
     pub fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
         match (self.of(a), self.of(b)) {
-            (Some(a), Some(b)) => paired(&a.compared, &b.compared),
+            (Some(a), Some(b)) => paired(&a.cost, &b.cost),
             _ => Vec::new(),
         }
+    }
+
+    /// Index of a contender in the planned order.
+    pub fn index(&self, contender: &str) -> Option<usize> {
+        self.contenders.iter().position(|o| o.name == contender)
     }
 
     pub fn verdict(&self, observed: &Observed) -> Verdict {
@@ -97,5 +165,37 @@ impl Field {
         }
         let null = self.of(NULL).filter(|_| observed.name != NULL)?;
         mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
+    }
+}
+
+/// The ratio of the twin to its original at a load.
+pub(crate) struct Twin {
+    pub ratio: Comparison,
+    /// Whether they differ, with Holm's correction over the loads.
+    pub differs: bool,
+}
+
+impl Twin {
+    /// By field. `None` without a twin, or if one of the two has no valid cost.
+    pub fn of(asked: &Asked, fields: &[Field]) -> Vec<Option<Twin>> {
+        let names = asked.twin().zip(asked.twin_of.as_deref());
+        let ratio = |field: &Field| {
+            let (twin, original) = names.as_ref()?;
+            field.cost(twin).and(field.cost(original))?;
+            field.compare(twin, original)
+        };
+        let ratios: Vec<Option<Comparison>> = fields.iter().map(ratio).collect();
+        let p_values: Vec<f64> = ratios.iter().flatten().map(Comparison::p).collect();
+        let mut differ = holm(&p_values, 1.0 - CONFIDENCE).into_iter();
+        let mut twin = |ratio: Comparison| {
+            let differs = differ.next().unwrap_or_default();
+            Twin { ratio, differs }
+        };
+        ratios.into_iter().map(|ratio| ratio.map(&mut twin)).collect()
+    }
+
+    /// By how much they differ, as a fraction: 0 if not significantly.
+    pub fn offset(twin: Option<&Twin>) -> f64 {
+        twin.filter(|twin| twin.differs).map_or(0.0, |twin| twin.ratio.log().abs().exp_m1())
     }
 }

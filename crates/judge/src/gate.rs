@@ -2,30 +2,34 @@
 //! baseline (`--fail-over`) is here, that of two results in `diff`. Both are judged in the same
 //! way.
 
-use crate::field::Field;
-use crate::statistics::{CONFIDENCE, Difference, Floor, holm, is_known, known_floor};
-use regatta_record::{Asked, Cell, Estimate, Gate, GateLine, Judgement, Kind, LoadShape};
+use crate::{
+    comparison::Comparison,
+    field::{Field, Twin},
+    statistics::{CONFIDENCE, holm, is_known, known, known_floor},
+};
+use regatta_record::{Asked, Estimate, Gate, GateLine, Judgement, Kind, LoadShape, more_in_words};
 
 /// A cell to be judged.
 pub struct Compared {
     pub contender: String,
     pub load: LoadShape,
-    /// Logarithm of the new cost over the old; or why there is none.
-    pub difference: Result<Difference, String>,
+    /// The new cost over the old; or why there is none.
+    pub comparison: Result<Comparison, String>,
     /// The ratio to print.
     pub ratio: Option<Estimate>,
+    /// What would decide it, if it is open and that does not take too long.
+    pub remedy: Option<String>,
 }
 
 /// The gate of a race with a limit.
-pub fn of_race(
+pub fn of_race<'a>(
     asked: &Asked,
-    fields: &[Field],
-    cells: &[Cell],
+    fields: impl Iterator<Item = (&'a Field, Option<&'a Twin>)> + Clone,
     noise_floor: Option<f64>,
-    parts: Floor,
 ) -> Option<Gate> {
     let limit = asked.fail_over?;
-    let compared = fields.iter().flat_map(|field| field.compared(asked, cells)).collect();
+    let compared = fields.clone().flat_map(|(field, _)| field.compared(asked, limit)).collect();
+    let offset = fields.map(|(_, twin)| Twin::offset(twin)).fold(0.0, f64::max);
     Some(Gate {
         old: asked.baseline.clone(),
         new: "every contender".to_owned(),
@@ -37,19 +41,19 @@ pub fn of_race(
             asked.cost_per.one, asked.baseline
         ),
         lines: lines(compared, Some(limit)),
-        doubts: too_noisy(limit, noise_floor, parts).into_iter().collect(),
+        doubts: too_noisy(limit, noise_floor, offset).into_iter().collect(),
     })
 }
 
-fn too_noisy(limit: f64, noise_floor: Option<f64>, parts: Floor) -> Option<String> {
+fn too_noisy(limit: f64, noise_floor: Option<f64>, offset: f64) -> Option<String> {
     let floor = noise_floor.filter(|floor| *floor > limit)?;
     let is = match known_floor(Some(floor)) {
         Some(floor) => format!("±{:.1}%", floor * 100.0),
         None => "beyond a factor of ten".to_owned(),
     };
-    let remedy = match parts.lasting.exp_m1() {
-        lasting if lasting > limit => "more rounds do not help; raise the limit",
-        _ => "run more rounds or longer windows, or raise the limit",
+    let remedy = match offset > limit {
+        true => "more rounds do not help; raise the limit",
+        false => "run more rounds or longer windows, or raise the limit",
     };
     Some(format!(
         "this machine is too noisy for a limit of {}: its noise floor is {is}, so a rise of that \
@@ -67,11 +71,7 @@ impl Field {
     /// Every ranked contender against the baseline. Contenders without a cost are left out if the
     /// baseline has none either. So are contenders that did not take part, and disqualified
     /// exhibits: both are reported elsewhere.
-    fn compared(&self, asked: &Asked, cells: &[Cell]) -> Vec<Compared> {
-        let ratio_of = |name: &str| {
-            let cell = cells.iter().find(|c| c.load == self.load && c.contender == name)?;
-            cell.ratio_to_baseline
-        };
+    fn compared(&self, asked: &Asked, limit: f64) -> Vec<Compared> {
         let judged = self.contenders.iter().filter(|o| {
             let reported = o.settled.as_ref().is_some_and(|v| match v.kind {
                 Kind::Skipped => true,
@@ -83,22 +83,25 @@ impl Field {
         judged
             .filter_map(|observed| {
                 let name = &observed.name;
-                let difference = match (self.why_no_cost(&asked.baseline), self.why_no_cost(name)) {
+                let comparison = match (self.why_no_cost(&asked.baseline), self.why_no_cost(name)) {
                     (Some(_), Some(_)) => return None,
                     (Some(why), None) => Err(format!("{} {why}", asked.baseline)),
                     (None, Some(why)) => Err(format!("{name} {why}")),
-                    (None, None) => self.difference(name, &asked.baseline),
+                    (None, None) => self.compare(name, &asked.baseline).ok_or_else(|| {
+                        "too few rounds in common: there is no interval; run more rounds".to_owned()
+                    }),
                 };
-                let ratio = difference.as_ref().ok().and_then(|_| ratio_of(name));
-                Some(Compared { contender: name.clone(), load: self.load, difference, ratio })
+                let ratio = comparison.as_ref().ok().and_then(|c| known(Some(c.ratio())));
+                let decides = |c: &Comparison| {
+                    let starts = c.decides([(c.log() - limit.ln_1p()).abs()]);
+                    let (starts, seconds) = self.affordable(starts)?;
+                    Some(more_in_words(starts, seconds, self.duel.is_some()))
+                };
+                let remedy = comparison.as_ref().ok().and_then(decides);
+                let (contender, load) = (name.clone(), self.load);
+                Some(Compared { contender, load, comparison, ratio, remedy })
             })
             .collect()
-    }
-
-    fn difference(&self, new: &str, old: &str) -> Result<Difference, String> {
-        Difference::paired(&self.log_ratios(new, old)).ok_or_else(|| {
-            "fewer than 2 rounds in common: there is no interval; run more rounds".to_owned()
-        })
     }
 
     /// Why a contender has no trusted cost; `None` if it has one.
@@ -115,37 +118,39 @@ impl Field {
 
 /// Judges all cells together: Holm's correction covers all that can be judged.
 pub fn lines(compared: Vec<Compared>, limit: Option<f64>) -> Vec<GateLine> {
-    let known: Vec<Difference> =
-        compared.iter().filter_map(|c| c.difference.as_ref().ok().copied()).collect();
+    let known: Vec<&Comparison> =
+        compared.iter().filter_map(|c| c.comparison.as_ref().ok()).collect();
     let alpha = 1.0 - CONFIDENCE;
-    let rejected = |p: &dyn Fn(&Difference) -> f64| {
-        holm(&known.iter().map(p).collect::<Vec<_>>(), alpha).into_iter()
+    let rejected = |p: &dyn Fn(&Comparison) -> f64| {
+        holm(&known.iter().map(|c| p(c)).collect::<Vec<_>>(), alpha).into_iter()
     };
-    let mut differs = rejected(&|d| d.p_differs());
-    let mut worse = rejected(&|d| limit.map_or(1.0, |limit| d.p_above(limit.ln_1p())));
-    let line = |c: Compared| {
-        let (judgement, because) = match &c.difference {
+    let mut differs = rejected(&|c| c.p());
+    let mut worse = rejected(&|c| limit.map_or(1.0, |limit| c.p_above(limit.ln_1p())));
+    let line = |c: &Compared| {
+        let (judgement, because) = match &c.comparison {
             Err(why) => (Judgement::Unknown, why.clone()),
-            Ok(difference) => {
+            Ok(comparison) => {
                 let next = |of: &mut dyn Iterator<Item = bool>| of.next().unwrap_or_default();
-                judgement(difference, next(&mut worse), next(&mut differs), limit)
+                let (worse, differs) = (next(&mut worse), next(&mut differs));
+                judgement(comparison, worse, differs, limit, c.remedy.as_deref())
             }
         };
-        GateLine { contender: c.contender, load: c.load, ratio: c.ratio, judgement, because }
+        let (contender, load, ratio) = (c.contender.clone(), c.load, c.ratio);
+        GateLine { contender, load, ratio, judgement, because }
     };
-    compared.into_iter().map(line).collect()
+    compared.iter().map(line).collect()
 }
 
 fn judgement(
-    difference: &Difference,
+    comparison: &Comparison,
     worse: bool,
     differs: bool,
     limit: Option<f64>,
+    remedy: Option<&str>,
 ) -> (Judgement, String) {
-    let ratio = difference.ratio();
-    let Estimate { mean, low, high } = ratio;
-    let half = ((high / low).sqrt() - 1.0) * 100.0;
-    let at_least = difference.at_least();
+    let half = comparison.half_width().exp_m1() * 100.0;
+    let at_least = comparison.at_least().exp();
+    let is_above = comparison.log() > 0.0;
     match (worse, differs, limit) {
         (true, _, Some(limit)) => {
             let limit = percent(limit);
@@ -157,43 +162,36 @@ fn judgement(
                 ),
             )
         }
-        (_, _, Some(limit)) if difference.at_most() > 1.0 + limit => {
-            (Judgement::Undecided, undecided(difference, limit))
+        (_, _, Some(limit)) if comparison.at_most() > limit.ln_1p() => {
+            (Judgement::Undecided, undecided(comparison, limit, remedy))
         }
-        (_, true, Some(limit)) if mean > 1.0 => (
+        (_, true, Some(limit)) if is_above => (
             Judgement::Differs,
             format!("significantly more expensive, but within {}", percent(limit)),
         ),
-        (_, true, None) if mean > 1.0 => {
+        (_, true, None) if is_above => {
             (Judgement::Differs, "significantly more expensive".to_owned())
         }
         (_, true, _) => (Judgement::Differs, "significantly cheaper".to_owned()),
-        (_, false, _) if !is_known(&ratio) => {
+        (_, false, _) if !is_known(&comparison.ratio()) => {
             (Judgement::Same, "no difference is reported: the ratio is not known".to_owned())
         }
         (_, false, _) => (Judgement::Same, format!("no difference at ±{half:.1}%")),
     }
 }
 
-/// With advice.
-fn undecided(difference: &Difference, limit: f64) -> String {
-    let (least, most) = (difference.at_least(), difference.at_most());
-    let remedy = match difference.rounds_to_decide(limit.ln_1p()) {
-        // By chance the estimate may be lower than the rounds already run, which did not decide.
-        Some(rounds) => {
-            let rounds = rounds.max(difference.rounds() as u32 + 1);
-            format!("about {rounds} rounds would decide")
-        }
-        None => "it is so close to the limit that more rounds may never decide".to_owned(),
-    };
+/// With advice, if following it does not take too long.
+fn undecided(comparison: &Comparison, limit: f64, remedy: Option<&str>) -> String {
+    let [least, most] = [comparison.at_least(), comparison.at_most()].map(f64::exp);
+    let remedy = remedy.map_or_else(String::new, |remedy| format!(": {remedy} would decide"));
     let limit = percent(limit);
-    if !is_known(&difference.ratio()) {
+    if !is_known(&comparison.ratio()) {
         return format!(
-            "the ratio is not known, so it is not decided whether it is within {limit}: {remedy}"
+            "the ratio is not known, so it is not decided whether it is within {limit}{remedy}"
         );
     }
     format!(
         "between {least:.3} and {most:.3} times the cost, an interval that includes the limit of \
-         {limit}: {remedy}"
+         {limit}{remedy}"
     )
 }

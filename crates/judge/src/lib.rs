@@ -8,6 +8,7 @@
 //! the levels of a search.
 
 pub mod capacity;
+mod comparison;
 mod curves;
 mod diff;
 mod doubts;
@@ -18,7 +19,7 @@ mod gate;
 mod latency;
 mod latency_ratios;
 mod little;
-mod more_rounds;
+mod lives;
 mod observed;
 mod of_load;
 mod operations;
@@ -38,7 +39,7 @@ pub use diff::{NothingInCommon, Side, diff};
 pub use fault::{Replies, of_replies};
 pub use field::TIE_MARGIN;
 pub use of_load::of_load;
-pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
+pub use precision::{Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due};
 pub use race::judge;
 pub use settling::{Settler, agreed};
 pub use single::{Limited, ObservedServer, SingleLoad};

@@ -9,7 +9,7 @@ use crate::{
     took::Took,
 };
 use regatta_record::{
-    Asked, Drive, Errors, Exchange, KernelMemorySource, Kind, Latency, LoadShape, Operation,
+    Asked, Drive, Errors, Exchange, KernelMemorySource, Kind, Latency, Life, LoadShape, Operation,
     Outcome, ReplySeen, Round, Server, Settling, Unseen, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
@@ -32,13 +32,6 @@ pub struct Observed {
     pub cost: Series,
     /// Logarithm of server CPU per request (ns), by pass.
     pub cost_of_request: Series,
-    /// `cost` adjusted for the machine probe, where the probe explains enough: the basis of
-    /// comparisons.
-    pub compared: Series,
-    /// Logarithm of the probe's reading (ns) by pass, before the contender started.
-    pub probe: Series,
-    /// The same, after the contender exited.
-    pub probe_after: Series,
     /// How long its CPUs were still busy after it exited, in seconds, for the rounds that recorded
     /// it.
     pub busy_after_s: Vec<f64>,
@@ -118,7 +111,9 @@ pub struct Observed {
     pub split_over_cpu: Option<f64>,
     /// Total length of all windows, in seconds.
     pub window_s: f64,
-    /// Correct replies by slice, one list per round.
+    /// In a duel: its lives, by pass.
+    pub lives: Vec<Option<Life>>,
+    /// Correct replies by slice of the window, one list per round.
     pub slices: Vec<Vec<u64>>,
 }
 
@@ -139,9 +134,6 @@ impl Observed {
             run: run.len() as u32,
             cost: vec![None; rounds.len()],
             cost_of_request: vec![None; rounds.len()],
-            compared: vec![None; rounds.len()],
-            probe: vec![None; rounds.len()],
-            probe_after: vec![None; rounds.len()],
             rate: vec![None; rounds.len()],
             load_cost: vec![None; rounds.len()],
             instance: vec![None; rounds.len()],
@@ -166,10 +158,6 @@ impl Observed {
         };
         self.cost = by_pass(&|r| cost_per(r, per));
         self.cost_of_request = by_pass(&|r| cost_per(r, &Operation::REQUESTS));
-        self.compared = self.cost.clone();
-        let probe = |r: &Round, nth: usize| Some(r.machine?.probe_ns?[nth] as f64);
-        self.probe = by_pass(&|r| probe(r, 0));
-        self.probe_after = by_pass(&|r| probe(r, 1));
         let busy = run.iter().filter_map(|r| r.machine?.busy_after_ns);
         self.busy_after_s = busy.map(|ns| ns as f64 / 1e9).collect();
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
@@ -196,6 +184,7 @@ impl Observed {
         self.took = rounds.iter().map(|r| r.and_then(|r| Took::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
         self.window_s = run.iter().map(|r| r.window_ns as f64 / 1e9).sum();
+        self.lives = rounds.iter().map(|round| round.and_then(|r| r.life.clone())).collect();
         self.slices = run.iter().map(|r| r.slices.clone()).collect();
         let of_load = run.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
         self.load_busy = fraction(run.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);

@@ -1,32 +1,41 @@
-//! `--precision`: which loads need further passes, the precision reached, and the passes it needs.
+//! `--precision` and `--time`: which loads are due in the next pass, and the precision reached.
 //!
-//! From the fifth pass on, every ratio to the baseline is checked after each pass. A load gets no
-//! further pass once all of its ratios were narrow enough after two consecutive passes, or need far
-//! more passes than permitted. Stopping when the data look good
-//! makes intervals a little too narrow. In the limit of narrow intervals their coverage is exact
-//! (Chow and Robbins, *On the asymptotic theory of fixed-width sequential confidence intervals for
-//! the mean*, Annals of Mathematical Statistics 36, 1965), but after few passes a variance that is
-//! small by chance ends the race. Hence at least [`LEAST_PASSES`], and the second check. With both,
-//! the 95% intervals of simulated normal log-ratios cover the true value in 93% of the races in the
-//! worst case (about 12 to 25 passes), against 92% with one check.
+//! A load raced in duels is checked after each pass, from the third life on: its intervals are valid
+//! however often one looks (`duel::sequence`), so it is over as soon as all of them are narrow enough.
+//! A load raced in rounds is checked from the fifth pass on, and its intervals must be narrow enough
+//! after two consecutive passes: stopping when the data look good makes Student's intervals a little
+//! too narrow. In the limit of narrow intervals their coverage is exact (Chow and Robbins, *On the
+//! asymptotic theory of fixed-width sequential confidence intervals for the mean*, Annals of
+//! Mathematical Statistics 36, 1965), but after few passes a variance that is small by chance ends the
+//! race. With both rules, the 95% intervals of simulated normal log-ratios cover the true value in 93%
+//! of the races in the worst case (about 12 to 25 passes).
 
-use crate::statistics::{Needed, Series, geometric, known_floor, paired, rounds_needed};
 use crate::{
-    field::{Field, adjust_for_machine, observe},
-    observed::Observed,
+    comparison::Comparison,
+    duel,
+    field::{Field, observe},
+    statistics::known_floor,
 };
-use regatta_record::{Asked, Cell, LoadShape, Precision, Round, rounds_in_words};
-use std::collections::BTreeMap;
+use regatta_record::{Asked, LoadShape, Precision, Round, more_in_words};
+use std::collections::BTreeSet;
 
-/// Passes that are run before the first check.
+/// Passes that are run before the first check of a load that is raced in rounds.
 pub const LEAST_PASSES: u32 = 5;
+/// Lives before the first check of a duel. With fewer there is no interval.
+pub const LEAST_LIVES: u32 = 3;
 /// Maximum number of passes without `--rounds`.
 pub const MOST_PASSES: u32 = 50;
-/// Number of passes from which a forecast may call a ratio hopeless.
-const FORECAST_FROM: usize = 10;
-/// A ratio is hopeless if it needs this many times the maximum number of passes. After ten passes
-/// the number of rounds needed is known to within a factor of about two.
-const HOPELESS: u32 = 4;
+/// Number of rounds, and of lives, from which a forecast may call a ratio hopeless. The variances of
+/// lives are moderated, so fewer are enough.
+const FORECAST_FROM: [u32; 2] = [10, 6];
+/// A ratio is hopeless if it needs this many times the possible number of passes. After ten rounds the
+/// number needed is known to within a factor of about two.
+const HOPELESS: f64 = 4.0;
+/// More starts are advised up to this time, in seconds.
+const AFFORDABLE_S: f64 = 600.0;
+/// Blocks of a life, before there are variances to choose their number by, and its limits.
+const BLOCKS: u32 = 6;
+const BLOCKS_RANGE: std::ops::RangeInclusive<u32> = 3..=16;
 
 /// The next pass of a race.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,79 +49,156 @@ pub struct Due {
     pub widest: Option<f64>,
 }
 
-/// Returns the loads due in the pass `pass` (from 0). It depends only on the rounds before that
-/// pass, so a resumed race continues as if it had never stopped.
+/// Returns the loads due in the pass `pass` (from 0), from the `rounds` of all earlier passes. It
+/// depends on nothing else, so a resumed race continues as if it had never stopped.
 pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
     let all = |loads| Due { loads, passes: asked.rounds, widest: None };
     if pass >= asked.rounds {
         return all(Vec::new());
     }
-    if asked.precision.is_none() || pass < LEAST_PASSES {
+    if asked.precision.is_none() && asked.time_s.is_none() || pass < LEAST_LIVES {
         return all(asked.loads.clone());
     }
-    let before: Vec<Round> = rounds.iter().filter(|r| r.round < pass).cloned().collect();
-    let fields = observe(asked, &before);
-    let open: Vec<&Field> = fields.iter().filter(|field| field.wants_more(asked)).collect();
-    let ratios = || open.iter().flat_map(|field| field.ratios(asked));
-    let forecast = ratios().filter_map(|ratio| Some(ratio.needed()?.likely)).max();
+    let fields = observe(asked, rounds);
+    let wanted = wanted(asked, &fields);
+    let open = || fields.iter().zip(&wanted).filter(|(_, wanted)| **wanted).map(|(field, _)| field);
+    let goals = || open().filter(|f| f.passes(asked) >= f.least()).flat_map(|f| f.goals(asked));
+    let forecast = goals().filter_map(|goal| goal.needed(asked)).max();
     let soonest = pass + 1;
+    let likely = if asked.precision.is_some() { forecast.unwrap_or(soonest) } else { asked.rounds };
     Due {
-        loads: open.iter().map(|field| field.load).collect(),
-        passes: forecast.unwrap_or(soonest).max(soonest).min(asked.rounds),
-        widest: ratios().filter_map(|ratio| ratio.width()).max_by(f64::total_cmp),
+        loads: open().map(|field| field.load).collect(),
+        passes: likely.max(soonest).min(asked.rounds),
+        widest: goals().filter_map(|goal| goal.width()).max_by(f64::total_cmp),
     }
+}
+
+/// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
+/// fourth life on it is the one that narrows the widest interval most in a given time.
+pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
+    let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
+    let asked = Asked { loads: vec![*load], ..asked.clone() };
+    let [field] = &observe(&asked, &rounds)[..] else { return BLOCKS };
+    if field.passes(&asked) < LEAST_LIVES {
+        return BLOCKS;
+    }
+    let ratios = field.goals(&asked).into_iter().filter_map(|goal| match goal.comparison? {
+        Comparison::Duel(ratio) if ratio.error.is_finite() => Some(ratio),
+        _ => None,
+    });
+    let widest = ratios.max_by(|a, b| a.error.total_cmp(&b.error));
+    let (Some(widest), Some((life_s, block_s))) = (widest, costs(&rounds)) else { return BLOCKS };
+    duel::blocks_per_life(life_s, block_s, widest.within, widest.between, BLOCKS_RANGE)
+}
+
+/// The cost of a life without its counted blocks, and that of a block, in seconds.
+fn costs(rounds: &[Round]) -> Option<(f64, f64)> {
+    let lives = || rounds.iter().filter_map(|round| Some((round.round, round.life.as_ref()?)));
+    let slices = || lives().flat_map(|(start, life)| life.slices.iter().map(move |s| (start, s)));
+    let count = |numbers: &mut dyn Iterator<Item = (u32, u32)>| {
+        numbers.collect::<BTreeSet<_>>().len() as f64
+    };
+    let starts = count(&mut lives().map(|(start, _)| (start, 0)));
+    let blocks = count(&mut slices().map(|(start, slice)| (start, slice.block)));
+    let in_slices: f64 = slices().map(|(_, slice)| slice.ns as f64 / 1e9).sum();
+    let lasted: f64 = lives().map(|(_, life)| life.lasted_ns as f64 / 1e9).sum();
+    let aside = (lasted - in_slices) / starts;
+    (blocks > 0.0 && in_slices > 0.0 && aside > 0.0).then(|| (aside, in_slices / blocks))
 }
 
 /// A ratio to the baseline that should become narrow.
-struct Ratio<'a> {
+struct Goal<'a> {
     contender: &'a str,
-    log_ratios: Vec<f64>,
-    /// The same, before the load's last pass.
-    before: Vec<f64>,
-    asked: &'a Asked,
+    /// `None` with too few starts.
+    comparison: Option<Comparison>,
+    /// Whether the ratio must be narrow twice: in rounds, the ratio before the load's last pass.
+    before: Option<Option<Comparison>>,
+    /// Number of starts.
+    starts: u32,
 }
 
-impl Ratio<'_> {
-    fn rounds(&self) -> usize {
-        self.log_ratios.len()
-    }
-
-    /// Half-width as a fraction; `None` with fewer than 2 rounds.
+impl Goal<'_> {
+    /// Half-width as a fraction; `None` with too few starts.
     fn width(&self) -> Option<f64> {
-        self.width_of(&self.log_ratios)
+        Some(self.comparison.as_ref()?.half_width().exp_m1())
     }
 
-    fn width_of(&self, log_ratios: &[f64]) -> Option<f64> {
-        let interval = geometric(log_ratios, self.asked.seed)?;
-        Some((interval.high / interval.low).sqrt() - 1.0)
+    /// Total number of starts that it needs, if its variance is as observed; `None` if it is not known,
+    /// or if no number is enough.
+    fn needed(&self, asked: &Asked) -> Option<u32> {
+        let further = self.comparison.as_ref()?.further(asked.half_width().ln_1p())?;
+        Some(self.starts.saturating_add(further.likely))
     }
 
-    fn needed(&self) -> Option<Needed> {
-        rounds_needed(&self.log_ratios, self.asked.half_width())
+    fn is_narrow(&self, asked: &Asked) -> bool {
+        let narrow = |comparison: &Option<Comparison>| {
+            let goal = asked.half_width().ln_1p();
+            comparison.as_ref().is_some_and(|comparison| comparison.half_width() <= goal)
+        };
+        narrow(&self.comparison) && self.before.as_ref().is_none_or(narrow)
     }
 
-    /// Whether it is narrow enough, and was so before the last pass.
-    fn is_narrow(&self) -> bool {
-        let narrow =
-            |logs: &[f64]| self.width_of(logs).is_some_and(|w| w <= self.asked.half_width());
-        narrow(&self.log_ratios) && narrow(&self.before)
+    /// Whether it needs far more than the possible number of starts.
+    fn is_hopeless(&self, asked: &Asked, possible: f64) -> bool {
+        let needed = self.needed(asked).map_or(f64::INFINITY, f64::from);
+        let [rounds, lives] = FORECAST_FROM;
+        let enough = if self.before.is_some() { rounds } else { lives };
+        self.starts >= enough && needed > HOPELESS * possible
     }
+}
 
-    fn is_hopeless(&self) -> bool {
-        let needed = self.needed().filter(|_| self.rounds() >= FORECAST_FROM);
-        needed.is_some_and(|n| n.likely > self.asked.rounds.saturating_mul(HOPELESS))
-    }
+/// Which loads another pass is for.
+fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
+    let spent_s: f64 = fields.iter().map(|field| field.spent_s).sum();
+    let left_s = asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s);
+    let wants = |field: &Field| field.wants_more(asked, left_s);
+    let wanting: Vec<bool> = fields.iter().map(wants).collect();
+    let open = || fields.iter().zip(&wanting).filter(|(_, wants)| **wants);
+    let next_s: f64 = open().map(|(field, _)| field.pass_s(asked)).sum();
+    // Without a minimum of starts, there is no interval.
+    let may = |field: &Field| next_s <= left_s || field.passes(asked) < field.least();
+    fields.iter().zip(&wanting).map(|(field, wants)| *wants && may(field)).collect()
+}
+
+/// Whether no planned round is missing.
+pub(crate) fn is_complete(asked: &Asked, fields: &[Field]) -> bool {
+    let is_whole = |field: &Field| {
+        let runs = field.runs(asked);
+        runs.iter().min() == runs.iter().max()
+    };
+    fields.iter().all(is_whole) && !wanted(asked, fields).contains(&true)
 }
 
 impl Field {
-    /// Whether a further pass could reach the requested precision.
-    fn wants_more(&self, asked: &Asked) -> bool {
-        asked.precision.is_some()
-            && self.ratios(asked).iter().any(|r| !r.is_narrow() && !r.is_hopeless())
+    /// Passes before the first check.
+    fn least(&self) -> u32 {
+        if self.duel.is_some() { LEAST_LIVES } else { LEAST_PASSES }
+    }
+
+    /// Further starts with their time in seconds, if that is short enough to be advised.
+    pub(super) fn affordable(&self, starts: Option<u32>) -> Option<(u32, f64)> {
+        let starts = starts?;
+        let seconds = f64::from(starts) * self.start_s?;
+        (seconds <= AFFORDABLE_S).then_some((starts, seconds))
+    }
+
+    /// Whether a further pass is allowed and could be of use.
+    fn wants_more(&self, asked: &Asked, left_s: f64) -> bool {
+        let passes = self.passes(asked);
+        if passes >= asked.rounds || self.runs(asked).is_empty() {
+            return false;
+        }
+        if passes < self.least() || asked.precision.is_none() {
+            return true;
+        }
+        let by_time = (left_s.max(0.0) / self.pass_s(asked)).floor();
+        let possible = (f64::from(passes) + by_time).min(f64::from(asked.rounds));
+        let mut goals = self.goals(asked).into_iter();
+        goals.any(|goal| !goal.is_narrow(asked) && !goal.is_hopeless(asked, possible))
     }
 
     /// The ratios of all ranked contenders that have a cost, if the baseline has one.
-    fn ratios<'a>(&self, asked: &'a Asked) -> Vec<Ratio<'a>> {
+    fn goals<'a>(&self, asked: &'a Asked) -> Vec<Goal<'a>> {
         if self.why_no_cost(&asked.baseline).is_some() {
             return Vec::new();
         }
@@ -121,114 +207,59 @@ impl Field {
                 && !asked.is_reference(name)
                 && self.why_no_cost(name).is_none()
         };
-        let before = self.before_last_pass();
-        let compared = |name: &str| before.iter().find(|o| o.name == name).map(|o| &o.compared);
-        let ratio = |name: &'a String| {
-            let log_ratios = self.log_ratios(name, &asked.baseline);
-            let before = compared(name).zip(compared(&asked.baseline));
-            let before = before.map_or_else(Vec::new, |(a, b)| paired(a, b));
-            Ratio { contender: name, log_ratios, before, asked }
+        let goal = |contender: &'a String| {
+            let comparison = self.compare(contender, &asked.baseline);
+            let log_ratios = self.log_ratios(contender, &asked.baseline);
+            let earlier = &log_ratios[..log_ratios.len().saturating_sub(1)];
+            let before = self.duel.is_none().then(|| Comparison::paired(earlier));
+            let starts = log_ratios.len() as u32;
+            Goal { contender, comparison, before, starts }
         };
-        asked.contenders.iter().filter(counts).map(ratio).collect()
-    }
-
-    /// The costs as compared before the load's last pass. The adjustment for the probe is fitted to
-    /// the passes run so far, so the last pass also changes the ratios of earlier ones.
-    fn before_last_pass(&self) -> Vec<Observed> {
-        let last = |series: &Series| series.iter().rposition(Option::is_some);
-        let last = self.contenders.iter().filter_map(|o| last(&o.cost)).max().unwrap_or(0);
-        let cut = |series: &Series| series[..last].to_vec();
-        let without = |o: &Observed| Observed {
-            name: o.name.clone(),
-            cost: cut(&o.cost),
-            compared: cut(&o.cost),
-            probe: cut(&o.probe),
-            ..Observed::default()
-        };
-        let mut before: Vec<Observed> = self.contenders.iter().map(without).collect();
-        adjust_for_machine(&mut before);
-        before
-    }
-
-    /// Whether no planned round is missing.
-    pub(super) fn is_complete(&self, asked: &Asked) -> bool {
-        let open = || self.contenders.iter().filter(|o| o.settled.is_none()).map(|o| o.run);
-        let (Some(least), Some(most)) = (open().min(), open().max()) else { return true };
-        let early = asked.precision.is_some() && least >= LEAST_PASSES && least == most;
-        least >= asked.rounds || early && !self.wants_more(asked)
+        asked.contenders.iter().filter(counts).map(goal).collect()
     }
 }
 
 /// The precision reached, against the requested one.
-pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option<Precision> {
+pub(crate) fn precision(asked: &Asked, fields: &[Field]) -> Option<Precision> {
     let width = asked.precision?;
     let percent = crate::gate::percent(width);
     let mut missing = Vec::new();
     // Beside another load no cost is compared.
     for field in fields.iter().filter(|field| field.load.beside.is_none()) {
-        let ratios = field.ratios(asked);
-        if ratios.is_empty() {
+        let goals = field.goals(asked);
+        if goals.is_empty() {
             missing.push(format!(
                 "at {} there is no ratio: the baseline or all others have no cost",
                 field.load
             ));
         }
-        for ratio in &ratios {
-            let now = match ratio.width() {
+        let unit = if field.duel.is_some() { "lives" } else { "rounds" };
+        for goal in &goals {
+            let starts = goal.starts;
+            let now = match goal.width() {
                 Some(now) if now <= width => continue,
                 Some(now) if known_floor(Some(now)).is_none() => {
-                    format!("not known after {} rounds", ratio.rounds())
+                    format!("not known after {starts} {unit}")
                 }
-                Some(now) => format!("±{:.1}% after {} rounds", now * 100.0, ratio.rounds()),
-                None => format!("no interval after {} rounds", ratio.rounds()),
+                Some(now) => format!("±{:.1}% after {starts} {unit}", now * 100.0),
+                None => format!("no interval after {starts} {unit}"),
             };
-            let takes = ratio.needed().map_or_else(String::new, |needed| {
-                let words = rounds_in_words(needed.likely, Some(needed.at_most), pass_s);
-                format!("; ±{percent} takes {words}")
-            });
-            let hopeless = match ratio.is_hopeless() {
-                true => format!(
-                    ", which is not feasible with at most {}: longer windows, a quieter machine or \
-                     --rounds would help",
-                    asked.rounds
-                ),
-                false => String::new(),
+            let further = goal.comparison.as_ref().and_then(|c| c.further(width.ln_1p()));
+            let takes = match field.affordable(further.map(|further| further.likely)) {
+                Some((starts, seconds)) => more_in_words(starts, seconds, field.duel.is_some()),
+                None => "longer than ten minutes; longer windows or a quieter machine would help"
+                    .to_owned(),
             };
-            missing.push(format!("{} at {}: {now}{takes}{hopeless}", ratio.contender, field.load));
+            let takes =
+                if starts > 1 { format!("; ±{percent} takes {takes}") } else { String::new() };
+            missing.push(format!("{} at {}: {now}{takes}", goal.contender, field.load));
         }
     }
-    let run = fields.iter().flat_map(|f| f.contenders.iter().map(|o| o.run));
+    let passes = fields.iter().map(|field| field.passes(asked)).max();
     Some(Precision {
         asked: width,
         reached: missing.is_empty(),
-        rounds: run.max().unwrap_or(0),
+        rounds: passes.unwrap_or(0),
         missing,
     })
-}
-
-/// Sets the number of rounds that each cell's ratio needs, at the observed variance.
-pub fn plan(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
-    for field in fields {
-        for ratio in field.ratios(asked) {
-            let is_its = |c: &&mut Cell| c.load == field.load && c.contender == ratio.contender;
-            let Some(cell) = cells.iter_mut().find(is_its) else { continue };
-            let needed = ratio.needed();
-            cell.rounds_needed = needed.map(|needed| needed.likely);
-            cell.rounds_needed_at_most = needed.map(|needed| needed.at_most);
-        }
-    }
-}
-
-/// Median time from the start of a pass to the start of the next one, in seconds. `None` with fewer
-/// than 2 passes.
-pub fn pass_s(rounds: &[Round]) -> Option<f64> {
-    let mut starts: BTreeMap<u32, u64> = BTreeMap::new();
-    for round in rounds {
-        let first = starts.entry(round.round).or_insert(u64::MAX);
-        *first = round.started_unix_s.min(*first);
-    }
-    let starts: Vec<u64> = starts.into_values().collect();
-    let mut times: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
-    times.sort_unstable();
-    times.get(times.len() / 2).map(|s| *s as f64)
 }

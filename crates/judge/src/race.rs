@@ -1,20 +1,19 @@
 //! The judgement on a race: its cells, compared with each other, and doubts about the whole.
 
 use crate::{
+    comparison::Comparison,
     curves, doubts,
-    field::{Field, TIE_MARGIN, observe},
+    field::{Field, TIE_MARGIN, Twin, observe, pass_s},
     gate,
     latency::Latencies,
-    latency_ratios, little, more_rounds,
+    latency_ratios, little,
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
-    statistics::{
-        self, Floor, Margins, Series, geometric_each, is_known, known, mean, paired, present,
-    },
+    statistics::{self, Margins, geometric_each, is_known, known, mean, present},
 };
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Latency, NULL, Operation, OperationFigures, Percentile,
+    Asked, Cell, Estimate, Figure, Kind, Latency, NULL, Operation, OperationFigures, Percentile,
     Percentiles, Relation, Round, Summary, Unknown,
 };
 
@@ -22,82 +21,53 @@ use regatta_record::{
 /// counts; rounds of unplanned contenders or loads are ignored.
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let observed = observe(asked, rounds);
-    let twin_ratios = twin_ratios(asked, &observed, |o| &o.compared);
-    let floor = statistics::noise_floor(&twin_ratios);
-    // Even if the floor is too high to be known, differences below it are not significant.
-    let margins = |floor: Option<f64>| Margins { tie: TIE_MARGIN, floor: floor.unwrap_or(0.0) };
-    let twin_as_read = self::twin_ratios(asked, &observed, |o| &o.cost);
-    let (margins, as_read) = (margins(floor), margins(statistics::noise_floor(&twin_as_read)));
+    let twins = Twin::of(asked, &observed);
+    let ratios: Vec<Estimate> = twins.iter().flatten().map(|twin| twin.ratio.ratio()).collect();
+    let floor = statistics::noise_floor(&ratios);
+    let with_twins = || observed.iter().zip(twins.iter().map(Option::as_ref));
 
-    let mut cells: Vec<Cell> =
-        observed.iter().flat_map(|field| field.judged(asked, margins, as_read)).collect();
+    let judged = |(field, twin): (&Field, Option<&Twin>)| field.judged(asked, twin);
+    let mut cells: Vec<Cell> = with_twins().flat_map(judged).collect();
     scaling::scale(asked, &observed, &mut cells);
     latency_ratios::compare(asked, &observed, &mut cells);
-    precision::plan(asked, &observed, &mut cells);
-    let parts = Floor::of(&twin_ratios);
-    more_rounds::plan(asked, &observed, &mut cells, parts);
     let curves = curves::curves(asked, &observed, &cells);
-    let complete = observed.iter().all(|field| field.is_complete(asked));
-    let as_read = Floor::of(&twin_as_read);
-    let doubts = doubts::doubts(asked, &observed, &cells, floor, &twin_ratios, as_read);
-    let pass_s = precision::pass_s(rounds);
-    let gate = gate::of_race(asked, &observed, &cells, floor, parts);
+    let complete = precision::is_complete(asked, &observed);
+    let doubts = doubts::doubts(asked, &observed, &cells, &twins, complete);
+    let gate = gate::of_race(asked, with_twins(), floor);
     Summary {
         format: regatta_record::FORMAT,
         asked: asked.clone(),
         noise_floor: statistics::known_floor(floor),
-        machine_noise: machine_noise(&observed),
         complete,
         cells,
         curves,
-        precision: precision::precision(asked, &observed, pass_s),
+        precision: precision::precision(asked, &observed),
         gate,
-        pass_s,
+        pass_s: pass_s(rounds),
         doubts,
     }
-}
-
-/// Log-ratios of the `costs` of the twin to its original's, at each load where both have one.
-fn twin_ratios(
-    asked: &Asked,
-    fields: &[Field],
-    costs: impl Fn(&Observed) -> &Series,
-) -> Vec<Vec<f64>> {
-    let (Some(twin), Some(original)) = (asked.twin(), &asked.twin_of) else { return Vec::new() };
-    let trusted = |field: &Field, name: &str| -> Option<Series> {
-        let observed = field.of(name)?;
-        (!field.verdict(observed).voids(Figure::Cost)).then(|| costs(observed).clone())
-    };
-    let of_load = |field: &Field| Some(paired(&trusted(field, &twin)?, &trusted(field, original)?));
-    fields.iter().filter_map(of_load).collect()
-}
-
-/// Share of the variance of costs within a pass that the probe explained: the mean over the loads
-/// where it explained enough.
-fn machine_noise(fields: &[Field]) -> Option<f64> {
-    let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
-    mean(&seen)
 }
 
 impl Field {
     /// The cells of this load: first those with a trusted cost (beside another load: latency), in
     /// ascending order of the comparison, then the others as planned. Plain costs may be in another
     /// order, because the machine changed.
-    fn judged(&self, asked: &Asked, margins: Margins, as_read: Margins) -> Vec<Cell> {
+    fn judged(&self, asked: &Asked, twin: Option<&Twin>) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
-        self.relate(asked, &mut cells, margins, as_read);
+        let margins = Margins { tie: TIE_MARGIN, offset: Twin::offset(twin) };
+        self.relate(asked, &mut cells, margins);
         self.rank(asked, &mut cells, margins);
-        let keys = cells.iter().zip(&self.contenders).map(|(c, o)| self.sort_key(asked, c, o));
+        let keys = cells.iter().map(|cell| self.sort_key(asked, cell));
         let mut keyed: Vec<(f64, Cell)> =
             keys.collect::<Vec<f64>>().into_iter().zip(cells).collect();
         keyed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         keyed.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    /// Logarithm of the cost over the baseline's in the same passes, which also determines relation
-    /// and band; without such passes, of its mean compared cost. Beside another load, whose work is
-    /// part of the cost, the 99th percentile.
-    fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
+    /// Logarithm of the cost over the baseline's, which also determines relation and band; without a
+    /// comparison, of its mean cost over the baseline's. Beside another load, whose work is part of the
+    /// cost, the 99th percentile.
+    fn sort_key(&self, asked: &Asked, cell: &Cell) -> f64 {
         if self.load.beside.is_some() {
             let p99 = cell.percentile(Percentile::P99);
             let trusted = p99.filter(|_| !cell.verdict.voids(Figure::Latency));
@@ -106,13 +76,11 @@ impl Field {
         if !has_cost(cell) {
             return f64::INFINITY;
         }
-        let compared = |o: &Observed| mean(&present(&o.compared));
-        let alone = || {
-            let baseline = self.of(&asked.baseline).and_then(compared).unwrap_or(0.0);
-            compared(observed).map(|log| log - baseline)
-        };
-        let ratio = mean(&self.log_ratios(&observed.name, &asked.baseline));
-        ratio.or_else(alone).unwrap_or(f64::INFINITY)
+        let alone = |name: &str| self.of(name).and_then(|o| mean(&present(&o.cost)));
+        let apart = || Some(alone(&cell.contender)? - alone(&asked.baseline).unwrap_or(0.0));
+        let ratio = self.compare(&cell.contender, &asked.baseline).map(|ratio| ratio.log());
+        let ratio = ratio.or_else(|| mean(&self.log_ratios(&cell.contender, &asked.baseline)));
+        ratio.or_else(apart).unwrap_or(f64::INFINITY)
     }
 
     /// The figures of a cell, not yet compared.
@@ -175,11 +143,8 @@ impl Field {
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             relation: None,
-            ratio_unadjusted: None,
-            relation_unadjusted: None,
-            rounds_needed: None,
-            rounds_needed_at_most: None,
-            rounds_to_decide: None,
+            starts_to_decide: None,
+            seconds_to_decide: None,
             band: None,
             latency_to_baseline: None,
             latency_to_all_reading: None,
@@ -215,62 +180,46 @@ impl Field {
         unknown
     }
 
-    /// Sets the ratios to the baseline and their relations, both adjusted and unadjusted.
-    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins, as_read: Margins) {
-        let adjusted = self.related(asked, cells, |o| &o.compared, margins);
-        for (cell, (ratio, relation)) in cells.iter_mut().zip(adjusted) {
-            (cell.ratio_to_baseline, cell.relation) = (known(ratio), relation);
-            if ratio.is_some_and(|ratio| !is_known(&ratio)) {
-                cell.not_known.push(Unknown::Ratio);
-            }
-        }
-        if self.control.is_none() {
+    /// Sets the ratios to the baseline and their relations. The null server gets a ratio but no relation;
+    /// so does a cell whose cost is void. There are no ratios if the baseline's own cost is void.
+    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
+        if self.cost(&asked.baseline).is_none() {
             return;
         }
-        let read = self.related(asked, cells, |o| &o.cost, as_read);
-        for (cell, (ratio, relation)) in cells.iter_mut().zip(read) {
-            (cell.ratio_unadjusted, cell.relation_unadjusted) = (known(ratio), relation);
-        }
-    }
-
-    /// Ratios of `costs` to the baseline's, and their relations. The null server gets a ratio but
-    /// no relation; so does a cell whose cost is void. There are no ratios if the baseline's own
-    /// cost is void.
-    fn related(
-        &self,
-        asked: &Asked,
-        cells: &[Cell],
-        costs: impl Fn(&Observed) -> &Series,
-        margins: Margins,
-    ) -> Vec<(Option<Estimate>, Option<Relation>)> {
-        let mut related = vec![(None, None); cells.len()];
-        let baseline = self.of(&asked.baseline);
-        let baseline = baseline.filter(|o| !self.verdict(o).voids(Figure::Cost)).map(&costs);
-        let Some(baseline) = baseline else { return related };
-        let log_ratios: Vec<Vec<f64>> =
-            self.contenders.iter().map(|o| paired(costs(o), baseline)).collect();
-        let each: Vec<&[f64]> = log_ratios.iter().map(|logs| &logs[..]).collect();
-        let ratios = geometric_each(&each, asked.seed);
-        let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
-        for (i, cell) in cells.iter().enumerate() {
+        let mut compared: Vec<(usize, Comparison)> = Vec::new();
+        for (i, cell) in cells.iter_mut().enumerate() {
             if cell.contender == asked.baseline {
                 let measured = cell.cost_ns_per_request.is_some() || cell.is_unknown(Unknown::Cost);
-                related[i].1 = measured.then_some(Relation::Baseline);
+                cell.relation = measured.then_some(Relation::Baseline);
                 continue;
             }
-            related[i].0 = ratios[i];
-            let trusted = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
-            let p = statistics::p_value(&log_ratios[i]);
-            if let (true, Some(ratio), Some(p)) = (trusted, ratios[i], p) {
-                compared.push((i, ratio, p));
+            let Some(comparison) = self.compare(&cell.contender, &asked.baseline) else { continue };
+            cell.ratio_to_baseline = known(Some(comparison.ratio()));
+            if cell.ratio_to_baseline.is_none() {
+                cell.not_known.push(Unknown::Ratio);
+            }
+            if cell.contender != NULL && !cell.verdict.voids(Figure::Cost) {
+                compared.push((i, comparison));
             }
         }
-        let p_values: Vec<f64> = compared.iter().map(|(_, _, p)| *p).collect();
+        let p_values: Vec<f64> = compared.iter().map(|(_, comparison)| comparison.p()).collect();
         let differs = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE);
-        for ((i, ratio, _), differs) in compared.into_iter().zip(differs) {
-            related[i].1 = Some(statistics::relation(&ratio, differs, margins));
+        for ((i, comparison), differs) in compared.into_iter().zip(differs) {
+            let cell = &mut cells[i];
+            let relation = statistics::relation(&comparison.ratio(), differs, margins);
+            cell.relation = Some(relation);
+            // More starts would measure the load's limit again.
+            let is_limited = cell.verdict.is(Kind::GeneratorBound);
+            if relation == Relation::Inconclusive
+                && !is_limited
+                && !asked.is_reference(&cell.contender)
+            {
+                let away = comparison.log().abs();
+                let distances = [away - margins.offset.ln_1p(), margins.tie.ln_1p() - away];
+                let more = self.affordable(comparison.decides(distances));
+                (cell.starts_to_decide, cell.seconds_to_decide) = more.unzip();
+            }
         }
-        related
     }
 
     /// Sets the bands of the cells with a trusted cost.
@@ -278,9 +227,14 @@ impl Field {
         let ranked: Vec<usize> = (0..cells.len())
             .filter(|&i| !asked.is_reference(&cells[i].contender) && has_cost(&cells[i]))
             .collect();
-        let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].compared).collect();
-        for (i, band) in ranked.iter().zip(statistics::bands(&logs, margins)) {
-            cells[*i].band = Some(band);
+        let name = |i: usize| &self.contenders[ranked[i]].name;
+        let pair = |a: usize, b: usize| {
+            let comparison = self.compare(name(b), name(a))?;
+            Some((comparison.ratio(), comparison.p()))
+        };
+        let bands = statistics::bands(ranked.len(), pair, margins);
+        for (i, band) in ranked.into_iter().zip(bands) {
+            cells[i].band = Some(band);
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The effect of more cores: cells of loads that differ only in cores, compared for each contender.
 
-use crate::field::Field;
-use crate::statistics::{Series, geometric, known, paired};
+use crate::{
+    comparison::Comparison,
+    field::Field,
+    statistics::{Series, known, paired},
+};
 use regatta_record::{Asked, Cell, Figure, LoadShape, Scaling};
 
 /// Sets the ratio of every cell to the same contender at the same load with the fewest cores, if
@@ -18,7 +21,8 @@ pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
                     let observed = field.of(&cell.contender)?;
                     (!field.verdict(observed).voids(figure)).then(|| of(field)).flatten()
                 };
-                known(geometric(&paired(&trusted(field)?, &trusted(fewest)?), asked.seed))
+                let ratio = Comparison::paired(&paired(&trusted(field)?, &trusted(fewest)?))?;
+                known(Some(ratio.ratio()))
             };
             let name = &cell.contender;
             let cost = ratio(Figure::Cost, &|field| Some(field.of(name)?.cost.clone()));

@@ -1,16 +1,14 @@
-//! Which readings are trusted: whether the work is a contender's own, and the machine probe.
+//! Which readings are trusted: whether the work is a contender's own.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
 mod simulated;
 
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
-use regatta_record::{Core, Figure, Kind, Relation, Round, Summary, Unseen, UsageSource};
+use regatta_record::{Core, Figure, Kind, Round, Unseen, UsageSource};
 use simulated::{
-    LOAD, QUIET, asked,
-    five::{NAMES, cell, doubt, field, judged, of, race},
-    rounds,
+    LOAD, asked,
+    five::{NAMES, cell, doubt, judged, of, race},
 };
 
 #[test]
@@ -112,130 +110,6 @@ fn a_contender_that_moved_to_other_cpus_is_not_ranked() {
     assert_eq!(node.verdict.because.split('.').next(), Some(&*format!("in 1 of 7 rounds {said}")));
     assert!([Figure::Cost, Figure::Rate].iter().all(|figure| node.verdict.voids(*figure)));
     assert_eq!((node.relation, node.band), (None, None));
-}
-
-#[test]
-fn ratios_are_adjusted_for_the_machine_probe() {
-    let mut all = rounds(&field(), &[LOAD], 10, QUIET, 3);
-    let mut random = SmallRng::seed_from_u64(3);
-    for round in &mut all {
-        let state: f64 = if random.random_bool(0.3) { 1.4 } else { 1.0 };
-        let server = round.server.as_mut().unwrap();
-        server.cpu_ns = (server.cpu_ns as f64 * state.powf(0.8)) as u64;
-        let probe_ns = Some([(6_000.0 * state) as u64; 2]);
-        round.machine = Some(regatta_record::Machine { probe_ns, ..Default::default() });
-    }
-    let judged = |rounds: &[Round]| judge(&asked(&NAMES, 10, &[LOAD]), rounds);
-    let with = judged(&all);
-    all.iter_mut().for_each(|round| round.machine = None);
-    let without = judged(&all);
-
-    assert!(with.machine_noise.is_some_and(|share| share > 0.9), "{:?}", with.machine_noise);
-    assert_eq!(without.machine_noise, None);
-    let ratio = |summary: &Summary, name| cell(summary, name).ratio_to_baseline.unwrap();
-    for (name, truth) in [("percore", 1.0), ("node", 1.72), ("null", 0.8)] {
-        let (narrow, wide) = (ratio(&with, name), ratio(&without, name));
-        assert!((narrow.low..narrow.high).contains(&truth), "{name}: {narrow:?}");
-        assert!(narrow.high / narrow.low - 1.0 < 0.3 * (wide.high / wide.low - 1.0), "{name}");
-    }
-    assert!(with.noise_floor < without.noise_floor);
-    let absolute = |summary: &Summary| cell(summary, "node").cost_ns_per_request.unwrap().mean;
-    assert_eq!(absolute(&with), absolute(&without), "absolute costs are not adjusted");
-    for name in ["percore", "node", "null"] {
-        let (with, without) = (cell(&with, name), cell(&without, name));
-        assert_eq!(with.ratio_unadjusted, without.ratio_to_baseline, "{name}");
-        assert_eq!(with.relation_unadjusted, without.relation, "{name}");
-        assert_eq!((without.ratio_unadjusted, without.relation_unadjusted), (None, None));
-    }
-}
-
-/// Rounds with the probe readings of `read` before and after a contender, given the state of the
-/// machine.
-fn probed(read: impl Fn(&str, f64) -> [f64; 2]) -> Vec<Round> {
-    let mut all = rounds(&field(), &[LOAD], 12, QUIET, 3);
-    let mut random = SmallRng::seed_from_u64(3);
-    for round in &mut all {
-        let state: f64 = if random.random_bool(0.3) { 1.4 } else { 1.0 };
-        let server = round.server.as_mut().unwrap();
-        server.cpu_ns = (server.cpu_ns as f64 * state.powf(0.8)) as u64;
-        let noise = random.random_range(0.99..1.01);
-        let probe_ns = Some(read(&round.contender, state).map(|ns| (ns * noise) as u64));
-        round.machine = Some(regatta_record::Machine { probe_ns, ..Default::default() });
-    }
-    all
-}
-
-#[test]
-fn probe_readings_after_a_contender_adjust_nothing() {
-    let after = probed(|_, state| [6_000.0, 6_000.0 * state]);
-    let s = judge(&asked(&NAMES, 12, &[LOAD]), &after);
-    assert_eq!(s.machine_noise, None);
-    let before = probed(|_, state| [6_000.0 * state, 6_000.0]);
-    let s = judge(&asked(&NAMES, 12, &[LOAD]), &before);
-    assert!(s.machine_noise.is_some_and(|share| share > 0.9), "{:?}", s.machine_noise);
-}
-
-#[test]
-fn a_contender_that_leaves_the_machine_slower_is_a_doubt() {
-    let left = |by: f64| {
-        probed(move |name, _| [6_000.0, if name == "node" { 6_000.0 * by } else { 6_000.0 }])
-    };
-    let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.15));
-    let text = doubt(&s, "leaves the machine slower than").expect("a doubt");
-    assert!(text.contains("node leaves"), "{text}");
-    assert!(doubt(&s, "leaves the machine faster").is_none(), "{:?}", s.doubts);
-    let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.0));
-    assert!(doubt(&s, "leaves the machine").is_none(), "{:?}", s.doubts);
-}
-
-#[test]
-fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
-    let mut all = probed(|_, state| [6_000.0 * state, 6_000.0]);
-    for round in of(&mut all, "percore") {
-        let server = round.server.as_mut().unwrap();
-        server.cpu_ns = (server.cpu_ns as f64 * 1.08) as u64;
-    }
-    let s = judge(&asked(&NAMES, 12, &[LOAD]), &all);
-    let percore = cell(&s, "percore");
-    assert_eq!(percore.relation, Some(Relation::Costlier));
-    assert_eq!(percore.relation_unadjusted, Some(Relation::Inconclusive));
-    let text = doubt(&s, "percore at 64 conn against epoll: significantly more expensive, 1.");
-    let text = text.expect("a doubt");
-    assert!(text.contains("only because ratios are adjusted"), "{text}");
-    assert!(text.contains("about ") && text.ends_with(" rounds would decide)"), "{text}");
-}
-
-#[test]
-fn relations_that_only_the_adjustment_shows_share_one_doubt_that_advises_rounds() {
-    let mut all = probed(|_, state| [6_000.0 * state, 6_000.0]);
-    // Both cost 12% more than epoll's 5 µs.
-    for (name, factor) in [("percore", 1.12), ("node", 1.12 * 5.0 / 8.6)] {
-        for round in of(&mut all, name) {
-            let server = round.server.as_mut().unwrap();
-            server.cpu_ns = (server.cpu_ns as f64 * factor) as u64;
-        }
-    }
-    let remarks = |rounds: &[Round]| -> Vec<String> {
-        let doubts = judge(&asked(&NAMES, 12, &[LOAD]), rounds).doubts;
-        let only =
-            |doubt: &String| doubt.contains("more expensive") && doubt.contains("only because");
-        doubts.into_iter().filter(only).collect()
-    };
-    let together = remarks(&all);
-    assert_eq!(together.len(), 1, "{together:#?}");
-    for name in ["percore at 64 conn", "node at 64 conn"] {
-        assert!(together[0].contains(name), "{together:?}");
-    }
-    assert_eq!(together[0].matches("would decide").count(), 1, "{together:?}");
-    // If the load was the limit, it would be so again.
-    for round in of(&mut all, "node") {
-        round.window_ns *= 10;
-        round.load_cpu_ns = round.window_ns;
-    }
-    let apart = remarks(&all);
-    assert_eq!(apart.len(), 2, "{apart:#?}");
-    let of_node = apart.iter().find(|doubt| doubt.starts_with("node at 64 conn against")).unwrap();
-    assert!(!of_node.contains("rounds"), "{of_node}");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn a_rate_that_drifts_is_unstable_and_not_ranked() {
 }
 
 #[test]
-fn two_modes_of_the_rate_are_noisy() {
+fn two_modes_of_the_rate_are_no_verdict() {
     let mut rounds = race();
     for r in of(&mut rounds, "node") {
         let slow = r.round % 3 == 0;
@@ -260,9 +260,8 @@ fn two_modes_of_the_rate_are_noisy() {
     }
     let s = judged(&rounds);
     let node = cell(&s, "node");
-    assert_eq!(node.verdict.kind, Kind::Noisy);
-    assert!(node.verdict.because.contains("two modes"), "{}", node.verdict.because);
-    assert!(node.band.is_some() && node.verdict.voids(Figure::Latency));
+    assert_eq!((node.verdict.kind, &node.verdict.also[..]), (Kind::ServerBound, &[][..]));
+    assert!(node.band.is_some() && !node.verdict.voids(Figure::Latency));
 }
 
 #[test]
@@ -280,7 +279,6 @@ fn doubts_have_advice() {
     for word in [
         "only 3 rounds",
         "share CPU 0",
-        "the noise floor is ±",
         "process tree (10 ms steps)",
         "CPU time of epoll at 64 conn (+40%)",
         "3 timeout",
@@ -323,20 +321,14 @@ fn rounds_without_a_latency_have_none() {
 #[test]
 fn cells_are_ordered_by_compared_cost() {
     let mut rounds = rounds(&field(), &[LOAD], 20, QUIET, 7);
-    // The machine is slow by a third in passes of epoll more often than in those of percore, which
-    // is a twentieth more expensive.
+    // percore is a twentieth more expensive, and has no round in the passes in which the machine is
+    // slow by a third.
+    rounds.retain(|r| r.contender != "percore" || r.round % 2 == 1);
     for r in &mut rounds {
-        let slow = match r.contender.as_str() {
-            "epoll" => r.round % 2 == 0,
-            _ => r.round % 5 == 0,
-        };
         let factor = if r.contender == "percore" { 1.05 } else { 1.0 };
-        let state = if slow { 4.0 / 3.0 } else { 1.0 };
+        let state = if r.round % 2 == 0 { 4.0 / 3.0 } else { 1.0 };
         let server = r.server.as_mut().unwrap();
         server.cpu_ns = (server.cpu_ns as f64 * state * factor) as u64;
-        let probe = (state * 1e6) as u64;
-        r.machine =
-            Some(regatta_record::Machine { probe_ns: Some([probe; 2]), ..Default::default() });
     }
     let s = judge(&asked(&NAMES, 20, &[LOAD]), &rounds);
     let (epoll, percore) = (cell(&s, "epoll"), cell(&s, "percore"));

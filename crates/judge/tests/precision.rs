@@ -54,8 +54,6 @@ fn an_easy_pair_stops_early() {
         Some(Precision { asked: 0.02, reached: true, rounds: 6, missing: vec![] })
     );
     assert!(summary.complete);
-    let green = summary.cells.iter().find(|c| c.contender == "green").unwrap();
-    assert!(green.rounds_needed.unwrap() <= 6, "{green:?}");
 }
 
 #[test]
@@ -67,11 +65,8 @@ fn a_hard_pair_runs_to_the_limit_and_reports_the_rounds_it_needs() {
     // s = 4% · √2 = 5.7% of log-ratios: (2 · 0.057 / 0.0198)² is about 33.
     let [missing] = &outcome(&summary).missing[..] else { panic!("{summary:?}") };
     assert!(missing.starts_with("green at 64 conn: ±"), "{missing}");
-    assert!(missing.contains("after 20 rounds; ±2% takes about "), "{missing}");
-    // Simulated passes are a minute apart.
-    assert!(missing.contains("(60 s each: "), "{missing}");
-    let needed = summary.cells.iter().find(|c| c.contender == "green").unwrap().rounds_needed;
-    assert!((20..120).contains(&needed.unwrap()), "{needed:?}");
+    // Simulated passes are a minute apart, so 13 more rounds are not advised.
+    assert!(missing.contains("after 20 rounds; ±2% takes longer than ten minutes"), "{missing}");
 }
 
 #[test]
@@ -80,7 +75,7 @@ fn stops_at_a_pair_that_is_not_feasible() {
     let summary = judge(&asked, &run(&asked, &all(15, &[LOAD], 0.4, 1)));
     assert!(summary.complete && !outcome(&summary).reached);
     assert_eq!(outcome(&summary).rounds, 10);
-    assert!(outcome(&summary).missing[0].contains("which is not feasible with at most 15"));
+    assert!(outcome(&summary).missing[0].contains("takes longer than ten minutes"));
 }
 
 #[test]
@@ -101,7 +96,13 @@ fn a_load_with_narrow_ratios_gets_no_further_pass() {
         assert!(!judge(&asked, cut).complete, "{kept} rounds");
         let last = cut.last().map_or(0, |r| r.round);
         for pass in 0..=last {
-            assert_eq!(due(&asked, cut, pass).loads, due(&asked, &ran, pass).loads);
+            let before = |rounds: &[Round]| -> Vec<Round> {
+                rounds.iter().filter(|r| r.round < pass).cloned().collect()
+            };
+            assert_eq!(
+                due(&asked, &before(cut), pass).loads,
+                due(&asked, &before(&ran), pass).loads
+            );
         }
     }
 }

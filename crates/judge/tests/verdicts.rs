@@ -439,19 +439,3 @@ fn figures_that_contradict_each_other_are_a_doubt() {
         summary.doubts
     );
 }
-
-#[test]
-fn a_load_that_is_noisier_than_the_others_is_a_doubt() {
-    let loads = [LOAD, LoadShape::closed(64, 16), LoadShape::closed(1_000, 1)];
-    let field = [truth("epoll", 5_000.0), truth("epoll-twin", 5_000.0), truth("null", 4_000.0)];
-    let mut rounds = rounds(&field, &loads, 7, QUIET, 7);
-    let clean = judge(&asked(&NAMES, 7, &loads), &rounds);
-    assert!(!clean.doubts.iter().any(|d| d.contains("above that of the other loads")));
-    for r in rounds.iter_mut().filter(|r| r.contender == "epoll-twin" && r.load == loads[1]) {
-        let server = r.server.as_mut().unwrap();
-        server.cpu_ns = server.cpu_ns * (100 + 15 * u64::from(r.round % 2)) / 100;
-    }
-    let summary = judge(&asked(&NAMES, 7, &loads), &rounds);
-    let doubt = summary.doubts.iter().find(|d| d.contains("above that of the other loads"));
-    assert!(doubt.unwrap().starts_with("at 64 conn × 16 the noise floor is ±"), "{doubt:?}");
-}

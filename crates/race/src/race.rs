@@ -58,7 +58,9 @@ pub fn run(
     let mut done = 0;
     let mut duels = Duels::new(&context, &entrants, &mut seen);
     for pass in 0.. {
-        let due = regatta_judge::due(asked, rounds, pass);
+        let before = rounds.iter().filter(|round| duels.pass_of(round) < pass);
+        let before: Vec<Round> = before.cloned().collect();
+        let due = regatta_judge::due(asked, &before, pass);
         if due.loads.is_empty() {
             break;
         }

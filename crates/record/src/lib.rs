@@ -74,7 +74,7 @@ pub use heads::Heads;
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use life::{IdleSlice, Life, Slice};
 pub use load::{LoadOperation, LoadResult, LoadThreshold, TlsSpoken, Verified};
-pub use needed::rounds_in_words;
+pub use needed::more_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name};

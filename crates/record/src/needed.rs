@@ -1,40 +1,30 @@
-//! The number of rounds for more precision, in words.
+//! Further starts that would decide something, in words.
 
-/// Formats a number of rounds: `about 34 rounds, perhaps 51 (27 s each: 15 min)`. `likely` and
-/// `at_most` are total numbers of rounds; `pass_s` is the time of one round of all cells in
-/// seconds, if known.
-pub fn rounds_in_words(likely: u32, at_most: Option<u32>, pass_s: Option<f64>) -> String {
-    let perhaps =
-        at_most.filter(|n| *n > likely).map_or(String::new(), |n| format!(", perhaps {n}"));
-    let takes = pass_s.map_or(String::new(), |pass_s| {
-        format!(" ({} each: {})", time(pass_s), time(pass_s * f64::from(likely)))
-    });
-    format!("about {likely} rounds{perhaps}{takes}")
-}
-
-fn time(seconds: f64) -> String {
-    match seconds {
+/// Formats further starts with their time: `about 4 more lives (12 s)`, `about 3 more rounds (2 min)`.
+pub fn more_in_words(starts: u32, seconds: f64, is_duel: bool) -> String {
+    let unit = match (is_duel, starts) {
+        (true, 1) => "life",
+        (true, _) => "lives",
+        (false, 1) => "round",
+        (false, _) => "rounds",
+    };
+    let time = match seconds {
         s if s < 1.0 => format!("{s:.1} s"),
         s if s < 100.0 => format!("{s:.0} s"),
-        s if s < 6_000.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3_600.0),
-    }
+        s => format!("{:.0} min", s / 60.0),
+    };
+    format!("about {starts} more {unit} ({time})")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::rounds_in_words;
+    use super::more_in_words;
 
     #[test]
-    fn rounds_times_for_readers() {
-        assert_eq!(
-            rounds_in_words(34, Some(51), Some(27.0)),
-            "about 34 rounds, perhaps 51 (27 s each: 15 min)"
-        );
-        assert_eq!(
-            rounds_in_words(340, None, Some(120.0)),
-            "about 340 rounds (2 min each: 11.3 h)"
-        );
-        assert_eq!(rounds_in_words(6, Some(6), None), "about 6 rounds");
+    fn says_how_many_and_how_long() {
+        assert_eq!(more_in_words(4, 12.4, true), "about 4 more lives (12 s)");
+        assert_eq!(more_in_words(1, 0.43, true), "about 1 more life (0.4 s)");
+        assert_eq!(more_in_words(3, 180.0, false), "about 3 more rounds (3 min)");
+        assert_eq!(more_in_words(1, 60.0, false), "about 1 more round (60 s)");
     }
 }

@@ -14,13 +14,13 @@ pub enum Relation {
     Baseline,
     /// The interval lies within ±2%.
     Tied,
-    /// Neither tied nor significantly different: the interval is wider than ±2% and extends into
-    /// the noise floor, or the difference may be chance.
+    /// Neither tied nor significantly different: the interval is wider than ±2%, and the difference
+    /// may be chance.
     #[serde(rename = "not-told-apart")]
     Inconclusive,
-    /// Significantly cheaper, by more than the noise floor.
+    /// Significantly cheaper, by more than a significant difference of the twin from its original.
     Cheaper,
-    /// Significantly more expensive, by more than the noise floor.
+    /// Significantly more expensive, in the same way.
     #[serde(rename = "dearer")]
     Costlier,
 }
@@ -164,28 +164,17 @@ pub struct Cell {
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost of the same round.
     pub ratio_to_baseline: Option<Estimate>,
-    /// The same ratio of unadjusted costs, if `ratio_to_baseline` is adjusted for the machine probe
-    /// ([`Summary::machine_noise`]). Absent: it is not adjusted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ratio_unadjusted: Option<Estimate>,
-    /// The relation that follows from that ratio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relation_unadjusted: Option<Relation>,
     /// The relation that follows from `ratio_to_baseline`.
     pub relation: Option<Relation>,
-    /// Rounds needed for the requested width of the ratio's interval (by default ±2%), at the
-    /// observed variance.
-    #[serde(default)]
-    pub rounds_needed: Option<u32>,
-    /// The same at the largest variance consistent with the rounds so far (80%).
-    #[serde(default)]
-    pub rounds_needed_at_most: Option<u32>,
-    /// Rounds that decide with a probability of 90% whether the cost is tied with the baseline's or
-    /// differs from it, if mean and variance are as observed. `None` for the null server and the twin,
-    /// if it is already decided, if no number of rounds decides (the difference lies within a lasting
-    /// offset of the twin), if the load was the limit, or if more than 1,000 would be needed.
-    #[serde(default, rename = "rounds_to_tell")]
-    pub rounds_to_decide: Option<u32>,
+    /// Further starts of all contenders (lives of a duel, or rounds) that decide with a probability of
+    /// 90% whether the cost is tied with the baseline's or differs from it, if mean and variance are as
+    /// observed. `None` for the null server and the twin, if it is decided, if no number decides, if the
+    /// load was the limit, or if they take more than ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_to_decide: Option<u32>,
+    /// The time that these take, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_to_decide: Option<f64>,
     /// Latency over the baseline's at the same load. Absent: this is the baseline, or one of the
     /// two was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -320,14 +309,11 @@ pub struct Summary {
     pub format: u32,
     /// The settings, and the machine.
     pub asked: Asked,
-    /// How far from 1 the ratio of a contender to itself may appear, as a fraction; `None` without
-    /// a twin, or if it exceeds a factor of ten and so is not known.
+    /// How far from 1 the ratio of a contender to itself may appear, as a fraction: the farther end of
+    /// the interval of the twin's ratio, over several loads the root mean square of their logarithms.
+    /// It is information and decides nothing. `None` without a twin, or if it exceeds a factor of ten
+    /// and so is not known.
     pub noise_floor: Option<f64>,
-    /// Share of the variance of costs within a pass that followed the machine probe. Ratios are
-    /// adjusted for it. The mean over the loads where the probe explained enough; `None` if it did
-    /// so at no load.
-    #[serde(default)]
-    pub machine_noise: Option<f64>,
     /// Whether all planned rounds were run.
     pub complete: bool,
     /// The cells: loads in the planned order, contenders within each by compared cost.

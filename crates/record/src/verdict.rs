@@ -21,7 +21,7 @@ pub enum Kind {
     CostOnly,
     /// The requested rate was not held.
     Overloaded,
-    /// Steal, run-queue delay or bimodal windows, beyond what intervals cover.
+    /// Steal or run-queue delay, beyond what intervals cover.
     Noisy,
     /// The rate drifted during the window.
     Unstable,

@@ -9,7 +9,7 @@ use crate::{
 };
 use regatta_record::{
     Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
-    rounds_in_words,
+    more_in_words,
 };
 use std::collections::BTreeSet;
 
@@ -103,20 +103,11 @@ fn undecided(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
         let is_open = c.relation == Some(Relation::Inconclusive);
         let ratio = c.ratio_to_baseline.filter(|_| is_open)?;
         let near_end = if ratio.low > 1.0 { ratio.low } else { 1.0 / ratio.high };
-        let floor = summary.noise_floor.unwrap_or(0.0);
-        let text = match () {
-            () if near_end <= 1.0 => return None,
-            () if near_end <= 1.0 + floor => format!(
-                "the interval excludes 1, but reaches into the noise floor of ±{}",
-                numbers::percent(floor)
-            ),
-            () => format!(
-                "the interval excludes 1, but with several comparisons and only {} rounds that may be \
-                 chance (Holm's correction)",
-                c.rounds
-            ),
-        };
-        Some((visible(&c.contender), text))
+        (near_end > 1.0).then(|| {
+            let text = "the interval excludes 1, but with several comparisons that may be chance \
+                        (Holm's correction)";
+            (visible(&c.contender), text.to_owned())
+        })
     };
     let contenders = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
     together(UNCLEAR, contenders.filter_map(remark), false).collect()
@@ -126,7 +117,8 @@ fn undecided(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
 fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
     let baseline = visible(&summary.asked.baseline);
     let remark = |c: &&Cell| {
-        let words = rounds_in_words(c.rounds_to_decide?, None, summary.pass_s);
+        let is_duel = summary.asked.is_duel(&c.load);
+        let words = more_in_words(c.starts_to_decide?, c.seconds_to_decide?, is_duel);
         let text = format!("{words} would decide whether the cost differs from that of {baseline}");
         Some((visible(&c.contender), text))
     };

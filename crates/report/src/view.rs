@@ -173,21 +173,19 @@ fn hints(summary: &Summary) -> Vec<String> {
             }
         }
     }));
-    lines.extend(raced.then(|| match summary.noise_floor {
-        Some(floor) => format!(
-            "noise floor ±{}: smaller differences are not significant",
-            numbers::percent(floor)
-        ),
-        None => "noise floor not known: differences may not be significant".to_owned(),
+    lines.extend(raced.then(|| {
+        match summary.noise_floor {
+            Some(floor) => format!(
+                "noise floor ±{}: the program entered twice may appear to differ by this much",
+                numbers::percent(floor)
+            ),
+            None => {
+                "noise floor not known: no program was entered twice, or its interval is too wide"
+                    .to_owned()
+            }
+        }
     }));
     lines.extend(cold(&summary.asked));
-    lines.extend(summary.machine_noise.map(|share| {
-        let share = numbers::percent(share);
-        format!(
-            "{share} of the within-round variance followed the machine probe; ratios are adjusted \
-             for it"
-        )
-    }));
     lines.extend(none_needed(summary));
     lines
 }

@@ -8,7 +8,7 @@ use super::{
         until,
     },
 };
-use regatta_judge::statistics::Difference;
+use regatta_judge::statistics::geometric;
 use regatta_proto::resp::write_command;
 use std::{
     io::{ErrorKind, Write},
@@ -85,7 +85,7 @@ fn other_clients_do_not_wait_for_a_client_that_does_not_read() {
             if pair.is_multiple_of(2) { first - second } else { second - first }
         };
         let ratios: Vec<f64> = (0..PAIRS).map(of_pair).collect();
-        let ratio = Difference::paired(&ratios).unwrap().ratio();
+        let ratio = geometric(&ratios, 1).unwrap();
         println!(
             "{model}: at {rate}/s, p99 beside a client that leaves 300 MB unread is {:.2} \
              [{:.2} to {:.2}] times the p99 without it, {PAIRS} pairs",

@@ -44,5 +44,4 @@ fn a_precision_that_is_not_reached_reports_the_needed_rounds() {
     println!("\n--precision 0.01% after {} rounds: {}", missed.rounds, missed.missing.join("; "));
     assert!(!missed.reached && missed.rounds == 6, "{missed:?}");
     assert!(missed.missing.iter().any(|one| one.contains("rounds")), "{missed:?}");
-    assert!(raced.cell("new").rounds_needed.is_some_and(|needed| needed > 6));
 }

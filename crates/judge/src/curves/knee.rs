@@ -1,7 +1,10 @@
 //! The knee: the rate at which power, the rate over the 99th percentile of latency, is highest.
 
 use super::place::Place;
-use crate::statistics::{Margins, Series, bands, log, mean, present};
+use crate::{
+    comparison::Comparison,
+    statistics::{Margins, Series, bands, log, mean, paired, present},
+};
 use regatta_record::{Figure, Kind, Knee};
 
 /// Minimum number of rates with a latency among which a knee is sought.
@@ -48,8 +51,11 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
             held[last].0
         ));
     }
-    let series: Vec<&Series> = held.iter().map(|(_, series)| series).collect();
-    let bands = bands(&series, Margins::NONE);
+    let pair = |a: usize, b: usize| {
+        let ratio = Comparison::paired(&paired(&held[b].1, &held[a].1))?;
+        Some((ratio.ratio(), ratio.p()))
+    };
+    let bands = bands(held.len(), pair, Margins::NONE);
     let could_be = |i: &usize| bands[*i].best == 1;
     let first = (0..=best).find(could_be).unwrap_or(best);
     let until = (best..=last).rev().find(could_be).unwrap_or(best);

@@ -4,14 +4,11 @@
 mod addresses;
 mod behind;
 mod cells;
-mod probe;
 mod starts;
 
-use crate::statistics::{
-    self, CONFIDENCE, Floor, Margins, geometric, holm, is_noisier, known, known_floor, p_value,
-};
 use crate::{
-    field::{Field, TIE_MARGIN},
+    field::{Field, TIE_MARGIN, Twin},
+    statistics::{self, Margins, known},
     verdict,
 };
 use regatta_record::{Asked, Cell, Figure, Kind, NULL, Relation, Unknown, alike};
@@ -19,25 +16,21 @@ use std::collections::BTreeSet;
 
 /// Minimum number of rounds of a published table (method, rule 2).
 pub const ROUNDS: u32 = 5;
-/// Noise floor above which the machine itself is reported.
-pub const NOISE_FLOOR: f64 = 0.05;
 /// Maximum difference between user + system time (sampled by tick) and CPU time, as a fraction.
 pub const SPLIT: f64 = 0.10;
 /// CPU time in seconds from which the sampled split is compared.
 const SPLIT_FROM_S: f64 = 1.0;
 
-/// All doubts about a race, the most serious first. `as_read` is the noise floor of unadjusted
-/// costs.
+/// All doubts about a race, the most serious first. `twins` are by field.
 pub fn doubts(
     asked: &Asked,
     fields: &[Field],
     cells: &[Cell],
-    noise_floor: Option<f64>,
-    twin_ratios: &[Vec<f64>],
-    as_read: Floor,
+    twins: &[Option<Twin>],
+    complete: bool,
 ) -> Vec<String> {
     let mut doubts = Vec::new();
-    doubts.extend(incomplete(asked, fields));
+    doubts.extend(incomplete(asked, fields, complete));
     doubts.extend(few_rounds(asked));
     doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
@@ -45,14 +38,11 @@ pub fn doubts(
     doubts.extend(asked.doubts_of_contents(cells));
     doubts.extend(shared_cpus(asked));
     doubts.extend(shared_cores(asked));
-    doubts.extend(noise(asked, fields, noise_floor, Floor::of(twin_ratios)));
-    doubts.extend(twin_differs(asked, fields, twin_ratios));
-    doubts.extend(noisier_loads(asked, fields, twin_ratios));
+    doubts.extend(no_twin(asked, fields, twins));
+    doubts.extend(twin_differs(asked, fields, twins));
     doubts.extend(starts::uneven(fields));
     doubts.extend(addresses::favours(fields));
     doubts.extend(behind::left_work(fields));
-    doubts.extend(probe::left_behind(asked, fields));
-    doubts.extend(probe::changed_relations(asked, fields, cells, as_read));
     doubts.extend(sources(fields));
     doubts.extend(cells::unseen(asked, fields));
     doubts.extend(no_null_server(asked, fields));
@@ -65,9 +55,9 @@ pub fn doubts(
     doubts
 }
 
-fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
+fn incomplete(asked: &Asked, fields: &[Field], complete: bool) -> Option<String> {
     if asked.precision.is_some() {
-        return (!fields.iter().all(|field| field.is_complete(asked))).then(|| {
+        return (!complete).then(|| {
             "the race is incomplete: it needs more rounds for the requested precision; `regatta \
              race --resume` with its directory runs them"
                 .to_owned()
@@ -157,121 +147,57 @@ fn shared_cores(asked: &Asked) -> Option<String> {
     })
 }
 
-fn noise(
-    asked: &Asked,
-    fields: &[Field],
-    noise_floor: Option<f64>,
-    parts: Floor,
-) -> Option<String> {
-    if asked.loads.iter().all(|load| load.beside.is_some()) {
-        // Without any cost there is no noise of costs.
+/// Reports that nothing shows how two copies of the same program compare on this machine.
+fn no_twin(asked: &Asked, fields: &[Field], twins: &[Option<Twin>]) -> Option<String> {
+    // Without any cost there is no noise of costs.
+    let has_cost = asked.loads.iter().any(|load| load.beside.is_none());
+    if !has_cost || twins.iter().flatten().any(|twin| statistics::is_known(&twin.ratio.ratio())) {
         return None;
     }
-    let Some(floor) = noise_floor else {
-        return Some(match &asked.twin_of {
-            None => "no contender was entered twice, so the noise floor is not known and small \
-                     differences may be noise; enter a twin"
+    let Some(original) = &asked.twin_of else {
+        return Some(
+            "no contender was entered twice, so the noise floor is not known: nothing shows that two \
+             copies of the same program cost the same here; enter a twin"
                 .to_owned(),
-            Some(original) => {
-                let twin = asked.twin().unwrap_or_default();
-                let both = [original, &twin];
-                // More rounds would be void or fail too.
-                let why = both.iter().find_map(|name| {
-                    let why = fields.iter().map(|field| field.why_no_cost(name));
-                    let why: Option<Vec<String>> = why.collect();
-                    Some(format!("{name} {}", why?.into_iter().next()?))
-                });
-                match why.filter(|_| asked.rounds > 1) {
-                    Some(why) => format!("the noise floor is not known: {why}"),
-                    None => format!(
-                        "the noise floor is not known: {original} and its twin have fewer than 2 \
-                         rounds in common; run more rounds"
-                    ),
-                }
-            }
-        });
+        );
     };
-    if known_floor(noise_floor).is_none() {
-        return Some(format!(
-            "the noise floor is not known: {} and its twin, the same program, differ by more than a \
-             factor of ten, so no difference can be shown; stop other programs, run more rounds or \
-             use longer windows",
-            asked.twin_of.as_deref().unwrap_or("a contender")
-        ));
-    }
-    let remedy = match parts.lasting.exp_m1() {
-        lasting if lasting > NOISE_FLOOR => format!(
-            "more rounds do not lower it, because two starts of the same program differ by {:.0}% \
-             permanently; stop other programs or race on other CPUs",
-            lasting * 100.0
+    let twin = asked.twin().unwrap_or_default();
+    // More rounds would be void or fail too.
+    let why = [original, &twin].into_iter().find_map(|name| {
+        let why: Option<Vec<String>> = fields.iter().map(|field| field.why_no_cost(name)).collect();
+        Some(format!("{name} {}", why?.into_iter().next()?))
+    });
+    let why = why.filter(|_| asked.rounds > 1).unwrap_or_else(|| match twins.iter().flatten().next() {
+        None => format!("{original} and its twin have too few rounds in common; run more rounds"),
+        Some(_) => format!(
+            "{original} and its twin, the same program, differ by more than a factor of ten, or their \
+             interval does; stop other programs, run more rounds or use longer windows"
         ),
-        _ => "stop other programs, run more rounds or use longer windows".to_owned(),
-    };
-    (floor > NOISE_FLOOR).then(|| {
-        format!(
-            "the noise floor is ±{:.0}%: smaller differences cannot be shown on this machine; {remedy}",
-            floor * 100.0
-        )
-    })
+    });
+    Some(format!("the noise floor is not known: {why}"))
 }
 
-/// Reports a twin that differs from its original. It is judged like any other contender, with
-/// Holm's correction over the loads, but without the noise floor, which includes the very
-/// difference in question.
-fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
-    let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
-    let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
-    let differs = holm(&p_values, 1.0 - CONFIDENCE);
-    let remarks = with_twins(fields, original, &twin).zip(twin_ratios).zip(differs).filter_map(
-        |((field, log_ratios), differs)| {
-            // If it is not known, the noise floor is not known either; another doubt reports that.
-            let ratio = known(geometric(log_ratios, asked.seed))?;
-            let relation =
-                statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
-            matches!(relation, Relation::Cheaper | Relation::Costlier).then(|| {
-                let text = format!(
-                    "{original} and its twin differ by a ratio of {:.3} [{:.3} to {:.3}], although \
-                     they are the same program: something other than the contenders changes the figures; repeat \
-                     the race with another seed",
-                    ratio.mean, ratio.low, ratio.high
-                );
-                (field.load.to_string(), text)
-            })
-        },
-    );
-    at_loads(remarks)
-}
-
-/// The loads of `twin_ratios`.
-fn with_twins<'a>(
-    fields: &'a [Field],
-    original: &str,
-    twin: &str,
-) -> impl Iterator<Item = &'a Field> {
-    fields.iter().filter(move |f| f.cost(original).is_some() && f.cost(twin).is_some())
-}
-
-/// Reports loads that are noisier than the others. The noise floor is pooled over the loads, so the
-/// floor of such a load is printed beside it.
-fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
-    let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
-    let loads = with_twins(fields, original, &twin);
-    let doubt = |(nth, field): (usize, &Field)| {
-        let others: Vec<f64> = [&twin_ratios[..nth], &twin_ratios[nth + 1..]].concat().concat();
-        let floor = statistics::noise_floor(&twin_ratios[nth..=nth])?;
-        (floor > TIE_MARGIN && is_noisier(&twin_ratios[nth], &others)).then(|| {
-            let is = match known_floor(Some(floor)) {
-                Some(floor) => format!("±{:.1}%", floor * 100.0),
-                None => "beyond a factor of ten".to_owned(),
-            };
+/// Reports a twin that differs from its original. It is judged like any other contender, with Holm's
+/// correction over the loads.
+fn twin_differs(asked: &Asked, fields: &[Field], twins: &[Option<Twin>]) -> Vec<String> {
+    let Some(original) = &asked.twin_of else { return Vec::new() };
+    let remarks = fields.iter().zip(twins).filter_map(|(field, twin)| {
+        let Twin { ratio, differs } = twin.as_ref()?;
+        // If it is not known, another doubt reports that.
+        let ratio = known(Some(ratio.ratio()))?;
+        let relation =
+            statistics::relation(&ratio, *differs, Margins { tie: TIE_MARGIN, offset: 0.0 });
+        matches!(relation, Relation::Cheaper | Relation::Costlier).then(|| {
             let text = format!(
-                "the noise floor is {is}, above that of the other loads: smaller differences are not \
-                 significant there"
+                "{original} and its twin differ by a ratio of {:.3} [{:.3} to {:.3}], although \
+                 they are the same program: something other than the contenders changes the figures, \
+                 and smaller differences are not significant; repeat the race with another seed",
+                ratio.mean, ratio.low, ratio.high
             );
             (field.load.to_string(), text)
         })
-    };
-    at_loads(loads.enumerate().filter_map(doubt))
+    });
+    at_loads(remarks)
 }
 
 fn sources(fields: &[Field]) -> Vec<String> {

@@ -18,7 +18,7 @@ pub fn uneven(fields: &[Field]) -> Vec<String> {
         // The null server's cost is so small that its variance has its own pattern.
         let is_trusted = |name: &str| name != NULL && field.cost(name).is_some();
         let trusted: Vec<_> = field.contenders.iter().filter(|o| is_trusted(&o.name)).collect();
-        let costs: Vec<_> = trusted.iter().map(|o| &o.compared).collect();
+        let costs: Vec<_> = trusted.iter().map(|o| &o.cost).collect();
         let kinds = two_kinds(&costs);
         all.extend(trusted.iter().zip(kinds).map(|(o, kinds)| (field, o.name.as_str(), kinds)));
     }

@@ -96,7 +96,7 @@ impl Ratio {
     }
 
     /// The reciprocal ratio.
-    pub(super) fn reciprocal(self) -> Ratio {
+    pub fn reciprocal(self) -> Ratio {
         let by_state = self.by_state.into_iter();
         let turned = |s: StateRatio| StateRatio { log: -s.log, low: -s.high, high: -s.low, ..s };
         Ratio {

@@ -6,35 +6,29 @@
 //! of curves may be zero or negative: their means are arithmetic. This module does not know loads,
 //! verdicts or files; `judge` does.
 
-mod aftermath;
 mod compare;
-mod control;
 mod difference;
+mod drift;
 mod interval;
 mod known;
 mod line;
-mod more;
 mod percentiles;
 mod planner;
 mod series;
 mod starts;
 mod usl;
-mod windows;
 
-pub use aftermath::aftermath;
-pub use compare::{Margins, bands, holm, is_noisier, noise_floor, relation};
-pub use control::Control;
+pub use compare::{Margins, bands, holm, noise_floor, relation};
 pub use difference::Difference;
+pub use drift::drift;
 pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
     student, t_quantile,
 };
 pub use known::{MOST_APART, is_known, known, known_floor};
 pub use line::Line;
-pub use more::Floor;
 pub use percentiles::{percentiles, unknown_percentiles};
 pub use planner::{Needed, rounds_needed};
 pub use series::{Series, log, mean, median, paired, present};
 pub use starts::{TwoKinds, alone, two_kinds};
 pub use usl::{Free, Law};
-pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};

@@ -1,6 +1,6 @@
 //! The number of rounds that an interval of a given width needs.
 
-use super::{CONFIDENCE, interval::standard_error, t_quantile};
+use super::{CONFIDENCE, Difference, t_quantile};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Upper limit of the result.
@@ -8,7 +8,7 @@ const MOST: u32 = 1_000_000;
 /// Probability that the variance is at most the one used for [`Needed::at_most`].
 const PROBABILITY: f64 = 0.80;
 
-/// Number of rounds that an interval needs.
+/// Number of rounds, or lives, that an interval needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needed {
     /// At the observed variance.
@@ -17,18 +17,15 @@ pub struct Needed {
     pub at_most: u32,
 }
 
-/// Rounds until the 95% interval of a ratio has the half-width `half_width` (a fraction), from its
-/// log-ratios so far: the least n with `t(0.975; n−1) · s/√n ≤ ln(1 + half_width)` (Snedecor and
-/// Cochran, *Statistical Methods*, on the size of samples). `s` itself is uncertain: at most
-/// `s · √((m−1)/χ²(0.2; m−1))` after m rounds, with a probability of 80%. `None` with fewer than 2.
-pub fn rounds_needed(log_ratios: &[f64], half_width: f64) -> Option<Needed> {
-    let rounds = log_ratios.len() as f64;
-    let spread = standard_error(log_ratios)? * rounds.sqrt();
-    let freedom = rounds - 1.0;
-    let chi = ChiSquared::new(freedom).expect("degrees of freedom are positive");
-    let largest = spread * (freedom / chi.inverse_cdf(1.0 - PROBABILITY)).sqrt();
-    let half = half_width.ln_1p();
-    Some(Needed { likely: least(spread, half), at_most: least(largest, half) })
+/// Rounds until the 95% interval of a ratio has the half-width `half_width` (a logarithm), from its
+/// pairs so far: the least n with `t(0.975; n−1) · s/√n ≤ half_width` (Snedecor and Cochran,
+/// *Statistical Methods*, on the size of samples). `s` itself is uncertain: at most
+/// `s · √((m−1)/χ²(0.2; m−1))` after m rounds, with a probability of 80%.
+pub fn rounds_needed(pairs: &Difference, half_width: f64) -> Needed {
+    let spread = pairs.error * f64::from(pairs.rounds).sqrt();
+    let chi = ChiSquared::new(pairs.freedom).expect("degrees of freedom are positive");
+    let largest = spread * (pairs.freedom / chi.inverse_cdf(1.0 - PROBABILITY)).sqrt();
+    Needed { likely: least(spread, half_width), at_most: least(largest, half_width) }
 }
 
 /// The least n: the half-width decreases with n, so bisection finds it.
@@ -49,12 +46,15 @@ fn least(spread: f64, half: f64) -> u32 {
 mod tests {
     use super::*;
 
+    fn needed(pairs: &[f64], half_width: f64) -> Needed {
+        rounds_needed(&Difference::paired(pairs).unwrap(), half_width.ln_1p())
+    }
+
     #[test]
     fn the_rounds_of_a_worked_example() {
         // s = 0.05; for ±2%: ln 1.02 = 0.0198. n = 27: t(0.975; 26) = 2.0555, half-width 0.01978;
         // n = 26: t = 2.0595, 0.02020.
-        let wobble = [0.05, -0.05, 0.05, -0.05, 0.0];
-        let needed = rounds_needed(&wobble, 0.02).unwrap();
+        let needed = needed(&[0.05, -0.05, 0.05, -0.05, 0.0], 0.02);
         assert_eq!(needed.likely, 27);
         // χ²(0.2; 4) = 1.6488: a standard deviation 1.5576 times as large needs about its square,
         // 2.43 times.
@@ -63,8 +63,7 @@ mod tests {
 
     #[test]
     fn needs_few_rounds_without_variance_and_at_most_a_million() {
-        assert_eq!(rounds_needed(&[0.1; 5], 0.02), Some(Needed { likely: 2, at_most: 2 }));
-        assert_eq!(rounds_needed(&[100.0, -100.0], 0.001).unwrap().likely, MOST);
-        assert_eq!(rounds_needed(&[0.1], 0.02), None);
+        assert_eq!(needed(&[0.1; 5], 0.02), Needed { likely: 2, at_most: 2 });
+        assert_eq!(needed(&[100.0, -100.0], 0.001).likely, MOST);
     }
 }

@@ -20,7 +20,7 @@ pub use used::{BUSY, Used};
 use crate::observed::Observed;
 use crate::statistics::{mean, present};
 use limit::of_burst;
-use noise::{bimodal, drifting};
+use noise::drifting;
 pub use open::HELD;
 use regatta_record::{Arrivals, CpuSets, Drive, Figure, Kind, LoadShape, Verdict};
 use std::num::NonZeroU32;
@@ -90,7 +90,7 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     }
     // On shared CPUs, each side waits for the other.
     let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), remedy);
-    together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
+    together([drifting(observed), noise, Some(limit)].into_iter().flatten())
 }
 
 /// Voids the cost: the server's CPU was also spent on the load beside, so the cost of one request

@@ -1,11 +1,11 @@
-//! Whether the machine disturbed a cell: drift, two modes, steal, CPUs taken by other programs.
+//! Whether the machine disturbed a cell: drift, steal, CPUs taken by other programs.
 
 use super::{
     remedy::Remedy,
     used::{Used, WAITED, percent},
 };
 use crate::observed::Observed;
-use crate::statistics::{ANSWERS_PER_SLICE, drift, modes};
+use crate::statistics::drift;
 use regatta_record::{Kind, Verdict};
 
 /// Drift of the rate within the window beyond which a cell is unstable, as a factor.
@@ -13,6 +13,7 @@ pub const DRIFT: f64 = 1.05;
 /// Share of the CPUs' time that the hypervisor gave to others above which latencies are not the
 /// server's: at 2%, one request in fifty may be affected, and p99 shows these.
 pub const STEAL: f64 = 0.02;
+
 /// Drift: a cell is unstable if the interval of its rate's drift within the window lies entirely
 /// beyond [`DRIFT`], up or down. Where replies come in steps (a server that sleeps), a third of the
 /// window holds one step more or less; that much is not drift.
@@ -32,26 +33,6 @@ pub fn drifting(observed: &Observed) -> Option<Verdict> {
             observed.slices.len()
         );
         Verdict::new(Kind::Unstable, because)
-    })
-}
-
-/// Bimodality of the slices of all rounds.
-pub fn bimodal(observed: &Observed) -> Option<Verdict> {
-    let slices: Vec<f64> = observed.slices.iter().flatten().map(|&s| s as f64).collect();
-    let (n, answers) = (slices.len() as f64, slices.iter().sum::<f64>());
-    if answers < ANSWERS_PER_SLICE * n {
-        return None;
-    }
-    modes(slices).map(|modes| {
-        let slice_s = observed.window_s / n;
-        let because = format!(
-            "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others \
-             (another tenant, or the CPU's frequency): trust the cost, not the latency",
-            modes.low / slice_s,
-            modes.share_low * 100.0,
-            modes.high / slice_s
-        );
-        Verdict::new(Kind::Noisy, because)
     })
 }
 

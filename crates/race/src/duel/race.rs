@@ -68,6 +68,12 @@ impl<'a> Duels<'a> {
         self.groups.iter().flatten().any(|other| other == load)
     }
 
+    /// The pass of a round. With several heats, a pass has several lives.
+    pub fn pass_of(&self, round: &Round) -> u32 {
+        let group = self.groups.iter().find(|group| group.contains(&round.load));
+        round.round / group.map_or(1, |group| self.heats(group).len().max(1) as u32)
+    }
+
     /// Runs the lives of the `due` loads in `pass` that are missing from `rounds`, and adds their rounds to
     /// `store` and to `rounds`. Returns false if the race was interrupted.
     pub fn run_pass(
