@@ -23,8 +23,8 @@ pub struct SliceCounts {
     pub reply_bytes: u64,
     /// Connections opened, including reopened ones.
     pub connections_opened: u64,
-    /// Time from the first send to the last reply, in nanoseconds; in an open loop from the beginning of
-    /// the schedule.
+    /// Time from the first send to the last reply or pushed operation, in nanoseconds. In an open loop from
+    /// when the threads were ready to send.
     pub ns: u64,
     /// CPU time of the load threads from the call until the slice was drained, user and system, in
     /// nanoseconds.

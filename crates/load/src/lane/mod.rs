@@ -113,6 +113,7 @@ impl<'a> Lane<'a> {
         if let Some((over, _)) = &self.ended {
             return SliceCounts::over(over.clone());
         }
+        self.pass_stop();
         let length = length.as_nanos() as u64;
         let used = match kind {
             SliceKind::WarmUp => Use::WarmUp,
@@ -155,11 +156,14 @@ impl<'a> Lane<'a> {
 
     /// Waits until all threads rest. `None` if they have ended.
     fn until_rested(&self) -> Option<Vec<Count>> {
-        self.rest().until_rested(LOOKS_EVERY, || {
-            if self.stop.load(Relaxed) && !self.stopped.swap(true, Relaxed) {
-                self.shared.wake(0);
-            }
-        })
+        self.rest().until_rested(LOOKS_EVERY, || self.pass_stop())
+    }
+
+    /// Stops the threads if the caller is to stop.
+    fn pass_stop(&self) {
+        if self.stop.load(Relaxed) && !self.stopped.swap(true, Relaxed) {
+            self.shared.wake(0);
+        }
     }
 
     /// The threads have ended, or end: waits for them, and records how.
