@@ -96,7 +96,7 @@ impl<'a> Lane<'a> {
         let mut lane = Lane { shared, plan, stop, stopped, waits, total, ended: None };
         match lane.until_rested() {
             Some(counts) => {
-                lane.total.add(counts, 0, 0, Use::Errors);
+                lane.add(counts, Use::Errors, 0);
                 Ok(lane)
             }
             None => match lane.join(Use::Errors, 0).is_over {
@@ -127,7 +127,7 @@ impl<'a> Lane<'a> {
             SliceKind::Counted | SliceKind::Uncounted => self.shared.open_window(begins),
         });
         match was_given.then(|| self.until_rested()).flatten() {
-            Some(counts) => self.total.add(counts, clock::now(), length, used),
+            Some(counts) => self.add(counts, used, length),
             None => self.join(used, length),
         }
     }
@@ -148,6 +148,13 @@ impl<'a> Lane<'a> {
         let End { outcome, verified } = end?;
         let tally = Tally { verified, ..self.total.tally(outcome) };
         reached(tally, &self.plan, &self.shared)
+    }
+
+    /// Adds what the threads counted.
+    fn add(&mut self, counts: Vec<Count>, used: Use, length: u64) -> SliceCounts {
+        let (counts, empty) = self.total.add(counts, clock::now(), length, used);
+        self.rest().keep(empty);
+        counts
     }
 
     fn rest(&self) -> &Rest {
@@ -181,7 +188,7 @@ impl<'a> Lane<'a> {
                     _ if end.outcome.interrupted => Over::Stopped,
                     _ => Over::ServerDied,
                 };
-                (self.total.add(counts, clock::now(), length, used), over, Ok(end))
+                (self.add(counts, used, length), over, Ok(end))
             }
         };
         let counted = self.total.counted();

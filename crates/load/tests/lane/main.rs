@@ -28,9 +28,12 @@ fn open(plan: &Plan) -> Result<Lane<'static>, Error> {
 
 #[test]
 fn the_requests_of_all_slices_are_those_that_the_server_counts() {
-    for (connections, pipeline, threads, drive) in
-        [(1, 1, 1, Drive::Closed), (7, 3, 1, Drive::Closed), (9, 16, 3, Drive::Closed)]
-    {
+    for (connections, pipeline, threads, drive) in [
+        (1, 1, 1, Drive::Closed),
+        (7, 3, 1, Drive::Closed),
+        (9, 16, 3, Drive::Closed),
+        (6, 2, 2, bounded(5)),
+    ] {
         let server = Server::double();
         let plan = Plan { connections, pipeline, threads, drive, ..plan(server.address) };
         let mut lane = open(&plan).unwrap();
