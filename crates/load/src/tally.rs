@@ -146,13 +146,14 @@ impl Count {
     /// For a thread of a plan. `kinds` are the kinds of operations, requests first.
     pub fn new(plan: &Plan, kinds: &[Operation]) -> Self {
         let ticking = plan.seconds.then(|| Box::new(Ticking::new()));
-        Count { ticking, ..Self::with(RunDelay::open(), plan.until, kinds) }
+        Count { ticking, ..Self::with(RunDelay::open(), None, plan.until, kinds) }
     }
 
-    /// For the next slice of a lane, on the thread of `before`. All requests of a slice are sent and
+    /// For the next slice of a lane, on the thread of `before`; `empty` is a histogram that was used
+    /// before. All requests of a slice are sent and
     /// settled in it, as in a load of a number of requests.
-    pub fn of_slice(before: RunDelay, kinds: &[Operation]) -> Self {
-        Self::with(before, Until::Done, kinds)
+    pub fn of_slice(before: RunDelay, empty: Option<Histogram<u64>>, kinds: &[Operation]) -> Self {
+        Self::with(before, empty, Until::Done, kinds)
     }
 
     /// Gives the reading of the thread's delay to the counts of its next slice.
@@ -161,7 +162,12 @@ impl Count {
     }
 
     /// For a window that ends like this.
-    fn with(run_delay: RunDelay, until: Until, kinds: &[Operation]) -> Self {
+    fn with(
+        run_delay: RunDelay,
+        empty: Option<Histogram<u64>>,
+        until: Until,
+        kinds: &[Operation],
+    ) -> Self {
         Count {
             requests: 0,
             errors: Errors::default(),
@@ -170,7 +176,7 @@ impl Count {
             replies: 0,
             statuses: BTreeMap::new(),
             timeouts_in_window: 0,
-            histogram: new_histogram(),
+            histogram: empty.unwrap_or_else(new_histogram),
             operations: Operations::new(kinds, until),
             connections_opened: 0,
             passed: 0,
@@ -305,8 +311,7 @@ pub(crate) fn count(
     let last_reply = counts.iter().map(|count| count.last_reply).max().unwrap_or_default();
     let end = if is_counted && last_reply > begin { last_reply } else { end };
     let length = Slices::new(plan.until).length;
-    let nothing = || Counted::nothing(new_histogram(), length, &[]);
-    let mut sum = Counted::nothing(new_histogram(), length, kinds.get(1..).unwrap_or_default());
+    let mut sum: Option<Counted> = None;
     for (count, number) in counts.into_iter().zip(part.numbers()) {
         let instances = count.last_replies.iter().zip((number..).step_by(part.threads as usize));
         let took = |(last, i): (&Nanos, u32)| (i, last.saturating_sub(begin));
@@ -320,7 +325,6 @@ pub(crate) fn count(
             statuses: count.statuses,
             timeouts_in_window: count.timeouts_in_window,
             reply_bytes: count.reply_bytes,
-            histogram: count.histogram,
             operations: count.operations.into_counted(),
             load_cpu_ns: count.load_cpu_ns,
             spun_ns: count.spun_ns.min(count.load_cpu_ns),
@@ -331,10 +335,15 @@ pub(crate) fn count(
             instances_ns: instances.filter(|_| is_burst && window.is_some()).map(took).collect(),
             open_loop: count.open_loop.map(OpenCount::counted),
             stages: count.stages,
-            ..nothing()
+            ..Counted::nothing(count.histogram, length, &[])
         };
-        sum.add(of_thread).expect("threads of one load count alike");
+        match &mut sum {
+            None => sum = Some(of_thread),
+            Some(sum) => sum.add(of_thread).expect("threads of one load count alike"),
+        }
     }
+    let further = kinds.get(1..).unwrap_or_default();
+    let sum = sum.unwrap_or_else(|| Counted::nothing(new_histogram(), length, further));
     Counted { window_ns: end.saturating_sub(begin), first_wrong, tls, ..sum }
 }
 

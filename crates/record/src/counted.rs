@@ -7,7 +7,7 @@ use crate::{
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 /// The counts of one or several load processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,22 +155,30 @@ impl Counted {
     /// differ in range or precision, slices in length, strides of arrivals in the number of gaps or
     /// quantiles, or both have the same instance of a burst. `self` is unchanged then.
     pub fn add(&mut self, mut other: Counted) -> Result<(), Mismatch> {
-        self.check_like(&other)?;
+        self.add_from(&mut other)
+    }
+
+    /// Like [`Counted::add`]. Leaves the histograms of `other`, so that their memory can be used again.
+    ///
+    /// # Errors
+    /// Those of [`Counted::add`].
+    pub fn add_from(&mut self, other: &mut Counted) -> Result<(), Mismatch> {
+        self.check_like(other)?;
         self.requests += other.requests;
         self.window_ns = self.window_ns.max(other.window_ns);
         self.slices.resize(self.slices.len().max(other.slices.len()), 0);
         self.slices.iter_mut().zip(&other.slices).for_each(|(sum, n)| *sum += n);
         self.errors.add(&other.errors);
-        for (cause, times) in other.causes {
+        for (cause, times) in mem::take(&mut other.causes) {
             *self.causes.entry(cause).or_default() += times;
         }
-        self.first_unfinished = self.first_unfinished.take().or(other.first_unfinished);
+        self.first_unfinished = self.first_unfinished.take().or(other.first_unfinished.take());
         self.replies += other.replies;
-        for (status, replies) in other.statuses {
+        for (status, replies) in mem::take(&mut other.statuses) {
             *self.statuses.entry(status).or_default() += replies;
         }
         self.timeouts_in_window += other.timeouts_in_window;
-        self.first_wrong = match (self.first_wrong.take(), other.first_wrong) {
+        self.first_wrong = match (self.first_wrong.take(), other.first_wrong.take()) {
             (Some(ours), Some(theirs)) if theirs.after_ns < ours.after_ns => Some(theirs),
             (ours, theirs) => ours.or(theirs),
         };
@@ -183,19 +191,19 @@ impl Counted {
         self.turns = self.turns.zip(other.turns).map(|(a, b)| a + b);
         self.connections_opened += other.connections_opened;
         self.passed += other.passed;
-        self.instances_ns.extend(other.instances_ns);
-        match (&mut self.open_loop, other.open_loop) {
+        self.instances_ns.append(&mut other.instances_ns);
+        match (&mut self.open_loop, other.open_loop.take()) {
             (Some(ours), Some(theirs)) => ours.add(&theirs)?,
             (ours @ None, theirs) => *ours = theirs,
             (Some(_), None) => {}
         }
         let missing = other.stages.len().saturating_sub(self.stages.len());
         let further = other.stages.split_off(other.stages.len() - missing);
-        for (ours, theirs) in self.stages.iter_mut().zip(other.stages) {
+        for (ours, theirs) in self.stages.iter_mut().zip(other.stages.drain(..)) {
             ours.add(theirs)?;
         }
         self.stages.extend(further);
-        self.tls = self.tls.take().or(other.tls);
+        self.tls = self.tls.take().or(other.tls.take());
         Ok(())
     }
 

@@ -23,8 +23,8 @@ pub struct SliceCounts {
     pub reply_bytes: u64,
     /// Connections opened, including reopened ones.
     pub connections_opened: u64,
-    /// Time from the first send to the last reply, in nanoseconds; in an open loop from the beginning of
-    /// the schedule.
+    /// Time from the first send to the last reply or pushed operation, in nanoseconds. In an open loop from
+    /// when the threads were ready to send.
     pub ns: u64,
     /// CPU time of the load threads from the call until the slice was drained, user and system, in
     /// nanoseconds.
@@ -184,7 +184,14 @@ impl Total {
     }
 
     /// Adds what the threads counted in a slice that ended at `end`, or outside of slices.
-    pub fn add(&mut self, counts: Vec<Count>, end: Nanos, length: Nanos, used: Use) -> SliceCounts {
+    /// Also returns a histogram that is empty again.
+    pub fn add(
+        &mut self,
+        counts: Vec<Count>,
+        end: Nanos,
+        length: Nanos,
+        used: Use,
+    ) -> (SliceCounts, Histogram<u64>) {
         let began = counts.iter().map(|count| count.began).filter(|began| *began > 0).min();
         let window = began.map(|began| (began, end.max(began)));
         let Total { plan, kinds, threads, .. } = self;
@@ -202,14 +209,18 @@ impl Total {
             }
             Use::Errors => {}
         }
-        if used != Use::Total {
-            counted = only_errors(counted);
-        }
         counted.slices.clear();
         let window_ns = self.counted.window_ns + counted.window_ns;
-        self.counted.add(counted).expect("slices of one lane count alike");
-        self.counted.window_ns = window_ns;
-        of_slice
+        let added = match used {
+            Use::Total => self.counted.add_from(&mut counted),
+            Use::WarmUp | Use::Errors => self.counted.add(only_errors(&mut counted)),
+        };
+        added.expect("slices of one lane count alike");
+        if used == Use::Total {
+            self.counted.window_ns = window_ns;
+        }
+        counted.histogram.reset();
+        (of_slice, counted.histogram)
     }
 
     /// The result of the lane. Takes the counts.
@@ -238,17 +249,17 @@ fn part(threads: usize) -> Part {
     Part::whole(threads as u32)
 }
 
-/// The counts that belong to the whole run.
-fn only_errors(counted: Counted) -> Counted {
-    let mut operations = counted.operations;
+/// Takes the counts that belong to the whole run.
+fn only_errors(counted: &mut Counted) -> Counted {
+    let mut operations = mem::take(&mut counted.operations);
     for one in &mut operations {
         one.count = 0;
         one.histogram.reset();
     }
     Counted {
         errors: counted.errors,
-        causes: counted.causes,
-        first_unfinished: counted.first_unfinished,
+        causes: mem::take(&mut counted.causes),
+        first_unfinished: counted.first_unfinished.take(),
         replies: counted.replies,
         connections_opened: counted.connections_opened,
         operations,

@@ -96,7 +96,7 @@ impl<'a> Lane<'a> {
         let mut lane = Lane { shared, plan, stop, stopped, waits, total, ended: None };
         match lane.until_rested() {
             Some(counts) => {
-                lane.total.add(counts, 0, 0, Use::Errors);
+                lane.add(counts, Use::Errors, 0);
                 Ok(lane)
             }
             None => match lane.join(Use::Errors, 0).is_over {
@@ -113,6 +113,7 @@ impl<'a> Lane<'a> {
         if let Some((over, _)) = &self.ended {
             return SliceCounts::over(over.clone());
         }
+        self.pass_stop();
         let length = length.as_nanos() as u64;
         let used = match kind {
             SliceKind::WarmUp => Use::WarmUp,
@@ -126,7 +127,7 @@ impl<'a> Lane<'a> {
             SliceKind::Counted | SliceKind::Uncounted => self.shared.open_window(begins),
         });
         match was_given.then(|| self.until_rested()).flatten() {
-            Some(counts) => self.total.add(counts, clock::now(), length, used),
+            Some(counts) => self.add(counts, used, length),
             None => self.join(used, length),
         }
     }
@@ -149,17 +150,27 @@ impl<'a> Lane<'a> {
         reached(tally, &self.plan, &self.shared)
     }
 
+    /// Adds what the threads counted.
+    fn add(&mut self, counts: Vec<Count>, used: Use, length: u64) -> SliceCounts {
+        let (counts, empty) = self.total.add(counts, clock::now(), length, used);
+        self.rest().keep(empty);
+        counts
+    }
+
     fn rest(&self) -> &Rest {
         self.shared.rest.as_ref().expect("the threads of a lane rest")
     }
 
     /// Waits until all threads rest. `None` if they have ended.
     fn until_rested(&self) -> Option<Vec<Count>> {
-        self.rest().until_rested(LOOKS_EVERY, || {
-            if self.stop.load(Relaxed) && !self.stopped.swap(true, Relaxed) {
-                self.shared.wake(0);
-            }
-        })
+        self.rest().until_rested(LOOKS_EVERY, || self.pass_stop())
+    }
+
+    /// Stops the threads if the caller is to stop.
+    fn pass_stop(&self) {
+        if self.stop.load(Relaxed) && !self.stopped.swap(true, Relaxed) {
+            self.shared.wake(0);
+        }
     }
 
     /// The threads have ended, or end: waits for them, and records how.
@@ -177,7 +188,7 @@ impl<'a> Lane<'a> {
                     _ if end.outcome.interrupted => Over::Stopped,
                     _ => Over::ServerDied,
                 };
-                (self.total.add(counts, clock::now(), length, used), over, Ok(end))
+                (self.add(counts, used, length), over, Ok(end))
             }
         };
         let counted = self.total.counted();

@@ -2,6 +2,7 @@
 //! gives the next one. Nothing here wakes up by itself.
 
 use crate::{clock::Nanos, tally::Count};
+use hdrhistogram::Histogram;
 use std::{
     mem,
     sync::{Condvar, Mutex, MutexGuard},
@@ -58,6 +59,9 @@ struct State {
     is_over: bool,
     /// Counts that the threads handed over since the last order, with the numbers of the threads.
     counts: Vec<(usize, Count)>,
+    /// Empty histograms for the threads. Their memory is in use already, so that recording in them does
+    /// not have to wait for the kernel.
+    spare: Vec<Histogram<u64>>,
 }
 
 impl Rest {
@@ -70,8 +74,19 @@ impl Rest {
             resting: 0,
             is_over: false,
             counts: Vec::with_capacity(threads),
+            spare: Vec::new(),
         };
         Rest { state: Mutex::new(state), ordered: Condvar::new(), rested: Condvar::new() }
+    }
+
+    /// Gives an empty histogram to the threads.
+    pub fn keep(&self, empty: Histogram<u64>) {
+        self.lock().spare.push(empty);
+    }
+
+    /// Takes an empty histogram, if there is one.
+    pub fn spare(&self) -> Option<Histogram<u64>> {
+        self.lock().spare.pop()
     }
 
     /// Hands over what this thread counted: it rests from now on. Returns the number of orders so far.

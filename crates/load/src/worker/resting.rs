@@ -38,7 +38,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if let Some(waker) = self.gauge.waker.get() {
             waker.clear();
         }
-        let next = Count::of_slice(self.count.next_run_delay(), D::OPERATIONS);
+        let next = Count::of_slice(self.count.next_run_delay(), rest.spare(), D::OPERATIONS);
         let orders = rest.hand_over(self.part.thread, std::mem::replace(&mut self.count, next));
         let began = clock::now();
         let order = rest.next_order(orders);
@@ -46,8 +46,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.idle = false;
         self.replies_at_rest.clear();
         if self.now - began >= LONG_REST {
-            let active = &self.connections[..self.active as usize];
-            self.replies_at_rest.extend(active.iter().map(|connection| connection.replies));
+            let replies = self.connections.iter().map(|connection| connection.replies);
+            self.replies_at_rest.extend(replies);
         }
         match order {
             Order::End => self.slice = None,
@@ -95,10 +95,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Whether the server closed this connection because it was idle, although requests were on their
-    /// way: the connection was open and owed nothing when the lane rested, the rest was long, and no byte
-    /// of a reply has come since. Clients send such requests again (RFC 9112, section 9.3.1). The server
-    /// did nothing for them.
+    /// Whether the server closed this connection because it was idle for too long, while the lane rested
+    /// or when it had just ended: the connection was open and owed nothing then, the rest was long, and no
+    /// byte of a reply has come since. Requests that were on their way are sent again, as clients do (RFC
+    /// 9112, section 9.3.1), except in an open loop, where each has its due time.
     #[cold]
     pub(super) fn was_closed_at_rest(&self, slot: u32, loss: &Loss) -> bool {
         let is_close = matches!(
@@ -110,7 +110,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         );
         let Connection { state, cursor, talk, replies, .. } = &self.connections[slot as usize];
         is_close
-            && !V::SCHEDULED
+            && (!V::SCHEDULED || cursor.owed() == 0)
             && *state == State::Open
             && self.replies_at_rest.get(slot as usize) == Some(replies)
             && self.dialect.unfinished(cursor, talk).is_none()

@@ -71,7 +71,7 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub replies: u64,
     /// Of those: counted for earlier slices of a lane.
     pub replies_before: u64,
-    /// Replies on each active connection when a slice began after a long rest; empty otherwise.
+    /// Replies on each connection when a slice began after a long rest; empty otherwise.
     pub replies_at_rest: Vec<u64>,
     pub settled: u64,
     pub awaited: u64,
