@@ -77,6 +77,11 @@ impl Settler {
         self.from_localhost = Some(logs);
     }
 
+    /// Whether it was given a slice.
+    pub fn has_slices(&self) -> bool {
+        !self.slices.is_empty()
+    }
+
     /// All slices.
     pub fn into_slices(self) -> Vec<WarmUpSlice> {
         self.slices

@@ -2,6 +2,7 @@
 
 use crate::{
     context::RaceContext,
+    duel::is_raced_in_duels,
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -18,7 +19,7 @@ use regatta_record::{
 use std::{sync::atomic::Ordering, time::Duration};
 
 /// The observed warm-ups of all contenders.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Vec<Settled>);
 
 impl Seen {
@@ -29,13 +30,18 @@ impl Seen {
         self.line(name, load)?.settling.as_ref()
     }
 
+    /// Adds an observation.
+    pub fn add(&mut self, settled: Settled) {
+        self.0.push(settled);
+    }
+
     fn line(&self, contender: &str, load: &LoadShape) -> Option<&Settled> {
         self.0.iter().find(|one| one.contender == contender && one.load == *load)
     }
 }
 
-/// Observes every contender except the twin under every load that has a window of time and was not
-/// observed yet, each in a fresh start, and in a second one if its cost fell or rose over time. If a
+/// Observes every contender except the twin under every load that has a window of time, is raced in rounds,
+/// and was not observed yet, each in a fresh start, and in a second one if its cost fell or rose over time. If a
 /// contender fails or is wrong, that counts as its first round. Returns `None` if interrupted.
 pub(crate) fn observe(
     context: &RaceContext<'_>,
@@ -50,7 +56,8 @@ pub(crate) fn observe(
         return Ok(Some(seen));
     }
     let mut due = Vec::new();
-    for load in asked.loads.iter().filter(|load| !load.is_counted()) {
+    let in_rounds = |load: &&LoadShape| !load.is_counted() && !is_raced_in_duels(context, load);
+    for load in asked.loads.iter().filter(in_rounds) {
         let is_due = |entrant: &&Entrant| {
             asked.twin().is_none_or(|twin| twin != entrant.name)
                 && entrant.cannot_hold(*load).is_none()

@@ -142,7 +142,7 @@ fn because(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::{Arrivals, CpuSets, Operation, Setup};
+    use regatta_record::{Arrivals, CpuSets, Operation, Schedule, Setup};
     use std::num::NonZeroU32;
 
     fn asked(cpus: CpuSets) -> Asked {
@@ -157,6 +157,9 @@ mod tests {
             twin_of: Some("fast".into()),
             rounds: 1,
             precision: None,
+            schedule: Schedule::Rounds,
+            slice_s: None,
+            time_s: None,
             fail_over: None,
             busy_poll: false,
             heads: None,

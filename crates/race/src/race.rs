@@ -50,10 +50,13 @@ pub fn run(
     let entrants = Entrant::of_race(asked)?;
     let context = RaceContext { asked, binary, containment, stop, restless: AtomicU32::new(0) };
     let mut files = Unchanged::of(asked, binary)?;
-    let Some(seen) = observe(&context, &entrants, store, rounds, events)? else { return Ok(false) };
+    let Some(mut seen) = observe(&context, &entrants, store, rounds, events)? else {
+        return Ok(false);
+    };
+    let seen_in_rounds = seen.clone();
     let mut judged = Vec::new();
     let mut done = 0;
-    let mut duels = Duels::new(&context, &entrants, &seen);
+    let mut duels = Duels::new(&context, &entrants, &mut seen);
     for pass in 0.. {
         let before = rounds.iter().filter(|round| duels.pass_of(round) < pass);
         let before: Vec<Round> = before.cloned().collect();
@@ -91,7 +94,7 @@ pub fn run(
             let started = round_start(&context, start, next, done - 1, all);
             events.emit(Happened::RoundStarted(started));
             let Start { entrant, load, seed, .. } = *start;
-            let warm = Warm::Needs(seen.of(asked, &entrant.name, &load));
+            let warm = Warm::Needs(seen_in_rounds.of(asked, &entrant.name, &load));
             let ran = round::run(&context, pass, entrant, load, seed, warm, events)?;
             let Some(round) = ran else { return Ok(false) };
             store.append(&round)?;

@@ -12,9 +12,11 @@ use crate::{
     start::{STOP_WITHIN, Start, Started, start},
 };
 use regatta_host::{Aside, Freezer, MachineClock, Meter, Roles, Watched, meters, what_is_spoken};
+use regatta_judge::Settler;
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
-    Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settling,
+    FORMAT, Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
+    Settling, WarmUpSlice,
 };
 use std::{
     io,
@@ -52,6 +54,8 @@ struct Contender<'a> {
     lane: Option<LaneTo<'a>>,
     /// Correct replies of this life.
     replies: u64,
+    /// The observations of its warm-ups, by load.
+    settlers: Vec<Option<Settler>>,
 }
 
 /// The processes of a contender.
@@ -98,12 +102,14 @@ impl<'a, 'e> Stand<'a, 'e> {
             raced(&entrant.name, load)
                 .then(|| round::new_round(context, life, entrant, *load, seed, settling))
         };
+        let longest = Duration::from_secs_f64(context.asked.settle_s);
         let contender = |entrant: &&'a Entrant| Contender {
             entrant,
             rounds: loads.iter().map(|load| round(entrant, load)).collect(),
             alive: None,
             lane: None,
             replies: 0,
+            settlers: loads.iter().map(|_| Some(Settler::new(longest))).collect(),
         };
         Stand {
             context,
@@ -117,6 +123,27 @@ impl<'a, 'e> Stand<'a, 'e> {
             events,
             aside: None,
         }
+    }
+
+    /// Returns the observations of warm-ups: the contenders that were observed in this life.
+    pub fn settled(&mut self) -> Vec<Settled> {
+        let mut all = Vec::new();
+        for Contender { entrant, rounds, settlers, .. } in &mut self.contenders {
+            for ((load, round), settler) in self.loads.iter().zip(rounds).zip(settlers) {
+                let finished = round.as_ref().is_some_and(|r| r.outcome == Outcome::Finished);
+                let Some(settler) = settler.take().filter(|s| finished && s.has_slices()) else {
+                    continue;
+                };
+                all.push(Settled {
+                    format: FORMAT,
+                    contender: entrant.name.clone(),
+                    load: *load,
+                    settling: settler.settling(),
+                    slices: vec![settler.into_slices()],
+                });
+            }
+        }
+        all
     }
 
     /// Returns the rounds, with what [`super::life::live`] saw of them; `None` if the race was interrupted.
@@ -351,12 +378,18 @@ impl Bench for Stand<'_, '_> {
         Ok(Driven {
             goes_on: counts.is_over.is_none(),
             ns: counts.ns,
+            requests: counts.requests,
             count: count(&counts, &asked.cost_per),
             load_cpu_ns: counts.load_cpu_ns.saturating_sub(counts.spun_ns),
             machine_ns: machine_ns.map(|all| all.saturating_sub(counts.load_cpu_ns)),
             p50_ns: known(latency.p50_ns),
             p99_ns: known(latency.p99_ns),
         })
+    }
+
+    fn is_warm(&mut self, who: usize, load: usize, driven: &Driven, cpu_ns: Option<u64>) -> bool {
+        let slice = WarmUpSlice { ns: driven.ns, requests: driven.requests, cpu_ns };
+        self.contenders[who].settlers[load].as_mut().is_none_or(|settler| settler.add(slice))
     }
 
     fn wait(&mut self, length: Duration) {

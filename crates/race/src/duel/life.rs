@@ -36,6 +36,9 @@ pub(crate) trait Bench {
     /// Drives it, and waits for every reply.
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, Self::Error>;
 
+    /// Takes a slice of an observed warm-up. Returns whether the contender is warm.
+    fn is_warm(&mut self, who: usize, load: usize, driven: &Driven, cpu_ns: Option<u64>) -> bool;
+
     /// Waits.
     fn wait(&mut self, length: Duration);
 
@@ -71,6 +74,8 @@ pub(crate) struct Driven {
     /// Whether the contender can go on: not if it answered wrongly or died.
     pub goes_on: bool,
     pub ns: u64,
+    /// Verified requests.
+    pub requests: u64,
     /// Verified operations of the kind that costs are per.
     pub count: u64,
     pub load_cpu_ns: u64,
@@ -96,10 +101,12 @@ pub(crate) struct Plan {
 pub(crate) struct LoadPlan {
     /// Its index.
     pub load: usize,
+    /// The baseline.
+    pub baseline: usize,
     /// The contenders that are raced under it.
     pub raced: Vec<usize>,
-    /// How long each of these warms up.
-    pub warm_ups: Vec<Duration>,
+    /// How each of these warms up.
+    pub warm_ups: Vec<WarmUp>,
     /// The order of each block. The first one is not counted.
     pub blocks: Vec<Vec<usize>>,
     /// Length of a slice.
@@ -111,6 +118,17 @@ pub(crate) struct LoadPlan {
     pub seed: u64,
 }
 
+/// How a contender warms up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WarmUp {
+    /// For this long.
+    For(Duration),
+    /// Until its cost is steady, at most this long. It was not observed yet.
+    Observed(Duration),
+}
+
+/// Length of a slice of an observed warm-up.
+const OBSERVED: Duration = Duration::from_millis(100);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 8;
 
@@ -184,16 +202,59 @@ impl<B: Bench> Life<'_, B> {
                 self.bench.cpu_ns(who);
             }
         }
-        for (&who, &length) in load.raced.iter().zip(&load.warm_ups) {
-            let what = Drive { length, purpose: Purpose::WarmUp, seed: load.seed };
-            self.drive(who, load, &what)?;
-        }
+        self.warm_up(load)?;
         for (nth, order) in load.blocks.iter().enumerate() {
             self.block(load, nth, order)?;
         }
         let (idle, length) = &load.idle;
         for &who in idle {
             self.idle(who, *length);
+        }
+        Ok(())
+    }
+
+    /// Warms up all contenders. Those that are observed take turns with the baseline, whose cost shows how
+    /// the machine changes meanwhile.
+    fn warm_up(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
+        let mut observed = Vec::new();
+        for (&who, how) in load.raced.iter().zip(&load.warm_ups) {
+            match *how {
+                WarmUp::For(length) => {
+                    let what = Drive { length, purpose: Purpose::WarmUp, seed: load.seed };
+                    self.drive(who, load, &what)?;
+                }
+                WarmUp::Observed(longest) => observed.push((who, longest)),
+            }
+        }
+        let mut first_ns = None;
+        for turn in 0.. {
+            observed.retain(|(_, longest)| OBSERVED * turn < *longest);
+            if observed.is_empty() || self.bench.is_interrupted() {
+                break;
+            }
+            let seed = load.seed.wrapping_sub(u64::from(turn) + 1);
+            let what = Drive { length: OBSERVED, purpose: Purpose::WarmUp, seed };
+            let of_baseline = self.drive(load.baseline, load, &what)?;
+            let cost = of_baseline.and_then(|(driven, cpu_ns)| {
+                (driven.requests > 0).then_some(cpu_ns? as f64 / driven.requests as f64)
+            });
+            let first = *first_ns.get_or_insert(cost);
+            // By how much the machine was slower than in the first turn.
+            let slower = cost.zip(first).map_or(1.0, |(now, first)| now / first);
+            let mut warm = Vec::new();
+            for &(who, _) in &observed {
+                let is_baseline = who == load.baseline;
+                let driven = if is_baseline { of_baseline } else { self.drive(who, load, &what)? };
+                let is_warm = driven.is_none_or(|(driven, cpu_ns)| {
+                    let slower = if is_baseline { 1.0 } else { slower };
+                    let cpu_ns = cpu_ns.map(|ns| (ns as f64 / slower) as u64);
+                    self.bench.is_warm(who, load.load, &driven, cpu_ns)
+                });
+                if is_warm {
+                    warm.push(who);
+                }
+            }
+            observed.retain(|(who, _)| !warm.contains(who));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::{
     bench::{Scripts, Stand},
     heats::{Limits, heats},
-    life::{LoadPlan, Plan, live},
+    life::{LoadPlan, Plan, WarmUp, live},
     order::Orders,
 };
 use crate::{
@@ -36,7 +36,7 @@ const MOST_BLOCKS: usize = 23;
 pub(crate) struct Duels<'a> {
     context: &'a RaceContext<'a>,
     entrants: &'a [Entrant],
-    seen: &'a Seen,
+    seen: &'a mut Seen,
     /// Loads for which all contenders are started in the same way, so that one life carries all of them.
     groups: Vec<Vec<LoadShape>>,
     scripts: Scripts,
@@ -50,7 +50,7 @@ pub(crate) struct Starts {
 }
 
 impl<'a> Duels<'a> {
-    pub fn new(context: &'a RaceContext<'a>, entrants: &'a [Entrant], seen: &'a Seen) -> Self {
+    pub fn new(context: &'a RaceContext<'a>, entrants: &'a [Entrant], seen: &'a mut Seen) -> Self {
         let mut groups: Vec<(String, Vec<LoadShape>)> = Vec::new();
         for load in context.asked.loads.iter().filter(|load| is_raced_in_duels(context, load)) {
             let key = started_like(context, entrants, load);
@@ -94,7 +94,8 @@ impl<'a> Duels<'a> {
                 loads
                     .shuffle(&mut StdRng::seed_from_u64(self.context.asked.seed ^ u64::from(life)));
                 let heat: Vec<&Entrant> = heat.iter().map(|who| &self.entrants[*who]).collect();
-                let Some(lived) = self.life((pass, life), &loads, &heat, starts, rounds, events)?
+                let Some(lived) =
+                    self.life((pass, life), &loads, &heat, starts, store, rounds, events)?
                 else {
                     return Ok(false);
                 };
@@ -142,10 +143,11 @@ impl<'a> Duels<'a> {
         loads: &[LoadShape],
         heat: &[&Entrant],
         starts: &Starts,
+        store: &mut Store,
         rounds: &[Round],
         events: &mut Events<'_>,
     ) -> Result<Option<Vec<Round>>, RaceError> {
-        let (context, seen) = (self.context, self.seen);
+        let context = self.context;
         let asked = context.asked;
         let is_open =
             |name: &str, load: &LoadShape| !rounds.iter().any(|round| settles(round, name, load));
@@ -184,6 +186,7 @@ impl<'a> Duels<'a> {
             }
         });
         let announced = announced.collect();
+        let seen = &*self.seen;
         let settling = |name: &str, load: &LoadShape| seen.of(asked, name, load).copied();
         let mut stand = Stand::new(
             context,
@@ -197,7 +200,14 @@ impl<'a> Duels<'a> {
             events,
         );
         let lived = live(&mut stand, &plan)?;
-        Ok(stand.into_rounds(&plan, lived))
+        let settled = stand.settled();
+        let Some(lived) = stand.into_rounds(&plan, lived) else { return Ok(None) };
+        let twin = asked.twin();
+        for one in settled.into_iter().filter(|one| Some(&one.contender) != twin.as_ref()) {
+            store.append_settled(&one)?;
+            self.seen.add(one);
+        }
+        Ok(Some(lived))
     }
 
     /// The plan of a life under one load.
@@ -213,9 +223,12 @@ impl<'a> Duels<'a> {
     ) -> LoadPlan {
         let asked = self.context.asked;
         let usual = Duration::from_secs_f64(asked.warm_up_s);
-        let warm_up = |who: &usize| {
-            let settling = self.seen.of(asked, &heat[*who].name, load);
-            settling.map_or(usual, |settling| warm::needs(settling).0.max(usual))
+        let warm_up = |who: &usize| match self.seen.of(asked, &heat[*who].name, load) {
+            Some(settling) => WarmUp::For(warm::needs(settling).0.max(usual)),
+            None if life == 0 && asked.settle_s > 0.0 => {
+                WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
+            }
+            None => WarmUp::For(usual),
         };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
         let orders = Orders::new(heat.len(), asked.seed);
@@ -224,6 +237,7 @@ impl<'a> Duels<'a> {
         let is_idle = |who: &usize| (who + life as usize).is_multiple_of(IDLE_EVERY);
         LoadPlan {
             load: nth,
+            baseline: heat.iter().position(|one| one.name == asked.baseline).unwrap_or(0),
             raced: order.to_vec(),
             warm_ups: order.iter().map(warm_up).collect(),
             blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
@@ -237,7 +251,7 @@ impl<'a> Duels<'a> {
 
 /// Whether the contenders can be alive together under a load: the load must be able to open the connections
 /// of three of them in one process.
-fn is_raced_in_duels(context: &RaceContext<'_>, load: &LoadShape) -> bool {
+pub(crate) fn is_raced_in_duels(context: &RaceContext<'_>, load: &LoadShape) -> bool {
     let open = load.open() as usize;
     context.asked.is_duel(load) && 3 * open <= regatta_load::most_connections()
 }

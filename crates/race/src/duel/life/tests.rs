@@ -36,6 +36,7 @@ struct Visited {
     not_started: u64,
     not_connected: u64,
     gone: u64,
+    observed: u64,
     died: u64,
     failed: u64,
     complete: u64,
@@ -134,7 +135,16 @@ impl Bench for Simulated {
         self.visited.died += u64::from(!goes_on);
         let ns = what.length.as_nanos() as u64;
         let machine_ns = Some(count * COST + 7);
-        Ok(Driven { goes_on, ns, count, load_cpu_ns: 1, machine_ns, p50_ns: None, p99_ns: None })
+        Ok(Driven {
+            goes_on,
+            ns,
+            requests: count,
+            count,
+            load_cpu_ns: 1,
+            machine_ns,
+            p50_ns: None,
+            p99_ns: None,
+        })
     }
 
     fn connect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error> {
@@ -153,6 +163,13 @@ impl Bench for Simulated {
     fn block_begins(&mut self, load: usize, _nth: usize, _of: usize) {
         self.assert_alone(usize::MAX);
         assert!(self.connected.iter().flatten().all(|connected| *connected == load));
+    }
+
+    fn is_warm(&mut self, who: usize, _: usize, driven: &Driven, cpu_ns: Option<u64>) -> bool {
+        assert_eq!(self.states[who], State::Frozen);
+        assert_eq!(cpu_ns, Some(driven.count * COST));
+        self.visited.observed += 1;
+        self.random.random_bool(0.3)
     }
 
     fn wait(&mut self, length: Duration) {
@@ -184,8 +201,15 @@ fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
     let orders = Orders::new(k, seed ^ load as u64);
     LoadPlan {
         load,
+        baseline: seed as usize % k,
         raced: (0..k).filter(|who| seed % 5 > 0 || *who != load).collect(),
-        warm_ups: vec![Duration::from_millis(20); k],
+        warm_ups: vec![
+            match seed % 3 {
+                0 => WarmUp::Observed(Duration::from_secs(1)),
+                _ => WarmUp::For(Duration::from_millis(20)),
+            };
+            k
+        ],
         blocks: (0..9).map(|nth| orders.of_block(nth).to_vec()).collect(),
         slice: Duration::from_millis(50),
         first_block: 9 * (seed % 8) as usize,
@@ -241,13 +265,23 @@ fn history(seed: u64) -> Visited {
 
 #[test]
 fn whatever_happens_one_contender_runs_at_a_time_and_none_is_left() {
-    let mut all = [0; 9];
+    let mut all = [0; 10];
     for seed in 0..20_000 {
         let visited = history(seed);
         let Visited { interrupted, not_started, not_connected, gone, died, .. } = visited;
-        let Visited { failed, complete, long, idle, .. } = visited;
-        let one =
-            [interrupted, not_started, not_connected, gone, died, failed, complete, long, idle];
+        let Visited { failed, complete, long, idle, observed, .. } = visited;
+        let one = [
+            interrupted,
+            not_started,
+            not_connected,
+            gone,
+            died,
+            failed,
+            complete,
+            long,
+            idle,
+            observed,
+        ];
         all.iter_mut().zip(one).for_each(|(all, one)| *all += one);
     }
     assert!(all.iter().all(|visits| *visits > 100), "{all:?}");
