@@ -104,15 +104,16 @@ impl Field {
     }
 
     /// The ratio of the cost of `new` over that of `old`, whatever their verdicts: from slices, or from
-    /// the rounds of the same passes.
+    /// the rounds of the same passes. Contenders that were never alive together are compared through the
+    /// baseline, which is in every heat.
     pub fn compare(&self, new: &str, old: &str) -> Option<Comparison> {
-        match &self.duel {
-            Some(duel) => {
-                let ratio = duel.ratio(self.index(old)?, self.index(new)?)?;
-                Some(Comparison::Duel(Box::new(ratio)))
-            }
-            None => Comparison::paired(&self.log_ratios(new, old)),
-        }
+        let Some(duel) = &self.duel else {
+            return Comparison::paired(&self.log_ratios(new, old));
+        };
+        let (old, new) = (self.index(old)?, self.index(new)?);
+        let ratio = |a: usize, b: usize| Some(Comparison::Duel(Box::new(duel.ratio(a, b)?)));
+        let through = || Some(ratio(duel.baseline, new)?.over(&ratio(duel.baseline, old)?));
+        ratio(old, new).or_else(through)
     }
 
     /// Number of starts of each contender that may start again. The baseline and its twin are in every

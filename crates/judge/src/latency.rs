@@ -12,9 +12,16 @@ pub struct Latencies {
     pub all: Latency,
     /// 50, 90, 95, 99 and 99.9 of each round.
     pub by_round: Vec<[Option<u64>; 5]>,
+    /// Number of latencies far beyond the 99th percentile, and of all, of each round that has one.
+    pub far: Vec<(u64, u64)>,
     /// In open loop.
     pub open_loop: Option<OpenLoopFigures>,
 }
+
+/// A latency is far beyond the others from this many times the 99th percentile, and from this length in
+/// nanoseconds.
+const FAR: u64 = 10;
+const FAR_NS: u64 = 1_000_000;
 
 /// Reads the histograms of a cell. The error is a sentence that names the round.
 ///
@@ -30,7 +37,10 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
         let unreadable = |why: HistogramError| format!("round {}: {why}", round.round + 1);
         let counts = reader.read(&round.histogram).map_err(unreadable)?;
         let beyond = round.unanswered();
-        latencies.by_round.push(counts.percentiles(beyond));
+        let percentiles = counts.percentiles(beyond);
+        let far = |p99: u64| (counts.beyond((FAR * p99).max(FAR_NS)), counts.total());
+        latencies.far.extend(percentiles[3].map(far));
+        latencies.by_round.push(percentiles);
         all.add(&counts);
         beyond_all += beyond;
         if let Some(open) = &round.open_loop {

@@ -1,21 +1,19 @@
-//! Latency ratios: percentiles of a cell over those of another cell, paired by pass.
+//! Latency ratios: percentiles of a cell over those of another cell.
 //!
-//! The method is the same as for costs: a log-ratio for each pass in which both were run, and the
-//! interval of their mean ([`crate::statistics::geometric`]). A factor that applies to both
-//! latencies, e.g. a slower machine, cancels in the pair. The machine probe is not used here: it
-//! explains CPU time, and the tail of a latency has other causes.
+//! The method is the same as for costs ([`Comparison`]): in a duel with the baseline, percentiles of
+//! slices are paired by block; otherwise those of rounds, by pass. A factor that applies to both
+//! latencies, e.g. a slower machine, cancels in the pair.
 
 use crate::{
+    comparison::Comparison,
     field::Field,
-    statistics::{geometric_each, is_known, log},
+    lives::Duel,
+    statistics::{is_known, log},
 };
-use regatta_record::{Asked, Cell, Figure, Kind, LatencyRatio, LoadShape};
+use regatta_record::{Asked, Cell, Estimate, Figure, Kind, LatencyRatio, LoadShape, Slice};
 
-/// Indices of p95 and p99 among the percentiles of a round.
-const TAILS: [usize; 2] = [2, 3];
-
-/// Logarithms of the ratios by pass, or why there are none.
-type LogRatios = Result<Vec<f64>, String>;
+/// A ratio, or why there is none.
+type Tail = Result<Estimate, String>;
 
 /// The cell to compare with.
 #[derive(Clone, Copy)]
@@ -26,56 +24,43 @@ enum With {
     AllReading,
 }
 
-/// A cell, the kind of cell it is compared with, and the log-ratios of p95 and p99.
-struct Pair {
-    cell: usize,
-    with: With,
-    tails: [LogRatios; 2],
-}
-
-/// Sets the ratios of each cell's p95 and p99 to the baseline's, and at loads with connections that
-/// do not read also to those at the load without. A ratio that cannot be trusted is absent, with
-/// the reason.
+/// Sets the ratios of each cell's percentiles to the baseline's, and at loads with connections that do
+/// not read also to those at the load without. A ratio that cannot be trusted is absent, with the
+/// reason.
 pub(super) fn compare(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
-    let pairs = pairs(asked, fields, cells);
-    let tails = pairs.iter().flat_map(|pair| &pair.tails);
-    let figures: Vec<&[f64]> = tails.map(|logs| logs.as_deref().unwrap_or(&[])).collect();
-    let mut estimates = geometric_each(&figures, asked.seed).into_iter();
-    for Pair { cell, with, tails } in pairs {
-        let [p95, p99] = tails.map(|logs| {
-            let estimate = estimates.next().flatten();
-            let estimate = logs.map(|_| estimate.filter(is_known))?;
-            estimate.ok_or_else(|| {
-                "the interval extends beyond a tenth or ten times the ratio; run more rounds \
-                 (--rounds)"
-                    .to_owned()
-            })
-        });
-        let missing = missing(p95.as_ref().err(), p99.as_ref().err());
-        let ratio = Some(LatencyRatio { p95: p95.ok(), p99: p99.ok(), missing });
+    let ratios = ratios(asked, fields, cells);
+    for (cell, with, ratio) in ratios {
         match with {
-            With::Baseline => cells[cell].latency_to_baseline = ratio,
-            With::AllReading => cells[cell].latency_to_all_reading = ratio,
+            With::Baseline => cells[cell].latency_to_baseline = Some(ratio),
+            With::AllReading => cells[cell].latency_to_all_reading = Some(ratio),
         }
     }
 }
 
-/// The reasons for missing ratios of p95 and p99.
-fn missing(p95: Option<&String>, p99: Option<&String>) -> Option<String> {
-    match (p95, p99) {
-        (None, None) => None,
-        (Some(why), None) => Some(format!("p95: {why}")),
-        (None, Some(why)) => Some(format!("p99: {why}")),
-        (Some(a), Some(b)) if a == b => Some(a.clone()),
-        (Some(a), Some(b)) => Some(format!("p95: {a}; p99: {b}")),
+/// The reasons for missing ratios.
+fn missing(tails: [(&str, &Tail); 2]) -> Option<String> {
+    match tails {
+        [(_, Ok(_)), (_, Ok(_))] => None,
+        [(_, Err(a)), (_, Err(b))] if a == b => Some(a.clone()),
+        [(one, Err(a)), (other, Err(b))] => Some(format!("{one}: {a}; {other}: {b}")),
+        [(name, Err(why)), _] | [_, (name, Err(why))] => Some(format!("{name}: {why}")),
     }
 }
 
-fn pairs(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Pair> {
+fn ratios(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<(usize, With, LatencyRatio)> {
     let find = |name: &str, load: LoadShape| {
         cells.iter().find(|c| c.load == load && c.contender == name).filter(|c| c.rounds > 0)
     };
-    let mut pairs = Vec::new();
+    let in_slices = |field: &Field| {
+        [|s: &Slice| s.p50_ns, |s: &Slice| s.p99_ns]
+            .map(|of| field.slices(asked, |slice: &Slice| Some(of(slice)? as f64)))
+    };
+    let duels: Vec<(LoadShape, [Option<Duel>; 2])> = fields
+        .iter()
+        .filter(|field| field.duel.is_some() && field.load.compares_latency())
+        .map(|field| (field.load, in_slices(field)))
+        .collect();
+    let mut ratios = Vec::new();
     for (nth, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.rounds > 0) {
         let baseline = find(&asked.baseline, cell.load);
         let baseline = baseline.filter(|other| other.contender != cell.contender);
@@ -83,14 +68,47 @@ fn pairs(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Pair> {
         let all_reading = (cell.load.stalled > 0).then(|| find(&cell.contender, all_reading));
         let others = [(With::Baseline, baseline), (With::AllReading, all_reading.flatten())];
         for (with, other) in others.into_iter().filter_map(|(with, other)| Some((with, other?))) {
-            let tails = match distrust(cell, other, with) {
-                Some(why) => [Err(why.clone()), Err(why)],
-                None => log_ratios(fields, cell, other),
+            let duel = duels.iter().find(|(load, _)| *load == cell.load && other.load == *load);
+            let field = fields.iter().find(|field| field.load == cell.load);
+            let ratio = match (distrust(cell, other, with), duel.zip(field)) {
+                (Some(missing), _) => LatencyRatio { missing: Some(missing), ..Default::default() },
+                (None, Some(((_, duels), field))) => of_slices(duels, field, cell, other),
+                (None, None) => of_rounds(fields, cell, other),
             };
-            pairs.push(Pair { cell: nth, with, tails });
+            ratios.push((nth, with, ratio));
         }
     }
-    pairs
+    ratios
+}
+
+/// The estimate, if it is known.
+fn known(ratio: Option<Comparison>, few: &str) -> Tail {
+    let ratio = ratio.ok_or_else(|| few.to_owned())?.ratio();
+    is_known(&ratio).then_some(ratio).ok_or_else(|| {
+        "the interval extends beyond a tenth or ten times the ratio; run more rounds (--rounds)"
+            .to_owned()
+    })
+}
+
+/// Ratios of the percentiles of slices, paired by block.
+fn of_slices(duels: &[Option<Duel>; 2], field: &Field, cell: &Cell, other: &Cell) -> LatencyRatio {
+    let hidden = [cell, other].into_iter().find_map(|cell| {
+        let open = cell.open_loop.as_ref()?;
+        let hidden = open.unsent + open.timed_out + open.lost;
+        (hidden > 0)
+            .then(|| format!("{hidden} requests of {} without a reply hide it", cell.contender))
+    });
+    let pair = field.index(&other.contender).zip(field.index(&cell.contender));
+    let [p50, p99] = duels.each_ref().map(|duel| {
+        if let Some(hidden) = &hidden {
+            return Err(hidden.clone());
+        }
+        let ratio = duel.as_ref().zip(pair).and_then(|(duel, (old, new))| duel.ratio(old, new));
+        let ratio = ratio.map(|ratio| Comparison::Duel(Box::new(ratio)));
+        known(ratio, "an interval needs 3 lives in which both were measured")
+    });
+    let missing = missing([("p50", &p50), ("p99", &p99)]);
+    LatencyRatio { p50: p50.ok(), p95: None, p99: p99.ok(), missing }
 }
 
 /// Why the latencies of two cells are not compared, if so.
@@ -119,8 +137,8 @@ fn distrust(cell: &Cell, other: &Cell, with: With) -> Option<String> {
     })
 }
 
-/// Log-ratios of p95 and p99, paired by pass.
-fn log_ratios(fields: &[Field], cell: &Cell, other: &Cell) -> [LogRatios; 2] {
+/// Ratios of the percentiles of rounds, paired by pass.
+fn of_rounds(fields: &[Field], cell: &Cell, other: &Cell) -> LatencyRatio {
     let by_pass = |cell: &Cell| {
         let field = fields.iter().find(|field| field.load == cell.load);
         let observed = field.and_then(|field| field.of(&cell.contender));
@@ -128,38 +146,41 @@ fn log_ratios(fields: &[Field], cell: &Cell, other: &Cell) -> [LogRatios; 2] {
     };
     let (own, others) = (by_pass(cell), by_pass(other));
     let both = || own.iter().zip(&others).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
-    TAILS.map(|nth| {
+    let tail = |nth: usize| {
         let ratio = |a: u64, b: u64| Some(log(a as f64)? - log(b as f64)?);
         let logs: Vec<Option<f64>> = both().map(|(a, b)| ratio(a[nth]?, b[nth]?)).collect();
         let (rounds, measured) = (logs.len(), logs.iter().flatten().count());
-        if rounds < 2 {
-            return Err("an interval needs 2 rounds in which both were measured".to_owned());
-        }
         // A round is never left out because of its value: rounds without a percentile may be the
         // worst.
-        if measured < rounds {
+        if measured < rounds && rounds >= 2 {
             return Err(format!(
                 "{} of {rounds} rounds have fewer than ten latencies beyond it, or requests without \
                  a reply hide it; use longer windows (--window)",
                 rounds - measured
             ));
         }
-        Ok(logs.into_iter().flatten().collect())
-    })
+        let logs: Vec<f64> = logs.into_iter().flatten().collect();
+        known(Comparison::paired(&logs), "an interval needs 2 rounds in which both were measured")
+    };
+    // Indices among the percentiles of a round.
+    let [p95, p99] = [2, 3].map(tail);
+    let missing = missing([("p95", &p95), ("p99", &p99)]);
+    LatencyRatio { p50: None, p95: p95.ok(), p99: p99.ok(), missing }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::missing;
+    use super::*;
 
     #[test]
     fn a_reason_shared_by_both_percentiles_is_given_once() {
-        let (few, void) = ("few".to_owned(), "void".to_owned());
-        let reason = |p95, p99| missing(p95, p99).unwrap_or_default();
-        assert_eq!(reason(Some(&few), Some(&few)), "few");
-        assert_eq!(reason(Some(&few), Some(&void)), "p95: few; p99: void");
-        assert_eq!(reason(Some(&few), None), "p95: few");
-        assert_eq!(reason(None, Some(&void)), "p99: void");
-        assert_eq!(missing(None, None), None);
+        let there = || Ok(Estimate { mean: 1.0, low: 1.0, high: 1.0 });
+        let no = |why: &str| Err(why.to_owned());
+        let reason = |p95: Tail, p99: Tail| missing([("p95", &p95), ("p99", &p99)]);
+        assert_eq!(reason(no("few"), no("few")).unwrap(), "few");
+        assert_eq!(reason(no("few"), no("void")).unwrap(), "p95: few; p99: void");
+        assert_eq!(reason(no("few"), there()).unwrap(), "p95: few");
+        assert_eq!(reason(there(), no("void")).unwrap(), "p99: void");
+        assert_eq!(reason(there(), there()), None);
     }
 }

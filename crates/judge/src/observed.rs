@@ -203,6 +203,12 @@ impl Observed {
         self.with_usage(run, per)
     }
 
+    /// CPU use without load, as a fraction of one CPU; `None` without an idle slice.
+    pub fn standing(&self) -> Option<f64> {
+        let idle = || self.lives.iter().flatten().filter_map(|life| life.idle);
+        fraction(idle().map(|i| i.cpu_ns as f64).sum(), idle().map(|i| i.ns as f64).sum())
+    }
+
     /// Latency of the requested kind of operation: percentiles of all rounds, and 50, 90, 95, 99
     /// and 99.9 of each. `None` if there were no operations of that kind.
     pub fn latency(&self) -> Option<(&Latency, &[[Option<u64>; 5]])> {

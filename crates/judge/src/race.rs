@@ -3,6 +3,7 @@
 use crate::{
     comparison::Comparison,
     curves, doubts,
+    duel::{Ratio, StateRatio},
     field::{Field, TIE_MARGIN, Twin, observe, pass_s},
     gate,
     latency::Latencies,
@@ -10,11 +11,12 @@ use crate::{
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
-    statistics::{self, Margins, geometric_each, is_known, known, mean, present},
+    statistics::{self, Margins, Series, geometric_each, is_known, known, mean, present},
+    verdict::BUSY,
 };
 use regatta_record::{
     Asked, Cell, Estimate, Figure, Kind, Latency, NULL, Operation, OperationFigures, Percentile,
-    Percentiles, Relation, Round, Summary, Unknown,
+    Percentiles, RatioInState, Relation, Round, Summary, Unknown,
 };
 
 /// Judges a race, finished or not. If a round occurs twice (in a resumed race), the later one
@@ -32,7 +34,8 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     latency_ratios::compare(asked, &observed, &mut cells);
     let curves = curves::curves(asked, &observed, &cells);
     let complete = precision::is_complete(asked, &observed);
-    let doubts = doubts::doubts(asked, &observed, &cells, &twins, complete);
+    let findings = doubts::findings(&observed);
+    let doubts = doubts::doubts(asked, &observed, &cells, &twins, complete, &findings);
     let gate = gate::of_race(asked, with_twins(), floor);
     Summary {
         format: regatta_record::FORMAT,
@@ -40,10 +43,12 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         noise_floor: statistics::known_floor(floor),
         complete,
         cells,
+        duels: observed.iter().filter_map(Field::duel_seen).collect(),
         curves,
         precision: precision::precision(asked, &observed),
         gate,
         pass_s: pass_s(rounds),
+        findings,
         doubts,
     }
 }
@@ -85,19 +90,23 @@ impl Field {
 
     /// The figures of a cell, not yet compared.
     fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
+        let sides = observed.cost.iter().zip(&observed.load_cost);
+        let both: Series =
+            sides.map(|(server, load)| Some(((*server)?.exp() + (*load)?.exp()).ln())).collect();
         let series = [
             &observed.cost,
             &observed.rate,
             &observed.instance,
             &observed.load_cost,
             &observed.beside,
+            &both,
         ];
         let values = series.map(|series| present(series));
         let estimates = geometric_each(&values.each_ref().map(|v| &v[..]), asked.seed);
         let cost_only = !self.shared.is_empty();
         let not_known = self.not_known(observed, &estimates, asked.seed);
         let estimates: Vec<_> = estimates.into_iter().map(known).collect();
-        let [cost, rate, instance, load_cost, beside] = estimates[..] else {
+        let [cost, rate, instance, load_cost, beside, both_sides] = estimates[..] else {
             unreachable!("each figure has an estimate or none")
         };
         let then = asked.then(&observed.name, &self.load);
@@ -113,6 +122,9 @@ impl Field {
             passed: observed.passed,
             reply: observed.reply,
             cost_ns_per_request: cost,
+            cost_is_upper_bound: self.is_bound_by_both(observed),
+            both_sides_ns_per_request: both_sides,
+            standing_ms_per_s: observed.standing().map(|busy| busy * 1e3),
             rate_per_s: unless_shared(rate),
             ms_per_request: unless_shared(rate.filter(|_| self.load.requests.is_some()))
                 .map(ms_per_request),
@@ -142,6 +154,10 @@ impl Field {
             busiest_thread: observed.busiest_thread,
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
+            by_state: Vec::new(),
+            states_differ: false,
+            lives: observed.lives.iter().flatten().count() as u32,
+            blocks: observed.lives.iter().flatten().map(|life| life.slices.len() as u32).sum(),
             relation: None,
             starts_to_decide: None,
             seconds_to_decide: None,
@@ -154,6 +170,14 @@ impl Field {
             then_in_words: then.filter(|t| t.figure.is_none()).and_then(|t| t.note.clone()),
             verdict: self.verdict(observed),
         }
+    }
+
+    /// Whether server and load were both busy without a requested rate.
+    fn is_bound_by_both(&self, observed: &Observed) -> bool {
+        let is_busy = |busy: Option<f64>| busy.is_some_and(|busy| busy >= BUSY);
+        self.load.drive.rate().is_none()
+            && is_busy(observed.server_busy)
+            && is_busy(observed.load_busy)
     }
 
     /// Figures that were measured but are not known, except the ratio. `estimates` are those of
@@ -198,6 +222,9 @@ impl Field {
             if cell.ratio_to_baseline.is_none() {
                 cell.not_known.push(Unknown::Ratio);
             }
+            if let Comparison::Duel(ratio) = &comparison {
+                (cell.by_state, cell.states_differ) = (by_state(ratio), ratio.states_differ);
+            }
             if cell.contender != NULL && !cell.verdict.voids(Figure::Cost) {
                 compared.push((i, comparison));
             }
@@ -237,6 +264,17 @@ impl Field {
             cells[i].band = Some(band);
         }
     }
+}
+
+/// The ratio in each state that both contenders were seen in; empty if it is only one.
+fn by_state(ratio: &Ratio) -> Vec<RatioInState> {
+    let in_state = |of: &StateRatio| {
+        let [mean, low, high] = [of.log, of.low, of.high].map(f64::exp);
+        let ratio = known(Some(Estimate { mean, low, high }))?;
+        Some(RatioInState { state: of.state as u32, ratio, blocks: of.blocks })
+    };
+    let seen = ratio.by_state.len() > 1;
+    ratio.by_state.iter().filter(|_| seen).filter_map(in_state).collect()
 }
 
 /// Milliseconds per request of a counted load.

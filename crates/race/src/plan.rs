@@ -10,8 +10,8 @@ use regatta_judge::LEAST_PASSES;
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
 
 /// Seconds that a start takes in addition to warm-up and window: starting the contender, connecting,
-/// two probes of the machine, stopping. The usual minimum and maximum: 0.3 s for a built-in contender
-/// on an idle machine of two CPUs, 2 s for a runtime such as the JVM or for thousands of connections.
+/// stopping. The usual minimum and maximum: 0.3 s for a built-in contender on an idle machine of two
+/// CPUs, 2 s for a runtime such as the JVM or for thousands of connections.
 const BESIDE_S: [f64; 2] = [0.3, 2.0];
 
 /// Returns the plan of a race that [`prepare`](crate::prepare()) made from `contest`.

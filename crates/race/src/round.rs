@@ -17,7 +17,7 @@ use crate::{
     warm::{Warm, WarmUpObserver, needs},
 };
 use regatta_host::{
-    Aside, Ended, Meter, Roles, StopReport, SupervisorError, Watched, read_probe, what_is_spoken,
+    Aside, Ended, Meter, Roles, StopReport, SupervisorError, Watched, what_is_spoken,
 };
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
@@ -47,8 +47,7 @@ const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// hold up all other requests.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
 
-/// Pause before the machine probe is read: the previous processes give back their memory and their
-/// CPUs become idle.
+/// Pause before a start: the previous processes give back their memory and their CPUs become idle.
 const SETTLES: Duration = Duration::from_millis(20);
 
 /// Runs one round and emits its phases to `events`. Returns `None` if it was interrupted.
@@ -75,7 +74,6 @@ pub(crate) fn run(
     let is_measured = matches!(warm, Warm::Needs(_));
     let idle_check = if is_measured { context.check_idle(&load) } else { None };
     thread::sleep(SETTLES);
-    let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(context, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
@@ -135,8 +133,6 @@ pub(crate) fn run(
     let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
     let stopped = roles.stop(STOP_WITHIN);
     if let Some(machine) = &mut round.machine {
-        let after = before.and_then(|_| read_probe(&asked.cpus, &load));
-        machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
         machine.busy_after_ns = idle_check.and_then(|check| context.wait_until_idle(&check));
     }
     // If a backend died, that explains whatever the server then did or did not answer.

@@ -108,6 +108,7 @@ impl Counts {
         let middle = |bucket: u32| (lowest(bucket) + span(bucket) / 2) as f64;
         let sum: f64 = self.buckets.iter().map(|&(b, n)| middle(b) * n as f64).sum();
         let [p50, p90, p95, p99, p99_9] = self.percentiles(beyond);
+        let p99_99 = self.quantiles(beyond, [0.9999]).next().flatten();
         Latency {
             min: Some(lowest(first)),
             mean: Some(sum / self.total as f64),
@@ -116,6 +117,7 @@ impl Counts {
             p95,
             p99,
             p99_9,
+            p99_99,
             max: (beyond == 0).then(|| lowest(last) + span(last) - 1),
         }
     }
@@ -124,6 +126,12 @@ impl Counts {
     pub fn percentiles(&self, beyond: u64) -> [Option<u64>; 5] {
         let mut at = self.quantiles(beyond, [0.50, 0.90, 0.95, 0.99, 0.999]);
         std::array::from_fn(|_| at.next().flatten())
+    }
+
+    /// Number of samples in buckets above that of `value`.
+    pub fn beyond(&self, value: u64) -> u64 {
+        let above = self.buckets.iter().rev().take_while(|(bucket, _)| lowest(*bucket) > value);
+        above.map(|(_, count)| count).sum()
     }
 
     /// The values at these quantiles (0 to 1, in ascending order), as in [`Counts::latency`]. The value

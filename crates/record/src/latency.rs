@@ -25,6 +25,9 @@ pub struct Latency {
     pub p99: Option<u64>,
     /// 99.9th percentile.
     pub p99_9: Option<u64>,
+    /// 99.99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_99: Option<u64>,
     /// Longest.
     pub max: Option<u64>,
 }
@@ -60,6 +63,7 @@ impl Latency {
             p95: at(0.95),
             p99: at(0.99),
             p99_9: at(0.999),
+            p99_99: at(0.9999),
             max: (beyond == 0).then(|| histogram.max()),
         }
     }

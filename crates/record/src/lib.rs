@@ -19,6 +19,7 @@ mod drive;
 mod errors;
 mod estimate;
 mod event;
+mod finding;
 mod fingerprint;
 mod gate;
 mod hdr;
@@ -68,6 +69,7 @@ pub use event::{
     CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, NextStart, PassStart,
     Phase, RaceHeader, RoundEnd, RoundStart, Window,
 };
+pub use finding::{Doubt, Finding};
 pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};
 pub use heads::Heads;
@@ -93,8 +95,8 @@ pub use shown::ShownPercentile;
 pub use slow::{Ages, SlowClients};
 pub use stage::{LoadStage, Stage};
 pub use summary::{
-    Band, Cell, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation,
-    RoleCost, Scaling, Summary,
+    Band, Cell, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles, Precision,
+    RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
 };
 pub use topology::Core;
 pub use unknown::{Percentile, Unknown};

@@ -18,6 +18,9 @@ pub struct Life {
     /// count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_ns: Option<u64>,
+    /// The part of `whole_ns` until it was frozen for the first time: its start. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ns: Option<u64>,
     /// All correct replies of this life, those outside counted slices included.
     #[serde(default)]
     pub all_requests: u64,

@@ -188,9 +188,6 @@ pub struct Machine {
     /// Number of processes that carried out the load, if more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_processes: Option<u32>,
-    /// Round-trip time of a message between the first CPUs of server and load, before the contender
-    /// started and after it exited, nanoseconds. `None` if both share one CPU, or a reading failed.
-    pub probe_ns: Option<[u64; 2]>,
     /// How long the CPUs of server and load were still busy after the contender exited,
     /// nanoseconds; zero if they were idle at once. The next contender starts only when they are
     /// idle, or after 3 s. `None` if they were not idle before the contender started, or if they never

@@ -1,8 +1,8 @@
 //! A judged race: its cells and their comparisons.
 
 use crate::{
-    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, ReplySeen,
-    Settling, Unknown, Verdict,
+    Asked, Curve, Estimate, Finding, Gate, KernelMemorySource, Latency, LoadShape, Operation,
+    ReplySeen, Settling, Unknown, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,11 +48,26 @@ pub struct Scaling {
     pub rate: Option<Estimate>,
 }
 
-/// Latency percentiles of a cell over those of another cell, paired by round: the geometric mean of the
-/// rounds' ratios and its 95% interval. The latency is that of [`Asked::latency_of`].
+/// A ratio to the baseline in one state of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RatioInState {
+    /// The state: an index of [`DuelSeen::states`] of the load.
+    pub state: u32,
+    /// The ratio with its 95% interval.
+    pub ratio: Estimate,
+    /// Number of blocks.
+    pub blocks: u32,
+}
+
+/// Latency percentiles of a cell over those of another cell: the geometric mean of their ratios and its
+/// 95% interval. In a duel with the baseline they are paired by block and those of slices, otherwise
+/// paired by round. The latency is that of [`Asked::latency_of`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRatio {
-    /// Ratio of the 95th percentiles.
+    /// Ratio of the medians.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<Estimate>,
+    /// Ratio of the 95th percentiles. Slices have none.
     pub p95: Option<Estimate>,
     /// Ratio of the 99th percentiles.
     pub p99: Option<Estimate>,
@@ -92,6 +107,19 @@ pub struct Cell {
     pub reply: Option<ReplySeen>,
     /// Server CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
+    /// Whether the cost is an upper bound: server and load were both busy (0.9 of their CPUs) without a
+    /// requested rate, so a cheaper server would find fewer requests waiting, and handle each at a higher
+    /// cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_is_upper_bound: bool,
+    /// CPU of server and load together per request, or per [`Asked::cost_per`], nanoseconds. On loopback
+    /// the sender is charged for waking a sleeping receiver, so a part of a server's work may be charged
+    /// to the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both_sides_ns_per_request: Option<Estimate>,
+    /// CPU without load, milliseconds per second, from idle slices. Absent: it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing_ms_per_s: Option<f64>,
     /// Requests per second.
     pub rate_per_s: Option<Estimate>,
     /// For a counted load: its time over its requests, milliseconds, with all connections active at
@@ -162,8 +190,23 @@ pub struct Cell {
     pub busiest_thread: Option<f64>,
     /// Fraction of its CPUs that the load used, without spinning.
     pub load_busy: Option<f64>,
-    /// Cost over the baseline's cost of the same round.
+    /// Cost over the baseline's cost: of the same blocks in a duel, otherwise of the same rounds. In a
+    /// duel with several states of the machine in which the ratio differs, the mean over them at equal
+    /// weight.
     pub ratio_to_baseline: Option<Estimate>,
+    /// That ratio in each state of the machine. Empty: the load was not raced in duels, or only one state
+    /// was seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_state: Vec<RatioInState>,
+    /// Whether the ratio differs significantly between states.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub states_differ: bool,
+    /// Lives of a duel that entered the figures. Absent: 0, the load was not raced in duels.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub lives: u32,
+    /// Its counted slices in these lives. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub blocks: u32,
     /// The relation that follows from `ratio_to_baseline`.
     pub relation: Option<Relation>,
     /// Further starts of all contenders (lives of a duel, or rounds) that decide with a probability of
@@ -302,6 +345,33 @@ pub struct Precision {
     pub missing: Vec<String>,
 }
 
+/// A load that was raced in duels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DuelSeen {
+    /// The load.
+    pub load: LoadShape,
+    /// The contenders that were alive together, by heat.
+    pub heats: Vec<Vec<String>>,
+    /// Number of lives, over all heats.
+    pub lives: u32,
+    /// The states of the machine, the least expensive first.
+    pub states: Vec<StateSeen>,
+    /// Blocks that were left out, because the machine changed in or next to them.
+    pub left_out: u32,
+}
+
+/// A state of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StateSeen {
+    /// The cost of a request over that in the least expensive state: the median over the blocks of a
+    /// middle value over contenders.
+    pub factor: f64,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Share of all blocks that were not left out.
+    pub share: f64,
+}
+
 /// A judged race: `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -318,6 +388,9 @@ pub struct Summary {
     pub complete: bool,
     /// The cells: loads in the planned order, contenders within each by compared cost.
     pub cells: Vec<Cell>,
+    /// The loads that were raced in duels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duels: Vec<DuelSeen>,
     /// Curves over cells whose loads differ only in one number.
     #[serde(default)]
     pub curves: Vec<Curve>,
@@ -330,6 +403,9 @@ pub struct Summary {
     /// Median time of one round of all cells, seconds; `None` with fewer than 2.
     #[serde(default)]
     pub pass_s: Option<f64>,
+    /// Doubts that are stored with their figures. The sentences of all of them are in `doubts`, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// Doubts about this race, one sentence each, with advice.
     pub doubts: Vec<String>,
 }

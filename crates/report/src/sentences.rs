@@ -117,8 +117,7 @@ fn undecided(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
 fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
     let baseline = visible(&summary.asked.baseline);
     let remark = |c: &&Cell| {
-        let is_duel = summary.asked.is_duel(&c.load);
-        let words = more_in_words(c.starts_to_decide?, c.seconds_to_decide?, is_duel);
+        let words = more_in_words(c.starts_to_decide?, c.seconds_to_decide?, c.lives > 0);
         let text = format!("{words} would decide whether the cost differs from that of {baseline}");
         Some((visible(&c.contender), text))
     };

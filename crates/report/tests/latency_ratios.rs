@@ -72,7 +72,7 @@ fn loads_with_connections_that_do_not_read_have_a_separate_table() {
             "epoll" => (e(1.02), None),
             _ => (None, Some("p99: 2 of 7 rounds have fewer".to_owned())),
         };
-        cell.latency_to_all_reading = Some(LatencyRatio { p95: e(1.5), p99, missing });
+        cell.latency_to_all_reading = Some(LatencyRatio { p50: None, p95: e(1.5), p99, missing });
     }
     let title = "latency compared with the load in which all connections read · double · 64 conn + 1 \
                  idle that never read, 10000/s";
@@ -136,7 +136,7 @@ fn the_table_fits_into_80_columns_without_dropping_any() {
     let mut s = summary();
     for cell in &mut s.cells {
         let missing = Some("p99: a reason that is much longer than a line of a terminal".repeat(3));
-        let ratio = LatencyRatio { p95: e(1_234.5), p99: e(0.001_234), missing };
+        let ratio = LatencyRatio { p50: None, p95: e(1_234.5), p99: e(0.001_234), missing };
         cell.latency_to_baseline = (cell.contender != "epoll").then_some(ratio);
     }
     let text = terminal(&s, 80, false);

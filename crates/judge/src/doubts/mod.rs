@@ -4,14 +4,17 @@
 mod addresses;
 mod behind;
 mod cells;
+mod duels;
 mod starts;
+
+pub use duels::findings;
 
 use crate::{
     field::{Field, TIE_MARGIN, Twin},
     statistics::{self, Margins, known},
     verdict,
 };
-use regatta_record::{Asked, Cell, Figure, Kind, NULL, Relation, Unknown, alike};
+use regatta_record::{Asked, Cell, Figure, Finding, Kind, NULL, Relation, Unknown, alike};
 use std::collections::BTreeSet;
 
 /// Minimum number of rounds of a published table (method, rule 2).
@@ -21,13 +24,15 @@ pub const SPLIT: f64 = 0.10;
 /// CPU time in seconds from which the sampled split is compared.
 const SPLIT_FROM_S: f64 = 1.0;
 
-/// All doubts about a race, the most serious first. `twins` are by field.
+/// All doubts about a race, the most serious first. `twins` are by field;
+/// `findings` are those of [`findings`].
 pub fn doubts(
     asked: &Asked,
     fields: &[Field],
     cells: &[Cell],
     twins: &[Option<Twin>],
     complete: bool,
+    findings: &[Finding],
 ) -> Vec<String> {
     let mut doubts = Vec::new();
     doubts.extend(incomplete(asked, fields, complete));
@@ -40,6 +45,7 @@ pub fn doubts(
     doubts.extend(shared_cores(asked));
     doubts.extend(no_twin(asked, fields, twins));
     doubts.extend(twin_differs(asked, fields, twins));
+    doubts.extend(findings.iter().map(Finding::to_string));
     doubts.extend(starts::uneven(fields));
     doubts.extend(addresses::favours(fields));
     doubts.extend(behind::left_work(fields));

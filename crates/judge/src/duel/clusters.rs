@@ -21,8 +21,8 @@ pub(super) fn groups(ascending: &[f64], k: usize) -> Option<Vec<std::ops::Range<
         let mut next = vec![f64::INFINITY; n + 1];
         let mut start = vec![0; n + 1];
         for i in groups..=n {
-            for from in groups - 1..i {
-                let sum = least[from] + squares.of_range(from, i);
+            for (from, so_far) in least.iter().enumerate().take(i).skip(groups - 1) {
+                let sum = so_far + squares.of_range(from, i);
                 if sum < next[i] {
                     (next[i], start[i]) = (sum, from);
                 }

@@ -3,6 +3,7 @@
 
 pub mod counted;
 pub mod five;
+pub mod lives;
 pub mod open_loop;
 
 pub mod sweep;

@@ -14,6 +14,7 @@ fn with(kind: Kind, of: impl Fn(Figures<'_>) -> Option<LoadThreshold>) -> LoadTh
         p95: Some(1_900_000),
         p99: Some(1_990_000),
         p99_9: None,
+        p99_99: None,
         max: Some(2_000_000),
     };
     let figures = Figures {

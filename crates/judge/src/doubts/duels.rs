@@ -1,0 +1,297 @@
+//! What the slices of a duel show about single contenders: work that is done elsewhere or at another time,
+//! and costs that depend on the slices themselves.
+
+use crate::{
+    field::Field,
+    lives::blocks,
+    observed::Observed,
+    statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
+};
+use regatta_record::{Doubt, Finding, Slice};
+use std::collections::BTreeMap;
+
+/// Significance level, after Holm's correction: the chance that any honest contender of a race is
+/// accused.
+const CHANCE: f64 = 0.01;
+/// Least work done elsewhere, and least change within a life, as fractions of the cost.
+const ELSEWHERE: f64 = 0.02;
+const CHANGES: f64 = 0.02;
+/// Least additional cost over a whole life.
+const OUTSIDE: f64 = 0.05;
+/// Least CPU use without load, and from where on it is polling, as fractions of one CPU.
+const STANDING: f64 = 0.01;
+const POLLING: f64 = 0.5;
+/// Least CPU use in the slices of others, as a fraction of that in its own.
+const ASIDE: f64 = 0.01;
+/// Least effect of the length of a slice.
+const BY_LENGTH: f64 = 0.005;
+/// Share of the latencies that are far beyond the others, from which a start counts as one with delays.
+const DELAYED: f64 = 5e-5;
+/// CPU use from which a contender must have run on more CPUs than its own. Not 1, because in rounds the
+/// clock may be a tick of the scheduler old.
+const TOO_BUSY: f64 = 1.02;
+/// A state of the machine with less than this share of the blocks is rare.
+const RARE: f64 = 0.1;
+
+/// All findings, for the loads that were raced in duels; those on delays and busy CPUs for all loads.
+pub fn findings(fields: &[Field]) -> Vec<Finding> {
+    let duels: Vec<&Field> = fields.iter().filter(|field| field.duel.is_some()).collect();
+    let mut findings = Vec::new();
+    findings.extend(elsewhere(&duels));
+    findings.extend(outside_slices(&duels));
+    findings.extend(duels.iter().flat_map(|field| field.each(standing)));
+    findings.extend(duels.iter().flat_map(|field| field.each(not_frozen)));
+    findings.extend(long_slices(&duels));
+    findings.extend(changes_in_life(&duels));
+    findings.extend(delays(fields));
+    findings.extend(fields.iter().flat_map(|field| field.each(too_busy)));
+    findings.extend(duels.iter().flat_map(|field| rare_states(field)));
+    findings
+}
+
+/// A hypothesis about a contender: a mean that should be zero.
+struct Case<'a> {
+    field: &'a Field,
+    who: usize,
+    mean: f64,
+    p: f64,
+}
+
+impl<'a> Case<'a> {
+    /// From one value per life. `None` with fewer than 2.
+    fn of(field: &'a Field, who: usize, values: &[f64]) -> Option<Case<'a>> {
+        Some(Case { field, who, mean: mean(values)?, p: p_value(values)? })
+    }
+
+    fn finding(&self, doubt: Doubt) -> Finding {
+        self.field.finding(&self.field.contenders[self.who], doubt)
+    }
+}
+
+/// The cases that remain after Holm's correction, at the level `alpha`.
+fn significant<'a>(cases: Vec<Case<'a>>, alpha: f64) -> impl Iterator<Item = Case<'a>> {
+    let p_values: Vec<f64> = cases.iter().map(|case| case.p).collect();
+    let found = holm(&p_values, alpha);
+    cases.into_iter().zip(found).filter(|(_, found)| *found).map(|(case, _)| case)
+}
+
+impl Field {
+    fn finding(&self, observed: &Observed, doubt: Doubt) -> Finding {
+        Finding { contender: Some(observed.name.clone()), load: Some(self.load), doubt }
+    }
+
+    /// Checks each contender by itself.
+    fn each(&self, check: impl Fn(&Observed) -> Option<Doubt>) -> Vec<Finding> {
+        let finding = |o: &Observed| Some(self.finding(o, check(o)?));
+        self.contenders.iter().filter_map(finding).collect()
+    }
+
+    /// One value per contender and life: the mean of `of` over the blocks of the life. `of` gets the
+    /// contender's slice, and those of the others.
+    fn by_life(&self, of: impl Fn(&Slice, &[Slice]) -> Option<f64>) -> Vec<Vec<f64>> {
+        let lives = blocks(&self.contenders);
+        let of_block = |who: usize, block: &Vec<Option<Slice>>| {
+            let others = block.iter().enumerate().filter(|(other, _)| *other != who);
+            let others: Vec<Slice> = others.filter_map(|(_, slice)| *slice).collect();
+            of(block[who].as_ref()?, &others)
+        };
+        let of_life = |who: usize, life: &BTreeMap<u32, Vec<Option<Slice>>>| {
+            mean(&life.values().filter_map(|block| of_block(who, block)).collect::<Vec<_>>())
+        };
+        let of_contender = |who| lives.iter().filter_map(|life| of_life(who, life)).collect();
+        (0..self.contenders.len()).map(of_contender).collect()
+    }
+}
+
+/// Work that the rest of the machine does in the slices of one contender: more per operation than in those
+/// of the others, and also more per second, because a slow contender takes longer for an operation.
+fn elsewhere(fields: &[&Field]) -> Vec<Finding> {
+    let excess = |slice: &Slice, others: &[Slice]| {
+        let per = |of: fn(&Slice) -> f64, slice: &Slice| Some(slice.rest_ns? as f64 / of(slice));
+        let above = |of: fn(&Slice) -> f64| {
+            let others = others.iter().filter_map(|slice| per(of, slice)).collect();
+            Some((per(of, slice)? - median(others)?) * of(slice))
+        };
+        let (by_count, by_time) =
+            (above(|slice| slice.count as f64)?, above(|slice| slice.ns as f64)?);
+        Some(by_count.min(by_time) / slice.count as f64).filter(|excess| excess.is_finite())
+    };
+    let cases = fields.iter().flat_map(|field| {
+        let by_life = field.by_life(excess).into_iter().enumerate();
+        by_life.filter_map(|(who, values)| Case::of(field, who, &values))
+    });
+    let found = significant(cases.collect(), CHANCE).filter_map(|case| {
+        let slices = || slices(&case.field.contenders[case.who]);
+        let cost = slices().map(|slice| slice.cpu_ns as f64).sum::<f64>()
+            / slices().map(|slice| slice.count as f64).sum::<f64>();
+        let share = case.mean / cost;
+        (share > ELSEWHERE).then(|| {
+            case.finding(Doubt::WorkElsewhere { ns_per_operation: case.mean, share, p: case.p })
+        })
+    });
+    found.collect()
+}
+
+/// CPU of whole lives, per request, against that of slices. A life may carry several loads; then their
+/// slices are taken together.
+fn outside_slices(fields: &[&Field]) -> Vec<Finding> {
+    /// CPU and requests of the slices of a life, and of all of it after its start.
+    #[derive(Default)]
+    struct Sums {
+        sliced: (f64, f64),
+        whole: (f64, f64),
+    }
+    // Rounds of one life have the same number and the same CPU time of the whole life.
+    let mut lives: BTreeMap<(usize, usize, u64), Sums> = BTreeMap::new();
+    for field in fields {
+        for (who, o) in field.contenders.iter().enumerate() {
+            for (start, life) in o.lives.iter().enumerate() {
+                let Some((life, cost)) = life.as_ref().zip(o.cost_of_request[start]) else {
+                    continue;
+                };
+                let Some(whole_ns) = life.whole_ns else { continue };
+                let sums = lives.entry((who, start, whole_ns)).or_default();
+                let cpu_ns: f64 = life.slices.iter().map(|slice| slice.cpu_ns as f64).sum();
+                sums.sliced.0 += cpu_ns;
+                sums.sliced.1 += cpu_ns / cost.exp();
+                let after_start = whole_ns.saturating_sub(life.start_ns.unwrap_or(0));
+                sums.whole = (after_start as f64, life.all_requests as f64);
+            }
+        }
+    }
+    let mut by_contender: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for ((who, ..), Sums { sliced, whole }) in lives {
+        let log = (whole.0 / whole.1 / (sliced.0 / sliced.1)).ln();
+        by_contender.entry(who).or_default().extend(Some(log).filter(|log| log.is_finite()));
+    }
+    let Some(field) = fields.first() else { return Vec::new() };
+    let cases = by_contender.iter().filter_map(|(who, logs)| Case::of(field, *who, logs));
+    let found = significant(cases.collect(), CHANCE).filter(|case| case.mean.exp_m1() > OUTSIDE);
+    let finding = |case: Case| Finding {
+        load: None,
+        ..case.finding(Doubt::OutsideSlices { share: case.mean.exp_m1(), p: case.p })
+    };
+    found.map(finding).collect()
+}
+
+fn slices(observed: &Observed) -> impl Iterator<Item = &Slice> {
+    observed.lives.iter().flatten().flat_map(|life| &life.slices)
+}
+
+/// CPU without load.
+fn standing(observed: &Observed) -> Option<Doubt> {
+    let busy = observed.standing()?;
+    if busy >= POLLING {
+        return Some(Doubt::Polls { busy });
+    }
+    let idle = || observed.lives.iter().flatten().filter_map(|life| life.idle);
+    let usual = |slice: &&Slice| slice.stretch == 1;
+    let usual: Vec<f64> = slices(observed).filter(usual).map(|slice| slice.cpu_ns as f64).collect();
+    let of_a_slice =
+        mean(&idle().map(|idle| idle.cpu_ns as f64).collect::<Vec<_>>())? / mean(&usual)?;
+    (busy > STANDING).then_some(Doubt::Standing { ms_per_s: busy * 1e3, of_a_slice })
+}
+
+/// CPU in the slices of others.
+fn not_frozen(observed: &Observed) -> Option<Doubt> {
+    let lives = || observed.lives.iter().flatten();
+    let own: f64 = slices(observed).map(|slice| slice.cpu_ns as f64).sum();
+    let share = lives().map(|life| life.aside_ns as f64).sum::<f64>() / own;
+    let unfrozen = lives().filter(|life| life.not_frozen.is_some()).count() as u32;
+    let of = lives().count() as u32;
+    (share > ASIDE).then_some(Doubt::NotFrozen { share, lives: unfrozen, of })
+}
+
+/// Ratios that depend on the length of a slice.
+fn long_slices(fields: &[&Field]) -> Vec<Finding> {
+    let cases = fields.iter().flat_map(|field| {
+        let duel = field.duel.iter().flat_map(|duel| duel.estimates.long_slices.iter().enumerate());
+        duel.filter_map(|(who, long)| {
+            let long = long.as_ref()?;
+            Some(Case { field, who, mean: long.log, p: long.p })
+        })
+    });
+    let found = significant(cases.collect(), 1.0 - CONFIDENCE);
+    let found = found.filter(|case| case.mean.abs() > BY_LENGTH);
+    found
+        .map(|case| case.finding(Doubt::LongSlices { factor: case.mean.exp(), p: case.p }))
+        .collect()
+}
+
+/// Costs that change from the first third of a life to the last, unlike those of the others.
+fn changes_in_life(fields: &[&Field]) -> Vec<Finding> {
+    let log = |slice: &Slice| slice.cost_ns().map(f64::ln);
+    let cases = fields.iter().flat_map(|field| {
+        let lives = blocks(&field.contenders);
+        let change = |who: usize, life: &BTreeMap<u32, Vec<Option<Slice>>>| {
+            let logs: Vec<f64> =
+                life.values().filter_map(|block| block[who].as_ref().and_then(log)).collect();
+            let third = logs.len() / 3;
+            Some(mean(&logs[logs.len() - third..])? - mean(&logs[..third])?)
+        };
+        let k = field.contenders.len();
+        let by_life: Vec<Vec<Option<f64>>> =
+            lives.iter().map(|life| (0..k).map(|who| change(who, life)).collect()).collect();
+        let beyond_others = |who: usize, changes: &Vec<Option<f64>>| {
+            let others = (0..k).filter(|other| *other != who).filter_map(|other| changes[other]);
+            Some(changes[who]? - median(others.collect())?)
+        };
+        let values = |who| by_life.iter().filter_map(|life| beyond_others(who, life)).collect();
+        let values: Vec<Vec<f64>> = (0..k).map(values).collect();
+        values
+            .into_iter()
+            .enumerate()
+            .filter_map(|(who, values)| Case::of(field, who, &values))
+            .collect::<Vec<_>>()
+    });
+    let found = significant(cases.collect(), CHANCE);
+    let found = found.filter(|case| case.mean.abs() > CHANGES.ln_1p());
+    found
+        .map(|case| case.finding(Doubt::ChangesInLife { factor: case.mean.exp(), p: case.p }))
+        .collect()
+}
+
+/// A few very late replies in most starts of one contender, by Fisher's exact test over starts.
+fn delays(fields: &[Field]) -> Vec<Finding> {
+    let cases = fields.iter().flat_map(|field| {
+        let hits = |o: &Observed| {
+            let far = &o.latencies.far;
+            (far.iter().filter(|(far, of)| *far as f64 > DELAYED * *of as f64).count(), far.len())
+        };
+        let each: Vec<(usize, usize)> = field.contenders.iter().map(hits).collect();
+        let sum = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let cases = each.into_iter().enumerate().filter_map(move |(who, own)| {
+            let p = alone(own, (sum.0 - own.0, sum.1 - own.1))?;
+            Some(Case { field, who, mean: own.0 as f64 / own.1 as f64, p })
+        });
+        cases.collect::<Vec<_>>()
+    });
+    let found = significant(cases.collect(), CHANCE).filter_map(|case| {
+        let latencies = &case.field.contenders[case.who].latencies;
+        let far = latencies.far.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let share = far.0 as f64 / far.1 as f64;
+        let (p99_ns, max_ns) = latencies.all.p99.zip(latencies.all.max)?;
+        let doubt = Doubt::RareDelays { share, p99_ns, max_ns, p: case.p };
+        (case.mean > 0.5).then(|| case.finding(doubt))
+    });
+    found.collect()
+}
+
+fn too_busy(observed: &Observed) -> Option<Doubt> {
+    let busy = observed.server_busy.filter(|busy| *busy > TOO_BUSY)?;
+    Some(Doubt::MoreThanItsCpus { busy })
+}
+
+fn rare_states(field: &Field) -> Vec<Finding> {
+    let Some(seen) = field.duel_seen() else { return Vec::new() };
+    let rare = seen.states.iter().filter(|state| state.share < RARE);
+    let finding = |state: &regatta_record::StateSeen| {
+        let regatta_record::StateSeen { factor, blocks, share } = *state;
+        Finding {
+            contender: None,
+            load: Some(field.load),
+            doubt: Doubt::RareState { factor, blocks, share },
+        }
+    };
+    rare.map(finding).collect()
+}

@@ -1,0 +1,94 @@
+//! Simulated duels: contenders with known true costs, alive together on a machine with two states.
+
+use super::{LOAD, Machine, QUIET, Truth, asked, normal, rounds};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use regatta_record::{Asked, Life, LoadShape, Round, Schedule, Slice};
+
+/// The machine, and how often contenders start.
+#[derive(Clone, Copy, Debug)]
+pub struct Duel {
+    pub lives: u32,
+    pub blocks: u32,
+    /// Standard deviation of the logarithm of a slice's cost.
+    pub within: f64,
+    /// The same for all slices of a life of one contender.
+    pub between: f64,
+    /// Blocks that a state lasts; 0: there is only one.
+    pub state_lasts: u32,
+}
+
+pub const DUEL: Duel = Duel { lives: 8, blocks: 8, within: 0.006, between: 0.005, state_lasts: 0 };
+
+/// The increase of the cost of a contender in the second state: that of `node` is smaller.
+fn slope(name: &str) -> f64 {
+    if name == "node" { 1.20 } else { 1.28 }
+}
+
+pub fn in_duels(names: &[&str], lives: u32, loads: &[LoadShape]) -> Asked {
+    Asked { schedule: Schedule::Duels, slice_s: Some(0.05), ..asked(names, lives, loads) }
+}
+
+/// All rounds of a race in duels.
+pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
+    let machine = Machine { noise: 0.0, drift: 0.0, samples: 2_000, ..QUIET };
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut rounds = rounds(contenders, &[LOAD], duel.lives, machine, seed);
+    for lived in rounds.chunks_mut(contenders.len()) {
+        let first = random.random_range(0..u32::MAX / 2);
+        for (who, (round, truth)) in lived.iter_mut().zip(contenders).enumerate() {
+            let own = (duel.between * normal(&mut random)).exp();
+            let life = Life {
+                slices: (1..=duel.blocks)
+                    .map(|block| {
+                        let is_slow =
+                            (first + block).checked_div(duel.state_lasts).unwrap_or(0) % 2 == 1;
+                        let state = if is_slow { slope(truth.name) } else { 1.0 };
+                        let noise = (duel.within * normal(&mut random)).exp();
+                        let cost_ns = truth.cost_ns * own * state * noise;
+                        slice(block, (who as u32 + block) % contenders.len() as u32, cost_ns)
+                    })
+                    .collect(),
+                ..Life::default()
+            };
+            round.life = Some(life);
+            round.slices.clear();
+            sum_up(round);
+        }
+    }
+    rounds
+}
+
+/// A slice in which the server was busy. Everything else of the machine takes 1% of the time.
+fn slice(block: u32, position: u32, cost_ns: f64) -> Slice {
+    let stretch = if block % 8 == 4 { Slice::LONG } else { 1 };
+    let ns = 50_000_000 * u64::from(stretch);
+    let count = (ns as f64 * 0.98 / cost_ns) as u64;
+    Slice {
+        block,
+        position,
+        stretch,
+        ns,
+        cpu_ns: (count as f64 * cost_ns) as u64,
+        count,
+        load_cpu_ns: (count as f64 * 3_600.0) as u64,
+        rest_ns: Some(ns / 100),
+        p50_ns: Some((64.0 * cost_ns) as u64),
+        p99_ns: Some((150.0 * cost_ns) as u64),
+    }
+}
+
+/// Sets the figures of a round that are sums over its slices, and those of its life.
+pub fn sum_up(round: &mut Round) {
+    let life = round.life.as_mut().unwrap();
+    let sum = |of: fn(&Slice) -> u64| life.slices.iter().map(of).sum::<u64>();
+    (round.requests, round.window_ns) = (sum(|s| s.count), sum(|s| s.ns));
+    round.load_cpu_ns = sum(|s| s.load_cpu_ns);
+    let cpu_ns = sum(|s| s.cpu_ns);
+    let server = round.server.as_mut().unwrap();
+    (server.cpu_ns, server.user_ns, server.system_ns) = (cpu_ns, cpu_ns / 5, cpu_ns * 4 / 5);
+    // A start of 20 ms, and a warm-up as long as the slices.
+    life.start_ns = Some(20_000_000);
+    life.whole_ns = Some(20_000_000 + 2 * cpu_ns);
+    life.all_requests = 2 * round.requests;
+    life.lasted_ns = 400_000_000 + 2 * round.window_ns;
+}
