@@ -1,7 +1,7 @@
 //! Prints `src/command/table.rs` from the data of the installed redis-server.
 
 #[allow(dead_code, reason = "the tests use more of it")]
-#[path = "../tests/live/mod.rs"]
+#[path = "../tests/it/live/mod.rs"]
 mod live;
 
 fn main() {

@@ -25,7 +25,7 @@ mod many;
 mod null;
 mod output;
 mod own;
-#[path = "../../../page/tests/common/mod.rs"]
+#[path = "../../../page/tests/it/common/mod.rs"]
 mod page;
 mod processes;
 mod replay;

@@ -2,9 +2,7 @@
 //! the texts of marks are those of the report's numbers. Plots that only some races have; `browser.rs`
 //! checks the others. Skipped with a message if no Chromium is installed.
 
-mod common;
-
-use common::{
+use crate::common::{
     browser::{Browser, installed},
     race, summary,
 };

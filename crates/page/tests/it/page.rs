@@ -1,8 +1,6 @@
 //! The page as a text: complete, self-contained, escaped, and small.
 
-mod common;
-
-use common::{all_tables, assert_same, race, summary};
+use crate::common::{all_tables, assert_same, race, summary};
 use regatta_page::{Feed, body, data, page, shell};
 use regatta_record::{Kind, Outcome, RoleCost};
 use regatta_report::view::view;
@@ -222,11 +220,11 @@ fn a_page_that_follows_a_race_may_connect_to_its_server_only() {
 
 #[test]
 fn the_bundle_is_the_version_of_the_lock_file() {
-    let lock: Value = serde_json::from_str(include_str!("../web/package-lock.json")).unwrap();
-    let bundle = include_str!("../assets/plot.min.js");
+    let lock: Value = serde_json::from_str(include_str!("../../web/package-lock.json")).unwrap();
+    let bundle = include_str!("../../assets/plot.min.js");
     let listed = bundle.lines().next().unwrap().trim_start_matches("/* ");
     let listed = listed.split(". Licences").next().unwrap();
-    let licences = include_str!("../assets/plot.LICENCES");
+    let licences = include_str!("../../assets/plot.LICENCES");
     let mut compared = 0;
     for package in listed.split(", ") {
         let (name, version) = package.rsplit_once(' ').unwrap();
@@ -236,5 +234,8 @@ fn the_bundle_is_the_version_of_the_lock_file() {
         compared += 1;
     }
     assert!(compared >= 10, "{listed}");
-    assert!(!include_str!("../web/package-lock.json").contains("\"resolved\""), "names a registry");
+    assert!(
+        !include_str!("../../web/package-lock.json").contains("\"resolved\""),
+        "names a registry"
+    );
 }

@@ -4,8 +4,8 @@
 mod nodes;
 mod nutcracker;
 
-use nodes::Node;
-use nutcracker::{Nutcracker, Pool};
+use self::nodes::Node;
+use self::nutcracker::{Nutcracker, Pool};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_keyspace::map::{
     Map, Twemproxy,

@@ -3,9 +3,7 @@
 //!
 //! Skipped with a message if no Chromium is installed (scripts/setup installs it).
 
-mod common;
-
-use common::{
+use crate::common::{
     all_tables, assert_same,
     browser::{Browser, installed},
     race, summary,

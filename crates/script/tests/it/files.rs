@@ -33,7 +33,7 @@ fn reads_the_examples_and_recompiles_them_from_their_text() {
 
 #[test]
 fn reads_the_examples_of_the_documentation() {
-    let page = include_str!("../../../docs/src/reference/workload-files.md");
+    let page = include_str!("../../../../docs/src/reference/workload-files.md");
     let blocks = page.split("```toml ").skip(1).filter_map(|part| part.split_once("```"));
     let files = blocks.filter_map(|(block, _)| Some(block.split_once('\n')?.1));
     let mut protocols = Vec::new();

@@ -1,9 +1,7 @@
 //! The page of capacity searches in a real browser: its plots have their marks, its numbers are those of
 //! the records, and it fits the window. Skipped with a message if no Chromium is installed.
 
-mod common;
-
-use common::{
+use crate::common::{
     assert_same,
     browser::{Browser, installed},
 };

@@ -1,8 +1,6 @@
 //! The size of the page: one file that can be attached to an issue.
 
-mod common;
-
-use common::race;
+use crate::common::race;
 use hdrhistogram::Histogram;
 use regatta_record::{
     Estimate, LoadShape, NULL, Outcome, Percentiles, Round, Server, Summary, encode_histogram,

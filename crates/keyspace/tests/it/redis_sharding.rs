@@ -17,8 +17,8 @@ fn bytes(digits: &str) -> Vec<u8> {
 
 #[test]
 fn keys_are_on_the_nodes_chosen_by_redis_sharding() {
-    let vectors: Vectors =
-        serde_json::from_str(include_str!("data/redissharding-vectors.json")).expect("the vectors");
+    let vectors: Vectors = serde_json::from_str(include_str!("../data/redissharding-vectors.json"))
+        .expect("the vectors");
     let mut checked = 0;
     for (nodes, keys) in &vectors.by_node_count {
         let map = Map::new(0, RedisSharding::new(*nodes).expect("a map"));

@@ -1,9 +1,7 @@
 //! Compares the command table, the positions of keys and the texts of errors with a live
 //! redis-server.
 
-mod live;
-
-use live::{Client, Redis, Reply, table};
+use crate::live::{Client, Redis, Reply, table};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_keyspace::{
     command::{Begin, Command, Find, VERSION, flag},
@@ -30,7 +28,7 @@ fn server() -> Option<Redis> {
 #[test]
 fn the_table_matches_the_server() {
     let Some(redis) = server() else { return };
-    let saved = include_str!("../src/command/table.rs");
+    let saved = include_str!("../../src/command/table.rs");
     let entries = saved.lines().filter(|line| line.starts_with("    co")).map(str::trim_start);
     let (saved_lines, lines) = (entries.collect::<Vec<_>>(), table::lines(&mut redis.connect()));
     assert_eq!(saved_lines.len(), Command::all().len());

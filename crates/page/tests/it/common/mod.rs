@@ -17,8 +17,8 @@ pub fn summary(name: &str) -> Summary {
 
 /// A real race: five rounds of a few contenders, with their histograms.
 pub fn race() -> (Summary, Vec<Round>) {
-    let summary = include_str!("../race/summary.json");
-    let rounds = include_str!("../race/rounds.jsonl").lines();
+    let summary = include_str!("../../race/summary.json");
+    let rounds = include_str!("../../race/rounds.jsonl").lines();
     (
         serde_json::from_str(summary).expect("the fixture is a summary"),
         rounds.map(|line| serde_json::from_str(line).expect("a round")).collect(),
