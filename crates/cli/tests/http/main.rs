@@ -1,7 +1,7 @@
 //! HTTP servers over real sockets, on every model: refused requests, closing, limits, and
 //! independently written clients.
 
-#[path = "../../../proto/tests/http1/cases.rs"]
+#[path = "../../../proto/tests/it/cases.rs"]
 mod cases;
 mod closes;
 mod curl;

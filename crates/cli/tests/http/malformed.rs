@@ -1,4 +1,4 @@
-//! Every model refuses every request of `proto/tests/http1/malformed.txt`, and never answers a request
+//! Every model refuses every request of `proto/tests/it/malformed.txt`, and never answers a request
 //! that is smuggled in after it.
 
 use crate::{
