@@ -1,11 +1,12 @@
 //! A headless Chromium, driven over the DevTools protocol.
 //!
-//! The few commands that the test needs go directly through tungstenite: the crates for this protocol
+//! The few commands that tests need go directly through tungstenite: the crates for this protocol
 //! generate and compile all of its thousands of types.
 
+use crate::prerequisite::find;
 use serde_json::{Value, json};
 use std::{
-    env, fs,
+    fs,
     net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
@@ -17,10 +18,10 @@ const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Time limit for the start of the browser, for each command and for each condition.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Returns the browser that is installed here.
+/// Returns the browser that is installed here. A build script asks for these programs with
+/// [`prerequisite::programs`](crate::prerequisite::programs).
 pub fn installed() -> Option<&'static str> {
-    let path = env::var_os("PATH")?;
-    PROGRAMS.into_iter().find(|name| env::split_paths(&path).any(|dir| dir.join(name).is_file()))
+    PROGRAMS.into_iter().find(|name| find(name).is_some())
 }
 
 /// A browser with one page. It ends with this value.

@@ -1,4 +1,4 @@
-//! The cases of `malformed.txt`. The tests of the servers use them, too.
+//! Malformed HTTP requests, which the decoder and every server must refuse: the cases of `malformed.txt`.
 
 /// A request that must be refused.
 pub struct Case {

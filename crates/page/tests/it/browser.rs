@@ -1,30 +1,23 @@
 //! The page in a real browser, from a file and without network: every plot has its marks, every number is
 //! that of the summary, sorting, filters and emphasis work, and it fits the window and the paper.
-//!
-//! Skipped with a message if no Chromium is installed (scripts/setup installs it).
 
-use crate::common::{
-    all_tables, assert_same,
-    browser::{Browser, installed},
-    race, summary,
-};
+use crate::common::{all_tables, race, summary};
 use regatta_record::{Estimate, LoadShape, Outcome, Over, Relation, Round, Summary};
 use regatta_report::{numbers, table::visible, view::view};
+use regatta_testkit::browser::{Browser, installed};
+use regatta_testkit::json::assert_same;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-/// Opens the page of a race; `None` if there is no browser.
-fn open(summary: &Summary, rounds: &[Round]) -> Option<(Browser, tempfile::TempDir)> {
-    let Some(program) = installed() else {
-        eprintln!("skipped: no browser is installed; scripts/setup installs chromium");
-        return None;
-    };
+/// Opens the page of a race.
+fn open(summary: &Summary, rounds: &[Round]) -> (Browser, tempfile::TempDir) {
+    let program = installed().expect("a browser is installed");
     let folder = tempfile::tempdir().unwrap();
     let file: PathBuf = folder.path().join("report.html");
     fs::write(&file, regatta_page::page(summary, rounds)).unwrap();
     let mut browser = Browser::open(program, &file);
     browser.wait("document.querySelectorAll('#controls .chip').length > 0");
-    Some((browser, folder))
+    (browser, folder)
 }
 
 /// The number of elements of a kind of mark in the figures of a kind, one for each figure.
@@ -43,9 +36,13 @@ fn cells<'a>(summary: &'a Summary, load: &LoadShape) -> Vec<&'a regatta_record::
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn every_plot_has_its_marks() {
     for (name, summary, rounds) in fixtures() {
-        let Some((mut browser, _folder)) = open(&summary, &rounds) else { return };
+        let (mut browser, _folder) = open(&summary, &rounds);
         let loads = &summary.asked.loads;
         let each = |of: &dyn Fn(&regatta_record::Cell) -> bool| -> Vec<u64> {
             let counts = loads.iter().filter(|load| load.beside.is_none()).map(|load| {
@@ -144,9 +141,13 @@ fn near_1(mut summary: Summary) -> Summary {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn every_number_is_that_of_the_summary() {
     for (name, summary, rounds) in fixtures() {
-        let Some((mut browser, _folder)) = open(&summary, &rounds) else { return };
+        let (mut browser, _folder) = open(&summary, &rounds);
         // The cells of all tables of loads, and of the view's other tables.
         let shown = browser.eval(
             "[...document.querySelectorAll('table')].flatMap((table) => [...table.rows].map((row) => \
@@ -204,9 +205,13 @@ fn every_number_is_that_of_the_summary() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn fits_every_window_and_paper_in_light_and_dark() {
     for (name, summary, rounds) in fixtures() {
-        let Some((mut browser, _folder)) = open(&summary, &rounds) else { return };
+        let (mut browser, _folder) = open(&summary, &rounds);
         let mut papers = BTreeSet::new();
         for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")] {
             browser.media("screen", scheme);
@@ -245,9 +250,13 @@ fn fits_every_window_and_paper_in_light_and_dark() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn sorts_filters_and_emphasises() {
     let (summary, rounds) = race();
-    let Some((mut browser, _folder)) = open(&summary, &rounds) else { return };
+    let (mut browser, _folder) = open(&summary, &rounds);
     let column = |nth: usize| {
         format!(
             "[...document.querySelector('table.figures').tBodies[0].rows].map((r) => r.cells[{nth}].textContent)"
@@ -320,9 +329,13 @@ fn sorts_filters_and_emphasises() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn one_load_is_chosen_and_files_have_a_row_for_each_cell_and_round() {
     let summary = summary("sweep.json");
-    let Some((mut browser, _folder)) = open(&summary, &[]) else { return };
+    let (mut browser, _folder) = open(&summary, &[]);
     let sections = "[...document.querySelectorAll('section.load')].filter((s) => !s.hidden).length";
     assert_eq!(browser.eval(sections), json!(summary.asked.loads.len()));
     browser.eval(
@@ -335,15 +348,19 @@ fn one_load_is_chosen_and_files_have_a_row_for_each_cell_and_round() {
     assert_eq!(rows, json!(summary.cells.len() + 1));
 
     let (race, rounds) = race();
-    let Some((mut browser, _folder)) = open(&race, &rounds) else { return };
+    let (mut browser, _folder) = open(&race, &rounds);
     let rows = browser.eval("regatta.files.roundsCsv().trim().split('\\n').length");
     assert_eq!(rows, json!(rounds.len() + 1));
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn a_newer_body_and_newer_data_replace_the_page() {
     let (race, rounds) = race();
-    let Some((mut browser, _folder)) = open(&race, &rounds) else { return };
+    let (mut browser, _folder) = open(&race, &rounds);
     let newer = summary("summary.json");
     let (body, data) = (regatta_page::body(&newer), regatta_page::data(&newer, &[]));
     let figures = browser.eval("regatta.figures.length");
@@ -365,6 +382,10 @@ fn a_newer_body_and_newer_data_replace_the_page() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn hostile_names_do_not_become_code() {
     let mut summary = summary("summary.json");
     let old = summary.asked.contenders[3].clone();
@@ -378,7 +399,7 @@ fn hostile_names_do_not_become_code() {
     for entry in summary.asked.entries.iter_mut().filter(|entry| entry.name == old) {
         entry.name = hostile.into();
     }
-    let Some((mut browser, _folder)) = open(&summary, &[]) else { return };
+    let (mut browser, _folder) = open(&summary, &[]);
     browser.eval("regatta.drawAll()");
     assert_eq!(browser.eval("document.querySelectorAll('img').length"), json!(0));
     assert_eq!(browser.eval("document.body.dataset.run ?? 'none'"), json!("none"));

@@ -1,15 +1,13 @@
 //! The page of capacity searches in a real browser: its plots have their marks, its numbers are those of
-//! the records, and it fits the window. Skipped with a message if no Chromium is installed.
+//! the records, and it fits the window.
 
-use crate::common::{
-    assert_same,
-    browser::{Browser, installed},
-};
 use regatta_page::capacity_page;
 use regatta_record::{
     Arrivals, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit,
     Operation, Setup,
 };
+use regatta_testkit::browser::{Browser, installed};
+use regatta_testkit::json::assert_same;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -72,18 +70,15 @@ fn others() -> [Capacity; 2] {
     [open, none]
 }
 
-fn open(all: &[Capacity]) -> Option<(Browser, tempfile::TempDir)> {
-    let Some(program) = installed() else {
-        eprintln!("skipped: no browser is installed; scripts/setup installs chromium");
-        return None;
-    };
+fn open(all: &[Capacity]) -> (Browser, tempfile::TempDir) {
+    let program = installed().expect("a browser is installed");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("capacity.html");
     fs::write(&file, capacity_page(all)).unwrap();
     let mut browser = Browser::open(program, &file);
     browser.wait("document.querySelectorAll('#controls .chip').length > 0");
     browser.eval("regatta.drawAll()");
-    Some((browser, folder))
+    (browser, folder)
 }
 
 /// The texts of all marks of a figure that are not labels.
@@ -95,9 +90,13 @@ fn texts(browser: &mut Browser, figure: &str, mark: &str) -> Vec<String> {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn every_search_has_its_interval_and_every_step_its_mark() {
     let all: Vec<Capacity> = [found("first")].into_iter().chain(others()).collect();
-    let Some((mut browser, _folder)) = open(&all) else { return };
+    let (mut browser, _folder) = open(&all);
     let dots = "g[aria-label=dot] > *";
     let intervals = texts(&mut browser, "capacity", "g[aria-label=link] > *");
     assert_eq!(
@@ -151,9 +150,13 @@ fn every_search_has_its_interval_and_every_step_its_mark() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn every_number_is_that_of_the_record() {
     let all: Vec<Capacity> = [found("first")].into_iter().chain(others()).collect();
-    let Some((mut browser, _folder)) = open(&all) else { return };
+    let (mut browser, _folder) = open(&all);
     let stored = browser.eval("regatta.files.capacityJson()");
     let stored: Value = serde_json::from_str(stored.as_str().unwrap()).unwrap();
     assert_same(&stored, &serde_json::to_value(&all).unwrap(), "capacity.json");
@@ -181,6 +184,10 @@ fn every_number_is_that_of_the_record() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn it_fits_every_window_and_hostile_names_do_not_become_code() {
     let hostile = "</script><img src=x onerror=document.body.dataset.run=1>\"';--\u{202e}\u{1b}";
     let all = [found(hostile), others()[0].clone()];
@@ -189,7 +196,7 @@ fn it_fits_every_window_and_hostile_names_do_not_become_code() {
         assert!(!page.contains(never), "{never:?}");
     }
     assert!(page.len() < 200_000, "{} bytes", page.len());
-    let Some((mut browser, _folder)) = open(&all) else { return };
+    let (mut browser, _folder) = open(&all);
     for (width, scheme) in [(1440, "light"), (390, "dark")] {
         browser.media("screen", scheme);
         browser.resize(width, 900);

@@ -1,14 +1,12 @@
 //! The places of marks: read from the drawing through its scales, they are the values of the summary. And
 //! the texts of marks are those of the report's numbers. Plots that only some races have; `browser.rs`
-//! checks the others. Skipped with a message if no Chromium is installed.
+//! checks the others.
 
-use crate::common::{
-    browser::{Browser, installed},
-    race, summary,
-};
+use crate::common::{race, summary};
 use regatta_page::page;
 use regatta_record::{Cell, Estimate, Figure, Over, Percentile, RoleCost, Summary, WarmUpClass};
 use regatta_report::{numbers, table::visible};
+use regatta_testkit::browser::{Browser, installed};
 use serde::Deserialize;
 use std::fs;
 
@@ -24,11 +22,8 @@ struct Mark {
     y2: Option<f64>,
 }
 
-fn open(summary: &Summary) -> Option<(Browser, tempfile::TempDir)> {
-    let Some(program) = installed() else {
-        eprintln!("skipped: no browser is installed; scripts/setup installs chromium");
-        return None;
-    };
+fn open(summary: &Summary) -> (Browser, tempfile::TempDir) {
+    let program = installed().expect("a browser is installed");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
     fs::write(&file, page(summary, &[])).unwrap();
@@ -39,7 +34,7 @@ fn open(summary: &Summary) -> Option<(Browser, tempfile::TempDir)> {
         "document.querySelectorAll('details').forEach((details) => { details.open = true; })",
     );
     browser.eval("regatta.drawAll()");
-    Some((browser, folder))
+    (browser, folder)
 }
 
 /// The marks of all figures of a kind. `mark` is the label of their group: `dot`, `link` or `rect`. Only those
@@ -102,9 +97,13 @@ fn assert_spans(marks: &[Mark], name: &str, e: &Estimate, is_vertical: bool) {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn latency_and_cost_over_rates_are_those_of_the_sweep() {
     let summary = summary("sweep.json");
-    let Some((mut browser, _folder)) = open(&summary) else { return };
+    let (mut browser, _folder) = open(&summary);
     let [p50, p99, cpu] = ["over-rate-p50", "over-rate-p99", "cpu-over-rate"]
         .map(|kind| marks(&mut browser, kind, "dot"));
     let cpu_lines = marks(&mut browser, "cpu-over-rate", "link");
@@ -148,13 +147,17 @@ fn latency_and_cost_over_rates_are_those_of_the_sweep() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn small_requests_beside_large_ones_are_at_their_latency_and_rate() {
     let mut summary = summary("counted.json");
     // The stored percentiles of a contender are all equal.
     for (nth, cell) in summary.cells.iter_mut().enumerate() {
         cell.latency_ns.p99 = cell.latency_ns.p99.map(|ns| ns * (2 + nth as u64));
     }
-    let Some((mut browser, _folder)) = open(&summary) else { return };
+    let (mut browser, _folder) = open(&summary);
     let dots = marks(&mut browser, "beside", "dot");
     let shown = |cell: &Cell| Some((cell.beside_per_s?, cell.percentile(Percentile::P99)?.ns));
     let mut compared = 0;
@@ -169,10 +172,14 @@ fn small_requests_beside_large_ones_are_at_their_latency_and_rate() {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn the_matrix_has_the_ratio_of_each_cell() {
     for fixture in ["summary.json", "axes.json", "sweep.json"] {
         let summary = summary(fixture);
-        let Some((mut browser, _folder)) = open(&summary) else { return };
+        let (mut browser, _folder) = open(&summary);
         let rows = browser.eval(
             "[...document.querySelector('table.matrix').rows].map((r) => [...r.cells].map((c) => c.textContent.trim()))",
         );
@@ -227,9 +234,13 @@ fn with_extras() -> Summary {
 }
 
 #[test]
+#[cfg_attr(
+    not(any(has_chromium, has_chromium_browser, has_google_chrome)),
+    ignore = "no browser is installed (scripts/setup)"
+)]
 fn roles_warm_up_and_lines_of_code_are_those_of_the_cells() {
     let summary = with_extras();
-    let Some((mut browser, _folder)) = open(&summary) else { return };
+    let (mut browser, _folder) = open(&summary);
     let roles = marks(&mut browser, "roles", "rect");
     let warm_ups = marks(&mut browser, "settling", "dot");
     let (then, now) = (marks(&mut browser, "then", "link"), marks(&mut browser, "then", "dot"));

@@ -1,9 +1,10 @@
 //! The page as a text: complete, self-contained, escaped, and small.
 
-use crate::common::{all_tables, assert_same, race, summary};
+use crate::common::{all_tables, race, summary};
 use regatta_page::{Feed, body, data, page, shell};
 use regatta_record::{Kind, Outcome, RoleCost};
 use regatta_report::view::view;
+use regatta_testkit::json::assert_same;
 use serde_json::Value;
 
 const FIXTURES: [&str; 5] =

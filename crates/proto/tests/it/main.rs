@@ -2,7 +2,6 @@
 
 mod accepted;
 mod allocations;
-mod cases;
 mod client;
 mod cuts;
 mod malformed;

@@ -1,10 +1,8 @@
-//! Each request of `malformed.txt` gets its status, whole and split at every byte (a long one at some
+//! Each request of `testkit::malformed` gets its status, whole and split at every byte (a long one at some
 //! bytes only). Requests after it are never answered.
 
-use crate::{
-    cases::{Case, cases},
-    served::{Served, serve},
-};
+use crate::served::{Served, serve};
+use regatta_testkit::malformed::{Case, cases};
 
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
