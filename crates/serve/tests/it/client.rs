@@ -3,6 +3,7 @@
 
 use crate::DEADLINE;
 use regatta_serve::Model;
+use regatta_testkit::skip;
 use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
@@ -14,7 +15,7 @@ use std::{
 pub fn that_run(models: impl IntoIterator<Item = Model>) -> impl Iterator<Item = Model> {
     models.into_iter().filter(|model| match model.refused() {
         Some(why) => {
-            eprintln!("skipped: {}: {why}", model.name());
+            skip(&format!("{}: {why}", model.name()));
             false
         }
         None => {

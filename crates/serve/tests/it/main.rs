@@ -2,6 +2,7 @@
 
 mod client;
 mod engines;
+mod models;
 mod pushes;
 mod state;
 

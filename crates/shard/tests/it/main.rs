@@ -12,6 +12,7 @@ mod seen;
 mod wire;
 mod world;
 
+use regatta_testkit::by_tier;
 use seen::{Fault, Seen};
 use std::{
     env,
@@ -20,7 +21,9 @@ use std::{
 };
 use world::World;
 
-const HISTORIES: u64 = 100_000;
+fn histories() -> u64 {
+    by_tier(10_000, 100_000)
+}
 
 /// Runs these histories on all cores, until one fails. Returns the lowest failing seed found with its
 /// error, and the counts of all events.
@@ -63,7 +66,7 @@ fn no_reply_is_crossed_lost_or_duplicated() {
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let (found, seen) = run(0..HISTORIES, None);
+    let (found, seen) = run(0..histories(), None);
     println!("{seen:#?}");
     if let Some((seed, found)) = found {
         panic!("SIMULATION_SEED={seed}: {found}");

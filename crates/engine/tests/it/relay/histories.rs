@@ -3,7 +3,7 @@
 
 use super::{
     by_hand::{BOTH, ByHand, Writes},
-    relay::{DOWN, LOST, Relay},
+    engine::{DOWN, LOST, Relay},
 };
 use regatta_engine::Conn;
 use std::{

@@ -1,16 +1,16 @@
 //! The relay under a manual driver: what each side sends and receives, without sockets and clocks.
 //!
-//! `relay.rs` depends only on `regatta-engine`, so every driver of engines can run it.
+//! `engine.rs` depends only on `regatta-engine`, so every driver of engines can run it.
 //! `regatta-serve` runs it over real sockets (`tests/it/engines`).
 
 mod by_hand;
-mod histories;
 #[allow(dead_code)] // some items are for tests over sockets
-mod relay;
+mod engine;
+mod histories;
 mod simulated;
 
 use self::by_hand::{BOTH, ByHand};
-use self::relay::{
+use self::engine::{
     BACKOFF, CLIENT_FULL, CLIENT_MOST, CLIENT_WAITING, DOWN, LONG, LOST, REQUEST, Relay,
 };
 use regatta_engine::Conn;

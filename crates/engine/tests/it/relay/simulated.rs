@@ -4,11 +4,12 @@
 //! For each core, the model keeps the queue of clients that wait for the upstream's replies. It
 //! reads only one number from the engine: how often it has connected.
 
-use super::relay::{DOWN, LONG, LOST, REQUEST, Relay, Seen};
+use super::engine::{DOWN, LONG, LOST, REQUEST, Relay, Seen};
 use regatta_engine::{
     Flow, Never, Now,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds, same},
 };
+use regatta_testkit::by_tier;
 use std::{
     collections::VecDeque,
     net::{Ipv4Addr, SocketAddr},
@@ -16,7 +17,9 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-const HISTORIES: u64 = 5_000;
+fn histories() -> u64 {
+    by_tier(3_000, 5_000)
+}
 
 /// Returns an upstream's reply to a request, both without their newlines. One in eight is long.
 fn reply_to(request: &[u8]) -> Vec<u8> {
@@ -335,7 +338,7 @@ impl Scenario for Model {
 
 #[test]
 fn the_relay_holds_in_the_simulator() {
-    assert_holds(Model::default, HISTORIES);
+    assert_holds(Model::default, histories());
 }
 
 #[test]

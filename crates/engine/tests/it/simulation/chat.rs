@@ -9,12 +9,15 @@ use regatta_engine::{
     Flow, Letter, LetterDecoder, Never, Now, Sessions,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
+use regatta_testkit::by_tier;
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-const HISTORIES: u64 = 30_000;
+fn histories() -> u64 {
+    by_tier(8_000, 30_000)
+}
 
 /// Bytes of pending output above which a member is a slow consumer.
 const BACKLOG: usize = 3000;
@@ -406,7 +409,7 @@ impl Scenario for Model {
 
 #[test]
 fn sessions_that_post_hold_in_the_simulator() {
-    assert_holds(Model::default, HISTORIES);
+    assert_holds(Model::default, histories());
 }
 
 #[test]

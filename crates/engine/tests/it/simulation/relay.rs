@@ -6,13 +6,16 @@ use regatta_engine::{
     Conn, Effects, Engine, Flow, Never, Now, Side, Status,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
+use regatta_testkit::by_tier;
 use std::{
     net::{Ipv4Addr, SocketAddr},
     ops::Range,
     time::{Duration, Instant},
 };
 
-const HISTORIES: u64 = 5_000;
+fn histories() -> u64 {
+    by_tier(1_500, 5_000)
+}
 
 /// Bytes of pending output to one side, from which the other side is not read.
 const FULL: usize = 2000;
@@ -293,7 +296,7 @@ impl Scenario for Model {
 
 #[test]
 fn a_relay_with_a_server_per_client_holds_in_the_simulator() {
-    assert_holds(Model::default, HISTORIES);
+    assert_holds(Model::default, histories());
 }
 
 #[test]

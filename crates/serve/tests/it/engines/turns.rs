@@ -3,7 +3,8 @@
 
 use crate::{
     DEADLINE,
-    engines::server::{Server, Setting, models},
+    engines::server::{Server, Setting},
+    models::{on_engine_models, tests_of},
 };
 use regatta_engine::{Conn, Effects, Engine, Never};
 use regatta_serve::Model;
@@ -15,6 +16,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+on_engine_models!(connects_that_fail_at_once_do_not_delay_clients_or_a_stop,);
 
 /// An echo engine that constantly tries to connect to an address that always fails.
 struct Storm;
@@ -46,19 +49,16 @@ impl Engine for Storm {
     }
 }
 
-#[test]
-fn connects_that_fail_at_once_do_not_delay_clients_or_a_stop() {
-    for model in models() {
-        let server = Server::start(model, Setting::default(), || Storm);
-        let mut client = server.client();
-        for _ in 0..100 {
-            client.send("x\n");
-            assert_eq!(client.line(), "x");
-        }
-        server.stop();
-        client.expect_gone();
-        server.join();
+fn connects_that_fail_at_once_do_not_delay_clients_or_a_stop(model: Model) {
+    let server = Server::start(model, Setting::default(), || Storm);
+    let mut client = server.client();
+    for _ in 0..100 {
+        client.send("x\n");
+        assert_eq!(client.line(), "x");
     }
+    server.stop();
+    client.expect_gone();
+    server.join();
 }
 
 /// An engine that aborts its client at the end of the turn of the first byte, and posts when the
@@ -97,21 +97,21 @@ impl Engine for Poster {
     }
 }
 
-#[test]
-fn a_letter_posted_at_the_end_of_a_turn_is_sent_in_that_turn() {
-    for model in models().filter(|model| matches!(model, Model::Percore | Model::Uring)) {
-        let heard = Arc::<AtomicUsize>::default();
-        let by = Arc::clone(&heard);
-        let setting = Setting { cores: 2, ..Setting::default() };
-        let server =
-            Server::start(model, setting, move || Poster { heard: Arc::clone(&by), due: None });
-        let mut client = server.client();
-        client.send("x");
-        client.expect_gone();
-        let start = Instant::now();
-        while heard.load(Relaxed) == 0 {
-            assert!(start.elapsed() < DEADLINE, "the other core does not receive it");
-            thread::sleep(Duration::from_millis(1));
-        }
+fn a_letter_posted_at_the_end_of_a_turn_is_sent_in_that_turn(model: Model) {
+    let heard = Arc::<AtomicUsize>::default();
+    let by = Arc::clone(&heard);
+    let setting = Setting { cores: 2, ..Setting::default() };
+    let server =
+        Server::start(model, setting, move || Poster { heard: Arc::clone(&by), due: None });
+    let mut client = server.client();
+    client.send("x");
+    client.expect_gone();
+    let start = Instant::now();
+    while heard.load(Relaxed) == 0 {
+        assert!(start.elapsed() < DEADLINE, "the other core does not receive it");
+        thread::sleep(Duration::from_millis(1));
     }
 }
+
+// Models that serve on several cores.
+tests_of!(a_letter_posted_at_the_end_of_a_turn_is_sent_in_that_turn: percore Percore, uring Uring);

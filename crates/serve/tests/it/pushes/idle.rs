@@ -2,7 +2,7 @@
 
 use crate::{
     client::Client,
-    pushes::server::{Server, Setting, alone, on_all_models, wait_until},
+    pushes::server::{Server, Setting, on_all_models, wait_until},
 };
 use regatta_engine::Limits;
 use std::{
@@ -18,7 +18,6 @@ fn setting() -> Setting {
 
 #[test]
 fn a_silent_member_that_acknowledges_pushes_is_active_until_they_end() {
-    let _alone = alone();
     on_all_models(|model| {
         let server = Server::start(model, setting());
         let (mut member, mut outsider) = (server.member(), server.client());
@@ -42,7 +41,6 @@ fn a_silent_member_that_acknowledges_pushes_is_active_until_they_end() {
 
 #[test]
 fn a_silent_client_that_acknowledges_its_ticks_is_active() {
-    let _alone = alone();
     on_all_models(|model| {
         let server = Server::start(model, setting());
         let mut client = server.client();
@@ -56,7 +54,6 @@ fn a_silent_client_that_acknowledges_its_ticks_is_active() {
 
 #[test]
 fn a_silent_member_without_acknowledgements_is_closed_while_the_kernel_accepts_pushes() {
-    let _alone = alone();
     on_all_models(|model| {
         let server = Server::start(model, setting());
         let mut member = Client::connect_small(server.addr);
@@ -77,7 +74,6 @@ fn a_silent_member_without_acknowledgements_is_closed_while_the_kernel_accepts_p
 
 #[test]
 fn a_request_that_takes_too_long_times_out_despite_acknowledged_pushes() {
-    let _alone = alone();
     on_all_models(|model| {
         let limits = Limits { idle: 20 * IDLE, request: IDLE };
         let server = Server::start(model, Setting { limits, ..Setting::default() });

@@ -10,4 +10,5 @@ mod server;
 mod slow;
 mod stops;
 mod ticks;
+mod unread;
 mod upgrade;

@@ -12,7 +12,6 @@ use std::{
     net::SocketAddr,
     num::NonZeroUsize,
     sync::{
-        RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::Ordering::SeqCst,
         mpsc::{Receiver, Sender, channel},
     },
@@ -45,25 +44,6 @@ pub fn on_all_models(test: impl Fn(Model) + Sync) {
             thread.spawn_scoped(scope, move || test(model)).unwrap();
         }
     });
-}
-
-static TESTS: RwLock<()> = RwLock::new(());
-
-/// Lock of a test that measures nothing; such tests run concurrently.
-pub fn together() -> RwLockReadGuard<'static, ()> {
-    TESTS.read().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Lock of a test that measures the memory or time of this process; it runs alone.
-pub fn alone() -> RwLockWriteGuard<'static, ()> {
-    TESTS.write().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Resident memory of this process, in bytes.
-pub fn memory() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
 }
 
 /// Waits until `what` holds.

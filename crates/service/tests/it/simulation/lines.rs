@@ -5,8 +5,11 @@ use regatta_engine::{
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use regatta_service::{Program, REPLY_FULL, Shared, by_hand, double};
+use regatta_testkit::by_tier;
 
-const HISTORIES: u64 = 34_000;
+fn histories() -> u64 {
+    by_tier(4_000, 34_000)
+}
 
 /// Maximum length of a line in bytes, and the reply to a longer one.
 const LONGEST: usize = 1024;
@@ -193,17 +196,17 @@ fn shared_double() -> SharedDouble {
 
 #[test]
 fn double_matches_its_model() {
-    assert_holds(shared_double, HISTORIES);
+    assert_holds(shared_double, histories());
 }
 
 #[test]
 fn double_by_hand_matches_its_model() {
-    assert_holds(|| Lines::<_, 16>::new(by_hand::Double, double_of), HISTORIES);
+    assert_holds(|| Lines::<_, 16>::new(by_hand::Double, double_of), histories());
 }
 
 #[test]
 fn dialogue_by_hand_matches_its_model() {
-    assert_holds(|| Lines::<_, 16>::new(by_hand::Dialogue, dialogue), HISTORIES);
+    assert_holds(|| Lines::<_, 16>::new(by_hand::Dialogue, dialogue), histories());
 }
 
 #[test]
