@@ -5,9 +5,6 @@
 mod live;
 
 fn main() {
-    let Some(redis) = live::Redis::start() else {
-        eprintln!("redis-server is not installed; run scripts/setup");
-        std::process::exit(1);
-    };
+    let redis = live::Redis::start();
     print!("{}", live::table::render(&mut redis.connect()));
 }

@@ -8,24 +8,23 @@ use regatta_keyspace::{
     map::{Map, Slots},
     route::{Plan, Route, decide},
 };
+use regatta_testkit::skip;
 
-/// Starts a server. `None` if it is not installed, or if it is not of the release that the table
-/// describes, because another release has other commands.
+/// Starts a server. `None` if it is not of the release that the table describes, because another release
+/// has other commands: the test is skipped.
 fn server() -> Option<Redis> {
-    let Some(redis) = Redis::start() else {
-        println!("skipped: redis-server is not installed; run scripts/setup");
-        return None;
-    };
+    let redis = Redis::start();
     let version = table::version(&mut redis.connect());
     let release = |version: &str| version.rsplit_once('.').map(|(release, _)| release.to_owned());
     if release(&version) != release(VERSION) {
-        println!("skipped: the table describes Redis {VERSION}, the server is {version}");
+        skip(&format!("the table describes Redis {VERSION}, the server is {version}"));
         return None;
     }
     Some(redis)
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn the_table_matches_the_server() {
     let Some(redis) = server() else { return };
     let saved = include_str!("../../src/command/table.rs");
@@ -69,6 +68,7 @@ fn compare_keys(client: &mut Client, args: &[String]) {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn keys_match_those_of_the_server() {
     let Some(redis) = server() else { return };
     let mut client = redis.connect();
@@ -124,6 +124,7 @@ fn compare_errors(client: &mut Client, args: &[Vec<u8>]) {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn errors_have_the_wording_of_the_server() {
     let Some(redis) = server() else { return };
     let mut client = redis.connect();

@@ -4,7 +4,7 @@ pub mod table;
 
 use regatta_proto::resp::{Replies, Value, write_command};
 use std::{
-    io::{ErrorKind, Read, Write},
+    io::{Read, Write},
     os::unix::net::UnixStream,
     process::{Child, Command, Stdio},
     thread,
@@ -22,9 +22,8 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts the server on a socket in a new directory, and waits until it listens. `None` if it
-    /// is not installed.
-    pub fn start() -> Option<Redis> {
+    /// Starts the server on a socket in a new directory, and waits until it listens.
+    pub fn start() -> Redis {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let started = Command::new("redis-server")
             .args(["--port", "0", "--unixsocket", "redis.sock", "--save", ""])
@@ -34,10 +33,7 @@ impl Redis {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let child = match started {
-            Err(error) if error.kind() == ErrorKind::NotFound => return None,
-            started => started.expect("redis-server starts"),
-        };
+        let child = started.expect("redis-server starts");
         let mut redis = Redis { child, folder };
         let deadline = Instant::now() + DEADLINE;
         while redis.stream().is_err() {
@@ -46,7 +42,7 @@ impl Redis {
             assert!(Instant::now() < deadline, "redis-server does not listen");
             thread::sleep(Duration::from_millis(5));
         }
-        Some(redis)
+        redis
     }
 
     fn stream(&self) -> std::io::Result<UnixStream> {

@@ -11,6 +11,7 @@ use regatta_keyspace::map::{
     Map, Twemproxy,
     twemproxy::{Distribution, Hash, Server},
 };
+use regatta_testkit::{prerequisite::find, skip};
 use std::{net::Ipv4Addr, path::Path};
 
 /// The weight and name of each server. Each has a separate address.
@@ -37,9 +38,7 @@ fn keys() -> Vec<Vec<u8>> {
 
 /// Compares the node of every key in nutcracker and in the map, for all hashes and distributions.
 fn compare(nodes: &[Node], servers: Servers<'_>, tag: Option<&'static str>) {
-    let Some(program) = nutcracker::program() else {
-        return println!("skipped: nutcracker is not installed; run scripts/setup");
-    };
+    let program = find("nutcracker").expect("nutcracker is installed");
     let lines: Vec<String> = nodes
         .iter()
         .zip(servers)
@@ -82,39 +81,46 @@ fn local(count: usize) -> Vec<Node> {
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_one_server() {
     compare(&local(1), &[(3, "")], None);
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_two_servers() {
     compare(&local(2), &[(1, ""), (1, "")], None);
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_three_servers_of_unequal_weight_with_tags() {
     compare(&local(3), &[(1, ""), (2, ""), (3, "")], Some("{}"));
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_five_servers_whose_names_sort_by_length() {
     let servers = [(10, "charlie"), (1, "b"), (7, "delta"), (2, "aa"), (100, "a")];
     compare(&local(5), &servers, Some("$$"));
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_eight_servers_in_reverse_order() {
     let servers = ["h", "g", "f", "e", "d", "c", "b", "a"].map(|name| (1, name));
     compare(&local(8), &servers, None);
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_thirteen_servers_with_small_and_large_weights() {
     let weights: Vec<(u32, &str)> = (0..13).map(|i| (1 + i * i, "")).collect();
     compare(&local(13), &weights, None);
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_that_the_memcached_port_is_not_part_of_a_name() {
     let mut random = SmallRng::from_os_rng();
     let mut nodes = Vec::new();
@@ -127,10 +133,11 @@ fn agrees_that_the_memcached_port_is_not_part_of_a_name() {
             return compare(&nodes, &[(1, ""), (2, ""), (1, "")], None);
         }
     }
-    println!("skipped: port 11211 is in use on every address that was tried");
+    skip("port 11211 is in use on every address that was tried");
 }
 
 #[test]
+#[cfg_attr(not(has_nutcracker), ignore = "nutcracker is not installed (scripts/setup)")]
 fn agrees_for_unix_sockets() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| -> Box<Path> { folder.path().join(name).into() };

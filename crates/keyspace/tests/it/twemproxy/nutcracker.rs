@@ -24,13 +24,6 @@ pub struct Pool {
     pub servers: Vec<String>,
 }
 
-/// Finds the program, if it is installed. Debian installs it outside the PATH of ordinary users.
-pub fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders.map(|folder| folder.join("nutcracker")).find(|program| program.is_file())
-}
-
 /// A running nutcracker. It stops when dropped.
 pub struct Nutcracker {
     child: Child,
