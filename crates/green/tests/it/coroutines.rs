@@ -1,8 +1,6 @@
 //! The lifecycle of coroutines: order, sleep, panics, shutdown, limits.
 
-mod common;
-
-use common::{LIMIT, join, listen_and, run, run_with};
+use crate::common::{LIMIT, join, listen_and, run, run_with};
 use regatta_green as green;
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Read, Write};

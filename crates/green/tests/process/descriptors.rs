@@ -1,17 +1,13 @@
-//! Descriptors are closed, and running out of them is reported. These tests have their own process
-//! and run one after the other, because both count or use up all descriptors of the process.
+//! Descriptors are closed, and running out of them is reported. Both tests
+//! count or use up all descriptors of the process.
 
-mod common;
-
-use common::{connect, run};
+use crate::common::{connect, run};
 use regatta_green as green;
+use regatta_testkit::machine;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::sync::Mutex;
 use std::time::Duration;
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -19,7 +15,7 @@ fn open_descriptors() -> usize {
 
 #[test]
 fn no_descriptor_stays_open_whether_coroutines_end_or_are_unwound() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = machine::alone();
     // The first run may open descriptors that stay open (currently it opens none).
     run(|| {});
     let before = open_descriptors();
@@ -42,7 +38,7 @@ fn no_descriptor_stays_open_whether_coroutines_end_or_are_unwound() {
             if unwound {
                 green::sleep(Duration::from_millis(5));
                 green::shutdown();
-                green::sleep(common::LIMIT * 2);
+                green::sleep(crate::common::LIMIT * 2);
             }
         });
         assert_eq!(open_descriptors(), before, "unwound: {unwound}");
@@ -51,7 +47,7 @@ fn no_descriptor_stays_open_whether_coroutines_end_or_are_unwound() {
 
 #[test]
 fn accept_fails_without_descriptors_and_succeeds_later() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = machine::alone();
     run(|| {
         let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = connect(listener.local_addr().unwrap());

@@ -1,53 +1,53 @@
 //! A stack overflow ends the process with a message. Each case runs in a new process of this
-//! program, because it must die. Hence there is no test harness.
+//! program, because it must die.
 
 use regatta_green as green;
-use std::io::Read;
+use regatta_testkit::child::run_within;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 const CASE: &str = "GREEN_OVERFLOW_CASE";
 const OURS: &str = "green: stack overflow in a coroutine: it needed more than the 65536 bytes";
 
-fn main() {
-    if let Ok(case) = std::env::var(CASE) {
-        die(&case);
-        return;
-    }
-    for (case, signal, message) in [
-        ("lightest guard", libc::SIGABRT, OURS),
-        ("mprotect guard", libc::SIGABRT, OURS),
-        ("no alternate stack yet", libc::SIGABRT, OURS),
-        // Other faults reach the previous handler.
-        ("std's thread", libc::SIGABRT, "has overflowed its stack"),
-        ("bad address", libc::SIGSEGV, ""),
-    ] {
-        let (status, stderr) = start_again(case);
-        assert_eq!(status.signal(), Some(signal), "{case}: {status}, {stderr}");
-        assert!(stderr.contains(message), "{case}: {stderr}");
-        assert_eq!(stderr.contains(OURS), message == OURS, "{case}: {stderr}");
-        println!("test overflow: {case} ... ok");
-    }
+#[test]
+fn on_the_lightest_guard() {
+    dies_of("lightest guard", libc::SIGABRT, OURS);
 }
 
-fn start_again(case: &str) -> (std::process::ExitStatus, String) {
-    let program = std::env::current_exe().unwrap();
-    let mut child = Command::new(program).env(CASE, case).stderr(Stdio::piped()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if Instant::now() > end => {
-                child.kill().unwrap();
-                break child.wait().unwrap();
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    (status, stderr)
+#[test]
+fn on_an_mprotect_guard() {
+    dies_of("mprotect guard", libc::SIGABRT, OURS);
+}
+
+#[test]
+fn in_a_thread_without_an_alternate_stack() {
+    dies_of("no alternate stack yet", libc::SIGABRT, OURS);
+}
+
+#[test]
+fn an_overflow_outside_of_coroutines_reaches_the_previous_handler() {
+    dies_of("std's thread", libc::SIGABRT, "has overflowed its stack");
+}
+
+#[test]
+fn another_fault_reaches_the_previous_handler() {
+    dies_of("bad address", libc::SIGSEGV, "");
+}
+
+fn dies_of(case: &str, signal: i32, message: &str) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "overflow::dies", "--ignored", "--nocapture"]).env(CASE, case);
+    let ended = run_within(Duration::from_secs(30), command);
+    assert_eq!(ended.status.signal(), Some(signal), "{case}: {ended:?}");
+    assert!(ended.stderr.contains(message), "{case}: {ended:?}");
+    assert_eq!(ended.stderr.contains(OURS), message == OURS, "{case}: {ended:?}");
+}
+
+#[test]
+#[ignore = "a process of the other tests, which must die"]
+fn dies() {
+    die(&std::env::var(CASE).expect("started by another test"));
 }
 
 fn die(case: &str) {

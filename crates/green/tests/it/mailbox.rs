@@ -1,8 +1,6 @@
 //! Mailboxes: order, bounds, senders on the same and on other threads, and `wait`.
 
-mod common;
-
-use common::{LIMIT, join, listen_and, run};
+use crate::common::{LIMIT, join, listen_and, run};
 use green::{SendError, Wake};
 use regatta_green as green;
 use std::io::{Read, Write};

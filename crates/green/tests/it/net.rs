@@ -1,8 +1,6 @@
 //! Streams and listeners against blocking clients on real sockets.
 
-mod common;
-
-use common::{LIMIT, Random, connect, join, listen_and, run};
+use crate::common::{LIMIT, Random, connect, join, listen_and, run};
 use regatta_green as green;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -151,7 +149,7 @@ fn a_stream_is_usable_after_a_read_timeout() {
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
-            gone.recv_timeout(common::LIMIT).unwrap();
+            gone.recv_timeout(crate::common::LIMIT).unwrap();
             stream.write_all(b"late").unwrap();
         });
         let (mut stream, _) = listener.accept().unwrap();
@@ -164,7 +162,7 @@ fn a_stream_is_usable_after_a_read_timeout() {
             assert!(begin.elapsed() >= Duration::from_millis(30));
             assert_eq!(stream.wait_readable().unwrap_err().kind(), ErrorKind::TimedOut);
         }
-        stream.set_read_timeout(Some(common::LIMIT)).unwrap();
+        stream.set_read_timeout(Some(crate::common::LIMIT)).unwrap();
         go.send(()).unwrap();
         stream.wait_readable().unwrap();
         let mut buffer = [0; 10];
@@ -179,7 +177,7 @@ fn a_write_to_a_peer_that_does_not_read_times_out_and_continues_when_it_reads() 
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
-            gone.recv_timeout(common::LIMIT).unwrap();
+            gone.recv_timeout(crate::common::LIMIT).unwrap();
             let mut length = 0;
             let mut buffer = vec![0; 1 << 16];
             loop {
@@ -202,7 +200,7 @@ fn a_write_to_a_peer_that_does_not_read_times_out_and_continues_when_it_reads() 
             }
         };
         assert_eq!(error.kind(), ErrorKind::TimedOut);
-        stream.set_write_timeout(Some(common::LIMIT)).unwrap();
+        stream.set_write_timeout(Some(crate::common::LIMIT)).unwrap();
         go.send(()).unwrap();
         stream.write_all(&block).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
@@ -217,7 +215,7 @@ fn an_end_of_input_that_arrived_with_the_data_is_seen_after_a_short_read() {
         let (mut stream, _) = listener.accept().unwrap();
         join(client);
         // Data and end have both arrived, and one event has reported both.
-        stream.set_read_timeout(Some(common::LIMIT)).unwrap();
+        stream.set_read_timeout(Some(crate::common::LIMIT)).unwrap();
         stream.wait_readable().unwrap();
         assert_eq!(stream.read(&mut [0; 100]).unwrap(), 3);
         assert_eq!(stream.read(&mut [0; 100]).unwrap(), 0);
@@ -240,7 +238,7 @@ fn an_end_of_input_shortly_after_the_data_is_never_missed() {
         let mut random = Random(2);
         for _ in 0..3000 {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(common::LIMIT)).unwrap();
+            stream.set_read_timeout(Some(crate::common::LIMIT)).unwrap();
             assert_eq!(stream.read(&mut [0; 100]).unwrap(), 3);
             spin(random.below(30));
             assert_eq!(stream.read(&mut [0; 100]).unwrap(), 0);
@@ -330,7 +328,7 @@ fn a_second_reader_of_a_stream_gets_an_error() {
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
-            gone.recv_timeout(common::LIMIT).unwrap();
+            gone.recv_timeout(crate::common::LIMIT).unwrap();
             stream.write_all(b"x").unwrap();
         });
         let stream = Rc::new(listener.accept().unwrap().0);

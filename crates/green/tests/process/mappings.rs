@@ -1,14 +1,14 @@
 //! With `mprotect` guard pages, the kernel's limit on mappings limits the number of coroutines, and
-//! the error reports it. The test has its own process, because it uses up all mappings.
+//! the error reports it. The test uses up all mappings of the process.
 
-mod common;
-
-use common::run_with;
+use crate::common::run_with;
 use regatta_green as green;
+use regatta_testkit::machine;
 use std::io::ErrorKind;
 
 #[test]
 fn the_limit_on_mappings_is_reported() {
+    let _alone = machine::alone();
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
     let limit: usize = limit.trim().parse().unwrap();
     let max_coroutines = 100_000;

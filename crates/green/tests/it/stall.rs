@@ -1,9 +1,7 @@
 //! Behaviour after a thread was blocked for longer than its timeouts, and at the end of a
 //! scheduler.
 
-mod common;
-
-use common::{connect, run};
+use crate::common::{connect, run};
 use regatta_green as green;
 use std::{
     cell::Cell,

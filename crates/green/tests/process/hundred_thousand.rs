@@ -1,9 +1,8 @@
-//! 100,000 coroutines at once. The test has its own process, because it measures its memory.
+//! 100,000 coroutines at once. The test measures the memory of the process.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use regatta_green as green;
+use regatta_testkit::machine;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,6 +18,7 @@ fn resident() -> usize {
 
 #[test]
 fn a_hundred_thousand_wait_wake_and_end() {
+    let _alone = machine::alone();
     run(|| {
         let before = resident();
         let ran = Rc::new(Cell::new(0));
