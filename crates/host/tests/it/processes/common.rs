@@ -1,9 +1,7 @@
 //! Helpers to start contenders, and to check that nothing is left of them.
 
-use regatta_host::{
-    Cgroup, CgroupVersion, Containment, Launch, Running, StartError, free_port, is_taken,
-};
-use regatta_testkit::child::example;
+use regatta_host::{Cgroup, Containment, Launch, Running, StartError, free_port, is_taken};
+use regatta_testkit::{child::example, skip};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::{
     fs,
@@ -39,15 +37,47 @@ pub fn launch(containment: Containment, script: &str) -> Launch {
     }
 }
 
-/// Runs `test` without containment, and with each version of control groups available here.
-pub fn under_each_containment(test: impl Fn(Containment)) {
-    test(Containment::Without);
-    for version in [CgroupVersion::V1, CgroupVersion::V2] {
-        if Cgroup::is_available(version) {
-            test(Containment::Only(version));
+/// Checks a property under a containment, if the machine has it.
+pub fn check(containment: Containment, property: fn(Containment)) {
+    match containment {
+        Containment::Only(version) if !Cgroup::is_available(version) => {
+            skip(&format!("no control groups {version:?} here"));
         }
+        _ => property(containment),
     }
 }
+
+/// Makes a test of a function with each of these containments.
+macro_rules! tests_of {
+    ($property:ident: $($test:ident $containment:expr),*) => {
+        mod $property {
+            use crate::processes::common::check;
+            use regatta_host::{CgroupVersion::*, Containment::*};
+
+            $(#[test]
+            fn $test() {
+                check($containment, super::$property);
+            })*
+        }
+    };
+}
+
+/// Makes tests of each of these functions without containment, and with each version of control groups.
+macro_rules! under_each_containment {
+    ($($property:ident),* $(,)?) => {
+        $($crate::processes::common::tests_of!($property: without Without, in_a_group_v1 Only(V1),
+            in_a_group_v2 Only(V2));)*
+    };
+}
+
+/// Makes tests of each of these functions with each version of control groups.
+macro_rules! in_each_control_group {
+    ($($property:ident),* $(,)?) => {
+        $($crate::processes::common::tests_of!($property: v1 Only(V1), v2 Only(V2));)*
+    };
+}
+
+pub(crate) use {in_each_control_group, tests_of, under_each_containment};
 
 /// Starts a contender. If another process has taken its port, tries others, at most five.
 pub fn start(launch: &Launch) -> (Running, Traces) {

@@ -4,19 +4,23 @@ use super::common::{LIMIT, ask, helper, launch, start, under_each_containment};
 use regatta_host::{Containment, NotReady, Ready, Running, StartError, Status};
 use std::{net::TcpListener, time::Duration, time::Instant};
 
-#[test]
-fn a_good_contender_becomes_ready_runs_and_stops() {
-    under_each_containment(|containment| {
-        let (mut running, mut traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
-        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        traces.add(&running);
-        assert!(running.is_alive());
-        assert!(ask(running.port(), "burn 1").unwrap() >= 1_000_000);
-        assert!(running.memory().proportional > 100_000);
-        let report = running.stop(LIMIT).unwrap();
-        assert_eq!(report.fault(), None, "{report:?}");
-        traces.assert_gone();
-    });
+under_each_containment!(
+    a_good_contender_becomes_ready_runs_and_stops,
+    a_contender_that_dies_at_the_start_is_reported_at_once_with_its_last_output,
+    a_failed_start_is_reported_in_a_sentence,
+    a_contender_in_the_background_is_reported_with_the_remedy,
+);
+
+fn a_good_contender_becomes_ready_runs_and_stops(containment: Containment) {
+    let (mut running, mut traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    traces.add(&running);
+    assert!(running.is_alive());
+    assert!(ask(running.port(), "burn 1").unwrap() >= 1_000_000);
+    assert!(running.memory().proportional > 100_000);
+    let report = running.stop(LIMIT).unwrap();
+    assert_eq!(report.fault(), None, "{report:?}");
+    traces.assert_gone();
 }
 
 #[test]
@@ -39,21 +43,20 @@ fn a_timeout_reports_the_last_bad_status() {
     traces.assert_gone();
 }
 
-#[test]
-fn a_contender_that_dies_at_the_start_is_reported_at_once_with_its_last_output() {
-    under_each_containment(|containment| {
-        let script = "echo Cannot find module ws >&2; exit 3";
-        let (mut running, traces) = start(&launch(containment, script));
-        let asked = Instant::now();
-        let error = running.wait_ready(&Ready::Tcp, LIMIT * 6).unwrap_err();
-        assert!(asked.elapsed() < LIMIT);
-        assert!(matches!(error, NotReady::Ended { status: Status::Code(3), .. }));
-        let expected = "probe exited with status 3 before it was ready; \
-                        its last output: Cannot find module ws";
-        assert_eq!(error.to_string(), expected);
-        drop(running);
-        traces.assert_gone();
-    });
+fn a_contender_that_dies_at_the_start_is_reported_at_once_with_its_last_output(
+    containment: Containment,
+) {
+    let script = "echo Cannot find module ws >&2; exit 3";
+    let (mut running, traces) = start(&launch(containment, script));
+    let asked = Instant::now();
+    let error = running.wait_ready(&Ready::Tcp, LIMIT * 6).unwrap_err();
+    assert!(asked.elapsed() < LIMIT);
+    assert!(matches!(error, NotReady::Ended { status: Status::Code(3), .. }));
+    let expected = "probe exited with status 3 before it was ready; \
+                    its last output: Cannot find module ws";
+    assert_eq!(error.to_string(), expected);
+    drop(running);
+    traces.assert_gone();
 }
 
 #[test]
@@ -76,39 +79,33 @@ fn a_port_that_is_taken_is_reported_before_the_start() {
     assert!(matches!(error, StartError::PortTaken { port, .. } if port == launch.port));
 }
 
-#[test]
-fn a_failed_start_is_reported_in_a_sentence() {
-    under_each_containment(|containment| {
-        let mut wrong = launch(containment, "");
-        wrong.command = vec!["no-such-program".into()];
-        let error = Running::start(helper(), &wrong).unwrap_err().to_string();
-        let folder = std::env::temp_dir();
-        let said = format!("`no-such-program` in {}: No such file", folder.display());
-        assert!(error.contains(&said), "{error}");
-        wrong.command.clear();
-        let error = Running::start(helper(), &wrong).unwrap_err().to_string();
-        assert!(error.contains("its start command is empty"), "{error}");
-        wrong.command = vec!["true".into()];
-        wrong.dir = "/no/such/place".into();
-        let error = Running::start(helper(), &wrong).unwrap_err().to_string();
-        assert!(error.contains("there is no directory /no/such/place"), "{error}");
-    });
+fn a_failed_start_is_reported_in_a_sentence(containment: Containment) {
+    let mut wrong = launch(containment, "");
+    wrong.command = vec!["no-such-program".into()];
+    let error = Running::start(helper(), &wrong).unwrap_err().to_string();
+    let folder = std::env::temp_dir();
+    let said = format!("`no-such-program` in {}: No such file", folder.display());
+    assert!(error.contains(&said), "{error}");
+    wrong.command.clear();
+    let error = Running::start(helper(), &wrong).unwrap_err().to_string();
+    assert!(error.contains("its start command is empty"), "{error}");
+    wrong.command = vec!["true".into()];
+    wrong.dir = "/no/such/place".into();
+    let error = Running::start(helper(), &wrong).unwrap_err().to_string();
+    assert!(error.contains("there is no directory /no/such/place"), "{error}");
 }
 
-#[test]
-fn a_contender_in_the_background_is_reported_with_the_remedy() {
-    under_each_containment(|containment| {
-        // In another session, and listening only once the started process is gone.
-        let script = "export MAIN=$$; setsid sh -c 'while kill -0 $MAIN 2>/dev/null; do \
-                      sleep 0.01; done; exec $HELPER serve $PORT' & exit 0";
-        let (mut running, mut traces) = start(&launch(containment, script));
-        let error = running.wait_ready(&Ready::Tcp, LIMIT).unwrap_err();
-        assert!(matches!(error, NotReady::Background { .. }), "{error:?}");
-        assert!(error.to_string().contains("Start it in the foreground"));
-        traces.add(&running);
-        drop(running);
-        traces.assert_gone();
-    });
+fn a_contender_in_the_background_is_reported_with_the_remedy(containment: Containment) {
+    // In another session, and listening only once the started process is gone.
+    let script = "export MAIN=$$; setsid sh -c 'while kill -0 $MAIN 2>/dev/null; do \
+                  sleep 0.01; done; exec $HELPER serve $PORT' & exit 0";
+    let (mut running, mut traces) = start(&launch(containment, script));
+    let error = running.wait_ready(&Ready::Tcp, LIMIT).unwrap_err();
+    assert!(matches!(error, NotReady::Background { .. }), "{error:?}");
+    assert!(error.to_string().contains("Start it in the foreground"));
+    traces.add(&running);
+    drop(running);
+    traces.assert_gone();
 }
 
 #[test]

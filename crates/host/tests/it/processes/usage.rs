@@ -1,6 +1,8 @@
 //! Measured usage, compared with the contender's own reading by getrusage(2).
 
-use super::common::{LIMIT, ask, helper, launch, start, under_each_containment, wait_until};
+use super::common::{
+    LIMIT, ask, helper, in_each_control_group, launch, start, under_each_containment, wait_until,
+};
 use regatta_host::{
     CgroupVersion, Containment, Observed, Ready, Running, Spent, Usage, UsageWindow,
 };
@@ -9,6 +11,17 @@ use std::{
     process::{Command, Stdio},
     time::Instant,
 };
+
+under_each_containment!(
+    cpu_of_a_process_is_read_by_its_clock,
+    finds_the_busiest_of_many_threads,
+    cpu_of_ended_threads_stays_with_their_process,
+    cpu_of_children_that_came_and_went_is_counted,
+    cpu_of_orphans_is_counted_too,
+    children_that_end_in_a_window_without_being_waited_for_are_counted_or_reported_as_unseen,
+    clocks_are_accurate_in_a_window_in_which_no_process_ends,
+);
+in_each_control_group!(a_control_group_counts_even_children_that_are_not_waited_for);
 
 const MS: u64 = 1_000_000;
 
@@ -37,33 +50,27 @@ fn source(containment: Containment) -> UsageSource {
     }
 }
 
-#[test]
-fn cpu_of_a_process_is_read_by_its_clock() {
-    under_each_containment(|containment| {
-        let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "burn 200");
-        assert!(reported >= 200 * MS);
-        assert_near(&spent, reported, 5);
-        assert_eq!(spent.source, UsageSource::ProcessClocks);
-        assert_eq!((spent.processes, spent.threads), (1, 1));
-        assert!(spent.user_ns + spent.system_ns >= 150 * MS, "{spent:?}");
-    });
+fn cpu_of_a_process_is_read_by_its_clock(containment: Containment) {
+    let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "burn 200");
+    assert!(reported >= 200 * MS);
+    assert_near(&spent, reported, 5);
+    assert_eq!(spent.source, UsageSource::ProcessClocks);
+    assert_eq!((spent.processes, spent.threads), (1, 1));
+    assert!(spent.user_ns + spent.system_ns >= 150 * MS, "{spent:?}");
 }
 
-#[test]
-fn finds_the_busiest_of_many_threads() {
-    under_each_containment(|containment| {
-        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
-        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        ask(running.port(), "idle 6").unwrap();
-        let before = running.usage().unwrap();
-        let reported = ask(running.port(), "burn 200").unwrap();
-        let spent = running.usage().unwrap().since(&before);
-        assert_eq!(spent.threads, 7, "{spent:?}");
-        let busiest = spent.busiest_thread_ns.expect("this kernel reports it");
-        assert!(busiest.abs_diff(reported) <= 5 * MS, "{busiest} of {reported} ns");
-        running.stop(LIMIT).unwrap();
-        traces.assert_gone();
-    });
+fn finds_the_busiest_of_many_threads(containment: Containment) {
+    let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    ask(running.port(), "idle 6").unwrap();
+    let before = running.usage().unwrap();
+    let reported = ask(running.port(), "burn 200").unwrap();
+    let spent = running.usage().unwrap().since(&before);
+    assert_eq!(spent.threads, 7, "{spent:?}");
+    let busiest = spent.busiest_thread_ns.expect("this kernel reports it");
+    assert!(busiest.abs_diff(reported) <= 5 * MS, "{busiest} of {reported} ns");
+    running.stop(LIMIT).unwrap();
+    traces.assert_gone();
 }
 
 #[test]
@@ -73,113 +80,94 @@ fn waiting_costs_switches_and_next_to_no_cpu() {
     assert!(spent.cpu_ns < 20 * MS, "{spent:?}");
 }
 
-#[test]
-fn cpu_of_ended_threads_stays_with_their_process() {
-    under_each_containment(|containment| {
-        let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "threads 4 50");
-        assert!(reported >= 200 * MS);
-        assert_near(&spent, reported, 5);
-        // Only the group counts the CPU that a thread uses while it exits, so the source is the
-        // group or the clocks.
-        assert_ne!(spent.source, UsageSource::ProcessTree);
-    });
+fn cpu_of_ended_threads_stays_with_their_process(containment: Containment) {
+    let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "threads 4 50");
+    assert!(reported >= 200 * MS);
+    assert_near(&spent, reported, 5);
+    // Only the group counts the CPU that a thread uses while it exits, so the source is the
+    // group or the clocks.
+    assert_ne!(spent.source, UsageSource::ProcessTree);
 }
 
-#[test]
-fn cpu_of_children_that_came_and_went_is_counted() {
-    under_each_containment(|containment| {
-        let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "children 20 10");
-        assert!(reported >= 200 * MS);
-        assert_near(&spent, reported, 40);
-        assert_eq!(spent.source, source(containment));
-        assert_eq!(spent.processes, 1);
-    });
+fn cpu_of_children_that_came_and_went_is_counted(containment: Containment) {
+    let (spent, reported) = measure(containment, "exec $HELPER serve $PORT", "children 20 10");
+    assert!(reported >= 200 * MS);
+    assert_near(&spent, reported, 40);
+    assert_eq!(spent.source, source(containment));
+    assert_eq!(spent.processes, 1);
 }
 
-#[test]
-fn cpu_of_orphans_is_counted_too() {
-    under_each_containment(|containment| {
-        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
-        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        let before = running.usage().unwrap();
-        ask(running.port(), "orphan 200").unwrap();
-        wait_until("the orphan ended", || running.processes().len() == 1);
-        let spent = running.usage().unwrap().since(&before);
-        assert!(spent.cpu_ns >= 180 * MS && spent.cpu_ns < 400 * MS, "{spent:?}");
-        assert_eq!(spent.source, source(containment));
-        drop(running);
-        traces.assert_gone();
-    });
+fn cpu_of_orphans_is_counted_too(containment: Containment) {
+    let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    let before = running.usage().unwrap();
+    ask(running.port(), "orphan 200").unwrap();
+    wait_until("the orphan ended", || running.processes().len() == 1);
+    let spent = running.usage().unwrap().since(&before);
+    assert!(spent.cpu_ns >= 180 * MS && spent.cpu_ns < 400 * MS, "{spent:?}");
+    assert_eq!(spent.source, source(containment));
+    drop(running);
+    traces.assert_gone();
 }
 
-#[test]
-fn a_control_group_counts_even_children_that_are_not_waited_for() {
-    under_each_containment(|containment| {
-        if containment == Containment::Without {
-            return;
-        }
-        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
-        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        ask(running.port(), "forget").unwrap();
-        let before = running.usage().unwrap();
-        let own = ask(running.port(), "children 20 10").unwrap();
-        let spent = running.usage().unwrap().since(&before);
-        assert!(own < 100 * MS, "{own} ns: its children are waited for");
-        assert!(spent.cpu_ns >= 180 * MS && spent.cpu_ns < 400 * MS, "{spent:?}");
-        assert_eq!(spent.source, source(containment));
-        running.stop(LIMIT).unwrap();
-        traces.assert_gone();
-    });
+fn a_control_group_counts_even_children_that_are_not_waited_for(containment: Containment) {
+    let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    ask(running.port(), "forget").unwrap();
+    let before = running.usage().unwrap();
+    let own = ask(running.port(), "children 20 10").unwrap();
+    let spent = running.usage().unwrap().since(&before);
+    assert!(own < 100 * MS, "{own} ns: its children are waited for");
+    assert!(spent.cpu_ns >= 180 * MS && spent.cpu_ns < 400 * MS, "{spent:?}");
+    assert_eq!(spent.source, source(containment));
+    running.stop(LIMIT).unwrap();
+    traces.assert_gone();
 }
 
-#[test]
-fn children_that_end_in_a_window_without_being_waited_for_are_counted_or_reported_as_unseen() {
-    under_each_containment(|containment| {
-        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
-        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        ask(running.port(), "forget").unwrap();
-        let mut window = UsageWindow::of(running.observed());
-        window.before();
-        window.opens();
-        // Two children of 5 ms beside 300 ms: less than the ticks that a control group may lag by.
-        let own = ask(running.port(), "burn 300").unwrap();
-        let own = own + ask(running.port(), "children 2 5").unwrap();
-        window.closes();
-        window.after();
-        let spent = window.spent().unwrap();
-        if containment == Containment::Without {
-            assert_eq!(spent.unseen, Unseen::Unbounded, "{spent:?}");
-        } else {
-            assert!(spent.cpu_ns >= own + 9 * MS, "{spent:?}, and it used {own} ns itself");
-            assert!(spent.cpu_ns < own + 60 * MS, "{spent:?}, and it used {own} ns itself");
-            assert_eq!(spent.unseen, Unseen::AtMostNs(0), "{spent:?}");
-        }
-        running.stop(LIMIT).unwrap();
-        traces.assert_gone();
-    });
+fn children_that_end_in_a_window_without_being_waited_for_are_counted_or_reported_as_unseen(
+    containment: Containment,
+) {
+    let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    ask(running.port(), "forget").unwrap();
+    let mut window = UsageWindow::of(running.observed());
+    window.before();
+    window.opens();
+    // Two children of 5 ms beside 300 ms: less than the ticks that a control group may lag by.
+    let own = ask(running.port(), "burn 300").unwrap();
+    let own = own + ask(running.port(), "children 2 5").unwrap();
+    window.closes();
+    window.after();
+    let spent = window.spent().unwrap();
+    if containment == Containment::Without {
+        assert_eq!(spent.unseen, Unseen::Unbounded, "{spent:?}");
+    } else {
+        assert!(spent.cpu_ns >= own + 9 * MS, "{spent:?}, and it used {own} ns itself");
+        assert!(spent.cpu_ns < own + 60 * MS, "{spent:?}, and it used {own} ns itself");
+        assert_eq!(spent.unseen, Unseen::AtMostNs(0), "{spent:?}");
+    }
+    running.stop(LIMIT).unwrap();
+    traces.assert_gone();
 }
 
-#[test]
-fn clocks_are_accurate_in_a_window_in_which_no_process_ends() {
-    under_each_containment(|containment| {
-        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
-        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        let mut window = UsageWindow::of(running.observed());
-        window.before();
-        window.opens();
-        let reported = ask(running.port(), "burn 200").unwrap();
-        window.closes();
-        window.after();
-        let spent = window.spent().unwrap();
-        assert_near(spent, reported, 5);
-        assert_eq!(spent.source, UsageSource::ProcessClocks);
-        if containment != Containment::Without {
-            let Unseen::AtMostNs(unseen) = spent.unseen else { panic!("{spent:?}") };
-            assert!(unseen < MS, "{spent:?}");
-        }
-        running.stop(LIMIT).unwrap();
-        traces.assert_gone();
-    });
+fn clocks_are_accurate_in_a_window_in_which_no_process_ends(containment: Containment) {
+    let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    let mut window = UsageWindow::of(running.observed());
+    window.before();
+    window.opens();
+    let reported = ask(running.port(), "burn 200").unwrap();
+    window.closes();
+    window.after();
+    let spent = window.spent().unwrap();
+    assert_near(spent, reported, 5);
+    assert_eq!(spent.source, UsageSource::ProcessClocks);
+    if containment != Containment::Without {
+        let Unseen::AtMostNs(unseen) = spent.unseen else { panic!("{spent:?}") };
+        assert!(unseen < MS, "{spent:?}");
+    }
+    running.stop(LIMIT).unwrap();
+    traces.assert_gone();
 }
 
 #[test]
