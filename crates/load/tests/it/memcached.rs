@@ -1,5 +1,4 @@
-//! The text protocol of memcached, against memcached itself and against servers that get it wrong. Tests
-//! that need memcached print that they are skipped if it is not installed.
+//! The text protocol of memcached, against memcached itself and against servers that get it wrong.
 
 use crate::common::{Server, assert_undisturbed, at, bounded, in_burst, plan, run, workload};
 use regatta_load::{Arrivals, Drive, Plan, Until};
@@ -19,29 +18,22 @@ struct Memcached {
 }
 
 impl Memcached {
-    /// Starts memcached. `None` if it is not installed: prints that the test is skipped.
-    fn start() -> Option<Memcached> {
+    /// Starts memcached.
+    fn start() -> Memcached {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = address.port().to_string();
         let mut command = Command::new("memcached");
         // It runs as root only with `-u root`.
         command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "1", "-u", "root"]);
-        let process = match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(process) => process,
-            Err(error) => {
-                println!(
-                    "skipped: memcached cannot be started ({error}); scripts/setup installs it"
-                );
-                return None;
-            }
-        };
+        let process =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("memcached starts");
         let began = Instant::now();
         let started = Memcached { process, address };
         while TcpStream::connect(address).is_err() {
             assert!(began.elapsed() < Duration::from_secs(20), "memcached does not listen");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Some(started)
+        started
     }
 
     /// One of the counters that `stats` prints.
@@ -68,10 +60,12 @@ fn example() -> Workload {
 }
 
 #[test]
+#[cfg_attr(not(has_memcached), ignore = "memcached is not installed (scripts/setup)")]
 fn memcached_answers_every_kind_of_load_correctly() {
-    let Some(server) = Memcached::start() else { return };
+    let server = Memcached::start();
     for workload in [workload("cache"), example()] {
-        let plan = Plan { workload, connections: 4, ..plan(server.address) };
+        let until = Until::Elapsed(Duration::from_millis(100));
+        let plan = Plan { workload, connections: 4, until, ..plan(server.address) };
         let shapes = [
             plan.clone(),
             Plan { pipeline: 32, ..plan.clone() },
@@ -89,8 +83,9 @@ fn memcached_answers_every_kind_of_load_correctly() {
 }
 
 #[test]
+#[cfg_attr(not(has_memcached), ignore = "memcached is not installed (scripts/setup)")]
 fn the_load_and_memcached_count_the_same() {
-    let Some(server) = Memcached::start() else { return };
+    let server = Memcached::start();
     let until = Until::Requests(1_000);
     let plan = Plan { workload: workload("cache"), until, ..plan(server.address) };
     let tally = run(&plan).unwrap();

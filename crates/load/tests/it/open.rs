@@ -319,7 +319,8 @@ fn cut_short(threads: usize, ends: fn(&mut Server, &AtomicBool)) -> Tally {
                 ends(&mut server, &stop);
             }
         };
-        regatta_load::run(&plan, &mut crate::common::Called::default(), &mut on_progress, &stop).unwrap()
+        regatta_load::run(&plan, &mut crate::common::Called::default(), &mut on_progress, &stop)
+            .unwrap()
     })
 }
 

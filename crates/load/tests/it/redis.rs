@@ -1,5 +1,4 @@
-//! RESP against a real redis-server, and against one behind a faulty proxy. The tests print that they
-//! are skipped if redis-server is not installed.
+//! RESP against a real redis-server, and against one behind a faulty proxy.
 
 use crate::common::{Server, assert_undisturbed, at, bounded, in_burst, plan, run, workload};
 use regatta_load::{Arrivals, Drive, Plan, Until};
@@ -22,8 +21,8 @@ struct Redis {
 }
 
 impl Redis {
-    /// Starts redis-server. `None` if it is not installed: prints that the test is skipped.
-    fn start() -> Option<Redis> {
+    /// Starts redis-server.
+    fn start() -> Redis {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = address.port().to_string();
         let folder = tempfile::tempdir().unwrap();
@@ -32,22 +31,18 @@ impl Redis {
         // Otherwise it serves only 127.0.0.1, and no other loopback address.
         command.args(["--protected-mode", "no"]);
         command.arg("--dir").arg(folder.path());
-        let process = match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(process) => process,
-            Err(error) => {
-                println!(
-                    "skipped: redis-server cannot be started ({error}); scripts/setup installs it"
-                );
-                return None;
-            }
-        };
+        let process = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server starts");
         let began = Instant::now();
         let started = Redis { process, address, _folder: folder };
         while started.ask("PING").is_none_or(|reply| reply != "+PONG\r\n") {
             assert!(began.elapsed() < Duration::from_secs(20), "redis-server does not answer");
             thread::sleep(Duration::from_millis(10));
         }
-        Some(started)
+        started
     }
 
     /// Returns the reply to a one-line command, if any.
@@ -85,11 +80,13 @@ fn of(text: &str) -> Workload {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_real_server_answers_every_kind_of_load_correctly() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     for workload in [workload("shard"), example("redis.toml")] {
         for workload in [workload.sharing_keys().unwrap(), workload] {
-            let plan = Plan { workload, connections: 4, ..plan(server.address) };
+            let until = Until::Elapsed(Duration::from_millis(100));
+            let plan = Plan { workload, connections: 4, until, ..plan(server.address) };
             let shapes = [
                 plan.clone(),
                 Plan { pipeline: 32, ..plan.clone() },
@@ -108,14 +105,16 @@ fn a_real_server_answers_every_kind_of_load_correctly() {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_real_server_answers_the_workloads_of_the_race_correctly() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     for name in ["set-get", "one-by-one", "mset-10", "mset-100", "mget-100"] {
         let workload = example(&format!("shard-{name}.toml"));
         for pipeline in [1, 100, 1_000] {
             let plan = Plan {
                 workload: workload.clone(),
                 pipeline,
+                until: Until::Elapsed(Duration::from_millis(100)),
                 path: Some("/5".into()),
                 ..plan(server.address)
             };
@@ -127,8 +126,9 @@ fn a_real_server_answers_the_workloads_of_the_race_correctly() {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn the_load_and_the_server_count_the_same() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let text = "keys = 10\n[[request]]\nsteps = [{ command = 'INCR' }, { command = 'GET' }]";
     let until = Until::Requests(1_000);
     let tally =
@@ -142,8 +142,9 @@ fn the_load_and_the_server_count_the_same() {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_second_load_finds_its_keys_in_the_required_state() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     for _ in 0..2 {
         let plan = Plan { workload: workload("shard"), ..plan(server.address) };
         assert_undisturbed(&run(&plan).unwrap());
@@ -177,8 +178,9 @@ fn in_front(of: SocketAddr, alter: fn(&mut Vec<u8>, usize) -> bool) -> Server {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_changed_byte_in_a_value_is_found() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let text = "keys = 10\n[[request]]\ncommand = 'GET'";
     let altered = in_front(server.address, |bytes, before| {
         let letter = bytes.iter().rposition(u8::is_ascii_lowercase);
@@ -187,15 +189,17 @@ fn a_changed_byte_in_a_value_is_found() {
         }
         true
     });
-    let tally = run(&Plan { workload: of(text), ..plan(altered.address) }).unwrap();
+    let until = Until::Elapsed(Duration::from_secs(20));
+    let tally = run(&Plan { workload: of(text), until, ..plan(altered.address) }).unwrap();
     let wrong = tally.first_wrong.unwrap();
     assert!(wrong.expected.contains("the first value of key"), "{wrong:?}");
     assert!(wrong.sent.contains("GET"), "{wrong:?}");
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn lost_connections_are_not_wrong_replies() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let cut = in_front(server.address, |bytes, before| {
         if before > 20_000 {
             bytes.truncate(bytes.len() / 2);
@@ -223,8 +227,9 @@ fn always_the_first_value(bytes: &mut Vec<u8>, before: usize) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn shared_keys_reveal_stale_reads_that_no_single_client_can_see() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let stale = in_front(server.address, always_the_first_value);
     let text = "keys = 1\nvalue_bytes = 40\n\
                 [[request]]\ncommand = 'SET'\n[[request]]\nweight = 4\ncommand = 'GET'";
@@ -238,7 +243,8 @@ fn shared_keys_reveal_stale_reads_that_no_single_client_can_see() {
         let verified = tally.verified.unwrap();
         assert!(verified.operations >= tally.replies && verified.keys == 1, "{verified:?}");
         assert_eq!(verified.beyond, 0);
-        let tally = run(&plan(stale.address)).unwrap();
+        let until = Until::Elapsed(Duration::from_secs(2));
+        let tally = run(&Plan { until, ..plan(stale.address) }).unwrap();
         let wrong = tally.first_wrong.unwrap();
         assert!(wrong.expected.starts_with("no value older than the write of"), "{wrong:?}");
         assert_eq!(tally.errors.wrong_reply, 1);
@@ -246,8 +252,9 @@ fn shared_keys_reveal_stale_reads_that_no_single_client_can_see() {
 }
 
 #[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn tolerated_errors_are_counted_and_the_connections_continue() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let failing = in_front(server.address, |bytes, before| {
         if before > 5_000 && before % 3 == 0 && bytes.as_slice() == b"+OK\r\n" {
             *bytes = b"-DOWN node 2\r\n".to_vec();

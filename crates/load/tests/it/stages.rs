@@ -1,12 +1,10 @@
 //! Stages of an open loop: each has its own rate and its own counts, on the same connections.
 
-use crate::common::{Server, assert_undisturbed, double, plan, run};
-use regatta_load::{Arrivals, Edges, Plan, Stage, Tally, WarmUp};
+use crate::common::{Server, assert_undisturbed, plan, run};
+use regatta_load::{Arrivals, Edges, Plan, Stage, Tally};
 use std::{
     num::NonZeroU32,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    thread,
-    time::Duration,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
 };
 
 const MS: u64 = 1_000_000;
@@ -58,34 +56,6 @@ fn a_single_stage_sends_like_a_rate() {
     let one = wide(&server, &[(300, 1_000)]).stage(0);
     let poisson = |plan: Plan| Plan { drive: crate::common::at(1_000, Arrivals::Poisson), ..plan };
     assert_eq!(of(poisson(wide(&server, &[(300, 1_000)]))), of(poisson(one)));
-}
-
-/// From its 500th request on, the server answers after 150 ms: the requests of the second stage, of which
-/// half are answered in the third.
-#[test]
-fn a_late_reply_counts_in_the_stage_in_which_its_request_was_due() {
-    let answered = AtomicU64::new(0);
-    let server = Server::lines(move |i, line| {
-        let slow = (300..330).contains(&answered.fetch_add(u64::from(i > 0), SeqCst));
-        thread::sleep(Duration::from_millis(if slow { 150 } else { 0 }));
-        Some(double(line))
-    });
-    let plan =
-        Plan { connections: 100, warm_up: WarmUp::Fixed(Duration::ZERO), ..plan(server.address) };
-    let plan =
-        plan.in_stages(stages(&[(300, 1_000), (300, 100), (300, 1_000)]), Arrivals::Constant);
-    let tally = run(&plan).unwrap();
-    assert_eq!(tally.errors.total(), 0, "{:?}", tally.errors);
-    assert_eq!(due(&tally), [300, 30, 300]);
-    // A thread may send one request in a warm-up of length zero.
-    let slow = |stage: &Tally| {
-        let service = &stage.open_loop.as_ref().unwrap().service;
-        service.count_between(149 * MS, u64::MAX)
-    };
-    let slow: Vec<u64> = tally.stages.iter().map(slow).collect();
-    assert!(slow[0] <= 1 && slow[1] >= 28 && slow[1] + slow[2] <= 30, "{slow:?}");
-    // The load received them in the stage in which they came.
-    assert!(tally.stages[1].requests < 30 && tally.stages[2].requests > 300);
 }
 
 /// Counts the calls at the edges.

@@ -119,12 +119,8 @@ impl Drop for Nginx {
 }
 
 #[test]
+#[cfg_attr(not(has_nginx), ignore = "nginx is not installed (scripts/setup)")]
 fn nginx_serves_closed_loops_churn_and_a_burst_over_tls() {
-    let Ok(version) = nginx().arg("-v").output() else {
-        eprintln!("skipped: nginx is not installed");
-        return;
-    };
-    assert!(version.status.success());
     let authority = Authority::new();
     let shown = authority.certifies(&["localhost"], 2_999);
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! special about its server.
 #![allow(dead_code, reason = "every test file uses another part")]
 
+pub mod slow;
 pub mod tls;
 
 use regatta_load::{Arrivals, Burst, Drive, Edges, Error, Plan, Tally, Until};
@@ -9,11 +10,11 @@ use regatta_script::{
     Workload,
     dialects::http::{HttpAsks, HttpRequest, HttpWorkload},
 };
+use regatta_testkit::prerequisite::find;
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     num::NonZeroU32,
-    path::Path,
     process::Command,
     sync::{
         Arc, Mutex,
@@ -220,10 +221,9 @@ pub fn run(plan: &Plan) -> Result<Tally, Error> {
     result
 }
 
-/// nginx, also where `/usr/sbin` is not in the PATH.
+/// nginx.
 pub fn nginx() -> Command {
-    let own = Path::new("/usr/sbin/nginx");
-    Command::new(if own.exists() { own } else { Path::new("nginx") })
+    Command::new(find("nginx").expect("nginx is installed"))
 }
 
 /// Checks what must hold for every run without errors.

@@ -1,5 +1,4 @@
-//! Independent servers: their replies are correct with several kinds of load. Tests print that they are
-//! skipped if the server is not installed.
+//! Independent servers: their replies are correct with several kinds of load.
 
 use crate::{
     common::{Server, asks, assert_undisturbed, at, nginx, run, workload},
@@ -47,15 +46,9 @@ impl Drop for Process {
     }
 }
 
-/// Starts the program. `None` if it is not installed: prints that the test is skipped.
-fn started(command: &mut Command) -> Option<Process> {
-    match command.stdin(Stdio::null()).spawn() {
-        Ok(child) => Some(Process(child)),
-        Err(error) => {
-            println!("skipped: {:?}: {error}; scripts/setup installs it", command.get_program());
-            None
-        }
-    }
+/// Starts the program.
+fn started(command: &mut Command) -> Process {
+    Process(command.stdin(Stdio::null()).spawn().unwrap())
 }
 
 fn await_port(address: SocketAddr) {
@@ -86,13 +79,14 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 "#;
 
 #[test]
+#[cfg_attr(not(has_node), ignore = "node is not installed (scripts/setup)")]
 fn node_serves_hello_and_hash() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     hash_file::write(&file).unwrap();
     let mut node = Command::new("node");
     node.args(["-e", NODE, "--"]).arg(&file).stdout(Stdio::piped());
-    let Some(mut node) = started(&mut node) else { return };
+    let mut node = started(&mut node);
     let mut port = String::new();
     BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
@@ -123,6 +117,7 @@ fn nginx_conf(port: u16, folder: &Path) -> String {
 
 /// nginx announces the close of every connection after 100 requests.
 #[test]
+#[cfg_attr(not(has_nginx), ignore = "nginx is not installed (scripts/setup)")]
 fn nginx_serves_hello_a_text_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -131,7 +126,7 @@ fn nginx_serves_hello_a_text_and_a_file() {
     fs::write(folder.path().join("large"), vec![b'x'; 1 << 20]).unwrap();
     let mut nginx = nginx();
     nginx.arg("-c").arg(&conf).arg("-p").arg(folder.path()).stderr(Stdio::null());
-    let Some(_nginx) = started(&mut nginx) else { return };
+    let _nginx = started(&mut nginx);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     await_port(address);
     let mut digest = HttpRequest::get("/hash");
