@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{Read, Seek},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
@@ -57,6 +58,19 @@ pub fn exit_within(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
             }
         }
     }
+}
+
+/// Returns the path of an example of the calling test's package: a program that only the tests start. Cargo
+/// builds it with the tests, except when it is told to test one target (`cargo test --test it`).
+#[track_caller]
+pub fn example(name: &str) -> PathBuf {
+    // target/debug/deps/it-0123456789abcdef
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.set_file_name("examples");
+    path.push(name);
+    assert!(path.is_file(), "{} is not built yet: cargo build --example {name}", path.display());
+    path
 }
 
 /// A file that is removed as soon as it exists.

@@ -5,13 +5,16 @@
 use crate::{
     course::{Course, until},
     live::url,
-    page::{
-        all_tables, assert_same,
-        browser::{Browser, installed},
-    },
 };
 use regatta_record::{Relation, Round, Summary};
-use regatta_report::view::view;
+use regatta_report::{
+    table::Table,
+    view::{View, view},
+};
+use regatta_testkit::{
+    browser::{Browser, installed},
+    json::assert_same,
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs};
 
@@ -143,4 +146,9 @@ fn the_page_of_a_killed_race_says_that_it_does_not_answer() {
     assert!(said.as_str().unwrap().starts_with("The race does not answer"), "{said}");
     assert_eq!(browser.eval(DRAWN), json!(true), "the page stays");
     course.assert_nothing_left_soon();
+}
+
+/// All tables of a view except those that the page has in another form.
+fn all_tables(view: &View) -> impl Iterator<Item = &Table> {
+    view.gate.iter().chain(view.raced()).chain(view.details()).chain(&view.scaling)
 }

@@ -25,8 +25,6 @@ mod many;
 mod null;
 mod output;
 mod own;
-#[path = "../../../page/tests/common/mod.rs"]
-mod page;
 mod processes;
 mod replay;
 mod results;

@@ -1,0 +1,441 @@
+//! Races in duels, simulated: ratios from slices, states of the machine, heats, precision and time, and
+//! lies that must be named.
+
+use crate::simulated::{
+    LOAD, Truth,
+    five::{cell, of},
+    lives::{DUEL, Duel, duels, in_duels, sum_up},
+    truth,
+};
+use regatta_judge::{Side, blocks_of_next_life, diff, due, judge};
+use regatta_record::{
+    Asked, Band, Decision, Doubt, Drive, Finding, IdleSlice, Kind, LoadShape, Relation, Round,
+    Slice, Summary, decode_histogram, encode_histogram,
+};
+
+const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
+
+fn field() -> Vec<Truth> {
+    let costs = [5_000.0, 5_000.0, 4_000.0, 5_000.0, 8_600.0];
+    NAMES.iter().zip(costs).map(|(name, cost)| truth(name, cost)).collect()
+}
+
+fn judged(rounds: &[Round]) -> Summary {
+    judge(&in_duels(&NAMES, DUEL.lives, &[LOAD]), rounds)
+}
+
+fn race(seed: u64) -> Vec<Round> {
+    duels(&field(), DUEL, seed)
+}
+
+#[test]
+fn a_clean_duel() {
+    let s = judged(&race(1));
+    assert!(s.complete);
+    assert_eq!((&s.doubts, &s.findings), (&vec![], &vec![]));
+    assert!(s.noise_floor.unwrap() < 0.02, "{:?}", s.noise_floor);
+    let node = cell(&s, "node");
+    let ratio = node.ratio_to_baseline.unwrap();
+    assert!(ratio.low < 1.72 && 1.72 < ratio.high && ratio.high - ratio.low < 0.05, "{ratio:?}");
+    assert_eq!(
+        (node.relation, node.band),
+        (Some(Relation::Costlier), Some(Band { best: 3, worst: 3 }))
+    );
+    assert_eq!((node.rounds, node.lives, node.blocks), (8, 8, 64));
+    assert_eq!((&node.by_state[..], node.states_differ), (&[][..], false));
+    assert_eq!(cell(&s, "percore").relation, Some(Relation::Tied));
+    assert!(cell(&s, "null").ratio_to_baseline.unwrap().high < 0.82);
+    let names: Vec<&str> = s.cells.iter().map(|cell| cell.contender.as_str()).collect();
+    assert_eq!((names[0], names[4]), ("null", "node"), "{names:?}");
+    let [seen] = &s.duels[..] else { panic!("{:?}", s.duels) };
+    assert_eq!((seen.lives, seen.left_out, seen.states.len()), (8, 0, 1));
+    assert_eq!(seen.heats, [NAMES.map(str::to_owned).to_vec()]);
+    // Server and load: 8.6 and 3.6 µs.
+    let both = node.both_sides_ns_per_request.unwrap().mean;
+    assert!((both / 12_200.0 - 1.0).abs() < 0.02, "{both}");
+    assert!(!node.cost_is_upper_bound, "the load is not busy");
+}
+
+#[test]
+fn a_ratio_that_differs_between_states_is_given_for_each() {
+    let s = judged(&duels(&field(), Duel { blocks: 12, state_lasts: 9, ..DUEL }, 3));
+    let [seen] = &s.duels[..] else { panic!("{:?}", s.duels) };
+    assert_eq!(seen.states.len(), 2, "{seen:?}");
+    assert!((seen.states[1].factor / 1.28 - 1.0).abs() < 0.03 && seen.left_out > 0, "{seen:?}");
+    let shares: f64 = seen.states.iter().map(|state| state.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
+    let node = cell(&s, "node");
+    assert!(node.states_differ, "{node:?}");
+    let by_state: Vec<_> = node.by_state.iter().map(|of| (of.state, of.ratio)).collect();
+    let [(0, fast), (1, slow)] = by_state[..] else { panic!("{by_state:?}") };
+    let slower = 1.72 * 1.20 / 1.28;
+    assert!(fast.low < 1.72 && 1.72 < fast.high, "{fast:?}");
+    assert!(slow.low < slower && slower < slow.high && slow.high < fast.low, "{slow:?}");
+    let all = node.ratio_to_baseline.unwrap();
+    let middle = (1.72 * slower).sqrt();
+    assert!(all.low < middle && middle < all.high, "{all:?}, {middle}");
+    assert!(!cell(&s, "percore").states_differ);
+    assert_eq!(cell(&s, "percore").relation, Some(Relation::Tied));
+}
+
+#[test]
+fn contenders_of_two_heats_are_compared_with_the_baseline_and_through_it() {
+    let mut all = race(5);
+    // Lives 0, 2, 4, … are of the first heat.
+    all.retain(|r| match r.contender.as_str() {
+        "percore" | "null" => r.round % 2 == 0,
+        "node" => r.round % 2 == 1,
+        _ => true,
+    });
+    let asked = in_duels(&NAMES, 4, &[LOAD]);
+    let s = judge(&asked, &all);
+    assert!(s.complete, "{:?}", s.doubts);
+    let heats: Vec<usize> = s.duels[0].heats.iter().map(Vec::len).collect();
+    assert_eq!((heats, s.duels[0].lives), (vec![4, 3], 8), "{:?}", s.duels);
+    assert_eq!((cell(&s, "node").lives, cell(&s, "epoll").lives), (4, 8));
+    assert_eq!(cell(&s, "node").relation, Some(Relation::Costlier));
+    assert_eq!(cell(&s, "node").band, Some(Band { best: 3, worst: 3 }), "also above percore");
+    let cut: Vec<Round> = all.iter().filter(|r| r.round < 7).cloned().collect();
+    assert!(!judge(&asked, &cut).complete, "the second heat has not run");
+}
+
+#[test]
+fn before_three_lives_there_is_no_interval() {
+    let two: Vec<Round> = race(1).into_iter().filter(|r| r.round < 2).collect();
+    let node = cell(&judged(&two), "node").clone();
+    assert_eq!((node.ratio_to_baseline, node.relation), (None, None));
+    assert!(node.cost_ns_per_request.is_some());
+}
+
+#[test]
+fn a_cost_where_both_sides_are_busy_is_an_upper_bound() {
+    let with = |drive| {
+        let load = LoadShape { drive, ..LOAD };
+        let mut all = race(1);
+        for round in &mut all {
+            round.load = load;
+            round.load_cpu_ns = round.window_ns * 97 / 100;
+        }
+        let s = judge(&in_duels(&NAMES, DUEL.lives, &[load]), &all);
+        cell(&s, "epoll").cost_is_upper_bound
+    };
+    assert!(with(Drive::Closed));
+    assert!(!with(simulated::open(1_000)));
+}
+
+#[test]
+fn gates_decide_by_slices() {
+    let names = ["old", "old-twin", "new"];
+    let gate = |new: f64, seed| {
+        let field: Vec<Truth> =
+            names.iter().zip([1.0, 1.0, new]).map(|(n, by)| truth(n, 5_000.0 * by)).collect();
+        let asked = Asked { fail_over: Some(0.05), ..in_duels(&names, DUEL.lives, &[LOAD]) };
+        judge(&asked, &duels(&field, DUEL, seed)).gate.unwrap().decision()
+    };
+    for seed in 0..10 {
+        assert_eq!(gate(1.0, seed), Decision::Passed, "{seed}");
+        assert_eq!(gate(1.10, seed), Decision::Failed, "{seed}");
+    }
+    assert!((0..10).filter(|seed| gate(1.05, *seed) == Decision::NotDecided).count() >= 8);
+}
+
+#[test]
+fn two_results_are_compared_through_the_null_server() {
+    let names = ["null", "mine"];
+    let run =
+        |by: f64, seed| duels(&[truth("null", 4_000.0), truth("mine", 5_000.0 * by)], DUEL, seed);
+    let asked = in_duels(&names, DUEL.lives, &[LOAD]);
+    let decision = |by, seed| {
+        let (old, new) = (run(1.0, seed), run(by, seed + 1_000));
+        let side = |name, rounds| Side { name, asked: &asked, rounds };
+        diff(side("before", &old), side("after", &new), Some(0.05)).unwrap().decision()
+    };
+    let count = |by, of| (0..10).filter(|seed| decision(by, *seed) == of).count();
+    assert!(count(1.0, Decision::Passed) >= 9);
+    assert!(count(1.15, Decision::Failed) >= 9);
+}
+
+// Precision and time.
+
+/// Runs a race with at most `lives` passes; returns its rounds.
+fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
+    let mut rounds: Vec<Round> = Vec::new();
+    for pass in 0..=asked.rounds {
+        let due = due(asked, &rounds, pass);
+        if due.loads.is_empty() {
+            break;
+        }
+        rounds.extend(all.iter().filter(|r| r.round == pass).cloned());
+    }
+    rounds
+}
+
+fn passes(rounds: &[Round]) -> u32 {
+    rounds.iter().map(|r| r.round + 1).max().unwrap_or(0)
+}
+
+#[test]
+fn a_duel_ends_after_the_life_in_which_all_ratios_are_narrow() {
+    let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
+    let asked = |precision| Asked { precision, ..in_duels(&NAMES, 30, &[LOAD]) };
+    let ran = run(&asked(Some(0.10)), &all);
+    assert_eq!(passes(&ran), 3, "never before the third life");
+    let ran = run(&asked(Some(0.01)), &all);
+    assert!((4..15).contains(&passes(&ran)), "{}", passes(&ran));
+    let s = judge(&asked(Some(0.01)), &ran);
+    assert!(s.complete && s.precision.as_ref().unwrap().reached, "{:?}", s.precision);
+    for name in ["percore", "node"] {
+        let ratio = cell(&s, name).ratio_to_baseline.unwrap();
+        assert!((ratio.high / ratio.low).sqrt() <= 1.01, "{name}: {ratio:?}");
+    }
+    let before: Vec<Round> = ran.iter().filter(|r| r.round + 1 < passes(&ran)).cloned().collect();
+    assert!(!judge(&asked(Some(0.01)), &before).complete, "one life earlier");
+    assert_eq!(passes(&run(&asked(None), &all)), 30, "without a precision all are run");
+}
+
+#[test]
+fn time_ends_a_race_but_never_before_three_lives() {
+    let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
+    // Five contenders, 0.4 s and twice (7 + 4) slices of 50 ms each: 7.5 s per life.
+    let life_s = 5.0 * (0.4 + 2.0 * 11.0 * 0.05);
+    let asked = |time_s| Asked {
+        precision: Some(0.0001),
+        time_s: Some(time_s),
+        ..in_duels(&NAMES, 30, &[LOAD])
+    };
+    for (lives, time_s) in [(3, 1.0), (3, 3.9), (4, 4.1), (5, 5.5)] {
+        let asked = asked(time_s * life_s);
+        let ran = run(&asked, &all);
+        assert_eq!(passes(&ran), lives, "{time_s} lives");
+        let s = judge(&asked, &ran);
+        assert!(s.complete && !s.precision.unwrap().reached);
+    }
+    let without = Asked { precision: None, ..asked(6.5 * life_s) };
+    assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
+}
+
+#[test]
+fn a_hopeless_contender_does_not_keep_the_others_waiting() {
+    let mut all = duels(&field(), Duel { lives: 40, ..DUEL }, 2);
+    let slow_starts = |r: &mut Round| {
+        let by = [0.6, 1.7, 1.0, 0.8, 1.4][r.round as usize % 5];
+        let life = r.life.as_mut().unwrap();
+        life.slices.iter_mut().for_each(|s| s.cpu_ns = (s.cpu_ns as f64 * by) as u64);
+        sum_up(r);
+    };
+    of(&mut all, "node").for_each(slow_starts);
+    let asked = |time_s| Asked {
+        precision: Some(0.01),
+        time_s: Some(time_s),
+        ..in_duels(&NAMES, 40, &[LOAD])
+    };
+    let ran = run(&asked(7.5 * 40.0), &all);
+    assert!((6..15).contains(&passes(&ran)), "{}", passes(&ran));
+    let s = judge(&asked(7.5 * 40.0), &ran);
+    let missing = &s.precision.as_ref().unwrap().missing;
+    assert!(s.complete && missing.len() == 1, "{missing:?}");
+    assert!(missing[0].starts_with("node at 64 conn: ±"), "{missing:?}");
+    assert!(missing[0].contains("takes longer than ten minutes"), "{missing:?}");
+}
+
+#[test]
+fn blocks_follow_from_the_variances() {
+    let asked = in_duels(&NAMES, 30, &[LOAD]);
+    let blocks = |within, between, lives| {
+        let rounds = duels(&field(), Duel { lives, within, between, ..DUEL }, 2);
+        blocks_of_next_life(&asked, &rounds, &LOAD)
+    };
+    assert_eq!(blocks(0.02, 0.001, 2), 6, "no variances yet");
+    // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
+    assert_eq!(blocks(0.002, 0.02, 12), 3);
+    assert_eq!(blocks(0.05, 0.001, 12), 16);
+    let some = blocks(0.02, 0.012, 12);
+    assert!((4..12).contains(&some), "{some}");
+    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 6);
+}
+
+// Latency.
+
+#[test]
+fn latencies_are_compared_by_block() {
+    let load = LoadShape { drive: simulated::open(1_000), ..LOAD };
+    let mut all = race(4);
+    all.iter_mut().for_each(|round| round.load = load);
+    let s = judge(&in_duels(&NAMES, DUEL.lives, &[load]), &all);
+    let ratio = cell(&s, "node").latency_to_baseline.clone().unwrap();
+    assert_eq!((ratio.p95, &ratio.missing), (None, &None));
+    for of in [ratio.p50, ratio.p99] {
+        let of = of.unwrap();
+        assert!(of.low < 1.72 && 1.72 < of.high && of.high / of.low < 1.05, "{of:?}");
+    }
+}
+
+// Lies.
+
+/// Findings of races in which `lie` changes the rounds of `node`.
+fn found(lie: impl Fn(&mut Round)) -> Vec<Finding> {
+    let mut all = race(6);
+    for round in of(&mut all, "node") {
+        lie(round);
+    }
+    let s = judged(&all);
+    for finding in &s.findings {
+        assert!(s.doubts.contains(&finding.to_string()), "{:?}", s.doubts);
+        assert_eq!(finding.contender.as_deref(), Some("node"), "{finding}");
+    }
+    s.findings
+}
+
+fn slices(round: &mut Round, change: impl Fn(&mut Slice)) {
+    round.life.as_mut().unwrap().slices.iter_mut().for_each(change);
+    sum_up(round);
+}
+
+fn only(findings: &[Finding]) -> Doubt {
+    let [finding] = findings else { panic!("{findings:?}") };
+    finding.doubt
+}
+
+#[test]
+fn honest_contenders_are_not_accused() {
+    let accused = (0..40).filter(|seed| !judged(&race(100 + seed)).findings.is_empty()).count();
+    assert!(accused <= 3, "{accused} of 40");
+    assert_eq!(found(|_| {}), []);
+}
+
+#[test]
+fn names_work_that_is_handed_to_another_process() {
+    let helped = |round: &mut Round| {
+        slices(round, |s| {
+            let work = s.cpu_ns / 3;
+            (s.cpu_ns, s.rest_ns) = (s.cpu_ns - work, Some(s.rest_ns.unwrap() + work));
+        });
+    };
+    let Doubt::WorkElsewhere { ns_per_operation, share, .. } = only(&found(helped)) else {
+        panic!()
+    };
+    assert!((ns_per_operation / 2_866.0 - 1.0).abs() < 0.05, "{ns_per_operation}");
+    assert!((share - 0.5).abs() < 0.03, "{share}");
+    // Twice as slow, with the same share of the machine's time for the rest.
+    let slow = |round: &mut Round| slices(round, |s| s.count /= 2);
+    assert_eq!(found(slow), []);
+}
+
+#[test]
+fn names_work_that_is_put_off_to_the_end() {
+    let later = |round: &mut Round| {
+        let life = round.life.as_mut().unwrap();
+        life.whole_ns = Some(life.whole_ns.unwrap() + round.server.as_ref().unwrap().cpu_ns / 5);
+    };
+    let Doubt::OutsideSlices { share, .. } = only(&found(later)) else { panic!() };
+    assert!((share - 0.1).abs() < 0.01, "{share}");
+    let long_start = |round: &mut Round| {
+        let life = round.life.as_mut().unwrap();
+        life.start_ns = Some(2_020_000_000);
+        life.whole_ns = Some(life.whole_ns.unwrap() + 2_000_000_000);
+    };
+    assert_eq!(found(long_start), [], "a start is not put off");
+}
+
+#[test]
+fn names_work_without_load() {
+    let idle = |cpu_ns| {
+        move |round: &mut Round| {
+            let idle = Some(IdleSlice { ns: 50_000_000, cpu_ns });
+            round.life.as_mut().unwrap().idle = idle.filter(|_| round.round % 3 == 0);
+        }
+    };
+    assert_eq!(found(idle(400_000)), [], "0.8%");
+    let Doubt::Standing { ms_per_s, of_a_slice } = only(&found(idle(1_000_000))) else { panic!() };
+    assert!(
+        (ms_per_s - 20.0).abs() < 1e-9 && (of_a_slice - 1.0 / 49.0).abs() < 1e-3,
+        "{of_a_slice}"
+    );
+    let Doubt::Polls { busy } = only(&found(idle(45_000_000))) else { panic!() };
+    assert!((busy - 0.9).abs() < 1e-9);
+    let mut all = race(6);
+    of(&mut all, "node").for_each(idle(1_000_000));
+    assert_eq!(cell(&judged(&all), "node").standing_ms_per_s, Some(20.0));
+    assert_eq!(cell(&judged(&all), "epoll").standing_ms_per_s, None);
+}
+
+#[test]
+fn names_a_contender_that_runs_in_the_slices_of_others() {
+    let aside = |share: u64| {
+        move |round: &mut Round| {
+            let cpu_ns = round.server.as_ref().unwrap().cpu_ns;
+            let life = round.life.as_mut().unwrap();
+            life.aside_ns = cpu_ns * share / 1_000;
+            life.not_frozen = (round.round < 3).then(|| "no freezer".to_owned());
+        }
+    };
+    let Doubt::NotFrozen { share, lives, of } = only(&found(aside(30))) else { panic!() };
+    assert!((share - 0.03).abs() < 1e-3 && (lives, of) == (3, 8), "{share}");
+    assert_eq!(found(aside(5)), [], "0.5%, frozen or not");
+}
+
+#[test]
+fn names_a_contender_that_is_faster_right_after_it_was_frozen() {
+    let rests = |round: &mut Round| {
+        slices(round, |s| s.cpu_ns = if s.stretch > 1 { s.cpu_ns * 106 / 100 } else { s.cpu_ns });
+    };
+    let Doubt::LongSlices { factor, .. } = only(&found(rests)) else { panic!() };
+    assert!((factor - 1.06).abs() < 0.01, "{factor}");
+}
+
+#[test]
+fn names_a_contender_that_is_faster_at_the_start_of_its_life() {
+    let tires = |round: &mut Round| {
+        slices(round, |s| s.count = s.count * 100 / (100 + 2 * u64::from(s.block)));
+    };
+    let Doubt::ChangesInLife { factor, .. } = only(&found(tires)) else { panic!() };
+    // From blocks 1 and 2 to blocks 7 and 8.
+    assert!((factor / (115.0 / 103.0) - 1.0).abs() < 0.01, "{factor}");
+}
+
+#[test]
+fn names_a_contender_with_a_few_very_late_replies() {
+    let late = |round: &mut Round| {
+        let mut histogram = decode_histogram(&round.histogram).unwrap();
+        histogram.record_n(100_000, 38_000).unwrap();
+        histogram.record_n(20_000_000, 4).unwrap();
+        round.histogram = encode_histogram(&histogram);
+    };
+    let Doubt::RareDelays { share, max_ns, .. } = only(&found(late)) else { panic!() };
+    assert!((share / 1e-4 - 1.0).abs() < 0.05, "{share}");
+    assert!((20_000_000..20_100_000).contains(&max_ns), "{max_ns}");
+    // On a machine that stalls, all contenders show the same.
+    let mut all = race(6);
+    all.iter_mut().for_each(late);
+    let s = judged(&all);
+    assert_eq!(s.findings, []);
+    let p99_99 = cell(&s, "node").latency_ns.p99_99.unwrap();
+    assert!(p99_99 < 20_100_000, "{p99_99}");
+}
+
+#[test]
+fn names_a_contender_that_uses_more_than_its_cpus() {
+    let wide = |round: &mut Round| {
+        slices(round, |s| (s.cpu_ns, s.count) = (s.cpu_ns * 2, s.count * 2));
+    };
+    let findings = found(wide);
+    let doubts: Vec<Doubt> = findings.iter().map(|finding| finding.doubt).collect();
+    let [Doubt::MoreThanItsCpus { busy }] = doubts[..] else { panic!("{findings:?}") };
+    assert!((busy - 1.96).abs() < 0.01, "{busy}");
+}
+
+#[test]
+fn says_that_a_state_was_seen_rarely() {
+    let mut all = duels(&field(), Duel { blocks: 12, ..DUEL }, 3);
+    for round in all.iter_mut().filter(|round| round.round == 5) {
+        slices(round, |s| s.cpu_ns = if s.block < 7 { s.cpu_ns * 13 / 10 } else { s.cpu_ns });
+    }
+    let s = judged(&all);
+    let [Finding { contender: None, doubt: Doubt::RareState { factor, blocks, .. }, .. }] =
+        s.findings[..]
+    else {
+        panic!("{:?}", s.findings)
+    };
+    assert!((factor - 1.3).abs() < 0.03 && blocks == 5, "{factor}, {blocks}");
+    assert!(s.cells.iter().all(|cell| cell.verdict.kind != Kind::Unstable), "{:?}", s.cells);
+}
