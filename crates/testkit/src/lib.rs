@@ -6,6 +6,9 @@ pub mod client;
 pub mod deadline;
 pub mod machine;
 pub mod prerequisite;
+pub mod skip;
+
+pub use skip::skip;
 
 /// Whether the tests of the full tier run: `scripts/test --all` and `scripts/acceptance` set
 /// `REGATTA_TESTS=full`.
