@@ -29,7 +29,8 @@ pub fn path(name: &str, path: &Path) {
 
 /// For build scripts: declares `has_NAME`, and sets it if `is_there`.
 pub fn set(name: &str, is_there: bool) {
-    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     println!("cargo::rustc-check-cfg=cfg(has_{name})");
     if is_there {
         println!("cargo::rustc-cfg=has_{name}");

@@ -1,6 +1,7 @@
 //! The tests that take long, that need much of the machine, or that compare its timings: run on a quiet machine,
 //! with `cargo test --release -p regatta-cli --test full`.
 
+mod action;
 mod capacity;
 mod conformance;
 mod docs;

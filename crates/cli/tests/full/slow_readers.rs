@@ -4,8 +4,9 @@
 //! default timeouts; it takes five minutes, in which the tests mostly wait.
 
 use crate::support::{
+    Server,
     connections::{
-        Gets, Lines, Receives, Replies, Sender, at_once, closed_after, read_steadily, serve, turn,
+        Gets, Lines, Receives, Replies, Sender, at_once, closed_after, read_steadily, turn,
     },
     on_every_model, on_every_shared,
 };
@@ -22,7 +23,7 @@ const RATE: u64 = 15_000;
 fn a_client_that_reads_steadily_gets_every_reply() {
     let _turn = machine::shared();
     on_every_model(|model, more| {
-        let server = &serve("double", model, more);
+        let server = &Server::of("double", model, more);
         at_once([Receives::ByDefault, Receives::AtMost(16 * 1024)], |receives| {
             read_steadily(server, receives, Lines, RATE, LIMIT.mul_f64(3.1));
         });
@@ -33,7 +34,7 @@ fn a_client_that_reads_steadily_gets_every_reply() {
 fn a_client_that_reads_fifteen_kilobytes_a_second_gets_every_reply() {
     let _turn = machine::shared();
     on_every_shared(|model| {
-        let server = serve("hello", model, &[]);
+        let server = Server::of("hello", model, &[]);
         read_steadily(&server, Receives::ByDefault, Gets, RATE, LIMIT.mul_f64(3.1));
     });
 }
@@ -43,7 +44,7 @@ fn a_client_that_reads_fifteen_kilobytes_a_second_gets_every_reply() {
 fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
     let _turn = machine::shared();
     on_every_model(|model, more| {
-        let server = serve("double", model, more);
+        let server = Server::of("double", model, more);
         let turn = turn();
         let stream = server.connect_with(Receives::AtMost(4096));
         let sender = Sender::start(&stream, Lines, usize::MAX); // until the connection is closed
@@ -58,7 +59,7 @@ fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
 fn a_client_that_reads_nothing_is_closed_in_time() {
     let _turn = machine::shared();
     on_every_model(|model, more| {
-        let server = &serve("double", model, more);
+        let server = &Server::of("double", model, more);
         at_once([Receives::ByDefault, Receives::Little], |receives| {
             let took = closed_after(server, receives, LIMIT, LIMIT / 2);
             assert!(took >= LIMIT.mul_f64(0.9), "closed after {took:?}, limit {LIMIT:?}");

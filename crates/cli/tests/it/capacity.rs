@@ -4,15 +4,16 @@
 use crate::support::{
     Server,
     serial::{Serial, capacity, command, json},
-    until,
 };
 use regatta_record::Capacity;
+use regatta_testkit::deadline::until_within;
 use serde_json::Value;
 use std::{
     fs,
     net::TcpListener,
     process::{Command, Stdio},
     sync::atomic::Ordering::Relaxed,
+    time::Duration,
 };
 
 #[test]
@@ -95,7 +96,9 @@ fn ctrl_c_prints_the_results_so_far() {
     let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
     // With 2, 4 and 6 clients, each at most twice (if there were too few replies).
-    until("two steps are over", || server.accepted.load(Relaxed) > 12);
+    until_within(Duration::from_secs(60), "two steps are over", || {
+        server.accepted.load(Relaxed) > 12
+    });
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();

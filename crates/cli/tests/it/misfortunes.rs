@@ -59,7 +59,8 @@ fn each_process_has_its_own_descriptors(server: &Server) {
 fn more_requests_than_fit_the_receive_buffers_are_answered() {
     const LINES: usize = 5000;
     on_every_model(|model, more| {
-        let server = Server::double(model, &[more, &["--cores", "1"]].concat());
+        let enough = ["--cores", "1", "--max-connections", "128"];
+        let server = Server::double(model, &[more, &enough].concat());
         let mut streams: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
         for stream in &mut streams {
             stream.write_all(b"4\n").unwrap();

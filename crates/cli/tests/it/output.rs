@@ -28,8 +28,9 @@ struct Place {
 impl Place {
     fn new() -> Place {
         let place = Place { folder: TempDir::new().unwrap(), server: Server::double("epoll", &[]) };
+        std::fs::write(place.folder.path().join("race.toml"), RACE_FILE).unwrap();
         let raced = place.run(&[&RACE[..], &["--out", "out"]].concat(), Stdio::piped());
-        assert_eq!(raced.status.code(), Some(0), "{}", text(&raced.stderr));
+        assert_raced(&raced);
         place
     }
 
@@ -74,19 +75,15 @@ impl Place {
     }
 }
 
-const RACE: [&str; 11] = [
-    "race",
-    "quick",
-    "--debug-build",
-    "--only",
-    "epoll,null",
-    "--rounds",
-    "1",
-    "--window",
-    "100ms",
-    "--settle",
-    "0s",
-];
+const RACE: [&str; 5] = ["race", "race.toml", "--debug-build", "--settle", "0s"];
+
+const RACE_FILE: &str = "name = 'short'\nworkload = 'double'\ncontenders = ['epoll', 'null']\nrounds = 1\n\
+                         window = '50ms'\nwarm_up = '0s'\n[[load]]\nconnections = 4\n";
+
+/// A busy machine may void a cost, which is status 1.
+fn assert_raced(ended: &Output) {
+    assert!(matches!(ended.status.code(), Some(0 | 1)), "{}", text(&ended.stderr));
+}
 
 fn regatta(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -137,8 +134,8 @@ fn a_closed_stdout_is_no_error_and_a_full_one_is() {
             (ended.status.code(), text(&ended.stderr))
         };
         let (status, stderr) = on(closed());
-        // A machine may be bad, and a capacity may have no value.
-        let may_fail = ["doctor", "capacity"].contains(&args[0]) && args[1..] != ["--help"];
+        // A machine may be bad, a cost may not be trusted, and a capacity may have no value.
+        let may_fail = ["doctor", "race", "capacity"].contains(&args[0]) && args[1..] != ["--help"];
         assert!(status == Some(0) || may_fail && status == Some(1), "{shown}: {status:?} {stderr}");
         assert!(!stderr.contains("stdout") && !stderr.contains("panicked"), "{shown}: {stderr}");
         let (status, stderr) = on(full());
@@ -207,7 +204,7 @@ fn a_race_writes_the_same_files_for_other_programs_as_a_report() {
     let mut args: Vec<&str> = RACE.iter().copied().chain(["--out", "again"]).collect();
     args.extend(files.iter().map(String::as_str));
     let raced = place.run(&args, Stdio::piped());
-    assert_eq!(raced.status.code(), Some(0), "{}", text(&raced.stderr));
+    assert_raced(&raced);
     assert!(text(&raced.stdout).contains("epoll"), "the table is printed too");
     for format in FORMATS {
         let shown = place.run(&["report", "again", &format!("--{format}"), "-"], Stdio::piped());

@@ -32,14 +32,6 @@ pub enum Receives {
     Little,
 }
 
-/// Starts `regatta serve SERVICE --model MODEL` with more arguments. Unless these set --max-connections,
-/// `prefork` gets 16 processes instead of 256, which start and end faster.
-pub fn serve(service: &str, model: &str, more: &[&str]) -> Server {
-    let few = ["--max-connections", "16"];
-    let is_limited = more.contains(&few[0]) || model != "prefork";
-    Server::of(service, model, &[more, if is_limited { &[] } else { &few }].concat())
-}
-
 impl Server {
     /// Connects with a receive buffer as set by `receives`.
     pub fn connect_with(&self, receives: Receives) -> TcpStream {

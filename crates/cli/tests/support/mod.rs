@@ -1,6 +1,7 @@
 //! Starts the built binary as a server, and waits for conditions.
 #![allow(dead_code, unused_imports, reason = "each of the two programs uses its own part")]
 
+pub mod action;
 pub mod conformance;
 pub mod connections;
 pub mod contender;
@@ -87,9 +88,14 @@ impl Server {
         Server::of("double", model, more)
     }
 
-    /// Starts `regatta serve SERVICE --model MODEL` with more arguments.
+    /// Starts `regatta serve SERVICE --model MODEL` with more arguments. Unless these set `--max-connections`,
+    /// `prefork` gets 32 processes instead of 256, which start and end faster.
     pub fn of(service: &str, model: &str, more: &[&str]) -> Server {
-        let args = [&["serve", service, "--model", model][..], more].concat();
+        let few: &[&str] = match model == "prefork" && !more.contains(&"--max-connections") {
+            true => &["--max-connections", "32"],
+            false => &[],
+        };
+        let args = [&["serve", service, "--model", model][..], more, few].concat();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(args);
         Server::start(command)

@@ -9,13 +9,19 @@ use crate::{
 };
 use regatta_race::{Contender, RoleCpus, Store, built_in, peers_folder};
 use regatta_record::{LoadResult, Summary};
-use regatta_testkit::child::run_within;
+use regatta_testkit::{
+    child::{in_own_process, run_within},
+    machine, skip,
+};
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 use tempfile::TempDir;
 
 const BASELINE: &str = "epoll";
 const HELLO: &[&str] = &["netty", "helidon", "grizzly", "node"];
 const HASH: &[&str] = &["tomcat", "jetty", "node"];
+/// Starting a contender makes its process adopt the orphans of all tests, hence a process for each test. This is its
+/// deadline.
+const LIMIT: Duration = Duration::from_secs(3600);
 /// Number of long runs of each contender, each after one of the baseline.
 const PAIRS: usize = 2;
 /// Maximum relative difference between a ratio and that of the long runs.
@@ -28,13 +34,15 @@ const SHORTEST: Duration = Duration::from_millis(300);
 #[test]
 #[cfg_attr(debug_assertions, ignore = "figures of a debug build mean nothing: use --release")]
 fn a_race_reports_the_ratios_of_long_runs_of_hello() {
-    of_long_runs("hello", "connections = 64", HELLO);
+    let _alone = machine::alone();
+    in_own_process(LIMIT, || of_long_runs("hello", "connections = 64", HELLO));
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "figures of a debug build mean nothing: use --release")]
 fn a_race_reports_the_ratios_of_long_runs_of_hash() {
-    of_long_runs("hash", "connections = 64\nn = 1", HASH);
+    let _alone = machine::alone();
+    in_own_process(LIMIT, || of_long_runs("hash", "connections = 64\nn = 1", HASH));
 }
 
 fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
@@ -45,7 +53,7 @@ fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
         .filter(|one| names.contains(&one.manifest.name.as_str()))
         .filter(|one| match one.missing() {
             Some(why) => {
-                println!("skipped: {}: {why}", one.manifest.name);
+                skip(&format!("{}: {why}", one.manifest.name));
                 false
             }
             None => true,

@@ -2,7 +2,7 @@
 
 use crate::support::{
     Server,
-    connections::{Gets, HELLO, Lines, Pipeline, Receives, Replies, STUCK, Sender, serve, unread},
+    connections::{Gets, HELLO, Lines, Pipeline, Receives, Replies, STUCK, Sender, unread},
     on_every_model, on_every_shared,
     transcript::server_side::queues_now,
     until,
@@ -34,7 +34,7 @@ enum Stray {
 #[test]
 fn a_stray_byte_after_connection_close_does_not_reset_pending_replies() {
     on_every_shared(|model| {
-        let server = serve("hello", model, &[]);
+        let server = Server::of("hello", model, &[]);
         for count in [0, 50, 500, 2000] {
             gets_all_and_the_end(&server, Stray::Along, count);
         }
@@ -108,7 +108,7 @@ fn wait_until_stuck(stream: &TcpStream) {
 #[test]
 fn a_client_that_closes_its_side_gets_every_reply_and_then_the_end() {
     on_every_model(|model, more| {
-        let server = serve("double", model, more);
+        let server = Server::of("double", model, more);
         thread::scope(|scope| {
             for receives in [Receives::ByDefault, Receives::Little] {
                 let stream = server.connect_with(receives);
@@ -140,7 +140,7 @@ fn closes_its_side(stream: &TcpStream) {
 fn a_client_that_closes_its_side_while_the_server_is_stuck_gets_every_reply() {
     on_every_shared(|model| {
         const REPLIES: usize = 2000;
-        let server = serve("hello", model, &[]);
+        let server = Server::of("hello", model, &[]);
         let stream = server.connect_with(Receives::Little);
         (&stream).write_all(&Gets.requests(0, REPLIES)).unwrap();
         wait_until_stuck(&stream);

@@ -4,9 +4,9 @@
 //! timeouts; `tests/full` has the default ones.
 
 use crate::support::{
-    DEADLINE,
+    DEADLINE, Server,
     connections::{
-        Gets, Lines, Receives, Replies, Sender, at_once, closed_after, read_steadily, serve, turn,
+        Gets, Lines, Receives, Replies, Sender, at_once, closed_after, read_steadily, turn,
     },
     on_every_model, on_every_shared,
 };
@@ -19,7 +19,7 @@ const RATE: u64 = 300_000;
 fn a_client_that_reads_steadily_gets_every_reply() {
     let (limit, args) = (Duration::from_secs(2), ["--idle-timeout", "2s"]);
     on_every_model(|model, more| {
-        let server = &serve("double", model, &[more, &args].concat());
+        let server = &Server::of("double", model, &[more, &args].concat());
         at_once([Receives::ByDefault, Receives::AtMost(16 * 1024)], |receives| {
             read_steadily(server, receives, Lines, RATE, limit.mul_f64(3.1));
         });
@@ -31,7 +31,7 @@ fn a_client_that_reads_steadily_gets_every_reply() {
 fn a_client_that_reads_fifteen_kilobytes_a_second_gets_every_reply() {
     let (limit, args) = (Duration::from_secs(3), ["--idle-timeout", "3s"]);
     on_every_shared(|model| {
-        let server = serve("hello", model, &args);
+        let server = Server::of("hello", model, &args);
         read_steadily(&server, Receives::ByDefault, Gets, RATE, limit.mul_f64(3.1));
     });
 }
@@ -41,7 +41,7 @@ fn a_client_that_reads_fifteen_kilobytes_a_second_gets_every_reply() {
 fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
     let (limit, args) = (Duration::from_secs(1), ["--idle-timeout", "1s"]);
     on_every_model(|model, more| {
-        let server = serve("double", model, &[more, &args].concat());
+        let server = Server::of("double", model, &[more, &args].concat());
         let turn = turn();
         let stream = server.connect_with(Receives::AtMost(4096));
         let sender = Sender::start(&stream, Lines, usize::MAX); // until the connection is closed
@@ -56,7 +56,7 @@ fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
 fn a_client_that_reads_nothing_is_closed_in_time() {
     let (limit, args) = (Duration::from_secs(3), ["--idle-timeout", "3s"]);
     on_every_model(|model, more| {
-        let server = &serve("double", model, &[more, &args].concat());
+        let server = &Server::of("double", model, &[more, &args].concat());
         at_once([Receives::ByDefault, Receives::Little], |receives| {
             let took = closed_after(server, receives, limit, DEADLINE);
             assert!(took >= limit.mul_f64(0.9), "closed after {took:?}, limit {limit:?}");

@@ -2,7 +2,7 @@
 
 use crate::support::{
     Server,
-    connections::{Lines, Receives, Sender, serve, unread},
+    connections::{Lines, Receives, Sender, unread},
     on_every_model, until,
 };
 use std::{
@@ -21,7 +21,7 @@ fn a_stop_while_a_connection_waits_for_a_place() {
     on_every_model(|model, more| {
         let places = PLACES.to_string();
         let limits = ["--cores", "2", "--max-connections", &places, "--grace", "60s"];
-        let mut server = serve("double", model, &[more, &limits].concat());
+        let mut server = Server::of("double", model, &[more, &limits].concat());
         let slow = [(); PLACES].map(|()| server.connect_with(Receives::Little));
         let senders = slow.each_ref().map(|stream| {
             // More than the client's buffer holds, so that a delivery is pending at the stop.

@@ -1,6 +1,6 @@
 //! The two timeouts of `regatta serve` close a connection in time on every model.
 
-use crate::support::{DEADLINE, connections::serve, expect, expect_end, on_every_model};
+use crate::support::{DEADLINE, Server, expect, expect_end, on_every_model};
 use std::{
     io::{ErrorKind, Read, Write},
     net::TcpStream,
@@ -21,7 +21,7 @@ fn expect_close_in_time(mut stream: TcpStream, start: Instant, which: &str) {
 #[test]
 fn a_silent_client_is_closed_after_the_idle_timeout() {
     on_every_model(|model, more| {
-        let server = serve("double", model, &[more, &["--idle-timeout", "2s"]].concat());
+        let server = Server::of("double", model, &[more, &["--idle-timeout", "2s"]].concat());
         let mut served = server.connect();
         served.write_all(b"4\n").unwrap();
         expect(&mut served, b"8\n");
@@ -37,7 +37,7 @@ fn a_silent_client_is_closed_after_the_idle_timeout() {
 #[test]
 fn a_connection_with_half_a_request_is_closed_after_the_request_timeout() {
     on_every_model(|model, more| {
-        let server = serve("double", model, &[more, &["--request-timeout", "2s"]].concat());
+        let server = Server::of("double", model, &[more, &["--request-timeout", "2s"]].concat());
         let mut first = server.connect();
         let mut later = server.connect();
         for stream in [&mut first, &mut later] {
@@ -58,7 +58,7 @@ fn a_connection_with_half_a_request_is_closed_after_the_request_timeout() {
 fn a_client_that_sends_a_request_too_slowly_is_closed_after_the_request_timeout() {
     on_every_model(|model, more| {
         let limits = ["--request-timeout", "2s", "--idle-timeout", "1s"];
-        let server = serve("double", model, &[more, &limits].concat());
+        let server = Server::of("double", model, &[more, &limits].concat());
         let mut stream = server.connect();
         stream.write_all(b"4\n").unwrap();
         expect(&mut stream, b"8\n");

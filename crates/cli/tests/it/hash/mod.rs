@@ -16,9 +16,7 @@ use std::{
 const ALONE: [&str; 3] = ["fork", "prefork", "threads"];
 
 fn hash(model: &str, more: &[&str]) -> Server {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hash", "--model", model, "--cores", "2"]).args(more);
-    Server::start(command)
+    Server::of("hash", model, &[&["--cores", "2"], more].concat())
 }
 
 /// Runs `test` on every model without offloading, and with it where the model supports it, all at once.

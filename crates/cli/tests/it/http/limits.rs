@@ -31,7 +31,7 @@ fn many_requests_of_maximum_size_take_bounded_memory() {
     const CLIENTS: u64 = 100;
     let request = longest();
     on_every_shared(|model| {
-        let server = Server::of("hello", model, &[]);
+        let server = Server::of("hello", model, &["--max-connections", "128"]);
         let mut streams: Vec<TcpStream> = (0..CLIENTS).map(|_| server.connect()).collect();
         streams.iter_mut().for_each(expect_get);
         let before = server.memory();

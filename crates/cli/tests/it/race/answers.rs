@@ -42,16 +42,16 @@ fn a_race_does_not_fail_if_an_exhibit_is_disqualified() {
             "connections = 8\n[[contender]]\nname = '{name}'\nabout = '{about}'\n\
              workloads = ['double']\nstart = ['sh', '-c', 'exec {start}']"
         );
-        course.write_race(&format!("'epoll', '{name}'"), "200ms", &load);
+        course.write_race(&format!("'epoll', '{name}'"), "100ms", &load);
         course.race(&["race.toml", "--out", name, "--json", "-"])
     };
-    let wrong = "\"$ILL\" {port} wrong-at 100";
-    let shown = race("shown", "exhibit: doubles wrongly", wrong).with_status(0);
+    let wrong = "\"$ILL\" {port} wrong-at 10";
+    let shown = race("shown", "exhibit: doubles wrongly", wrong).judged();
     shown.assert_verdict("shown", Kind::Disqualified, &["a reply was wrong"]);
     let bad = race("bad", "no exhibit: it doubles wrongly", wrong).with_status(1);
     bad.assert_verdict("bad", Kind::Disqualified, &["a reply was wrong"]);
     let right = "{regatta} serve double --model epoll --listen 127.0.0.1:{port}";
-    let right = race("right", "exhibit: all the same", right).with_status(0);
+    let right = race("right", "exhibit: all the same", right).raced();
     assert!(right.summary().cells.iter().all(|cell| cell.verdict.kind != Kind::Disqualified));
     course.assert_nothing_left();
 }
@@ -59,7 +59,7 @@ fn a_race_does_not_fail_if_an_exhibit_is_disqualified() {
 #[test]
 fn a_contender_that_dies_under_load_fails_with_its_last_output() {
     let course = Course::new();
-    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} dies-at 2000 3'").with_status(1);
+    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} dies-at 20 3'").with_status(1);
     course.assert_nothing_left();
     let said = ["bad exited with status 3 under load", "out of cheese"];
     ended.assert_verdict("bad", Kind::Failed, &said);

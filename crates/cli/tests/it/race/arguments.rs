@@ -82,7 +82,7 @@ fn a_contender_argument_overrides_only_but_not_skip() {
     let good = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
     let (one, two) = (good("one"), good("two"));
     let given = ["--contender", &one, "--contender", &two, "--skip", "two", "--json", "-"];
-    let ended = course.race(&[&SHORT[..], &given].concat()).with_status(0);
+    let ended = course.race(&[&SHORT[..], &given].concat()).raced();
     course.assert_nothing_left();
     assert_eq!(ended.summary().asked.contenders, ["null", "one"]);
 }

@@ -46,9 +46,9 @@ fn a_contender_gets_as_many_cpus_as_the_load_says() {
 #[test]
 fn silent_connections_are_counted_and_their_memory_is_reported() {
     let course = Course::new();
-    course.write_race("'null', 'epoll'", "200ms", "connections = 4\nidle = 200");
+    course.write_race("'null', 'epoll'", "100ms", "connections = 4\nidle = 200");
     let args = ["race.toml", "--only", "epoll", "--out", "out", "--json", "-"];
-    let ended = course.race(&args).with_status(0);
+    let ended = course.race(&args).raced();
     course.assert_nothing_left();
     let cell = &ended.summary().cells[0];
     assert_eq!((cell.load.open(), cell.rounds), (204, 1));
@@ -60,13 +60,15 @@ fn silent_connections_are_counted_and_their_memory_is_reported() {
 fn a_burst_is_timed_by_its_instances() {
     let course = Course::new();
     let load = "connections = 20\npipeline = 3\nburst = { instances = 4, requests = 10 }";
-    course.write_race("'null'", "200ms", load);
-    let args = ["race.toml", "--only", "null", "--out", "out", "--json", "-", "--rounds", "4"];
+    course.write_race("'null'", "100ms", load);
+    let args = ["race.toml", "--only", "null", "--out", "out", "--json", "-", "--rounds", "2"];
     let ended = course.race(&[&args[..], &["--contender", GOOD]].concat()).judged();
     course.assert_nothing_left();
     for cell in &ended.summary().cells {
-        assert_eq!(cell.requests, 4 * 20 * 10, "{cell:?}");
-        let (mean, slowest) = (cell.instance_s.unwrap().mean, cell.slowest_instance_s.unwrap());
+        assert_eq!(cell.requests, 2 * 20 * 10, "{cell:?}");
+        let slowest = cell.slowest_instance_s.unwrap();
+        // Intervals that are too wide are omitted.
+        let mean = cell.instance_s.map_or(slowest, |seconds| seconds.mean);
         assert!(0.0 < mean && mean <= slowest && slowest < 60.0, "{cell:?}");
     }
     let rounds = String::from_utf8(course.rounds()).unwrap();

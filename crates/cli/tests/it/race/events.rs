@@ -18,7 +18,7 @@ fn events(course: &Course) -> Vec<Event> {
 #[test]
 fn the_events_describe_a_whole_race() {
     let course = Course::new();
-    course.write_race("'null'", "300ms", "connections = [4, 8]");
+    course.write_race("'null'", "100ms", "connections = [4, 8]");
     let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
     let race = course.race(&args);
     course.assert_nothing_left();
@@ -80,7 +80,7 @@ fn the_events_describe_a_whole_race() {
 #[test]
 fn times_continue_when_a_race_is_resumed() {
     let course = Course::new();
-    course.write_race("'null'", "200ms", "connections = [8, 16]");
+    course.write_race("'null'", "100ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored", || !course.rounds().is_empty());
     race.signal("INT");

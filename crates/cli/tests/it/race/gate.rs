@@ -3,7 +3,7 @@
 
 use crate::support::race::course::Course;
 use regatta_race::Store;
-use regatta_record::{Asked, Gate, Judgement};
+use regatta_record::{Asked, Gate, Judgement, Kind, Outcome};
 use simulated::{LOAD, Machine, asked, rounds, truth};
 use std::process::Command;
 
@@ -74,6 +74,30 @@ fn the_exit_status_of_a_race_with_a_gate_is_its_result() {
 }
 
 #[test]
+fn a_race_fails_if_a_contender_is_disqualified_unless_it_is_an_exhibit() {
+    let course = Course::new();
+    for (dir, about, status) in
+        [("exhibit", "exhibit: doubles wrongly", 0), ("other", "no exhibit: doubles wrongly", 1)]
+    {
+        result(&course, dir, 1.0, 1.0, |asked| {
+            for entry in asked.entries.iter_mut().filter(|entry| entry.name == "new") {
+                entry.manifest = entry.manifest.replace("'simulated'", &format!("'{about}'"));
+            }
+        });
+        let (_, mut rounds) = Store::read(&course.path(dir)).unwrap();
+        for round in rounds.iter_mut().filter(|round| round.contender == "new") {
+            round.outcome =
+                Outcome::Disqualified { because: "a reply was wrong".to_owned(), exchange: None };
+        }
+        let lines = rounds.iter().map(|round| serde_json::to_string(round).unwrap() + "\n");
+        std::fs::write(course.path(dir).join("rounds.jsonl"), lines.collect::<String>()).unwrap();
+        let ended = course.race(&["--resume", dir, "--json", "-"]).with_status(status);
+        ended.assert_verdict("new", Kind::Disqualified, &["a reply was wrong"]);
+    }
+    assert!(course.log().is_empty(), "a contender was started");
+}
+
+#[test]
 fn a_race_that_does_not_reach_its_precision_fails() {
     let course = Course::new();
     let precise = |width: f64| move |asked: &mut Asked| asked.precision = Some(width);
@@ -90,19 +114,15 @@ fn a_race_that_does_not_reach_its_precision_fails() {
 #[test]
 fn a_race_for_precision_stops_when_it_is_reached() {
     let course = Course::new();
-    course.write_race("'null'", "50ms", "connections = 8");
-    let contender = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
-    let (old, new) = (contender("old"), contender("new"));
-    let args = ["race.toml", "--contender", &old, "--contender", &new, "--baseline", "old"];
-    let more = ["--precision", "100%", "--out", "out", "--json", "-"];
-    // The costs depend on how busy the machine is, so the exit status is not checked.
-    let summary = course.race(&[&args[..], &more].concat()).summary();
-    course.assert_nothing_left();
-    assert_eq!(summary.asked.rounds, 50);
+    result(&course, "out", 1.1, 1.0, |asked| {
+        asked.precision = Some(0.05);
+        asked.rounds = 50;
+    });
+    let summary = course.race(&["--resume", "out", "--json", "-"]).with_status(0).summary();
     let precision = summary.precision.unwrap();
-    assert_eq!(precision.asked, 1.0);
-    assert!((5..50).contains(&precision.rounds), "{precision:?}");
+    assert!(precision.reached && precision.rounds == PASSES, "{precision:?}");
     assert!(summary.complete);
+    assert!(course.log().is_empty(), "a contender was started");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Contenders whose work is done by a process outside their own, or on CPUs that were not assigned to
 //! them; and memory that is not attributed to connections.
 
-use crate::support::race::course::{Course, example, until};
+use crate::support::race::course::{Course, SHORT, example, until};
 use regatta_host::allowed_cpus;
 use regatta_record::{Figure, Kind};
 use regatta_testkit::skip;
@@ -77,7 +77,10 @@ fn a_contender_that_moves_to_other_cpus_is_found() {
 #[test]
 fn heap_that_a_load_leaves_behind_is_not_counted_as_memory_of_connections() {
     let course = Course::new();
-    let ended = course.race_short("hoarder=sh -c 'exec \"$ILL\" {port} hoards'");
+    // Long enough for 20 MiB.
+    let hoarder = "hoarder=sh -c 'exec \"$ILL\" {port} hoards'";
+    let args = ["--window", "500ms", "--json", "-", "--contender", hoarder];
+    let ended = course.race(&[&SHORT[..], &args].concat());
     course.assert_nothing_left();
     let summary = ended.summary();
     let hoarder = summary.cells.iter().find(|cell| cell.contender == "hoarder").unwrap();

@@ -11,8 +11,8 @@ const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 fn json_on_stdout_has_the_documented_keys() {
     let course = Course::new();
     // Several rounds, so that costs have intervals.
-    let args = ["quick", "--only", "null", "--rounds", "4", "--window", "200ms", "--json", "-"];
-    let ended = course.race(&[&args[..], &["--out", "out", "--contender", GOOD]].concat());
+    let args = ["--rounds", "4", "--json", "-", "--out", "out", "--contender", GOOD];
+    let ended = course.race(&[&SHORT[..], &args].concat());
     course.assert_nothing_left();
     let race: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert!(race["noise_floor"].is_number(), "there is a twin, but no noise floor");
@@ -52,7 +52,7 @@ fn json_on_stdout_has_the_documented_keys() {
 fn markdown_on_stdout_is_a_table_and_nothing_else() {
     let course = Course::new();
     let args = [&SHORT[..], &["--md", "-", "--contender", GOOD]].concat();
-    let ended = course.race(&args).with_status(0);
+    let ended = course.race(&args).raced();
     assert!(ended.stdout.contains("| good |"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("report: "), "{}", ended.stdout);
     assert!(!ended.stdout.contains('\x1b') && !ended.stderr.contains('\x1b'));
@@ -61,7 +61,7 @@ fn markdown_on_stdout_is_a_table_and_nothing_else() {
 #[test]
 fn without_a_terminal_there_are_no_colours() {
     let course = Course::new();
-    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000'";
+    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 10'";
     let args = [&SHORT[..], &["--out", "out", "--contender", bad]].concat();
     let ended = course.race(&args).with_status(1);
     for part in ["bad", "null", "disqualified", "report: out/report.html"] {

@@ -6,7 +6,7 @@ use regatta_record::Kind;
 #[test]
 fn a_contender_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remark() {
     let course = Course::new();
-    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} deaf'").with_status(0);
+    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} deaf'").raced();
     course.assert_nothing_left();
     assert!(course.log().iter().any(|(_, what)| what == "asked"), "it never got SIGTERM");
     let summary = ended.summary();

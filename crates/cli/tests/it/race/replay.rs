@@ -61,7 +61,7 @@ fn json_and_markdown_on_stdout_are_replayed() {
 #[test]
 fn an_interrupted_and_resumed_race_is_replayed_whole() {
     let course = Course::new();
-    course.write_race("'null'", "200ms", "connections = [8, 16]");
+    course.write_race("'null'", "100ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored and the next contender is up", || {
         !course.rounds().is_empty() && !course.listening().is_empty()
@@ -78,7 +78,7 @@ fn an_interrupted_and_resumed_race_is_replayed_whole() {
 #[test]
 fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
     let course = Course::new();
-    course.write_race("'null'", "500ms", "connections = [8, 16]");
+    course.write_race("'null'", "100ms", "connections = [8, 16]");
     let mut race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored and the next contender is up", || {
         !course.rounds().is_empty() && !course.listening().is_empty()
@@ -104,7 +104,7 @@ fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
 fn a_pilot_pass_is_replayed() {
     let course = Course::new();
     let load = "connections = 4\nrate = '10% of slowest'";
-    course.write_race("'null'", "200ms", load);
+    course.write_race("'null'", "100ms", load);
     let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     course.assert_nothing_left();
     ended.assert_printed(&["pilot: short rounds to determine the rates: 1\nround 1: "]);
@@ -114,7 +114,7 @@ fn a_pilot_pass_is_replayed() {
 #[test]
 fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
     let course = Course::new();
-    course.write_race("'null'", "200ms", "connections = 4\nrate = '10% of slowest'");
+    course.write_race("'null'", "100ms", "connections = 4\nrate = '10% of slowest'");
     let slow = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
     let race = course.start(&["race.toml", "--out", "out", "--contender", slow]);
     until("it is started", || !course.log().is_empty());
@@ -133,7 +133,7 @@ fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
 fn on_a_terminal_the_last_screen_is_the_same() {
     let course = Course::new();
     course.write("peers/nobody/manifest.toml", NOBODY);
-    course.write_race("'null', 'nobody'", "200ms", "connections = [4, 8]");
+    course.write_race("'null', 'nobody'", "100ms", "connections = [4, 8]");
     let args = ["race.toml", "--out", "out", "--contender", GOOD, "--contender", DIES];
     let race = run_on_terminal(course.command(&args), On::Both);
     course.assert_nothing_left();

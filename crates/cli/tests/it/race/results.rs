@@ -26,7 +26,7 @@ fn a_directory_of_a_running_race_is_refused() {
 #[test]
 fn only_one_of_two_simultaneous_races_runs() {
     let course = Course::new();
-    course.write_race("'null'", "200ms", "connections = 8");
+    course.write_race("'null'", "100ms", "connections = 8");
     let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
     let both = [course.start(&args), course.start(&args)].map(|race| race.ended());
     course.assert_nothing_left();
@@ -39,13 +39,13 @@ fn only_one_of_two_simultaneous_races_runs() {
 #[test]
 fn a_directory_that_holds_a_race_is_refused_and_kept() {
     let course = Course::new();
-    course.race_short(GOOD).with_status(0);
+    course.race_short(GOOD).raced();
     let before = course.rounds();
     course
         .race_short(GOOD)
         .with_status(2)
         .assert_printed(&["out already holds a race", "--resume"]);
-    let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
+    let ended = course.race(&["--resume", "out", "--json", "-"]).raced();
     assert!(ended.summary().complete);
     assert_eq!(course.rounds(), before);
     assert_eq!(course.log().len(), 1, "another contender was started");
@@ -55,7 +55,7 @@ fn a_directory_that_holds_a_race_is_refused_and_kept() {
 #[test]
 fn a_summary_alone_is_shown_like_its_race() {
     let course = Course::new();
-    course.race_short(GOOD).with_status(0);
+    course.race_short(GOOD).raced();
     let shown = |args: &[&str]| {
         let args = [&["report"], args].concat();
         course.started(course.regatta(&args)).ended()
@@ -126,7 +126,7 @@ impl SmallDisk {
     fn new(course: &Course) -> Option<SmallDisk> {
         let path = course.path("disk");
         std::fs::create_dir(&path).unwrap();
-        let mount = ["-t", "tmpfs", "-o", "size=32k", "tmpfs"];
+        let mount = ["-t", "tmpfs", "-o", "size=16k", "tmpfs"];
         let mounted = Command::new("mount").args(mount).arg(&path).output();
         mounted.is_ok_and(|mount| mount.status.success()).then_some(SmallDisk(path))
     }

@@ -7,7 +7,7 @@ use std::fs;
 const WORKLOAD: &str = "protocol = 'line'\n\
     [[request]]\nsend = '{n=int:-99..99}'\nexact = '{n*2}'\n\
     [[request]]\nsend = '{line:numbers.txt}'\nregex = '-?[0-9]+'\n";
-const RACE: &str = "name = 'test'\nworkload = '../mine.toml'\nrounds = 1\nwindow = '200ms'\n\
+const RACE: &str = "name = 'test'\nworkload = '../mine.toml'\nrounds = 1\nwindow = '100ms'\n\
     warm_up = '0s'\ntwin_of = 'nobody'\n[[load]]\nconnections = 8\npipeline = 4\n";
 
 /// A course with two peers, one of which serves the workload, and with the race file in a subfolder.
@@ -31,7 +31,7 @@ fn contenders_that_list_the_workload_or_are_given_race_and_the_result_needs_no_o
     let course = course(WORKLOAD);
     let given = "given=sh -c 'exec \"$ILL\" {port}'";
     let args = ["races/race.toml", "--out", "out", "--contender", given, "--json", "-"];
-    let summary = course.race(&args).with_status(0).summary();
+    let summary = course.race(&args).raced().summary();
     course.assert_nothing_left();
     assert_eq!(summary.asked.workload, "mine");
     assert_eq!(summary.asked.contenders, ["null", "willing", "given"]);
@@ -46,7 +46,7 @@ fn contenders_that_list_the_workload_or_are_given_race_and_the_result_needs_no_o
     for file in ["mine.toml", "numbers.txt", "races/race.toml"] {
         fs::remove_file(course.path(file)).unwrap();
     }
-    let again = course.race(&["--resume", "out", "--json", "-"]).with_status(0).summary();
+    let again = course.race(&["--resume", "out", "--json", "-"]).raced().summary();
     course.assert_nothing_left();
     assert!(again.complete);
     assert_eq!(again.asked, summary.asked);
@@ -77,7 +77,8 @@ fn a_workload_file_over_http_can_be_raced() {
         let given = "given={regatta} serve hello --model threads --listen 127.0.0.1:{port}";
         let only = ["--only", "null,given", "--contender", given];
         let args = [&["races/race.toml", "--out", "out", "--json", "-"][..], &only].concat();
-        let ended = course.race(&args).with_status(status);
+        let ended = course.race(&args);
+        let ended = if status == 0 { ended.raced() } else { ended.with_status(status) };
         course.assert_nothing_left();
         assert_ne!(ended.verdict("null").kind, Kind::Disqualified);
         match status {

@@ -33,7 +33,10 @@ fn a_client_that_leaves_300_mb_unread_takes_bounded_memory(model: &str) {
             Err(_) => is_cut = true,
         }
         assert_eq!(good.say(&format!("GET k{}", round % 50)), "$1\r\nv\r\n", "{model}");
-        most = most.max(proxy.memory().saturating_sub(before));
+        // Reads all of /proc.
+        if round % 20 == 0 || is_cut {
+            most = most.max(proxy.memory().saturating_sub(before));
+        }
     }
     println!("{model}: {most} bytes more, disconnected: {is_cut}");
     assert!(most < 64 << 20, "{model}: {most} bytes");

@@ -20,8 +20,12 @@ use tempfile::TempDir;
 /// Deadline of every wait. A race that hangs is killed after it.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// A race of one short window, to which tests add contenders and more.
-pub const SHORT: [&str; 7] = ["quick", "--only", "null", "--rounds", "1", "--window", "200ms"];
+/// A race of `null` in one short window, to which tests add contenders and more. Every course has its file.
+pub const SHORT: [&str; 1] = ["short.toml"];
+
+/// Many connections, so that a daemon that shares the port gets some of them. Several rounds have a twin.
+const SHORT_FILE: &str = "name = 'short'\nworkload = 'double'\ncontenders = ['null']\nrounds = 1\n\
+                          window = '100ms'\nwarm_up = '0s'\n[[load]]\nconnections = 64\n";
 
 pub struct Course {
     folder: TempDir,
@@ -49,6 +53,7 @@ impl Course {
         fs::create_dir(folder.path().join("tmp")).unwrap();
         // Some servers switch to another user, who must be able to read their folder.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::write(folder.path().join("short.toml"), SHORT_FILE).unwrap();
         Course {
             folder,
             mark: format!("REGATTA_TEST={}-{count}.", std::process::id()),

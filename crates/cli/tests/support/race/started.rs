@@ -57,6 +57,17 @@ impl Ended {
         self
     }
 
+    /// Asserts that no contender failed or was disqualified. On a busy machine a short race may not yield a cost
+    /// that is trusted, which is status 1; `race::gate` tests exit statuses with simulated rounds.
+    #[track_caller]
+    pub fn raced(self) -> Ended {
+        let is_fault =
+            |line: &&str| line.starts_with("failed: ") || line.starts_with("disqualified: ");
+        let fault = self.stderr.lines().find(is_fault);
+        assert!(fault.is_none(), "{}", self.stderr);
+        self.judged()
+    }
+
     /// Asserts that the race was judged. A few rounds on a busy machine may not yield a cost, which is
     /// status 1.
     #[track_caller]

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::{fs, path::Path};
 
 pub use http::Reply;
-pub use play::play;
+pub use play::{play, play_whole};
 
 /// One conversation with a server, with the expected replies.
 #[derive(Debug)]

@@ -19,20 +19,40 @@ use std::{
 /// The first difference: the transcript, the cut, the step, the expected and the received bytes, and
 /// what the transcript shows.
 pub fn play(transcript: &Transcript, addr: SocketAddr, within: Duration) -> Result<(), String> {
-    let run = |cuts: Range<usize>, how: &str| {
-        Player { addr, within, cuts, sent: 0, stream: None }
-            .run(&transcript.steps)
-            .map_err(|e| format!("{}{how}, {e} ({})", transcript.name, transcript.about))
-    };
-    run(0..0, "")?;
+    play_whole(transcript, addr, within)?;
     if transcript.cut {
         let total = transcript.steps.iter().map(Step::sent).sum();
         for at in 1..total {
-            run(at..at + 1, &format!(", cut after {at} bytes sent"))?;
+            let how = format!(", cut after {at} bytes sent");
+            run(transcript, addr, within, at..at + 1, &how)?;
         }
-        run(1..total, ", byte by byte")?;
+        run(transcript, addr, within, 1..total, ", byte by byte")?;
     }
     Ok(())
+}
+
+/// Plays the transcript once, without cuts.
+///
+/// # Errors
+/// As for [`play`].
+pub fn play_whole(
+    transcript: &Transcript,
+    addr: SocketAddr,
+    within: Duration,
+) -> Result<(), String> {
+    run(transcript, addr, within, 0..0, "")
+}
+
+fn run(
+    transcript: &Transcript,
+    addr: SocketAddr,
+    within: Duration,
+    cuts: Range<usize>,
+    how: &str,
+) -> Result<(), String> {
+    Player { addr, within, cuts, sent: 0, stream: None }
+        .run(&transcript.steps)
+        .map_err(|e| format!("{}{how}, {e} ({})", transcript.name, transcript.about))
 }
 
 impl Step {
