@@ -62,7 +62,7 @@ pub fn exit_within(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
 }
 
 /// Returns the path of an example of the calling test's package: a program that only the tests start. Cargo
-/// builds it with the tests, except when it is told to test one target (`cargo test --test it`).
+/// builds it with the tests, unless only one target is tested (`cargo test --test it`).
 #[track_caller]
 pub fn example(name: &str) -> PathBuf {
     // target/debug/deps/it-0123456789abcdef
