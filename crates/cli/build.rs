@@ -1,4 +1,5 @@
-//! Records the git revision in the binary, so that a result says what was measured.
+//! Records the git revision in the binary, so that a result says what was measured, and looks for the programs that
+//! tests need.
 
 use std::process::Command;
 
@@ -20,4 +21,22 @@ fn main() {
         println!("cargo::rerun-if-changed={head}");
     }
     println!("cargo::rerun-if-changed=build.rs");
+    prerequisites();
+}
+
+/// Programs that some tests need. A test whose program is missing is ignored, with the reason.
+fn prerequisites() {
+    regatta_testkit::prerequisite::programs(&[
+        "chromium",
+        "chromium-browser",
+        "curl",
+        "dpkg-deb",
+        "google-chrome",
+        "mdbook",
+        "nginx",
+        "node",
+        "openssl",
+        "python3",
+        "redis-server",
+    ]);
 }

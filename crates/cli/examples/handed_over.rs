@@ -37,13 +37,16 @@ fn main() -> io::Result<()> {
 }
 
 fn contender(port: u16, path: &str, how: &str) -> io::Result<()> {
-    let own = (how != "all").then(|| listen(port)).transpose()?;
     let daemon = UnixStream::connect(path)?;
     // Port 0: the daemon does not listen.
     writeln!(&daemon, "{}", if how == "connections" { 0 } else { port })?;
     // The daemon answers once it listens.
     (&daemon).read_exact(&mut [0])?;
-    let Some(own) = own else { return sleep_for_ever() };
+    if how == "all" {
+        return sleep_for_ever();
+    }
+    // After the daemon, so that nobody sees a port that only this process serves.
+    let own = listen(port)?;
     for stream in own.incoming() {
         match how {
             "connections" => pass(&daemon, &stream?)?,

@@ -79,8 +79,8 @@ pub struct RaceArgs {
     /// With --precision: start no round after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// duels: contenders are alive together, and the load drives one at a time in short slices. rounds: one
-    /// after the other, each from its start to its stop
+    /// rounds: one contender after the other, each from its start to its stop. duels: all are alive together,
+    /// and the load drives one at a time in short slices, while the others are frozen. Default: rounds
     #[arg(long, value_name = "duels|rounds", value_parser = schedule)]
     schedule: Option<Schedule>,
     /// Length of a slice of a duel

@@ -84,7 +84,7 @@ pub enum NotFound {
 /// # Errors
 /// If nothing listens, or if the server's CPU time could not be read.
 pub fn find_server(url: &str, port: u16) -> Result<RunningServer, NotFound> {
-    let listeners = Sockets::read()?.listeners_of(port);
+    let listeners = Sockets::read_listening()?.listeners_of(port);
     if listeners.is_empty() || connect(port, Duration::from_secs(1)).is_err() {
         return Err(NotFound::Nothing { port });
     }

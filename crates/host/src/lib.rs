@@ -13,6 +13,7 @@ mod cgroup_limit;
 mod clock;
 mod container;
 mod cpus;
+mod diag;
 mod freezer;
 mod held;
 mod idle;

@@ -95,7 +95,7 @@ impl Ownership {
             // The first try uses the quick listing.
             let held = if attempt == 0 { Held::by } else { Held::by_threads };
             let own: Vec<Held> = self.pids().into_iter().map(held).collect();
-            let listening = Sockets::read()?.listeners_of(port);
+            let listening = Sockets::read_listening()?.listeners_of(port);
             let is_shown = |inode: &u64| own.iter().any(|held| held.sockets.contains(inode));
             if own.iter().any(|held| held.has_ring) || listening.iter().all(is_shown) {
                 return Ok(false);

@@ -41,7 +41,7 @@ pub fn is_taken(port: u16) -> io::Result<bool> {
     }
     // A listener with a full queue does not accept connections for now, and one on another local address
     // never answers here. The kernel's tables show both.
-    Ok(Sockets::read()?.listens(port))
+    Ok(Sockets::read_listening()?.listens(port))
 }
 
 /// Connects to `port` on 127.0.0.1.

@@ -1,6 +1,12 @@
-//! The TCP sockets of this network namespace, as the kernel lists them (proc_net(5)).
+//! The TCP sockets of this network namespace, as the kernel lists them: by sock_diag(7), or without it, by
+//! proc_net(5).
 
-use std::{collections::BTreeSet, fs, io, net::Ipv4Addr};
+use crate::diag::{self, Entry};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 /// State of a listening socket (TCP_LISTEN, include/net/tcp_states.h).
 const LISTEN: &str = "0A";
@@ -20,8 +26,37 @@ struct Socket {
 }
 
 impl Sockets {
-    /// Reads both tables. A kernel without IPv6 has no second one.
+    /// Returns all sockets.
+    ///
+    /// # Errors
+    /// If the kernel lists them neither way.
     pub fn read() -> io::Result<Sockets> {
+        diag::sockets(false).map(Sockets::of).or_else(|_| Sockets::read_tables())
+    }
+
+    /// Returns at least the sockets that listen, without the cost of tens of thousands of connections.
+    ///
+    /// # Errors
+    /// As for [`Sockets::read`].
+    pub fn read_listening() -> io::Result<Sockets> {
+        diag::sockets(true).map(Sockets::of).or_else(|_| Sockets::read_tables())
+    }
+
+    fn of(entries: Vec<Entry>) -> Sockets {
+        let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+        let own = Ipv4Addr::LOCALHOST;
+        let local = [all[0], all[1], IpAddr::V4(own), IpAddr::V6(own.to_ipv6_mapped())];
+        let socket = |Entry { address, port, listens, inode }: Entry| Socket {
+            is_local: local.contains(&address),
+            port,
+            listens,
+            inode,
+        };
+        Sockets(entries.into_iter().map(socket).collect())
+    }
+
+    /// Reads both tables. A kernel without IPv6 has no second one.
+    fn read_tables() -> io::Result<Sockets> {
         let mut sockets = Sockets::default();
         sockets.add(&fs::read_to_string("/proc/net/tcp")?);
         sockets.add(&fs::read_to_string("/proc/net/tcp6").unwrap_or_default());
@@ -77,6 +112,7 @@ fn local_addresses() -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{TcpListener, TcpStream};
 
     const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -104,6 +140,19 @@ mod tests {
         assert_eq!(sockets.of_port(8080), [11, 12, 13, 16, 17].into());
         assert_eq!(sockets.of_port(50_000), [14].into());
         assert!(sockets.listens(8080) && !sockets.listens(50_000));
+    }
+
+    #[test]
+    fn both_lists_have_the_same_sockets_of_a_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let _client = TcpStream::connect(addr).unwrap();
+        let _accepted = listener.accept().unwrap();
+        let (diag, tables) = (Sockets::read().unwrap(), Sockets::read_tables().unwrap());
+        assert_eq!(diag.of_port(addr.port()), tables.of_port(addr.port()));
+        assert_eq!(diag.of_port(addr.port()).len(), 2);
+        let listening = Sockets::read_listening().unwrap();
+        assert_eq!(listening.listeners_of(addr.port()), tables.listeners_of(addr.port()));
     }
 
     #[test]

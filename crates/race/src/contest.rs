@@ -54,8 +54,8 @@ pub struct Contest {
     /// Number of passes over all cells. Absent: 5, the minimum for a table to publish.
     #[serde(default = "five")]
     pub rounds: u32,
-    /// How contenders take turns. Absent: in duels, at every load that allows it.
-    #[serde(default = "duels")]
+    /// How contenders take turns. Absent: in rounds.
+    #[serde(default)]
     pub schedule: Schedule,
     /// Length of a slice of a duel. Absent: 50 ms in a closed loop, 250 ms in an open one.
     #[serde(default, deserialize_with = "some_duration")]
@@ -351,10 +351,6 @@ fn without_repetitions(all: impl Iterator<Item = LoadShape>) -> Vec<LoadShape> {
 
 fn double() -> String {
     "double".into()
-}
-
-fn duels() -> Schedule {
-    Schedule::Duels
 }
 
 fn five() -> u32 {

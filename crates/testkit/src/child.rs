@@ -1,8 +1,9 @@
 //! Child processes of tests: run until they exit, or until a deadline.
 
 use std::{
+    env,
     fs::File,
-    io::{Read, Seek},
+    io::{self, Read, Seek, Write},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -61,7 +62,7 @@ pub fn exit_within(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
 }
 
 /// Returns the path of an example of the calling test's package: a program that only the tests start. Cargo
-/// builds it with the tests, except when it is told to test one target (`cargo test --test it`).
+/// builds it with the tests, unless only one target is tested (`cargo test --test it`).
 #[track_caller]
 pub fn example(name: &str) -> PathBuf {
     // target/debug/deps/it-0123456789abcdef
@@ -71,6 +72,31 @@ pub fn example(name: &str) -> PathBuf {
     path.push(name);
     assert!(path.is_file(), "{} is not built yet: cargo build --example {name}", path.display());
     path
+}
+
+/// Runs a test in a process of its own, because it changes the state of its process: the calling test, which has no
+/// other statement, starts its program again with only itself. Fails if that fails or takes longer than `limit`.
+#[track_caller]
+pub fn in_own_process(limit: Duration, test: impl FnOnce()) {
+    const MARK: &str = "TESTKIT_OWN_PROCESS";
+    if env::var_os(MARK).is_some() {
+        return test();
+    }
+    let thread = thread::current();
+    let name = thread.name().expect("the harness names the thread of a test");
+    let mut command = Command::new(env::current_exe().unwrap());
+    // With one thread, the harness would not name it.
+    command.args(["--exact", name, "--nocapture", "--test-threads=2"]).env(MARK, "1");
+    let ended = run_within(limit, command);
+    println!("{}", ended.stdout);
+    for line in ended.stderr.lines() {
+        match line.starts_with("skipped: ") {
+            true => writeln!(io::stderr(), "{line}").unwrap(),
+            false => eprintln!("{line}"),
+        }
+    }
+    assert!(ended.status.success(), "{name} failed; its output is above");
+    assert!(ended.stdout.contains("1 passed"), "{name} did not run");
 }
 
 /// A file that is removed as soon as it exists.

@@ -1,28 +1,43 @@
 //! Starts the built binary as a server, and waits for conditions.
-#![allow(dead_code)] // each test file uses its own part
+#![allow(dead_code, unused_imports, reason = "each of the two programs uses its own part")]
 
+pub mod action;
+pub mod conformance;
+pub mod connections;
 pub mod contender;
 pub mod cpus;
+pub mod docs;
 pub mod example;
 pub mod hello;
+pub mod hub;
+pub mod processes;
+pub mod race;
+pub mod serial;
+pub mod shard;
+pub mod transcript;
 
 use regatta_serve::Model;
+use regatta_testkit::skip;
+pub use regatta_testkit::{
+    client::{expect, expect_end},
+    deadline::{DEADLINE, until},
+};
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader},
     net::{SocketAddr, TcpStream},
     os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-/// Returns every model that runs on this machine. Prints the skipped ones.
+/// Returns every model that runs on this machine, and reports that the test is skipped for the others.
 pub fn models() -> Vec<&'static str> {
     let mut all = Model::ALL.to_vec();
     all.retain(|model| match model.refused() {
         Some(why) => {
-            eprintln!("skipped: {}: {why}", model.name());
+            skip(&format!("{}: {why}", model.name()));
             false
         }
         None => true,
@@ -30,8 +45,36 @@ pub fn models() -> Vec<&'static str> {
     all.into_iter().map(Model::name).collect()
 }
 
-/// Deadline of a wait, unless a test sets its own.
-pub const DEADLINE: Duration = Duration::from_secs(10);
+/// Calls `test` with a model, unless this machine lacks what the model needs. `name` is the model's, or that with
+/// `on_` before it.
+pub fn on_model(name: &str, test: impl FnOnce(&'static str)) {
+    let name = name.strip_prefix("on_").unwrap_or(name);
+    let model = Model::ALL.into_iter().find(|model| model.name() == name).expect("a model");
+    match model.refused() {
+        Some(why) => skip(&why.to_string()),
+        None => test(model.name()),
+    }
+}
+
+/// Declares a test for each of these models, in a module with the name of the function `fn(model: &'static str)`
+/// that it calls. An attribute before the name of the function is that of each test.
+macro_rules! on_models {
+    ($test:ident: $($name:ident),+) => {
+        $crate::support::on_models! { #[cfg(test)] $test: $($name),+ }
+    };
+    (#[$attribute:meta] $test:ident: $($name:ident),+) => {
+        mod $test {
+            $(
+                #[test]
+                #[$attribute]
+                fn $name() {
+                    $crate::support::on_model(stringify!($name), super::$test);
+                }
+            )+
+        }
+    };
+}
+pub(crate) use on_models;
 
 /// A running regatta server, killed and reaped when dropped.
 pub struct Server {
@@ -45,9 +88,14 @@ impl Server {
         Server::of("double", model, more)
     }
 
-    /// Starts `regatta serve SERVICE --model MODEL` with more arguments.
+    /// Starts `regatta serve SERVICE --model MODEL` with more arguments. Unless these set `--max-connections`,
+    /// `prefork` gets 32 processes instead of 256, which start and end faster.
     pub fn of(service: &str, model: &str, more: &[&str]) -> Server {
-        let args = [&["serve", service, "--model", model][..], more].concat();
+        let few: &[&str] = match model == "prefork" && !more.contains(&"--max-connections") {
+            true => &["--max-connections", "32"],
+            false => &[],
+        };
+        let args = [&["serve", service, "--model", model][..], more, few].concat();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(args);
         Server::start(command)
@@ -168,33 +216,4 @@ fn at_once(forms: &[&[&str]], test: impl Fn(&str, &[&str]) + Sync) {
         ended.filter(|(_, result)| result.is_err()).map(|(name, _)| name).collect()
     });
     assert!(failed.is_empty(), "failed on {}; the messages are above", failed.join(", "));
-}
-
-/// Polls a condition until it is true. Panics after the deadline.
-pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
-    while !condition() {
-        assert!(Instant::now() < end, "waited {DEADLINE:?} until {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Reads as many bytes as expected, and compares them.
-pub fn expect(stream: &mut TcpStream, expected: &[u8]) {
-    let mut got = vec![0; expected.len()];
-    if let Err(error) = stream.read_exact(&mut got) {
-        panic!("expected {:?}, but: {error}", expected.escape_ascii().to_string());
-    }
-    assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string());
-}
-
-/// Checks that the server closes or resets the connection without sending another byte.
-pub fn expect_end(stream: &mut TcpStream) {
-    let mut rest = Vec::new();
-    match stream.read_to_end(&mut rest) {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
-        Err(error) => panic!("expected the end, but: {error}"),
-    }
-    assert_eq!(rest.escape_ascii().to_string(), "", "expected the end");
 }

@@ -144,17 +144,12 @@ impl Peer {
         if leaves || self.ending == Ending::Await && random.chance(400) {
             self.input.truncate(random.below(len + 1));
         }
-        self.then = match random.weighted(&[52, 15, 12, 4, 17]) {
+        self.then = match random.weighted(&[66, 15, 12, 7]) {
             0 => Then::Close,
             1 => Then::Nothing,
             2 => Then::Flood(random.magnitude(1, 1 << 10) as usize),
-            3 => Then::Flood(0),
-            _ => {
-                // Few peers are there when the server closes its side; so these wait for it.
-                (self.ending, self.gives_up) = (Ending::Await, None);
-                self.reading = Reading::Greedy;
-                Then::Flood((1 << 20) + 1)
-            }
+            _ if random.chance(300) => Then::Flood((1 << 20) + 1),
+            _ => Then::Flood(0),
         };
     }
 }

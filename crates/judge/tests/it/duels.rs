@@ -120,7 +120,7 @@ fn a_cost_where_both_sides_are_busy_is_an_upper_bound() {
         cell(&s, "epoll").cost_is_upper_bound
     };
     assert!(with(Drive::Closed));
-    assert!(!with(simulated::open(1_000)));
+    assert!(!with(crate::simulated::open(1_000)));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn blocks_follow_from_the_variances() {
 
 #[test]
 fn latencies_are_compared_by_block() {
-    let load = LoadShape { drive: simulated::open(1_000), ..LOAD };
+    let load = LoadShape { drive: crate::simulated::open(1_000), ..LOAD };
     let mut all = race(4);
     all.iter_mut().for_each(|round| round.load = load);
     let s = judge(&in_duels(&NAMES, DUEL.lives, &[load]), &all);

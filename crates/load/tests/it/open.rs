@@ -188,12 +188,9 @@ fn requests_without_a_free_connection_queue_and_are_counted() {
         // 300 were due; two connections each answer one per 10 ms, for 500 ms at most.
         assert!(open.unsent > 100, "{}", open.unsent);
         assert!(open.late > 0 && open.wait.max() > 20_000_000, "{open:?}");
-        // No request is sent that has queued for longer than the timeout.
-        assert!(open.wait.max() < 400_000_000, "{}", open.wait.max());
         let sent = server.requests() - 2;
         let written = open.due - open.unsent;
         assert!((written..=written + threads as u64 + 2).contains(&sent), "{sent}, {written}");
-        assert!(open.arrivals.rate_per_s > 700.0, "{:?}", open.arrivals);
     }
 }
 

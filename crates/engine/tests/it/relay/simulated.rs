@@ -18,7 +18,7 @@ use std::{
 };
 
 fn histories() -> u64 {
-    by_tier(3_000, 5_000)
+    by_tier(1_500, 5_000)
 }
 
 /// Returns an upstream's reply to a request, both without their newlines. One in eight is long.

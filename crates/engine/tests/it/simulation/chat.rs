@@ -16,7 +16,7 @@ use std::{
 };
 
 fn histories() -> u64 {
-    by_tier(8_000, 30_000)
+    by_tier(5_000, 30_000)
 }
 
 /// Bytes of pending output above which a member is a slow consumer.
@@ -150,6 +150,7 @@ impl Scenario for Model {
         Visit::JobDone,
         Visit::JobLate,
     ];
+    const RARE: &[u64] = &[27_697];
     /// The output that may be pending before a push, the push, and the replies to one read.
     const PENDING: usize = 64 * 1024 + 4 * BLOB;
     const GROWTH: usize = 1200;

@@ -34,8 +34,8 @@ fn hundreds_join_and_leave_and_every_member_gets_its_messages() {
         let tally = run(&Plan { threads, ..passing(server.address, 4) }).unwrap();
         assert_undisturbed(&tally);
         let passed = tally.passed;
-        // Each stays for a second on average; joining and leaving takes a little longer.
-        assert!(passed > 100 && passed < 6 * PASSING as u64, "{passed} joined and left");
+        // Each stays for a second on average: 200 on an idle machine.
+        assert!(passed > 20 && passed < 6 * PASSING as u64, "{passed} joined and left");
         assert_eq!(tally.connections_opened, MEMBERS as u64, "members that stay");
         let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
         // The first request of each member is an echo, including members that were present at the end.
@@ -72,25 +72,55 @@ fn members_join_and_leave_through_each_adapter() {
     }
 }
 
-#[test]
-fn errors_while_members_join_and_leave_are_found_and_named() {
-    for (fault, expected, received) in [
-        (Fault::Lost(300), "a copy for each of ", "no copy for 1 of them"),
-        (Fault::LostToNewcomer(300), "a copy for each of ", "no copy for 1 of them"),
-        (Fault::Doubled(300), "each broadcast once", ""),
-        (Fault::DoubledToNewcomer(300), "each broadcast once", ""),
-        (Fault::Reordered(300), "in order", ""),
-        (Fault::CountsHalf(300), "a listenerCount from ", ""),
-        (Fault::CountsAll, "a listenerCount from ", ""),
-    ] {
-        let server = serve(Own, fault, MEMBERS);
-        // The run ends when the error is found.
-        let timeout = Duration::from_secs(2);
-        let tally = run(&Plan { timeout, ..passing(server.address, 20) }).unwrap();
-        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
-        assert!(wrong.expected.contains(expected), "{fault:?}: {wrong:?}");
-        assert!(wrong.received.contains(received), "{fault:?}: {wrong:?}");
-        assert!(tally.passed > 0, "{fault:?}");
+/// Checks that an error of the server is found while members join and leave. The run ends when it is found.
+fn finds(fault: Fault, seconds: u64, expected: &str, received: &str) {
+    let server = serve(Own, fault, MEMBERS);
+    let timeout = Duration::from_secs(2);
+    let tally = run(&Plan { timeout, ..passing(server.address, seconds) }).unwrap();
+    let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+    assert!(wrong.expected.contains(expected), "{fault:?}: {wrong:?}");
+    assert!(wrong.received.contains(received), "{fault:?}: {wrong:?}");
+    assert!(tally.passed > 0, "{fault:?}");
+}
+
+/// Errors while members join and leave are found and named.
+mod errors {
+    use super::{Fault, finds};
+
+    #[test]
+    fn a_lost_delivery() {
+        finds(Fault::Lost(300), 4, "a copy for each of ", "no copy for 1 of them");
+    }
+
+    #[test]
+    fn a_lost_delivery_to_a_newcomer() {
+        finds(Fault::LostToNewcomer(300), 4, "a copy for each of ", "no copy for 1 of them");
+    }
+
+    #[test]
+    fn a_doubled_delivery() {
+        finds(Fault::Doubled(300), 10, "each broadcast once", "");
+    }
+
+    #[test]
+    fn a_doubled_delivery_to_a_newcomer() {
+        finds(Fault::DoubledToNewcomer(300), 10, "each broadcast once", "");
+    }
+
+    #[test]
+    fn reordered_deliveries() {
+        finds(Fault::Reordered(300), 10, "in order", "");
+    }
+
+    #[test]
+    fn a_count_of_half_of_the_members() {
+        finds(Fault::CountsHalf(300), 10, "a listenerCount from ", "");
+    }
+
+    /// A server may count members that have left, for a while.
+    #[test]
+    fn a_count_of_members_that_have_left() {
+        finds(Fault::CountsAll, 20, "a listenerCount from ", "");
     }
 }
 

@@ -22,7 +22,7 @@ use std::{
 };
 
 fn histories() -> u64 {
-    by_tier(4_000, 34_000)
+    by_tier(3_000, 34_000)
 }
 
 /// The content of the file that the hash service reads.
@@ -152,6 +152,7 @@ impl<R: Resource> Scenario for Http<R> {
     type Engine = Sessions<Shared<Site<R>>>;
     const NAME: &'static str = R::PATH;
     const NEVER: &[Visit] = if R::Job::EVER { NEVER.split_at(ALSO).1 } else { NEVER };
+    const RARE: &[u64] = &[3_974, 4_747, 6_481];
     /// The output limit for reading, a full reply, and the replies that waited behind a job.
     const PENDING: usize = 2 * 64 * 1024 + REPLY_FULL + 1024;
     const GROWTH: usize = 0;

@@ -1,0 +1,17 @@
+//! The tests that take long, that need much of the machine, or that compare its timings: run on a quiet machine,
+//! with `cargo test --release -p regatta-cli --test full`.
+
+mod action;
+mod capacity;
+mod conformance;
+mod docs;
+mod hub;
+mod processes;
+mod shard;
+mod slow_heads;
+mod slow_readers;
+mod soak;
+#[path = "../support/mod.rs"]
+mod support;
+mod truth;
+mod warm_ups;

@@ -1,0 +1,83 @@
+//! The latency of other clients beside one that leaves its replies unread.
+
+use crate::support::{
+    Server,
+    cpus::{on_cpu, two_cpus},
+    shard::{client, on_shard_models, sharded},
+};
+use regatta_judge::statistics::geometric;
+use regatta_proto::resp::write_command;
+use regatta_testkit::{machine, skip};
+use std::{
+    io::Write,
+    net::TcpStream,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// Size of the value that is requested repeatedly, in bytes.
+const VALUE: usize = 100_000;
+
+/// Number of pairs of loads.
+const PAIRS: usize = 40;
+
+on_shard_models!(other_clients_do_not_wait_for_a_client_that_does_not_read: sharing);
+
+fn other_clients_do_not_wait_for_a_client_that_does_not_read(model: &str) {
+    let _turn = machine::alone();
+    let Some((server_cpu, load_cpu)) = two_cpus() else {
+        return skip("server and load need one CPU each, and there is only one");
+    };
+    {
+        let (_nodes, proxy) = on_cpu(server_cpu, || sharded(model, 4, &["--cores", "1"]));
+        client(&proxy).ask(&[&b"SET"[..], b"large", &vec![b'x'; VALUE]]);
+        let capacity = load(&proxy, load_cpu, &[], false)["rate_per_s"].as_f64().unwrap();
+        let rate = format!("{:.0}", 0.3 * capacity);
+        let p99 = |is_beside: bool| {
+            let result = load(&proxy, load_cpu, &["--rate", &rate], is_beside);
+            result["latency_ns"]["p99"].as_f64().expect("a p99").ln()
+        };
+        let of_pair = |pair: usize| {
+            // The order alternates from pair to pair.
+            let (first, second) = (p99(pair.is_multiple_of(2)), p99(!pair.is_multiple_of(2)));
+            if pair.is_multiple_of(2) { first - second } else { second - first }
+        };
+        let ratios: Vec<f64> = (0..PAIRS).map(of_pair).collect();
+        let ratio = geometric(&ratios, 1).unwrap();
+        println!(
+            "{model}: at {rate}/s, p99 beside a client that leaves 300 MB unread is {:.2} \
+             [{:.2} to {:.2}] times the p99 without it, {PAIRS} pairs",
+            ratio.mean, ratio.low, ratio.high
+        );
+        assert!(ratio.high < 1.25, "{ratio:?}");
+    }
+}
+
+/// Runs `regatta load` for two seconds with 50 connections and returns its result. With `is_beside`,
+/// another client requests 300 MB in the middle of the load and reads none of it.
+fn load(proxy: &Server, cpu: u32, more: &[&str], is_beside: bool) -> serde_json::Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", &format!("redis://{}", proxy.addr), "-c", "50", "--duration", "2s"]);
+    command.args(["--warm-up", "500ms", "--cpus", &cpu.to_string(), "--json", "-"]).args(more);
+    let load = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let bad = is_beside.then(|| {
+        thread::sleep(Duration::from_millis(1500));
+        unread(proxy)
+    });
+    let output = load.wait_with_output().unwrap();
+    drop(bad);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Connects a client that requests 300 MB and reads none of it.
+fn unread(proxy: &Server) -> TcpStream {
+    let mut stream = proxy.connect();
+    stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let mut requests = Vec::new();
+    (0..3000).for_each(|_| write_command([&b"GET"[..], b"large"], &mut requests));
+    // The proxy may stop reading from it or close its connection.
+    let _ = stream.write_all(&requests);
+    stream
+}

@@ -1,0 +1,165 @@
+//! Contenders that warm up: a race reports the same ratio as long runs of warm servers.
+
+use crate::{
+    support::contender::Running,
+    truth::{
+        raced::{cell, shown},
+        stage::{Turn, turn},
+    },
+};
+use regatta_race::{Contender, RoleCpus, Store, built_in, peers_folder};
+use regatta_record::{LoadResult, Summary};
+use regatta_testkit::{
+    child::{in_own_process, run_within},
+    machine, skip,
+};
+use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+use tempfile::TempDir;
+
+const BASELINE: &str = "epoll";
+const HELLO: &[&str] = &["netty", "helidon", "grizzly", "node"];
+const HASH: &[&str] = &["tomcat", "jetty", "node"];
+/// Starting a contender makes its process adopt the orphans of all tests, hence a process for each test. This is its
+/// deadline.
+const LIMIT: Duration = Duration::from_secs(3600);
+/// Number of long runs of each contender, each after one of the baseline.
+const PAIRS: usize = 2;
+/// Maximum relative difference between a ratio and that of the long runs.
+const WITHIN: f64 = 0.08;
+/// Maximum extra warm-up per round of a contender with a flat cost, due to the observation.
+const FLAT_NEEDS: Duration = Duration::from_millis(200);
+/// Shortest warm-up without observation: the rate is steady after at least three slices of 100 ms.
+const SHORTEST: Duration = Duration::from_millis(300);
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "figures of a debug build mean nothing: use --release")]
+fn a_race_reports_the_ratios_of_long_runs_of_hello() {
+    let _alone = machine::alone();
+    in_own_process(LIMIT, || of_long_runs("hello", "connections = 64", HELLO));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "figures of a debug build mean nothing: use --release")]
+fn a_race_reports_the_ratios_of_long_runs_of_hash() {
+    let _alone = machine::alone();
+    in_own_process(LIMIT, || of_long_runs("hash", "connections = 64\nn = 1", HASH));
+}
+
+fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
+    let Some(turn) = turn() else { return };
+    let peers = Contender::find_all(&peers_folder().unwrap()).unwrap();
+    let here: Vec<&Contender> = peers
+        .iter()
+        .filter(|one| names.contains(&one.manifest.name.as_str()))
+        .filter(|one| match one.missing() {
+            Some(why) => {
+                skip(&format!("{}: {why}", one.manifest.name));
+                false
+            }
+            None => true,
+        })
+        .collect();
+    let ours = built_in();
+    let baseline = ours.iter().find(|one| one.manifest.name == BASELINE).unwrap();
+    let folder = TempDir::new().unwrap();
+    let summary = race(&turn, folder.path(), workload, load, &here);
+    check_flat(&summary, folder.path());
+    println!(
+        "\n{workload}: ratio to {BASELINE} in the race, in seconds 20 to 40 of long runs; warm-up"
+    );
+    let mut wrong = Vec::new();
+    for peer in here {
+        let name = &peer.manifest.name;
+        let logs: Vec<f64> = (0..PAIRS)
+            .map(|_| long_run(&turn, baseline, workload, load))
+            .map(|base| (long_run(&turn, peer, workload, load) / base).ln())
+            .collect();
+        let long = (logs.iter().sum::<f64>() / PAIRS as f64).exp();
+        let raced = cell(&summary, name);
+        let off = raced.ratio_to_baseline.map(|ratio| ratio.mean / long - 1.0);
+        let settling = raced.settling.map(|s| {
+            let class = s.class.in_words();
+            format!(
+                "{class}, steady after {:.1} s of {:.1}",
+                s.after_ns as f64 / 1e9,
+                s.observed_ns as f64 / 1e9
+            )
+        });
+        let off_percent = off.map_or("?".to_owned(), |off| format!("{:+.1}%", off * 100.0));
+        println!(
+            "{name:10} {}  {long:.3}  {off_percent}  {}",
+            shown(raced),
+            settling.unwrap_or_default()
+        );
+        if off.is_none_or(|off| off.abs() > WITHIN) {
+            wrong.push(name.clone());
+        }
+    }
+    assert!(wrong.is_empty(), "more than {WITHIN} from long runs: {wrong:?}");
+}
+
+fn race(turn: &Turn, folder: &Path, workload: &str, load: &str, peers: &[&Contender]) -> Summary {
+    let mut names: Vec<&str> = vec![BASELINE];
+    // The null server cannot serve `hash`.
+    names.extend((workload != "hash").then_some("null"));
+    names.extend(peers.iter().map(|peer| peer.manifest.name.as_str()));
+    let file = format!(
+        "name = 'long'\nworkload = '{workload}'\ncontenders = {names:?}\nbaseline = '{BASELINE}'\n\
+         rounds = 7\n[[load]]\n{load}\n"
+    );
+    fs::write(folder.join("race.toml"), file).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["race", "race.toml", "--out", "out", "--json", "-", "--seed", "40"]);
+    command.args(["--server-cpus", &turn.server_cpu.to_string()]);
+    command.args(["--load-cpus", &turn.load_cpu.to_string()]).current_dir(folder);
+    let ended = run_within(Duration::from_secs(1800), command);
+    serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
+}
+
+/// Checks that no round of a contender with a flat cost is longer by more than [`FLAT_NEEDS`].
+fn check_flat(summary: &Summary, folder: &Path) {
+    let (_, rounds) = Store::read(&folder.join("out")).unwrap();
+    let mut longest = BTreeMap::new();
+    for round in &rounds {
+        let needed = round.warm_up.map_or(0, |warm_up| warm_up.needed_ns);
+        let most: &mut u64 = longest.entry(round.contender.as_str()).or_default();
+        *most = needed.max(*most);
+    }
+    for cell in &summary.cells {
+        let Some(settling) = cell.settling else { continue };
+        let needed =
+            Duration::from_nanos(longest.get(cell.contender.as_str()).copied().unwrap_or(0));
+        println!("{}: {}, rounds need {needed:?}", cell.contender, settling.class.in_words());
+        let is_flat = settling.class == regatta_record::WarmUpClass::Flat;
+        assert!(!is_flat || needed <= SHORTEST + FLAT_NEEDS, "{needed:?}");
+    }
+}
+
+/// Returns the CPU time per request in nanoseconds, in seconds 20 to 40 after a fresh start.
+fn long_run(turn: &Turn, contender: &Contender, workload: &str, load: &str) -> f64 {
+    let cpus = [turn.server_cpu];
+    let cpus = RoleCpus { server: &cpus, backends: &[] };
+    let running = Running::start(contender, workload, 1, &cpus).unwrap();
+    let connections = load.lines().find_map(|line| line.strip_prefix("connections = ")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.arg("load").arg(format!("http://{}", running.addr)).args(["--workload", workload]);
+    command.args([
+        "-c",
+        connections,
+        "--warm-up",
+        "20s",
+        "-d",
+        "20s",
+        "--busy-poll",
+        "--json",
+        "-",
+    ]);
+    command.args(["--cpus", &turn.load_cpu.to_string()]);
+    command.args(["--pid", &running.server_pid().to_string()]);
+    let ended = run_within(Duration::from_secs(90), command);
+    let result: LoadResult = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
+    running.stop().unwrap();
+    result.server_cpu_ns_per_request.expect("a cost")
+}

@@ -1,0 +1,86 @@
+//! The stage for the tests: one test at a time, servers on one CPU and the load on another, and a
+//! deadline for every process.
+
+use crate::support::{
+    Server,
+    cpus::{on_cpu, two_cpus},
+};
+use regatta_record::LoadResult;
+use regatta_testkit::{child::run_within, machine, skip};
+use std::{
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+/// The turn of a test: while one is held, no other test runs.
+pub struct Turn {
+    /// The servers' CPU.
+    pub server_cpu: u32,
+    /// The load's CPU.
+    pub load_cpu: u32,
+    _alone: machine::Turn,
+}
+
+/// Waits for the turn. Skips the test and returns `None` if there are not two CPUs: the results are not known if
+/// the load takes its server's CPU.
+pub fn turn() -> Option<Turn> {
+    let _alone = machine::alone();
+    match two_cpus() {
+        Some((server_cpu, load_cpu)) => Some(Turn { server_cpu, load_cpu, _alone }),
+        None => {
+            skip("server and load need one CPU each, and there is only one");
+            None
+        }
+    }
+}
+
+impl Turn {
+    /// Starts `regatta serve double --model epoll` with more arguments on the servers' CPU.
+    pub fn server(&self, more: &str) -> Server {
+        on_cpu(self.server_cpu, || {
+            Server::double("epoll", &more.split_whitespace().collect::<Vec<_>>())
+        })
+    }
+
+    /// Runs `regatta load` against the server on the load's CPU, and observes the server (`--pid`).
+    pub fn load(&self, server: &Server, more: &str) -> Loaded {
+        self.load_by("line", server, more)
+    }
+
+    /// Like [`Turn::load`], with another protocol.
+    pub fn load_by(&self, scheme: &str, server: &Server, more: &str) -> Loaded {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let (url, pid) = (format!("{scheme}://{}", server.addr), server.child.id().to_string());
+        command.args(["load", &url, "--pid", &pid, "--json", "-"]);
+        command.args(["--cpus", &self.load_cpu.to_string()]).args(more.split_whitespace());
+        let ended = run_within(Duration::from_secs(90), command);
+        let result = serde_json::from_str(&ended.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
+        Loaded { code: ended.code(), result }
+    }
+
+    /// Starts a process that only takes the CPU of the load. It is killed when dropped.
+    pub fn spinner(&self) -> Spinner {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        Spinner(on_cpu(self.load_cpu, || command.spawn().unwrap()))
+    }
+}
+
+/// The result of `regatta load`.
+pub struct Loaded {
+    /// Its exit status.
+    pub code: i32,
+    /// Its JSON.
+    pub result: LoadResult,
+}
+
+/// A busy process: see [`Turn::spinner`].
+pub struct Spinner(Child);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}

@@ -1,0 +1,174 @@
+//! Runs `regatta capacity`: limits of the server, Ctrl-C, the page, and wrong usage. `tests/full` searches capacities
+//! that are known by construction.
+
+use crate::support::{
+    Server,
+    serial::{Serial, capacity, command, json},
+};
+use regatta_record::Capacity;
+use regatta_testkit::deadline::until_within;
+use serde_json::Value;
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Command, Stdio},
+    sync::atomic::Ordering::Relaxed,
+    time::Duration,
+};
+
+#[test]
+fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
+    let args = ["--contender", "epoll", "--limit", "p50=2s", "--step", "10", "--max", "20"];
+    let more = ["--window", "100ms", "--warm-up", "0s", "--debug-build", "--in-flight", "4"];
+    let output = capacity(&[&args[..], &more].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 2 s"), "{text}");
+    // Two steps up, three to verify, and one more for each step whose first judgement was unclear.
+    let (_, steps) = text.split_once("epoll, restarted for each of ").expect(&text);
+    let (steps, _) = steps.split_once(" steps").expect(&text);
+    assert!(steps.parse::<u32>().is_ok_and(|steps| steps >= 5), "{text}");
+    assert!(text.contains("MiB with the connections open"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_contender_over_a_path_needs_no_workload_file() {
+    let program = env!("CARGO_BIN_EXE_regatta");
+    let own = format!("mine={program} serve hello --model poll --listen 127.0.0.1:{{port}}");
+    let args = ["--contender", &own, "--http", "/?a=1", "--limit", "p50=2s", "--step", "5"];
+    let more = ["--max", "5", "--window", "100ms", "--warm-up", "0s", "--debug-build"];
+    let output = capacity(&[&args[..], &more, &["--json", "-"]].concat());
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(found["workload"], "http-a-1", "{found:#}");
+    assert_eq!(found["contender"]["name"], "mine");
+    let rates = found["steps"].as_array().unwrap().iter();
+    assert!(
+        rates.clone().count() >= 3 && rates.clone().all(|step| step["passed"] == true),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn a_server_that_already_runs_is_no_contender_of_a_capacity_search() {
+    let server = Server::double("epoll", &[]);
+    let running = format!("mine=line://{}", server.addr);
+    let output = capacity(&["--contender", &running, "--limit", "p50=2s", "--debug-build"]);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains(&format!("capacity line://{}`", server.addr)), "{printed}");
+}
+
+#[test]
+fn the_servers_descriptor_limit_makes_the_result_one_sided() {
+    let mut shell = Command::new("sh");
+    let serve = "ulimit -n 100; exec \"$0\" serve double --model epoll";
+    shell.args(["-c", serve, env!("CARGO_BIN_EXE_regatta")]);
+    let server = Server::start(shell);
+    let (url, pid) = (format!("line://{}", server.addr), server.child.id().to_string());
+    let more = ["--limit", "p50=2s", "--step", "80", "--window", "100ms", "--warm-up", "0s"];
+    let rest = ["--pid", &pid, "--json", "-"];
+    let output = capacity(&[&[url.as_str()], &more[..], &rest].concat());
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    assert_eq!(found["one_sided"], "the server's descriptor limit");
+    assert_eq!(found["clients"]["high"], Value::Null);
+    assert!((81..100).contains(&found["clients"]["low"].as_u64().unwrap()), "{found:#}");
+    assert!(found["memory_bytes"].as_u64().unwrap() > 100_000, "{found:#}");
+}
+
+#[test]
+fn finds_nothing_if_one_client_already_exceeds_the_limit() {
+    let server = Serial::without_catching_up();
+    let more = ["--limit", "p50=100us", "--step", "2", "--window", "100ms", "--warm-up", "0s"];
+    let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("none found at p50 ≤ 100 µs"), "{text}");
+    assert!(text.contains("failed: p50 is above the limit"), "{text}");
+}
+
+#[test]
+fn ctrl_c_prints_the_results_so_far() {
+    let server = Serial::start();
+    let more = ["--limit", "p95=5s", "--step", "2", "--window", "300ms", "--json", "-"];
+    let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    // With 2, 4 and 6 clients, each at most twice (if there were too few replies).
+    until_within(Duration::from_secs(60), "two steps are over", || {
+        server.accepted.load(Relaxed) > 12
+    });
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(130), "{found:#}");
+    assert!(found["clients"]["low"].as_u64().unwrap() >= 4, "{found:#}");
+    assert_eq!(found["clients"]["high"], Value::Null);
+    assert_eq!(found["unverified"], "it was interrupted");
+}
+
+#[test]
+fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, html, both) = (file("a.json"), file("a.html"), file("both.html"));
+    let server = Serial::start();
+    let search = |limit: &str, more: &[&str]| {
+        let few = ["--step", "2", "--max", "4", "--window", "200ms", "--limit", limit];
+        capacity(&[&[server.url.as_str()], &few[..], more].concat())
+    };
+    let first = search("p95=5s", &["--json", &json, "--html", &html]);
+    assert_eq!(first.status.code(), Some(0), "{first:?}");
+    let found: Capacity = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert!(found.setup.as_ref().is_some_and(|setup| setup.cpus > 0));
+    let body = |page: &str| page.split("id=\"code\"").next().unwrap().to_owned();
+    let page = fs::read_to_string(&html).unwrap();
+    assert!(page.contains("How many clients does line:"), "{page}");
+    assert_eq!(body(&page), body(&regatta_page::capacity_page(&[found])));
+
+    let second = search("p95=5s", &["--html", &both, "--compare", &json]);
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    assert_eq!(fs::read_to_string(&both).unwrap().matches("<section class=\"server\">").count(), 2);
+
+    for (limit, more, said) in [
+        ("p95=6s", &["--html", &both, "--compare", &json][..], "the same --by and --limit"),
+        ("p95=5s", &["--html", &both, "--compare", &html], "not a result of"),
+        ("p95=5s", &["--html", "-"], "--html expects a file"),
+        ("p95=5s", &["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
+        ("p95=5s", &["--compare", &json], "--html"),
+    ] {
+        let refused = search(limit, more);
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(said), "no {said:?} in {stderr}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_reported_with_advice() {
+    let unused = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let url = format!("line://{unused}");
+    let limit = ["--limit", "p95=5s"];
+    for (args, said) in [
+        (vec![url.as_str()], "--limit"),
+        (vec![url.as_str(), "--limit", "p96=1ms"], "p50, p90, p95, p99, p99.9"),
+        (vec![limit[0], limit[1]], "--contender"),
+        (vec![url.as_str(), limit[0], limit[1], "--contender", "epoll"], "cannot be used with"),
+        (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--in-flight", "4"], "--in-flight"),
+        (vec![url.as_str(), limit[0], limit[1], "-c", "4"], "--by rate"),
+        (vec![url.as_str(), limit[0], limit[1], "--timeout", "1ms"], "--timeout"),
+        (vec![url.as_str(), limit[0], limit[1], "--step", "0"], "a number above 0, e.g. 5000"),
+        (vec![url.as_str(), limit[0], limit[1], "--max", "5000M"], "a number up to"),
+        (vec![url.as_str(), limit[0], limit[1], "-c", "8/s", "--by", "rate"], "a number above 0"),
+        (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--max", "11M"], "10000000"),
+        (vec!["--contender", "epol", "--debug-build", limit[0], limit[1]], "epol"),
+        (vec![url.as_str(), limit[0], limit[1]], "refused"),
+    ] {
+        let output = capacity(&args);
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        assert!(printed.contains(said), "{args:?}: {printed}");
+    }
+}

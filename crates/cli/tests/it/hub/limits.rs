@@ -1,0 +1,125 @@
+//! Limits on members and rooms, and the Prometheus metrics.
+
+use crate::support::{
+    Server,
+    hub::{Patient, Socket, hear, member, member_of, on_hub_models, send},
+    on_models, until,
+};
+use serde_json::json;
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+use tungstenite::client::client;
+
+/// Returns a value of the metrics page, by its name with labels.
+pub fn metric(page: SocketAddr, name: &str) -> u64 {
+    let mut stream = TcpStream::connect(page).unwrap();
+    let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
+    let line = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
+}
+
+/// Starts a hub with metrics.
+pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
+    command.stderr(Stdio::piped());
+    let mut server = Server::start(command);
+    let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    // Keep the pipe open: the server may write more.
+    server.child.stderr = Some(stderr.into_inner());
+    let page = line.trim().strip_prefix("metrics at http://").expect(&line);
+    let page = page.strip_suffix("/metrics").expect(&line).parse().unwrap();
+    (server, page)
+}
+
+fn refused(server: &Server, path: &str) -> bool {
+    let url = format!("ws://{}{path}", server.addr);
+    match client(url, Patient(server.connect())) {
+        Ok(_) => false,
+        Err(refused) => {
+            assert!(refused.to_string().contains("503"), "{refused}");
+            true
+        }
+    }
+}
+
+/// Retries until a member has left and there is a free place.
+fn enters_at_last(server: &Server, path: &str) -> Socket {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let url = format!("ws://{}{path}", server.addr);
+        match client(url, Patient(server.connect())) {
+            Ok((socket, _)) => return socket,
+            Err(refused) => assert!(Instant::now() < until, "{refused}"),
+        }
+    }
+}
+
+// On cluster such limits are refused.
+on_models!(limits_of_members_and_rooms_apply_until_a_member_leaves: threads, select, poll, epoll, percore, green, on_async, uring);
+
+fn limits_of_members_and_rooms_apply_until_a_member_leaves(model: &str) {
+    let limits = ["--max-members", "4", "--max-room-members", "2", "--max-rooms", "2"];
+    let (server, page) = hub(model, &[&["--cores", "2"][..], &limits].concat());
+    let lobby = [member(&server), member(&server)];
+    assert!(refused(&server, "/ws"), "{model}: two are in the lobby");
+    let red = [member_of(&server, "/ws/red"), member_of(&server, "/ws/red")];
+    assert!(refused(&server, "/ws/blue"), "{model}: four members");
+    drop(red);
+    let blue = enters_at_last(&server, "/ws/blue");
+    assert!(refused(&server, "/ws/green"), "{model}: two rooms");
+    assert_eq!(metric(page, "regatta_hub_members"), 3, "{model}");
+    assert_eq!(metric(page, "regatta_hub_rooms"), 2, "{model}");
+    assert_eq!(metric(page, "regatta_hub_members_total"), 5, "{model}");
+    assert!(metric(page, "regatta_hub_refused_total") >= 3, "{model}");
+    drop((lobby, blue));
+}
+
+on_hub_models!(messages_and_deliveries_are_counted);
+
+fn messages_and_deliveries_are_counted(model: &str) {
+    let (server, page) = hub(model, &["--cores", "2"]);
+    let mut members = [member(&server), member(&server)];
+    for socket in &mut members {
+        send(socket, &json!({"type": "echo", "payload": 0}));
+        assert_eq!(hear(socket)["type"], "echo", "{model}");
+    }
+    send(&mut members[0], &json!({"type": "nonsense", "payload": 0}));
+    assert_eq!(hear(&mut members[0])["type"], "error", "{model}");
+    for _ in 0..3 {
+        send(&mut members[0], &json!({"type": "broadcast", "payload": 0}));
+        assert_eq!(hear(&mut members[0])["type"], "broadcast", "{model}");
+        assert_eq!(hear(&mut members[0])["listenerCount"], 2, "{model}");
+    }
+    for (kind, count) in [("broadcast", 3), ("echo", 2), ("malformed", 1)] {
+        let name = format!("regatta_hub_messages_total{{type=\"{kind}\"}}");
+        assert_eq!(metric(page, &name), count, "{model}: {kind}");
+    }
+    assert_eq!(metric(page, "regatta_hub_deliveries_total"), 6, "{model}");
+}
+
+#[test]
+fn a_load_shows_the_close_code_of_a_hub_that_is_stopped() {
+    let (server, page) = hub("epoll", &[]);
+    let url = format!("ws://{}/ws", server.addr);
+    let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    load.args(["load", &url, "-c", "4", "-d", "60s"]);
+    let load = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the load broadcasts", || metric(page, "regatta_hub_deliveries_total") > 0);
+    server.signal("-TERM");
+    let ended = load.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("no Close frame from the server"), "{said}");
+    assert!(said.contains("a Close frame with code 1001"), "{said}");
+}

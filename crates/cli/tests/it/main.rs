@@ -1,0 +1,29 @@
+//! The tests of every change: everything deterministic, and a short form of what measures. `tests/full` has the
+//! rest.
+
+mod action;
+mod capacity;
+mod conformance;
+mod connections;
+mod docs;
+mod doctor;
+mod hash;
+mod http;
+mod http_requests;
+mod hub;
+mod lies;
+mod load;
+mod misfortunes;
+mod models;
+mod null;
+mod open_loop;
+mod output;
+mod package;
+mod processes;
+mod race;
+mod shard;
+mod slow;
+mod structure;
+#[path = "../support/mod.rs"]
+mod support;
+mod transcripts;

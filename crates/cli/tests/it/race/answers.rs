@@ -1,0 +1,68 @@
+//! Contenders that answer wrongly or stop answering.
+
+use crate::support::race::course::Course;
+use regatta_record::{Kind, Outcome, Round};
+
+#[test]
+fn one_wrong_answer_in_a_million_is_found_and_shown() {
+    let course = Course::new();
+    course.write_race("'null'", "50s", "connections = 8\npipeline = 16");
+    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000000'";
+    // The null server is skipped because its window would last 50 s. The wrong reply ends this window.
+    let args = ["race.toml", "--skip", "null", "--contender", bad, "--out", "out", "--json", "-"];
+    let ended = course.race(&args).with_status(1);
+    course.assert_nothing_left();
+
+    let round: Round = serde_json::from_slice(course.rounds().trim_ascii_end()).unwrap();
+    let Outcome::Disqualified { exchange: Some(exchange), .. } = round.outcome else {
+        panic!("no exchange in {round:?}");
+    };
+    let number = |text: &str| text.trim_end_matches("\\n").parse::<i128>().unwrap();
+    assert_eq!(number(&exchange.expected), 2 * number(&exchange.sent), "{exchange:?}");
+    assert_eq!(number(&exchange.received), 2 * number(&exchange.sent) + 1, "{exchange:?}");
+    // All other replies were correct. Only requests in flight are not counted.
+    assert!(round.requests > 900_000, "{}", round.requests);
+    let exchange = [
+        format!("sent {}", exchange.sent),
+        format!("expected {}", exchange.expected),
+        format!("received {}", exchange.received),
+    ];
+    let said = ["a reply was wrong", &exchange[0], &exchange[1], &exchange[2]];
+    ended.assert_verdict("bad", Kind::Disqualified, &said);
+    let printed = |part: &String| part.replacen(' ', "", 1);
+    let stderr = ended.stderr.replace(' ', "");
+    assert!(exchange.iter().all(|part| stderr.contains(&printed(part))), "{stderr}");
+}
+
+#[test]
+fn a_race_does_not_fail_if_an_exhibit_is_disqualified() {
+    let course = Course::new();
+    let race = |name: &str, about: &str, start: &str| {
+        let load = format!(
+            "connections = 8\n[[contender]]\nname = '{name}'\nabout = '{about}'\n\
+             workloads = ['double']\nstart = ['sh', '-c', 'exec {start}']"
+        );
+        course.write_race(&format!("'epoll', '{name}'"), "100ms", &load);
+        course.race(&["race.toml", "--out", name, "--json", "-"])
+    };
+    let wrong = "\"$ILL\" {port} wrong-at 10";
+    let shown = race("shown", "exhibit: doubles wrongly", wrong).judged();
+    shown.assert_verdict("shown", Kind::Disqualified, &["a reply was wrong"]);
+    let bad = race("bad", "no exhibit: it doubles wrongly", wrong).with_status(1);
+    bad.assert_verdict("bad", Kind::Disqualified, &["a reply was wrong"]);
+    let right = "{regatta} serve double --model epoll --listen 127.0.0.1:{port}";
+    let right = race("right", "exhibit: all the same", right).raced();
+    assert!(right.summary().cells.iter().all(|cell| cell.verdict.kind != Kind::Disqualified));
+    course.assert_nothing_left();
+}
+
+#[test]
+fn a_contender_that_dies_under_load_fails_with_its_last_output() {
+    let course = Course::new();
+    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} dies-at 20 3'").with_status(1);
+    course.assert_nothing_left();
+    let said = ["bad exited with status 3 under load", "out of cheese"];
+    ended.assert_verdict("bad", Kind::Failed, &said);
+    let cells = ended.summary().cells;
+    assert!(cells.iter().any(|cell| cell.contender == "null" && cell.requests > 0), "{cells:?}");
+}

@@ -1,0 +1,65 @@
+//! Ctrl-C in the middle of a round.
+
+use crate::support::race::course::{Course, until};
+use regatta_record::Summary;
+
+#[test]
+fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
+    let course = Course::new();
+    course.write_race("'null'", "100ms", "connections = [8, 16]");
+    let good = "good=sh -c 'exec \"$ILL\" {port}'";
+    let race = course.start(&["race.toml", "--out", "out", "--contender", good]);
+    until("a round is stored and the next contender is up", || {
+        !course.rounds().is_empty() && !course.listening().is_empty()
+    });
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    course.assert_nothing_left();
+
+    let before = course.rounds();
+    let stored = before.iter().filter(|b| **b == b'\n').count();
+    ended
+        .assert_printed(&[&format!("interrupted; {stored} starts are saved"), "race --resume out"]);
+    let saved = std::fs::read_to_string(course.out().join("summary.json")).unwrap();
+    let saved: Summary = serde_json::from_str(&saved).unwrap();
+    assert!(!saved.complete);
+    assert!(!ended.stdout.contains("(skipped)"), "{}", ended.stdout);
+    assert_eq!(saved.cells.iter().map(|cell| cell.rounds as usize).sum::<usize>(), stored);
+
+    let ended = course.race(&["--resume", "out", "--json", "-"]).raced();
+    course.assert_nothing_left();
+    assert!(course.rounds().starts_with(&before));
+    let summary = ended.summary();
+    assert!(summary.complete);
+    assert!(summary.cells.iter().all(|cell| cell.rounds == 1), "{:?}", summary.cells);
+}
+
+#[test]
+fn ctrl_c_is_handled_while_a_contender_starts() {
+    let course = Course::new();
+    let bad = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
+    let race = course.start(&["quick", "--only", "null", "--skip", "null", "--contender", bad]);
+    until("it is started", || !course.log().is_empty());
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    course.assert_nothing_left();
+    ended.assert_printed(&["interrupted; 0 starts are saved", "race --resume results/"]);
+    assert!(ended.stdout.contains("\nNot raced yet.\n"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("(skipped)") && !ended.stdout.contains("\ncontender "));
+}
+
+#[test]
+fn the_second_ctrl_c_ends_the_race_at_once() {
+    let course = Course::new();
+    course.write_race("'null'", "30s", "connections = 8");
+    let deaf = "bad=sh -c 'exec \"$ILL\" {port} deaf'";
+    let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", deaf];
+    let race = course.start(&args);
+    until("it listens", || !course.log().is_empty());
+    race.signal("INT");
+    until("it is asked to end", || course.log().iter().any(|(_, what)| what == "asked"));
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    assert!(!ended.stderr.contains("interrupted"), "it waited for the contender: {}", ended.stderr);
+    course.assert_nothing_left_soon();
+}

@@ -1,0 +1,8 @@
+//! The proxy in front of real redis-servers.
+
+mod differential;
+mod everyday;
+mod generate;
+mod regressions;
+mod same;
+mod unread;

@@ -1,0 +1,45 @@
+//! A client that leaves its replies unread.
+
+use crate::support::{
+    shard::{client, on_shard_models, sharded},
+    until,
+};
+use regatta_proto::resp::write_command;
+use std::io::{ErrorKind, Write};
+
+/// Size of the value that is requested repeatedly, in bytes.
+const VALUE: usize = 100_000;
+
+on_shard_models!(a_client_that_leaves_300_mb_unread_takes_bounded_memory: sharing);
+
+fn a_client_that_leaves_300_mb_unread_takes_bounded_memory(model: &str) {
+    let (_nodes, proxy) = sharded(model, 4, &["--cores", "1"]);
+    let mut good = client(&proxy);
+    good.ask(&[&b"SET"[..], b"large", &vec![b'x'; VALUE]]);
+    for number in 0..50 {
+        good.say(&format!("SET k{number} v"));
+    }
+    let before = proxy.memory();
+    let mut bad = client(&proxy);
+    let mut requests = Vec::new();
+    (0..3000).for_each(|_| write_command([&b"GET"[..], b"large"], &mut requests));
+    bad.stream.set_nonblocking(true).unwrap();
+    let (mut sent, mut most) = (0, 0);
+    let mut is_cut = false;
+    for round in 0..2000 {
+        match bad.stream.write(&requests[sent..]) {
+            Ok(more) => sent += more,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => is_cut = true,
+        }
+        assert_eq!(good.say(&format!("GET k{}", round % 50)), "$1\r\nv\r\n", "{model}");
+        // Reads all of /proc.
+        if round % 20 == 0 || is_cut {
+            most = most.max(proxy.memory().saturating_sub(before));
+        }
+    }
+    println!("{model}: {most} bytes more, disconnected: {is_cut}");
+    assert!(most < 64 << 20, "{model}: {most} bytes");
+    drop(bad);
+    until("the memory is freed", || proxy.memory().saturating_sub(before) < 8 << 20);
+}

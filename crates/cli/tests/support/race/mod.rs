@@ -1,0 +1,5 @@
+//! Races in a folder of their own.
+
+pub mod course;
+pub mod started;
+pub mod terminal;

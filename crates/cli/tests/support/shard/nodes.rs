@@ -1,0 +1,97 @@
+//! Real redis-servers.
+
+use super::client::Client;
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Maximum time until a server listens.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A redis-server, killed and reaped when dropped.
+pub struct Node {
+    child: Option<Child>,
+    folder: TempDir,
+    port: u16,
+    more: Vec<String>,
+}
+
+impl Node {
+    /// Starts a server on a free port, with more options.
+    pub fn start(more: &[&str]) -> Node {
+        let more = more.iter().map(ToString::to_string).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut node = Node { child: None, folder, port: 0, more };
+        // Another program may take the port before the server starts.
+        for _ in 0..20 {
+            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+            node.port = free.local_addr().expect("its address").port();
+            drop(free);
+            match node.launch() {
+                Ok(true) => return node,
+                Ok(false) => {}
+                Err(error) => panic!("redis-server does not start: {error}"),
+            }
+        }
+        panic!("redis-server finds no free port");
+    }
+
+    /// Starts the process. Returns whether it listens; `false` if it exits first, e.g. because the port
+    /// is taken.
+    fn launch(&mut self) -> std::io::Result<bool> {
+        let child = Command::new("redis-server")
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--logfile", "redis.log"])
+            .args(&self.more)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let child = self.child.insert(child);
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if child.try_wait()?.is_some() {
+                return Ok(false);
+            }
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                return Ok(true);
+            }
+            assert!(Instant::now() < deadline, "redis-server does not listen");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The address on which it listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Connects a new client.
+    pub fn client(&self) -> Client {
+        Client::connect(self.addr())
+    }
+
+    /// Kills the server, like a crash.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("a child process can be killed");
+            child.wait().expect("a killed process exits");
+        }
+    }
+
+    /// Restarts the server on the same port.
+    pub fn revive(&mut self) {
+        assert!(self.launch().expect("redis-server starts"), "its port was taken meanwhile");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

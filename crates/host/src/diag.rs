@@ -1,0 +1,146 @@
+//! The kernel's list of TCP sockets, by sock_diag(7). It makes only the entries that are asked for, in a few
+//! hundred microseconds for those that listen; the tables of proc_net(5) list all connections, as text.
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketType, netlink::SOCK_DIAG, recv, send, socket,
+};
+use std::{
+    io::{self, ErrorKind},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+/// State of a listening socket (include/net/tcp_states.h).
+const LISTEN: u8 = 10;
+
+// linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
+const HEADER_BYTES: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_REQUEST_DUMP: u16 = 0x301;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const IPPROTO_TCP: u8 = 6;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+/// A TCP socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Its local address.
+    pub address: IpAddr,
+    /// Its local port.
+    pub port: u16,
+    pub listens: bool,
+    /// 0 if no process holds it.
+    pub inode: u64,
+}
+
+/// Returns the sockets of this network namespace; only those that listen, if `listening`.
+///
+/// # Errors
+/// If the kernel lacks sock_diag (CONFIG_INET_DIAG) or forbids it.
+pub(crate) fn sockets(listening: bool) -> io::Result<Vec<Entry>> {
+    let mut found = Vec::new();
+    for family in [AF_INET, AF_INET6] {
+        dump(family, if listening { 1 << LISTEN } else { u32::MAX }, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn dump(family: u8, states: u32, into: &mut Vec<Entry>) -> io::Result<()> {
+    let diag = socket(AddressFamily::NETLINK, SocketType::RAW, Some(SOCK_DIAG))?;
+    send(&diag, &request(family, states), SendFlags::empty())?;
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        let (_, length) = recv(&diag, &mut bytes[..], RecvFlags::empty())?;
+        let mut messages = bytes.get(..length).ok_or(ErrorKind::InvalidData)?;
+        while !messages.is_empty() {
+            let length = u32_at(messages, 0)? as usize;
+            let kind = u32_at(messages, 4)? as u16;
+            match kind {
+                NLMSG_DONE => return Ok(()),
+                NLMSG_ERROR => {
+                    let errno = (u32_at(messages, HEADER_BYTES)? as i32).wrapping_neg();
+                    return Err(io::Error::from_raw_os_error(errno));
+                }
+                _ => into.push(entry(messages.get(HEADER_BYTES..).unwrap_or_default())?),
+            }
+            // Messages start at multiples of four bytes.
+            messages =
+                messages.get(length.next_multiple_of(4).max(HEADER_BYTES)..).unwrap_or_default();
+        }
+    }
+}
+
+/// Reads an `inet_diag_msg`.
+fn entry(message: &[u8]) -> io::Result<Entry> {
+    let message: &[u8; 72] = message.first_chunk().ok_or(ErrorKind::InvalidData)?;
+    let part = |at: usize| -> [u8; 4] { [0, 1, 2, 3].map(|n| message[at + n]) };
+    let address = match message[0] {
+        AF_INET => IpAddr::V4(Ipv4Addr::from(part(8))),
+        _ => {
+            let words = [8, 12, 16, 20].map(part);
+            IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(words.as_flattened()).expect("16")))
+        }
+    };
+    Ok(Entry {
+        address,
+        port: u16::from_be_bytes([message[4], message[5]]),
+        listens: message[1] == LISTEN,
+        inode: u32::from_ne_bytes(part(68)).into(),
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> io::Result<u32> {
+    let four = bytes.get(at..at + 4).and_then(|four| four.first_chunk());
+    Ok(u32::from_ne_bytes(*four.ok_or(ErrorKind::InvalidData)?))
+}
+
+/// Returns an `nlmsghdr` and an `inet_diag_req_v2` that request all sockets in these states.
+fn request(family: u8, states: u32) -> Vec<u8> {
+    const ID_BYTES: usize = 48;
+    const BYTES: usize = HEADER_BYTES + 8 + ID_BYTES;
+    let mut message = Vec::with_capacity(BYTES);
+    message.extend((BYTES as u32).to_ne_bytes());
+    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    message.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    message.extend([0; 8]); // sequence number and sender: one request per socket
+    message.extend([family, IPPROTO_TCP, 0, 0]);
+    message.extend(states.to_ne_bytes());
+    message.extend([0; ID_BYTES]);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn listeners_and_both_ends_of_a_connection_are_listed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let client = TcpStream::connect(addr).unwrap();
+        let _accepted = listener.accept().unwrap();
+        let client = client.local_addr().unwrap();
+        let listening = sockets(true).unwrap();
+        let own: Vec<_> = listening.iter().filter(|one| one.port == addr.port()).collect();
+        assert!(matches!(own[..], [Entry { listens: true, inode: 1.., .. }]), "{own:?}");
+        assert_eq!(own[0].address, addr.ip());
+        assert!(listening.iter().all(|one| one.listens && one.port != client.port()));
+        let all = sockets(false).unwrap();
+        assert_eq!(all.iter().filter(|one| one.port == addr.port()).count(), 2);
+        assert_eq!(all.iter().filter(|one| one.port == client.port()).count(), 1);
+    }
+
+    #[test]
+    fn a_listener_on_all_addresses_is_listed_with_its_address() {
+        for addr in ["0.0.0.0:0", "[::]:0"] {
+            // IPv6 may be switched off.
+            let Ok(listener) = TcpListener::bind(addr) else { continue };
+            let addr = listener.local_addr().unwrap();
+            let listening = sockets(true).unwrap();
+            let own = listening.iter().find(|one| one.port == addr.port()).unwrap();
+            assert_eq!(own.address, addr.ip());
+        }
+    }
+}
