@@ -111,7 +111,7 @@ fn two_hundred_slices_of_two_milliseconds() {
 fn what_cannot_be_divided_is_refused_by_name() {
     let server = Server::double();
     let counted = Plan { until: Until::Requests(9), ..plan(server.address) };
-    let burst = common::in_burst(1, 2, plan(server.address));
+    let burst = crate::common::in_burst(1, 2, plan(server.address));
     for (plan, name) in [(counted, "a number of requests"), (burst, "a burst")] {
         match open(&plan) {
             Err(Error::Plan(why)) => assert!(why.starts_with(name), "{why}"),
