@@ -16,6 +16,7 @@ mod load;
 mod misfortunes;
 mod models;
 mod null;
+mod open_loop;
 mod output;
 mod package;
 #[path = "../../../page/tests/common/mod.rs"]

@@ -25,7 +25,7 @@ fn a_server_with_a_request_timeout_closes_slow_clients_and_serves_new_ones() {
     let server = hello(&["--request-timeout", "2s"]);
     for part in ["headers", "body"] {
         // A generous deadline, so that a busy machine does not look like a busy server.
-        let more = ["--slow", part, "-c", "200", "-d", "30s", "--within", "5s", "--json", "-"];
+        let more = ["--slow", part, "-c", "200", "-d", "30s", "--within", "20s", "--json", "-"];
         let output = load("http", &server, &more);
         let result = json(&output);
         assert_eq!(output.status.code(), Some(0), "{result}");
@@ -54,7 +54,7 @@ fn a_server_that_slow_clients_block_ends_with_status_1() {
 #[test]
 fn fewer_slow_clients_than_requested_end_with_status_1() {
     let server = hello(&[]);
-    let more = ["--slow", "headers", "-c", "1000", "-d", "300ms", "--within", "5s", "--json", "-"];
+    let more = ["--slow", "headers", "-c", "1000", "-d", "300ms", "--within", "20s", "--json", "-"];
     let output = load("http", &server, &more);
     let result = json(&output);
     assert_eq!(output.status.code(), Some(1), "{result}");

@@ -68,9 +68,13 @@ pub fn send(socket: &mut Socket, message: &Value) {
 }
 
 pub fn hear(socket: &mut Socket) -> Value {
-    match socket.read().unwrap() {
-        Message::Text(text) => serde_json::from_str(&text).unwrap(),
-        other => panic!("{other:?} instead of a text"),
+    loop {
+        match socket.read().unwrap() {
+            Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+            // On a busy machine a member may be silent for long. Reading sends the pong.
+            Message::Ping(_) => {}
+            other => panic!("{other:?} instead of a text"),
+        }
     }
 }
 

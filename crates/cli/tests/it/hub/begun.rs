@@ -13,7 +13,7 @@ use std::{
 };
 
 /// The request timeout: the maximum time from the first byte to the last.
-const LIMIT: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(2);
 
 /// A client that sends one byte at a time and never finishes.
 struct Dripping {
@@ -54,7 +54,7 @@ fn opened(server: &Server) -> TcpStream {
 on_hub_models!(a_handshake_and_a_message_must_be_complete_within_the_request_timeout);
 
 fn a_handshake_and_a_message_must_be_complete_within_the_request_timeout(model: &str) {
-    let server = Server::of("hub", model, &["--request-timeout", "1s"]);
+    let server = Server::of("hub", model, &["--request-timeout", "2s"]);
     let mut patient = member(&server);
     let head = b"GET /ws HTTP/1.1\r\n";
     // A masked text frame of 100 bytes; one of 1 byte that is not the last of its message.
@@ -89,7 +89,7 @@ on_hub_models!(the_request_timeout_is_measured_for_each_message);
 /// A connection stays open if each message is complete in time, although every read ends inside a frame.
 fn the_request_timeout_is_measured_for_each_message(model: &str) {
     const PING: [u8; 6] = [0x89, 0x80, 0, 0, 0, 0];
-    let server = Server::of("hub", model, &["--request-timeout", "1s"]);
+    let server = Server::of("hub", model, &["--request-timeout", "2s"]);
     let mut client = member(&server);
     let begun = Instant::now();
     // Every read ends inside a frame.

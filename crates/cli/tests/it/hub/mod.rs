@@ -170,11 +170,11 @@ on_hub_models!(a_silent_member_is_pinged_and_closed_if_it_does_not_answer);
 
 /// Pongs keep a silent member connected. A member that sends none times out.
 fn a_silent_member_is_pinged_and_closed_if_it_does_not_answer(model: &str) {
-    let patient = ["--ping-after", "200ms", "--idle-timeout", "1s"];
+    let patient = ["--ping-after", "400ms", "--idle-timeout", "2s"];
     let server = Server::of("hub", model, &patient);
     let mut socket = member(&server);
     let mut dead = member(&server);
-    let until = Instant::now() + Duration::from_secs(3);
+    let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         // Reading sends the pong.
         let heard = socket.read();

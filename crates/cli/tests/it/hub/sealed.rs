@@ -3,7 +3,7 @@
 use crate::{
     hub::stop::{LONG, MANY, slow_connection},
     support::{
-        Server,
+        DEADLINE, Server,
         hub::{Patient, on_hub_models},
     },
 };
@@ -168,7 +168,7 @@ fn a_client_that_does_not_speak_tls_is_closed_and_others_are_served(model: &str)
     silent.write_all(&[22]).unwrap();
     let began = Instant::now();
     let _ = silent.read_to_end(&mut received);
-    assert!(began.elapsed() < Duration::from_secs(10), "{model}");
+    assert!(began.elapsed() < DEADLINE, "{model}");
     // Half a record counts as half a request, even if another byte arrives now and then.
     let mut slow = member(&server, &trusts).get_mut().sock.0.try_clone().unwrap();
     slow.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -183,7 +183,7 @@ fn a_client_that_does_not_speak_tls_is_closed_and_others_are_served(model: &str)
         if is_closed(&slow.read(&mut [0; 4096])) {
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(5), "{model}: half a record");
+        assert!(began.elapsed() < DEADLINE, "{model}: half a record");
     }
     let mut good = member(&server, &trusts);
     good.send(Message::text(r#"{"type":"echo","payload":1}"#)).unwrap();

@@ -81,7 +81,7 @@ fn a_race_fails_if_a_contender_is_disqualified_unless_it_is_an_exhibit() {
     {
         result(&course, dir, 1.0, 1.0, |asked| {
             for entry in asked.entries.iter_mut().filter(|entry| entry.name == "new") {
-                entry.manifest = entry.manifest.replace("'simulated'", &format!("'{about}'"));
+                entry.about = about.to_owned();
             }
         });
         let (_, mut rounds) = Store::read(&course.path(dir)).unwrap();

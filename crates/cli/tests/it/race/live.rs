@@ -141,7 +141,7 @@ fn a_live_page_is_read_only_and_survives_bad_clients() {
     let course = Course::new();
     course.write_race("'null', 'epoll'", "100ms", "connections = [4]");
     let race =
-        course.start(&["race.toml", "--rounds", "4", "--out", "out", "--live", "localhost:0"]);
+        course.start(&["race.toml", "--rounds", "2", "--out", "out", "--live", "localhost:0"]);
     let url = url(&race);
     // A client that says nothing, one that reads nothing, one that closes at once.
     let addr = url.trim_start_matches("http://").trim_end_matches('/');

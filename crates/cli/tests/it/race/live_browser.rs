@@ -73,7 +73,7 @@ fn a_browser_follows_the_race_and_ends_with_its_summary() {
     let program = browser();
     let course = Course::new();
     course.write_race("'null', 'epoll'", "200ms", "connections = [4]");
-    let args = ["race.toml", "--rounds", "6", "--baseline", "epoll", "--out", "out", "--live", "0"];
+    let args = ["race.toml", "--rounds", "4", "--baseline", "epoll", "--out", "out", "--live", "0"];
     let race = course.start(&args);
     let url = url(&race);
     let mut first = Browser::visit(program, &url);

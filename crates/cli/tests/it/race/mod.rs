@@ -15,6 +15,7 @@ mod hash;
 mod heads;
 mod interrupted;
 mod killed;
+mod lies;
 mod live;
 mod live_browser;
 mod manifests;

@@ -32,7 +32,7 @@ fn a_race_is_replayed_byte_for_byte() {
     let course = Course::new();
     // A contender that is not installed, an impossible load, two contenders that fail, and two passes.
     course.write("peers/nobody/manifest.toml", NOBODY);
-    course.write_race("'null', 'nobody'", "100ms", "connections = [4, 8]\ncores = [1, 9999]");
+    course.write_race("'null', 'nobody'", "100ms", "connections = 4\ncores = [1, 9999]");
     let args = ["race.toml", "--rounds", "2", "--out", "out"];
     let contenders = ["--contender", GOOD, "--contender", WRONG, "--contender", DIES];
     let ended = course.race(&[&args[..], &contenders].concat()).with_status(1);

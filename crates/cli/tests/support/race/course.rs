@@ -123,12 +123,16 @@ impl Course {
         Started { child: command.spawn().unwrap(), stdout, stderr }
     }
 
-    /// Returns the command of a race, whose output is not redirected. Adds `--settle 0s` unless `args`
-    /// set it or resume a race.
+    /// Returns the command of a race, whose output is not redirected. Unless `args` resume a race, its load
+    /// sleeps when it is idle, and it has `--settle 0s` if `args` do not set that.
     pub fn command(&self, args: &[&str]) -> Command {
-        let is_set = args.iter().any(|arg| ["--settle", "--resume"].contains(arg));
-        let settle: &[&str] = if is_set { &[] } else { &["--settle", "0s"] };
-        self.regatta(&[&["race", "--debug-build"], args, settle].concat())
+        let has = |name: &str| args.contains(&name);
+        let more: &[&str] = match (has("--resume"), has("--settle")) {
+            (true, _) => &[],
+            (false, true) => &["--load-sleeps"],
+            (false, false) => &["--load-sleeps", "--settle", "0s"],
+        };
+        self.regatta(&[&["race", "--debug-build"], args, more].concat())
     }
 
     /// Returns the command `regatta ARGS` in this folder. Its output is not redirected.
