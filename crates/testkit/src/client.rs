@@ -3,7 +3,7 @@
 use crate::deadline::DEADLINE;
 use std::{
     io::{ErrorKind, Read},
-    net::{SocketAddr, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
 };
 
 /// Connects, with deadlines and without Nagle's algorithm.
@@ -36,4 +36,20 @@ pub fn expect_end(stream: &mut TcpStream) {
         Err(error) => panic!("expected the end, but: {error}"),
     }
     assert_eq!(rest.escape_ascii().to_string(), "", "expected the end");
+}
+
+/// An address that refuses connections for as long as this lives: no other socket can get its port.
+pub struct Refusing {
+    /// The address.
+    pub addr: SocketAddr,
+    /// Its own end is bound to the address and does not listen.
+    _bound: TcpStream,
+}
+
+/// Returns an address at which nobody listens.
+#[track_caller]
+pub fn refusing() -> Refusing {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bound = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    Refusing { addr: bound.local_addr().unwrap(), _bound: bound }
 }

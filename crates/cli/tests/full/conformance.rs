@@ -12,48 +12,48 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 #[test]
 fn every_contender_answers_the_transcripts_of_double() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || answers_the_transcripts("double", Peers::All));
 }
 
 #[test]
 fn every_contender_answers_the_transcripts_of_the_dialogue() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || answers_the_transcripts("dialogue", Peers::All));
 }
 
 #[test]
 fn every_contender_answers_the_transcripts_of_hello() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || answers_the_transcripts("hello", Peers::All));
 }
 
 #[test]
 fn every_contender_answers_the_transcripts_of_hash() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || answers_the_transcripts_of_hash(Peers::All));
 }
 
 #[test]
 fn every_contender_answers_the_transcripts_of_shard() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || answers_the_transcripts("shard", Peers::All));
 }
 
 #[test]
 fn every_proxy_spreads_keys_over_all_its_nodes() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || spreads_keys_over_all_nodes(Peers::All));
 }
 
 #[test]
 fn every_contender_stops_reading_from_a_client_that_does_not_read() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || stops_reading_from_a_client_that_does_not_read(Peers::All));
 }
 
 #[test]
 fn every_hub_delivers_every_message_to_its_members() {
-    let _turn = machine::shared();
+    let _turn = machine::alone();
     in_own_process(LIMIT, || delivers_every_message(Peers::All));
 }

@@ -2,6 +2,7 @@
 //! with `cargo test --release -p regatta-cli --test full`.
 
 mod action;
+mod beside;
 mod capacity;
 mod conformance;
 mod docs;

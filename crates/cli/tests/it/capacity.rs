@@ -92,7 +92,8 @@ fn finds_nothing_if_one_client_already_exceeds_the_limit() {
 #[test]
 fn ctrl_c_prints_the_results_so_far() {
     let server = Serial::start();
-    let more = ["--limit", "p95=5s", "--step", "2", "--window", "300ms", "--json", "-"];
+    let more =
+        ["--limit", "p95=5s", "--step", "2", "--window", "300ms", "--warm-up", "0s", "--json", "-"];
     let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
     // With 2, 4 and 6 clients, each at most twice (if there were too few replies).
@@ -116,7 +117,8 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
     let (json, html, both) = (file("a.json"), file("a.html"), file("both.html"));
     let server = Serial::start();
     let search = |limit: &str, more: &[&str]| {
-        let few = ["--step", "2", "--max", "4", "--window", "200ms", "--limit", limit];
+        let few =
+            ["--step", "2", "--max", "4", "--window", "200ms", "--warm-up", "0s", "--limit", limit];
         capacity(&[&[server.url.as_str()], &few[..], more].concat())
     };
     let first = search("p95=5s", &["--json", &json, "--html", &html]);

@@ -69,8 +69,8 @@ fn a_coroutine_connects() {
 #[test]
 fn a_failed_connect_returns_the_error() {
     run(|| {
-        // The port was free a moment ago, and nothing listens on it.
-        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let nobody = regatta_testkit::client::refusing();
+        let address = nobody.addr;
         let error = green::TcpStream::connect_timeout(address, LIMIT).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         let error = green::TcpStream::connect_timeout(address, Duration::ZERO).err().unwrap();

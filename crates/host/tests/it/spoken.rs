@@ -2,6 +2,7 @@
 
 use regatta_host::what_is_spoken as look;
 use regatta_script::Workload;
+use regatta_testkit::client::refusing;
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
@@ -68,8 +69,8 @@ fn a_server_that_hangs_closes_or_answers_garbage_is_described() {
 
 #[test]
 fn a_port_without_a_server_gets_no_remark() {
-    let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    assert_eq!(look(address, &Workload::parse("double").unwrap()), None);
+    let nobody = refusing();
+    assert_eq!(look(nobody.addr, &Workload::parse("double").unwrap()), None);
 }
 
 #[test]

@@ -4,8 +4,9 @@ use crate::common::{
     Called, Server, answer_lines, assert_undisturbed, double, in_burst, plan, run,
 };
 use regatta_load::{Drive, Error, Plan, Until};
+use regatta_testkit::client::refusing;
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -98,10 +99,8 @@ fn an_instance_without_a_reply_has_no_time_and_all_its_requests_are_timeouts() {
 
 #[test]
 fn a_port_without_a_server_ends_the_burst_within_seconds() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    match run(&burst(address, 4, 2, 10)) {
+    let nobody = refusing();
+    match run(&burst(nobody.addr, 4, 2, 10)) {
         Err(Error::NotOpened { opened: 0, wanted: 4, last }) => {
             assert!(last.starts_with("Connection refused"), "{last}");
         }

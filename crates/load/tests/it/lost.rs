@@ -3,6 +3,7 @@
 
 use crate::common::{Called, Server, answer_lines, double, in_burst, plan, run};
 use regatta_load::{Drive, Error, Plan, Until, WarmUp};
+use regatta_testkit::client::refusing;
 use regatta_testkit::deadline::until;
 use rustix::net::{connect_unspec, listen};
 use std::{
@@ -56,11 +57,9 @@ fn a_reset_is_a_read_error() {
 
 #[test]
 fn a_port_without_a_server_is_refused_within_seconds() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let nobody = refusing();
     let began = Instant::now();
-    let error = run(&Plan { connections: 3, ..plan(address) }).unwrap_err();
+    let error = run(&Plan { connections: 3, ..plan(nobody.addr) }).unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(15));
     let message = error.to_string();
     assert!(

@@ -6,9 +6,10 @@ use crate::common::{
 };
 use regatta_load::{SlowPlan, run_slow};
 use regatta_script::dialects::http::SlowPart;
+use regatta_testkit::client::refusing;
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpListener},
+    net::Shutdown,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -121,11 +122,9 @@ fn a_stop_ends_the_run_at_once_with_the_results_so_far() {
 
 #[test]
 fn a_missing_server_is_reported_and_an_invalid_plan_refused() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = listener.local_addr().unwrap();
-    drop(listener);
+    let nobody = refusing();
     let server = closing(ms(60_000), b"");
-    let tally = run(&SlowPlan { target: gone, ..plan(&server) });
+    let tally = run(&SlowPlan { target: nobody.addr, ..plan(&server) });
     assert_eq!((tally.opened, tally.refused, tally.served.len()), (0, 20, 0));
     assert!(tally.failed > 0);
     let nothing = SlowPlan { connections: 0, ..plan(&server) };

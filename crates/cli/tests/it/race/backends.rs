@@ -34,7 +34,7 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['nginx-proxy', 'null']\n\
-         twin_of = 'nobody'\nrounds = 4\nwindow = '100ms'\nwarm_up = '0s'\n\
+         twin_of = 'nobody'\nrounds = 4\nwindow = '300ms'\nwarm_up = '0s'\n\
          [[load]]\nconnections = 8\n",
     );
     // The exit status is not checked: whether the cost is trusted depends on the machine.
@@ -84,7 +84,7 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
 fn a_backend_that_is_killed_under_load_fails_the_cell_and_its_role_is_named() {
     let course = Course::new();
     with_backends(&course, "exec \"$ILL\" {port}");
-    course.write_race("'front', 'null'", "3s", "connections = 8");
+    course.write_quiet_race("'front', 'null'", "3s", "connections = 8");
     let started = course.start(&RACE);
     let listens = || -> Vec<(u32, u16)> {
         let log = course.log().into_iter();
@@ -108,7 +108,7 @@ fn a_backend_that_is_killed_under_load_fails_the_cell_and_its_role_is_named() {
 fn a_backend_that_does_not_start_fails_the_cell_before_its_server_starts() {
     let course = Course::new();
     with_backends(&course, "exec \"$ILL\" {port} refuses");
-    course.write_race("'front', 'null'", "200ms", "connections = 8");
+    course.write_quiet_race("'front', 'null'", "300ms", "connections = 8");
     let ended = course.race(&RACE).with_status(1);
     course.assert_nothing_left();
     let said =

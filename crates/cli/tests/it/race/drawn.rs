@@ -14,7 +14,7 @@ const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 fn nothing_is_drawn_during_the_measured_window() {
     let course = Course::new();
     let window = Duration::from_secs(3);
-    course.write_race("'null'", "3s", "connections = 4");
+    course.write_quiet_race("'null'", "3s", "connections = 4");
     let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", GOOD];
     let race = run_on_terminal(course.command(&args), On::Both);
     course.assert_nothing_left();
@@ -28,7 +28,7 @@ fn nothing_is_drawn_during_the_measured_window() {
 #[test]
 fn the_drawing_thread_does_not_run_on_the_servers_cpus() {
     let course = Course::new();
-    course.write_race("'null'", "30s", "connections = 4");
+    course.write_quiet_race("'null'", "30s", "connections = 4");
     let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", GOOD];
     let race = course.start(&args);
     until("it listens", || !course.log().is_empty());

@@ -18,7 +18,7 @@ fn events(course: &Course) -> Vec<Event> {
 #[test]
 fn the_events_describe_a_whole_race() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = [4, 8]");
+    course.write_quiet_race("'null'", "300ms", "connections = [4, 8]");
     let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
     let race = course.race(&args);
     course.assert_nothing_left();
@@ -80,7 +80,7 @@ fn the_events_describe_a_whole_race() {
 #[test]
 fn times_continue_when_a_race_is_resumed() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = [8, 16]");
+    course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored", || !course.rounds().is_empty());
     race.signal("INT");
@@ -107,7 +107,7 @@ fn a_full_disk_stops_the_race_before_its_first_round() {
     let course = Course::new();
     fs::create_dir(course.out()).unwrap();
     symlink("/dev/full", course.out().join("events.jsonl")).unwrap();
-    course.write_race("'null'", "100ms", "connections = 4");
+    course.write_quiet_race("'null'", "300ms", "connections = 4");
     let args = ["race.toml", "--out", "out", "--contender", GOOD];
     let ended = course.race(&args).with_status(2);
     ended.assert_printed(&["regatta: cannot append to out/events.jsonl: No space left on device"]);
@@ -121,7 +121,7 @@ fn a_full_disk_stops_the_race_before_its_first_round() {
 #[test]
 fn a_race_can_be_resumed_after_the_disk_became_full() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = [4, 8]");
+    course.write_quiet_race("'null'", "300ms", "connections = [4, 8]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored", || !course.rounds().is_empty());
     race.signal("INT");

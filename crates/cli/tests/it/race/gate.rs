@@ -17,7 +17,7 @@ const STEADY: Machine = Machine { noise: 0.01, drift: 0.05, load_ns: 3_600.0, sa
 /// Writes a finished race of `old`, `null` and a `new` that costs `by` times as much as `old`. All costs
 /// are multiplied by `slower`.
 fn result(course: &Course, dir: &str, by: f64, slower: f64, change: impl Fn(&mut Asked)) {
-    let mut asked = asked(&["old", "null", "new"], PASSES, &[LOAD]);
+    let mut asked = asked(&["old", "old-twin", "null", "new"], PASSES, &[LOAD]);
     for entry in &mut asked.entries {
         entry.manifest = format!(
             "name = '{}'\nabout = 'simulated'\nworkloads = ['double']\nstart = ['true', '{{port}}']\n\
@@ -26,7 +26,7 @@ fn result(course: &Course, dir: &str, by: f64, slower: f64, change: impl Fn(&mut
         );
     }
     change(&mut asked);
-    let costs = [("old", 1.0), ("null", 0.8), ("new", by)];
+    let costs = [("old", 1.0), ("old-twin", 1.0), ("null", 0.8), ("new", by)];
     let field = costs.map(|(name, cost)| truth(name, 5_000.0 * cost * slower));
     let seed = (1_000.0 * by * slower) as u64;
     let mut store = Store::create(&course.path(dir), &asked).unwrap();
@@ -194,4 +194,46 @@ fn wrong_usage_is_reported() {
         assert_eq!((status, stdout.as_str()), (2, ""), "{args:?}: {stderr}");
         assert!(stderr.contains(said), "{args:?}: {stderr}");
     }
+}
+
+#[test]
+fn json_on_stdout_has_the_documented_keys() {
+    let course = Course::new();
+    result(&course, "out", 1.1, 1.0, |_| {});
+    let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
+    let race: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(race["noise_floor"].is_number(), "there is a twin, but no noise floor");
+    let cells = race["cells"].as_array().unwrap();
+    let names: Vec<_> = cells.iter().map(|cell| cell["contender"].as_str().unwrap()).collect();
+    assert!(
+        ["old", "old-twin", "null", "new"].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
+    for cell in cells {
+        for key in [
+            "workload",
+            "load",
+            "contender",
+            "rounds",
+            "cost_ns_per_request",
+            "rate_per_s",
+            "latency_ns",
+            "memory_bytes",
+            "ratio_to_baseline",
+            "band",
+            "verdict",
+        ] {
+            assert!(cell.get(key).is_some(), "no {key} in {cell}");
+        }
+        for key in ["kind", "void", "because"] {
+            assert!(cell["verdict"].get(key).is_some(), "no {key} in {cell}");
+        }
+        for key in ["mean", "low", "high"] {
+            assert!(cell["cost_ns_per_request"][key].as_f64().is_some_and(|cost| cost > 0.0));
+        }
+        assert!(cell["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+        assert_eq!(cell["load"]["connections"], 64);
+    }
+    let saved = std::fs::read_to_string(course.out().join("summary.json")).unwrap();
+    assert_eq!(saved, ended.stdout);
 }

@@ -1,7 +1,7 @@
 //! Contenders whose work is done by a process outside their own, or on CPUs that were not assigned to
 //! them; and memory that is not attributed to connections.
 
-use crate::support::race::course::{Course, SHORT, example, until};
+use crate::support::race::course::{Course, example, until};
 use regatta_host::allowed_cpus;
 use regatta_record::{Figure, Kind};
 use regatta_testkit::skip;
@@ -79,8 +79,9 @@ fn heap_that_a_load_leaves_behind_is_not_counted_as_memory_of_connections() {
     let course = Course::new();
     // Long enough for 20 MiB.
     let hoarder = "hoarder=sh -c 'exec \"$ILL\" {port} hoards'";
-    let args = ["--window", "500ms", "--json", "-", "--contender", hoarder];
-    let ended = course.race(&[&SHORT[..], &args].concat());
+    course.write_race("'null'", "500ms", "connections = 64");
+    let args = ["race.toml", "--out", "out", "--json", "-", "--contender", hoarder];
+    let ended = course.race(&args);
     course.assert_nothing_left();
     let summary = ended.summary();
     let hoarder = summary.cells.iter().find(|cell| cell.contender == "hoarder").unwrap();

@@ -68,21 +68,16 @@ const FAIR: &str = "connections = 50\nrate = 50\nn = 1\nbeside = { connections =
 const GOOD: &str = "good=sh -c 'exec \"$SLOW_HASH\" {port}'";
 
 #[test]
-fn small_requests_wait_for_large_ones_if_one_request_blocks_all() {
+fn small_requests_beside_large_ones_are_timed_alone() {
     let course = Course::new();
     race_of(&course, "hash", "'nobody'", FAIR);
     let blocks = GOOD.replace("good=", "blocks=").replace("{port}", "{port} blocks");
-    let more = ["--contender", GOOD, "--contender", &blocks, "--baseline", "good"];
     // A busy machine may not reach the rate, so the exit status is not checked.
-    let ended = course.race(&[&OF_OTHERS[..], &more].concat());
+    let ended = course.race(&[&OF_OTHERS[..], &["--contender", &blocks]].concat());
     course.assert_nothing_left();
     let summary = ended.summary();
-    let (good, blocks) = (cell(&summary, "good"), cell(&summary, "blocks"));
-    for cell in [good, blocks] {
-        assert!(cell.verdict.voids(Figure::Cost) && !cell.verdict.is(Kind::Failed), "{cell:?}");
-        assert!(cell.beside_per_s.is_some(), "{cell:?}");
-    }
-    assert!(good.latency_ns.p50 < blocks.latency_ns.p50, "{good:?} {blocks:?}");
+    let blocks = cell(&summary, "blocks");
+    assert!(blocks.verdict.voids(Figure::Cost) && !blocks.verdict.is(Kind::Failed), "{blocks:?}");
     assert!(blocks.latency_ns.p50 > Some(20_000_000), "small requests did not wait: {blocks:?}");
     let rounds = String::from_utf8(course.rounds()).unwrap();
     assert!(rounds.lines().all(|line| line.contains("\"background\":{\"requests\":")), "{rounds}");

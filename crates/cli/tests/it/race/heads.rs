@@ -3,7 +3,7 @@
 use crate::support::race::course::Course;
 
 const RACE: &str = "name = 'test'\nworkload = 'hello'\ncontenders = ['epoll', 'threads']\nrounds = 1\n\
-                    window = '100ms'\nwarm_up = '0s'\n[[load]]\nconnections = 4\n";
+                    window = '300ms'\nwarm_up = '0s'\n[[load]]\nconnections = 4\n";
 
 fn raced(more: &str, args: &[&str]) -> (String, regatta_record::Summary) {
     let course = Course::new();

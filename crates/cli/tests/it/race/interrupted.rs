@@ -6,7 +6,7 @@ use regatta_record::Summary;
 #[test]
 fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = [8, 16]");
+    course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
     let race = course.start(&["race.toml", "--out", "out", "--contender", good]);
     until("a round is stored and the next contender is up", || {
@@ -51,7 +51,7 @@ fn ctrl_c_is_handled_while_a_contender_starts() {
 #[test]
 fn the_second_ctrl_c_ends_the_race_at_once() {
     let course = Course::new();
-    course.write_race("'null'", "30s", "connections = 8");
+    course.write_quiet_race("'null'", "30s", "connections = 8");
     let deaf = "bad=sh -c 'exec \"$ILL\" {port} deaf'";
     let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", deaf];
     let race = course.start(&args);

@@ -92,7 +92,7 @@ fn windows(course: &Course) -> Vec<(u64, u64)> {
 #[test]
 fn a_live_page_shows_each_pass_and_sends_nothing_inside_a_window() {
     let course = Course::new();
-    course.write_race("'null', 'epoll'", "400ms", "connections = [4]");
+    course.write_quiet_race("'null', 'epoll'", "400ms", "connections = [4]");
     let race = course.start(&["race.toml", "--rounds", "3", "--out", "out", "--live", "0"]);
     let url = url(&race);
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
@@ -139,7 +139,7 @@ fn a_live_page_shows_each_pass_and_sends_nothing_inside_a_window() {
 #[test]
 fn a_live_page_is_read_only_and_survives_bad_clients() {
     let course = Course::new();
-    course.write_race("'null', 'epoll'", "100ms", "connections = [4]");
+    course.write_quiet_race("'null', 'epoll'", "300ms", "connections = [4]");
     let race =
         course.start(&["race.toml", "--rounds", "2", "--out", "out", "--live", "localhost:0"]);
     let url = url(&race);

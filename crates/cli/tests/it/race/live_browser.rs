@@ -75,7 +75,7 @@ fn assert_shows(browser: &mut Browser, summary: &Summary, rounds: &[Round]) {
 fn a_browser_follows_the_race_and_ends_with_its_summary() {
     let program = browser();
     let course = Course::new();
-    course.write_race("'null', 'epoll'", "200ms", "connections = [4]");
+    course.write_quiet_race("'null', 'epoll'", "300ms", "connections = [4]");
     let args = ["race.toml", "--rounds", "4", "--baseline", "epoll", "--out", "out", "--live", "0"];
     let race = course.start(&args);
     let url = url(&race);
@@ -138,7 +138,7 @@ fn a_browser_follows_the_race_and_ends_with_its_summary() {
 fn the_page_of_a_killed_race_says_that_it_does_not_answer() {
     let program = browser();
     let course = Course::new();
-    course.write_race("'null', 'epoll'", "500ms", "connections = [4]");
+    course.write_quiet_race("'null', 'epoll'", "500ms", "connections = [4]");
     let race = course.start(&["race.toml", "--rounds", "40", "--out", "out", "--live", "0"]);
     let mut browser = Browser::visit(program, &url(&race));
     browser.wait(DRAWN);

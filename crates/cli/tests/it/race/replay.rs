@@ -32,7 +32,7 @@ fn a_race_is_replayed_byte_for_byte() {
     let course = Course::new();
     // A contender that is not installed, an impossible load, two contenders that fail, and two passes.
     course.write("peers/nobody/manifest.toml", NOBODY);
-    course.write_race("'null', 'nobody'", "100ms", "connections = 4\ncores = [1, 9999]");
+    course.write_quiet_race("'null', 'nobody'", "300ms", "connections = 4\ncores = [1, 9999]");
     let args = ["race.toml", "--rounds", "2", "--out", "out"];
     let contenders = ["--contender", GOOD, "--contender", WRONG, "--contender", DIES];
     let ended = course.race(&[&args[..], &contenders].concat()).with_status(1);
@@ -50,7 +50,7 @@ fn a_race_is_replayed_byte_for_byte() {
 fn json_and_markdown_on_stdout_are_replayed() {
     for form in ["--json", "--md"] {
         let course = Course::new();
-        course.write_race("'null'", "100ms", "connections = 4");
+        course.write_quiet_race("'null'", "300ms", "connections = 4");
         let args = ["race.toml", "--out", "out", form, "-", "--contender", GOOD];
         let ended = course.race(&args);
         assert!(!ended.stdout.contains("report: "), "{}", ended.stdout);
@@ -61,7 +61,7 @@ fn json_and_markdown_on_stdout_are_replayed() {
 #[test]
 fn an_interrupted_and_resumed_race_is_replayed_whole() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = [8, 16]");
+    course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored and the next contender is up", || {
         !course.rounds().is_empty() && !course.listening().is_empty()
@@ -78,7 +78,7 @@ fn an_interrupted_and_resumed_race_is_replayed_whole() {
 #[test]
 fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = [8, 16]");
+    course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let mut race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored and the next contender is up", || {
         !course.rounds().is_empty() && !course.listening().is_empty()
@@ -104,7 +104,7 @@ fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
 fn a_pilot_pass_is_replayed() {
     let course = Course::new();
     let load = "connections = 4\nrate = '10% of slowest'";
-    course.write_race("'null'", "100ms", load);
+    course.write_race("'null'", "300ms", load);
     let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     course.assert_nothing_left();
     ended.assert_printed(&["pilot: short rounds to determine the rates: 1\nround 1: "]);
@@ -114,7 +114,7 @@ fn a_pilot_pass_is_replayed() {
 #[test]
 fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = 4\nrate = '10% of slowest'");
+    course.write_race("'null'", "300ms", "connections = 4\nrate = '10% of slowest'");
     let slow = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
     let race = course.start(&["race.toml", "--out", "out", "--contender", slow]);
     until("it is started", || !course.log().is_empty());
@@ -133,7 +133,7 @@ fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
 fn on_a_terminal_the_last_screen_is_the_same() {
     let course = Course::new();
     course.write("peers/nobody/manifest.toml", NOBODY);
-    course.write_race("'null', 'nobody'", "100ms", "connections = [4, 8]");
+    course.write_quiet_race("'null', 'nobody'", "300ms", "connections = [4, 8]");
     let args = ["race.toml", "--out", "out", "--contender", GOOD, "--contender", DIES];
     let race = run_on_terminal(course.command(&args), On::Both);
     course.assert_nothing_left();
@@ -153,7 +153,7 @@ fn on_a_terminal_the_last_screen_is_the_same() {
 #[test]
 fn a_result_of_an_earlier_regatta_can_be_resumed_but_not_replayed() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = 4");
+    course.write_quiet_race("'null'", "300ms", "connections = 4");
     let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
     course.race(&args);
     let events = course.out().join("events.jsonl");
@@ -174,7 +174,7 @@ fn a_result_of_an_earlier_regatta_can_be_resumed_but_not_replayed() {
 #[test]
 fn damaged_events_are_replayed_up_to_the_damage() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = 4");
+    course.write_quiet_race("'null'", "300ms", "connections = 4");
     course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     let path = course.out().join("events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -191,7 +191,7 @@ fn damaged_events_are_replayed_up_to_the_damage() {
 #[test]
 fn a_replay_succeeds_if_its_output_is_closed() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = 4");
+    course.write_quiet_race("'null'", "300ms", "connections = 4");
     course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     let mut replay = course.regatta(&["report", "--replay", "out"]);
     let mut replay = replay.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -9,7 +9,7 @@ const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 #[test]
 fn a_directory_of_a_running_race_is_refused() {
     let course = Course::new();
-    course.write_race("'null'", "30s", "connections = 8");
+    course.write_quiet_race("'null'", "30s", "connections = 8");
     let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
     let first = course.start(&args);
     until("it listens", || !course.log().is_empty());
@@ -26,7 +26,7 @@ fn a_directory_of_a_running_race_is_refused() {
 #[test]
 fn only_one_of_two_simultaneous_races_runs() {
     let course = Course::new();
-    course.write_race("'null'", "100ms", "connections = 8");
+    course.write_quiet_race("'null'", "300ms", "connections = 8");
     let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
     let both = [course.start(&args), course.start(&args)].map(|race| race.ended());
     course.assert_nothing_left();

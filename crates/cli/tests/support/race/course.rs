@@ -25,7 +25,7 @@ pub const SHORT: [&str; 1] = ["short.toml"];
 
 /// Many connections, so that a daemon that shares the port gets some of them. Several rounds have a twin.
 const SHORT_FILE: &str = "name = 'short'\nworkload = 'double'\ncontenders = ['null']\nrounds = 1\n\
-                          window = '100ms'\nwarm_up = '0s'\n[[load]]\nconnections = 64\n";
+                          window = '300ms'\nwarm_up = '0s'\n[[load]]\nconnections = 64\nrate = 400\n";
 
 pub struct Course {
     folder: TempDir,
@@ -75,6 +75,16 @@ impl Course {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// Writes a race file as [`Course::write_race`] does, for loads of a few requests per second: many such races
+    /// run beside one another, and have replies even on a busy machine.
+    pub fn write_quiet_race(&self, contenders: &str, window: &str, load: &str) {
+        let at_a_rate = |line: &str| match line.starts_with("connections = ") {
+            true => format!("{line}\nrate = 200\n"),
+            false => format!("{line}\n"),
+        };
+        self.write_race(contenders, window, &load.lines().map(at_a_rate).collect::<String>());
     }
 
     /// Writes a race file with one round, and so without a twin. Several rounds may get the verdict that

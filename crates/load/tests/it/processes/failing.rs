@@ -6,6 +6,7 @@ use crate::{
 };
 use regatta_load::{Error, Phase, Plan, Processes, Until};
 use regatta_testkit::child::example;
+use regatta_testkit::client::refusing;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     net::TcpListener,
@@ -109,8 +110,8 @@ fn a_stop_ends_all_processes_with_the_results_so_far() {
 
 #[test]
 fn refused_connections_are_reported_with_the_process_that_tried() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    match marked(3).run(&Plan { connections: 6, ..plan(address) }) {
+    let nobody = refusing();
+    match marked(3).run(&Plan { connections: 6, ..plan(nobody.addr) }) {
         Err(Error::NotOpened { opened: 0, wanted: 6, last }) => {
             assert!(last.contains("refused") && last.contains("(load process "), "{last}");
         }
