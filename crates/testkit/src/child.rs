@@ -4,6 +4,7 @@ use std::{
     env,
     fs::File,
     io::{self, Read, Seek, Write},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
@@ -58,6 +59,19 @@ pub fn exit_within(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
             }
         }
     }
+}
+
+/// Returns the path of an example of the calling test's package: a program that only the tests start. Cargo
+/// builds it with the tests, unless only one target is tested (`cargo test --test it`).
+#[track_caller]
+pub fn example(name: &str) -> PathBuf {
+    // target/debug/deps/it-0123456789abcdef
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.set_file_name("examples");
+    path.push(name);
+    assert!(path.is_file(), "{} is not built yet: cargo build --example {name}", path.display());
+    path
 }
 
 /// Runs a test in a process of its own, because it changes the state of its process: the calling test, which has no

@@ -19,8 +19,6 @@ mod null;
 mod open_loop;
 mod output;
 mod package;
-#[path = "../../../page/tests/common/mod.rs"]
-mod page;
 mod processes;
 mod race;
 mod shard;

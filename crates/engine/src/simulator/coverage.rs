@@ -114,6 +114,8 @@ impl From<Timer> for Visit {
 #[derive(Clone, Debug)]
 pub struct Coverage {
     visits: [u64; VISITS.len()],
+    /// The first history of each visit.
+    first: [Option<u64>; VISITS.len()],
     connections: Vec<u32>,
     events: Vec<u32>,
 }
@@ -121,7 +123,8 @@ pub struct Coverage {
 impl Default for Coverage {
     fn default() -> Self {
         let (connections, events) = (Vec::new(), Vec::new());
-        Coverage { visits: [0; VISITS.len()], connections, events }
+        let (visits, first) = ([0; VISITS.len()], [None; VISITS.len()]);
+        Coverage { visits, first, connections, events }
     }
 }
 
@@ -134,6 +137,13 @@ impl Coverage {
     pub(super) fn history(&mut self, connections: usize, events: usize) {
         self.connections.push(connections as u32);
         self.events.push(events as u32);
+    }
+
+    /// Notes that the histories until this one have been counted.
+    pub(super) fn counted(&mut self, seed: u64) {
+        for (first, visits) in self.first.iter_mut().zip(self.visits) {
+            *first = first.or((visits > 0).then_some(seed));
+        }
     }
 
     /// Returns how often this was visited.
@@ -158,6 +168,9 @@ impl Coverage {
     /// Adds the counts of other histories.
     pub fn add(&mut self, other: &Coverage) {
         self.visits.iter_mut().zip(other.visits).for_each(|(sum, visits)| *sum += visits);
+        for (first, other) in self.first.iter_mut().zip(other.first) {
+            *first = (*first).into_iter().chain(other).min();
+        }
         self.connections.extend_from_slice(&other.connections);
         self.events.extend_from_slice(&other.events);
     }
@@ -166,7 +179,11 @@ impl Coverage {
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for &visit in VISITS {
-            writeln!(f, "{:>12}  {visit:?}", self.of(visit))?;
+            write!(f, "{:>12}  {visit:?}", self.of(visit))?;
+            match self.first[visit as usize] {
+                Some(seed) => writeln!(f, ", first in history {seed}")?,
+                None => writeln!(f)?,
+            }
         }
         Ok(())
     }

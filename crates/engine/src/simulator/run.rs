@@ -15,7 +15,7 @@ pub struct Failure {
 /// Runs the histories of these numbers, until one fails.
 pub fn run<S: Scenario>(
     scenario: S,
-    seeds: std::ops::Range<u64>,
+    seeds: impl IntoIterator<Item = u64>,
     fault: Option<Fault>,
 ) -> (Coverage, Result<(), Failure>) {
     let mut world = World::new(scenario, fault, false);
@@ -23,6 +23,7 @@ pub fn run<S: Scenario>(
         if let Err(what) = world.run(seed) {
             return (world.coverage, Err(Failure { seed, what }));
         }
+        world.coverage.counted(seed);
     }
     (world.coverage, Ok(()))
 }
@@ -38,7 +39,7 @@ fn replayed<S: Scenario>(scenario: impl FnOnce() -> S, fault: Option<Fault>) -> 
     true
 }
 
-/// Runs this many histories, and prints what they visited. With `SIMULATION_SEED` set, runs only
+/// Runs this many histories and those of [`Scenario::RARE`], and prints what they visited. With `SIMULATION_SEED` set, runs only
 /// that history and prints its events.
 ///
 /// # Panics
@@ -50,7 +51,8 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
         return;
     }
     let began = Instant::now();
-    let (mut coverage, result) = run(scenario(), 0..histories, None);
+    let rare = S::RARE.iter().copied().filter(|seed| *seed >= histories);
+    let (mut coverage, result) = run(scenario(), (0..histories).chain(rare), None);
     if let Err(Failure { seed, what }) = result {
         panic!(
             "history {seed} of `{}`: {what}\nSIMULATION_SEED={seed} runs and prints only this one",

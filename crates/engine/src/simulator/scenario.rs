@@ -53,6 +53,10 @@ pub trait Scenario {
     /// Visits that never occur in this scenario.
     const NEVER: &[Visit];
 
+    /// Histories that visit what few others do, so that a run of fewer histories visits everything too. The
+    /// output of a long run has their numbers.
+    const RARE: &[u64] = &[];
+
     /// Maximum pending output of a connection in bytes, in addition to the size of one read times
     /// [`Scenario::GROWTH`].
     const PENDING: usize;

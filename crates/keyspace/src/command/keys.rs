@@ -3,7 +3,7 @@
 //! They follow the specifications of the table, except for commands whose options must be read in
 //! order: SORT, SORT_RO, GEORADIUS, GEORADIUSBYMEMBER, XREAD and XREADGROUP. For these, the
 //! specifications of Redis are incomplete, or wrong if a key or a group has the name of an option.
-//! Here, their options are read as the commands themselves read them. `tests/commands` compares the
+//! Here, their options are read as the commands themselves read them. `tests/it/commands` compares the
 //! results with `COMMAND GETKEYS` of a live redis-server.
 
 use super::{

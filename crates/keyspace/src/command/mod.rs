@@ -1,7 +1,7 @@
 //! The commands of Redis, as reported by a live redis-server, and the positions of their keys.
 //!
 //! The table is generated: `cargo run -p regatta-keyspace --example command_table` prints it from
-//! the data of the installed redis-server. `tests/commands` checks that it still matches.
+//! the data of the installed redis-server. `tests/it/commands` checks that it still matches.
 
 mod entry;
 mod find;

@@ -1,6 +1,6 @@
 //! The texts of errors, in the wording of Redis if it has the same error.
 //!
-//! Source: `commandCheckExistence` and `commandCheckArity` in `server.c` of Redis. `tests/commands`
+//! Source: `commandCheckExistence` and `commandCheckArity` in `server.c` of Redis. `tests/it/commands`
 //! compares the texts with a live redis-server.
 
 use crate::{arguments::Arguments, command::Command};

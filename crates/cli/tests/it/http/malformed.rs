@@ -1,14 +1,11 @@
-//! Every model refuses every request of `proto/tests/http1/malformed.txt`, and never answers a request
+//! Every model refuses every request of `testkit::malformed`, and never answers a request
 //! that is smuggled in after it.
 
 use crate::{
-    http::{
-        GET,
-        cases::{Case, cases},
-        reply_to,
-    },
+    http::{GET, reply_to},
     support::{Server, on_every_shared},
 };
+use regatta_testkit::malformed::{Case, cases};
 
 #[test]
 fn malformed_requests_are_refused_and_no_request_after_them_is_answered() {

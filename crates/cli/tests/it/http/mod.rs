@@ -1,8 +1,6 @@
 //! HTTP servers over real sockets, on every model: refused requests, closing, limits, and
 //! independently written clients.
 
-#[path = "../../../../proto/tests/http1/cases.rs"]
-mod cases;
 mod closes;
 mod curl;
 mod limits;

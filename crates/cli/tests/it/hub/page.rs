@@ -1,12 +1,10 @@
 //! The hub's demo page in a real browser.
 
-use crate::{
-    page::browser::{Browser, installed},
-    support::{
-        Server,
-        hub::{hear, member_of, send},
-    },
+use crate::support::{
+    Server,
+    hub::{hear, member_of, send},
 };
+use regatta_testkit::browser::{Browser, installed};
 use serde_json::json;
 
 #[test]

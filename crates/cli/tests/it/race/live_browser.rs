@@ -1,15 +1,18 @@
 //! `race --live` in a real browser: the page follows the race, and ends with the figures of its summary.
 
 use crate::{
-    page::{
-        all_tables, assert_same,
-        browser::{Browser, installed},
-    },
     race::live::url,
     support::race::course::{Course, until},
 };
 use regatta_record::{Relation, Round, Summary};
-use regatta_report::view::view;
+use regatta_report::{
+    table::Table,
+    view::{View, view},
+};
+use regatta_testkit::{
+    browser::{Browser, installed},
+    json::assert_same,
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs};
 
@@ -107,7 +110,10 @@ fn a_browser_follows_the_race_and_ends_with_its_summary() {
     course.assert_nothing_left();
     assert!(counts.is_sorted() && counts.len() >= 4, "the rounds arrive one by one: {counts:?}");
     assert!(tables.len() >= 4, "the figures change: {tables:?}");
-    assert!(states.iter().any(|state| state.contains("epoll at 4 conn, start ")), "{states:?}");
+    assert!(
+        states.iter().any(|state| state.contains("epoll at 4 conn, 200/s, start ")),
+        "{states:?}"
+    );
 
     let summary = fs::read_to_string(course.out().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&summary).unwrap();
@@ -145,4 +151,9 @@ fn the_page_of_a_killed_race_says_that_it_does_not_answer() {
     assert!(said.as_str().unwrap().starts_with("The race does not answer"), "{said}");
     assert_eq!(browser.eval(DRAWN), json!(true), "the page stays");
     course.assert_nothing_left_soon();
+}
+
+/// All tables of a view except those that the page has in another form.
+fn all_tables(view: &View) -> impl Iterator<Item = &Table> {
+    view.gate.iter().chain(view.raced()).chain(view.details()).chain(&view.scaling)
 }

@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Values from the publications of the functions. `tests/twemproxy` compares with the variants
+    /// Values from the publications of the functions. `tests/it/twemproxy` compares with the variants
     /// of a real nutcracker.
     #[test]
     fn functions_return_their_published_values() {

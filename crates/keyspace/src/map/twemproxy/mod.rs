@@ -9,7 +9,7 @@
 //! Servers are never ejected: with `auto_eject_hosts`, twemproxy moves keys while a server is down,
 //! so a written key would not be found again.
 //!
-//! Source: `src/hashkit`, `src/nc_conf.c` and `src/nc_server.c` of twemproxy. `tests/twemproxy`
+//! Source: `src/hashkit`, `src/nc_conf.c` and `src/nc_server.c` of twemproxy. `tests/it/twemproxy`
 //! compares with a real nutcracker.
 
 mod hash;

@@ -1,0 +1,5 @@
+//! Connections of engines, engines under a manual driver and under the simulator.
+
+mod connections;
+mod relay;
+mod simulation;

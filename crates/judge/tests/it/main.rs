@@ -1,0 +1,22 @@
+//! The referee: judgements of simulated races with known costs, and of rounds made by hand.
+
+mod axes;
+mod belief;
+mod counted;
+mod curves;
+mod found_out;
+mod gate;
+mod judge;
+mod latency_ratios;
+mod more_rounds;
+mod operations;
+mod precision;
+mod roles;
+#[allow(dead_code, reason = "the examples use more of the simulation")]
+#[path = "../simulated/mod.rs"]
+mod simulated;
+mod size;
+mod statistics;
+mod two_speeds;
+mod unknown;
+mod verdicts;

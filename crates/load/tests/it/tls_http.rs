@@ -1,0 +1,174 @@
+//! HTTP over TLS: where a body ends, the latency of reopened connections, and tests against nginx.
+
+use crate::common::{
+    asks, assert_undisturbed, at, in_burst, nginx, plan, run,
+    tls::{Authority, Sealed, VERSIONS, server},
+};
+use regatta_load::{Arrivals, Drive, Plan, Until};
+use regatta_script::{Workload, dialects::http::HttpRequest};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+fn get(target: &str) -> Workload {
+    asks(HttpRequest::get(target))
+}
+
+/// Reads a head; false at the end of input.
+fn head(reader: &mut BufReader<Sealed>) -> bool {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        match reader.read_line(&mut line) {
+            Ok(2) => return true,
+            Ok(3..) => {}
+            _ => return false,
+        }
+    }
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_needs_a_close_notify() {
+    for notifies in [true, false] {
+        let authority = Authority::new();
+        let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
+        let server = server(config, move |sealed, _| {
+            let mut reader = BufReader::new(sealed);
+            if !head(&mut reader) {
+                return;
+            }
+            let sealed = reader.get_mut();
+            sealed.write_all(b"HTTP/1.1 200 OK\r\n\r\nas long as it is").unwrap();
+            if notifies {
+                sealed.conn.send_close_notify();
+            }
+            sealed.flush().unwrap();
+            let _ = sealed.sock.shutdown(Shutdown::Write);
+            let _ = sealed.read(&mut [0]);
+            let _ = sealed.sock.shutdown(Shutdown::Both);
+        });
+        let plan = Plan {
+            tls: Some(authority.trusted("localhost")),
+            workload: get("/"),
+            host: "localhost".into(),
+            until: Until::Requests(5),
+            drive: Drive::Churn,
+            ..plan(server.address)
+        };
+        let tally = run(&plan).unwrap();
+        let (right, early) = if notifies { (5, 0) } else { (0, 5) };
+        assert_eq!(
+            (tally.requests, tally.errors.closed_early),
+            (right, early),
+            "{:?}",
+            tally.errors
+        );
+        assert_eq!(tally.errors.total(), early);
+    }
+}
+
+/// The window is over before the first handshake is complete.
+#[test]
+fn in_open_loop_latency_includes_the_handshake_of_a_reopened_connection() {
+    const SLOW: Duration = Duration::from_millis(300);
+    let authority = Authority::new();
+    let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
+    let server = server(config, |mut sealed, _| {
+        thread::sleep(SLOW);
+        if sealed.conn.complete_io(&mut sealed.sock).is_err() {
+            return;
+        }
+        let mut reader = BufReader::new(sealed);
+        if head(&mut reader) {
+            let last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+            reader.get_mut().write_all(last).unwrap();
+            reader.get_mut().flush().unwrap();
+        }
+    });
+    let plan = Plan {
+        tls: Some(authority.trusted("localhost")),
+        workload: get("/"),
+        host: "localhost".into(),
+        connections: 4,
+        drive: at(10, Arrivals::Constant),
+        ..plan(server.address)
+    };
+    let tally = run(&plan).unwrap();
+    assert_eq!((tally.errors.total(), tally.first_wrong), (0, None));
+    let open = tally.open_loop.unwrap();
+    assert_eq!((open.due, tally.histogram.len()), (3, 3), "{open:?}");
+    let least = open.service.min();
+    assert!(least >= SLOW.as_nanos() as u64 * 9 / 10, "{least} ns");
+}
+
+/// nginx; dropping this stops it.
+struct Nginx(Child);
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // SIGTERM: the master also stops its workers.
+        let pid = self.0.id().to_string();
+        let _ = Command::new("kill").arg(&pid).status();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[cfg_attr(not(has_nginx), ignore = "nginx is not installed (scripts/setup)")]
+fn nginx_serves_closed_loops_churn_and_a_burst_over_tls() {
+    let authority = Authority::new();
+    let shown = authority.certifies(&["localhost"], 2_999);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("certificate.pem"), &shown.certificate_pem).unwrap();
+    fs::write(path("key.pem"), &shown.key_pem).unwrap();
+    fs::write(path("long"), vec![b'x'; 300_000]).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let root = folder.path().display();
+    let config = format!(
+        "daemon off; worker_processes 1; pid {root}/pid; error_log {root}/error.log;\n\
+         events {{ worker_connections 256; }}\n\
+         http {{ access_log off; keepalive_requests 100; client_body_temp_path {root}/a;\n\
+         proxy_temp_path {root}/b; fastcgi_temp_path {root}/c; uwsgi_temp_path {root}/d;\n\
+         scgi_temp_path {root}/e;\n\
+         server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {root}/certificate.pem;\n\
+         ssl_certificate_key {root}/key.pem; ssl_protocols TLSv1.2 TLSv1.3;\n\
+         location = / {{ return 200 'hello'; }}\n\
+         location = /long {{ root {root}; }} }} }}\n"
+    );
+    fs::write(path("nginx.conf"), config).unwrap();
+    let mut command = nginx();
+    command.args(["-c", &path("nginx.conf"), "-p", &path("")]);
+    let _nginx = Nginx(command.stderr(Stdio::null()).spawn().unwrap());
+    let address = ([127, 0, 0, 1], port).into();
+    let ends = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < ends, "{:?}", fs::read_to_string(path("error.log")));
+        thread::sleep(Duration::from_millis(10));
+    }
+    let plan = Plan {
+        tls: Some(authority.trusted("localhost")),
+        host: format!("localhost:{port}"),
+        workload: get("/"),
+        connections: 8,
+        ..plan(address)
+    };
+    let requests = Until::Requests(500);
+    for plan in [
+        Plan { until: requests, ..plan.clone() },
+        Plan { until: requests, pipeline: 16, threads: 2, ..plan.clone() },
+        Plan { until: Until::Requests(50), drive: Drive::Churn, ..plan.clone() },
+        Plan { until: Until::Requests(50), workload: get("/long"), ..plan.clone() },
+        in_burst(2, 5, plan),
+    ] {
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        let spoken = tally.tls.unwrap();
+        assert!(spoken.checked && spoken.version == "1.3", "{spoken:?}");
+    }
+}

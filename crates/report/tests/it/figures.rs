@@ -1,0 +1,44 @@
+//! All formats show the same figure for the same thing, and mark figures that are not known.
+
+use regatta_record::{Kind, Percentile, Relation, Summary, Unknown};
+use regatta_report::{csv, markdown, terminal};
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("../summary.json")).expect("the fixture is a summary")
+}
+
+#[test]
+fn every_form_marks_figures_that_are_not_known() {
+    let mut summary = summary();
+    let cell = summary.cells.iter_mut().find(|c| c.contender == "node").unwrap();
+    assert_eq!(cell.verdict.kind, Kind::ServerBound);
+    (cell.cost_ns_per_request, cell.ratio_to_baseline, cell.rate_per_s) = (None, None, None);
+    (cell.latency_intervals.p50, cell.latency_intervals.p99) = (None, None);
+    cell.relation = Some(Relation::Inconclusive);
+    let percentiles = [Percentile::P50, Percentile::P99].map(Unknown::Latency);
+    cell.not_known = [Unknown::Cost, Unknown::Ratio, Unknown::Rate].to_vec();
+    cell.not_known.extend(percentiles);
+    let pooled = cell.latency_ns.clone();
+    summary.noise_floor = None;
+
+    let text = terminal(&summary, 400, false);
+    let row = text.lines().find(|line| line.starts_with("node ")).unwrap();
+    assert_eq!(row.matches("not known").count(), 5, "{row}");
+    assert!(row.contains("unclear"), "{row}");
+    assert!(text.contains("noise floor not known"), "{text}");
+    let markdown = markdown(&summary);
+    let row = markdown.lines().find(|line| line.starts_with("| node |")).unwrap();
+    assert_eq!(row.matches("| not known |").count() + row.matches("| not known | not").count(), 5);
+
+    let csv = csv(&summary);
+    let mut lines = csv.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let row: Vec<&str> = lines.find(|line| line.contains("\"node\"")).unwrap().split(',').collect();
+    for name in ["cost_ns_per_request", "cost_high", "ratio_low", "rate_per_s", "p50_ns", "p99_low"]
+    {
+        let at = columns.iter().position(|column| *column == name).unwrap();
+        assert_eq!(row[at], "", "{name}");
+    }
+    let at = columns.iter().position(|column| *column == "p90_ns").unwrap();
+    assert_eq!(row[at], pooled.p90.unwrap().to_string());
+}
