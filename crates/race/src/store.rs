@@ -152,6 +152,15 @@ impl Store {
     }
 }
 
+impl Drop for Store {
+    /// Releases the lock. Closing the file does not, while another thread starts a process: until that has started,
+    /// it holds the file, too.
+    fn drop(&mut self) {
+        // Nothing is left to do if it fails.
+        let _ = flock(&self.rounds, FlockOperation::Unlock);
+    }
+}
+
 fn open_lines(path: &Path) -> Result<File, StoreError> {
     let file = OpenOptions::new().read(true).append(true).create(true).open(path);
     file.map_err(io_error("open", path))

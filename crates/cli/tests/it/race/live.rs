@@ -118,7 +118,7 @@ fn a_live_page_shows_each_pass_and_sends_nothing_inside_a_window() {
     );
     let said: Vec<&str> =
         of("progress").iter().map(|it| it.data["text"].as_str().unwrap()).collect();
-    assert!(said.iter().any(|text| text.contains("epoll at 4 conn, start ")), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("epoll at 4 conn, 200/s, start ")), "{said:?}");
     assert_eq!(said.last(), Some(&"finished"));
     assert_eq!(arrived.last().unwrap().name, "over");
 

@@ -110,7 +110,10 @@ fn a_browser_follows_the_race_and_ends_with_its_summary() {
     course.assert_nothing_left();
     assert!(counts.is_sorted() && counts.len() >= 4, "the rounds arrive one by one: {counts:?}");
     assert!(tables.len() >= 4, "the figures change: {tables:?}");
-    assert!(states.iter().any(|state| state.contains("epoll at 4 conn, start ")), "{states:?}");
+    assert!(
+        states.iter().any(|state| state.contains("epoll at 4 conn, 200/s, start ")),
+        "{states:?}"
+    );
 
     let summary = fs::read_to_string(course.out().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&summary).unwrap();
