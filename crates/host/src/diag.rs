@@ -126,10 +126,11 @@ mod tests {
         let own: Vec<_> = listening.iter().filter(|one| one.port == addr.port()).collect();
         assert!(matches!(own[..], [Entry { listens: true, inode: 1.., .. }]), "{own:?}");
         assert_eq!(own[0].address, addr.ip());
-        assert!(listening.iter().all(|one| one.listens && one.port != client.port()));
+        assert!(listening.iter().all(|one| one.listens));
         let all = sockets(false).unwrap();
-        assert_eq!(all.iter().filter(|one| one.port == addr.port()).count(), 2);
-        assert_eq!(all.iter().filter(|one| one.port == client.port()).count(), 1);
+        // A connection of another test may have the same port at its other end.
+        assert!(all.iter().filter(|one| one.port == addr.port()).count() >= 2);
+        assert!(all.iter().any(|one| one.port == client.port()));
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl fmt::Display for Doubt {
             Doubt::Standing { ms_per_s, of_a_slice } => write!(
                 f,
                 "used {ms_per_s:.1} ms of CPU per second without load, in an idle slice {} of the CPU of \
-                 a usual slice: a standing cost, or work put off until after a slice; its cost per \
+                 a usual slice: a standing cost, or work postponed until after a slice; its cost per \
                  request does not include it",
                 percent(of_a_slice)
             ),

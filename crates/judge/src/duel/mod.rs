@@ -18,7 +18,7 @@
 //!
 //! Means are plain: nothing is trimmed, winsorised or down-weighted. A cost that only one contender
 //! has (a collection in every tenth slice, a second mode, one bad start in ten) is its own, and from
-//! its slices alone it cannot be told from a short disturbance. Trimming would hide the one to be
+//! its slices alone it cannot be distinguished from a short disturbance. Trimming would hide the one to be
 //! rid of the other. A disturbance hits all contenders equally often, so it widens intervals and
 //! does not move ratios. Blocks are left out only for what several contenders show at once: see
 //! [`states`].

@@ -1,7 +1,7 @@
 //! Variances between lives, moderated over the contenders of a load.
 //!
 //! Few lives give a poor estimate of a variance, but there are several contenders. Each variance is
-//! drawn towards their common one, as far as they are alike (empirical Bayes): Smyth, *Linear models
+//! drawn towards their common one, the more, the more alike they are (empirical Bayes): Smyth, *Linear models
 //! and empirical Bayes methods for assessing differential expression in microarray experiments*,
 //! Statistical Applications in Genetics and Molecular Biology 3/1, 2004, sections 3 and 6.2. It is
 //! `squeezeVar` of the R package limma.

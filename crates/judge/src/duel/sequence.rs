@@ -1,6 +1,6 @@
 //! Intervals that remain valid however often one looks, and whenever one stops.
 //!
-//! A plain 95% interval is right for one look. Whoever looks after every life and stops when the
+//! A plain 95% interval is right for one look. Looking after every life and stopping when the
 //! interval is narrow, or when it excludes 1, is wrong more often. An e-value bounds that: if `μ` is
 //! true, `E(μ)` of the lives so far is on average at most 1, at whatever life one stops; so it ever
 //! reaches 20 with a probability of at most 5% (Ville's inequality), and the values of `μ` with

@@ -1,6 +1,6 @@
 //! The sweep operator: solves small symmetric systems, also singular ones.
 
-/// A pivot below this share of its original value is zero but for rounding.
+/// A pivot below this share of its original value is zero except for rounding.
 const ZERO: f64 = 1e-9;
 
 /// Sweeps the first `columns` columns of a symmetric, positive semidefinite matrix in place, and

@@ -322,7 +322,7 @@ fn names_work_that_is_handed_to_another_process() {
 }
 
 #[test]
-fn names_work_that_is_put_off_to_the_end() {
+fn names_work_that_is_postponed_to_the_end() {
     let later = |round: &mut Round| {
         let life = round.life.as_mut().unwrap();
         life.whole_ns = Some(life.whole_ns.unwrap() + round.server.as_ref().unwrap().cpu_ns / 5);
@@ -334,7 +334,7 @@ fn names_work_that_is_put_off_to_the_end() {
         life.start_ns = Some(2_020_000_000);
         life.whole_ns = Some(life.whole_ns.unwrap() + 2_000_000_000);
     };
-    assert_eq!(found(long_start), [], "a start is not put off");
+    assert_eq!(found(long_start), [], "a start is not postponed");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) trait Bench {
     /// Lets it run.
     fn thaw(&mut self, who: usize);
 
-    /// Keeps it from running, and returns when it does not run any more.
+    /// Keeps it from running, and returns when it no longer runs.
     fn freeze(&mut self, who: usize);
 
     /// Returns its CPU time since the last call (since its start, at the first one), in nanoseconds. It is
