@@ -16,6 +16,7 @@ pub mod duel;
 mod fault;
 mod field;
 mod gate;
+mod heats;
 mod latency;
 mod latency_ratios;
 mod little;
