@@ -163,8 +163,8 @@ fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
 /// Whether no planned round is missing.
 pub(crate) fn is_complete(asked: &Asked, fields: &[Field]) -> bool {
     let is_whole = |field: &Field| {
-        let runs = field.runs(asked);
-        runs.iter().min() == runs.iter().max()
+        let passes = field.passes(asked);
+        field.contenders.iter().filter(|o| o.settled.is_none()).all(|o| o.run >= passes)
     };
     fields.iter().all(is_whole) && !wanted(asked, fields).contains(&true)
 }

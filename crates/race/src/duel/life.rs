@@ -248,7 +248,7 @@ impl<B: Bench> Life<'_, B> {
                 let is_warm = driven.is_none_or(|(driven, cpu_ns)| {
                     let slower = if is_baseline { 1.0 } else { slower };
                     let cpu_ns = cpu_ns.map(|ns| (ns as f64 / slower) as u64);
-                    self.bench.is_warm(who, load.load, &driven, cpu_ns)
+                    !driven.goes_on || self.bench.is_warm(who, load.load, &driven, cpu_ns)
                 });
                 if is_warm {
                     warm.push(who);

@@ -32,7 +32,19 @@ const MENDED: &[(&str, &str)] = &[
     (r#".gate.lines[1].judgement: "same" was, "undecided" is"#, OPEN),
     (r#".gate.lines[1].because: "no difference at ±77.2%, which is too wide"#, OPEN),
     (".gate.method: ", OPEN),
+    (".cells[0].verdict.also: ", MODES),
+    (".cells[0].verdict.because: ", MODES),
+    (".cells[14].verdict.also: ", MODES),
+    (".cells[14].verdict.because: ", MODES),
+    (".cells[7].rounds_needed", HOURS),
+    (".cells[11].rounds_needed", HOURS),
 ];
+
+/// Two modes of the rate are the machine's, not a contender's.
+const MODES: &str = "two modes of the rate are no finding";
+
+/// Nobody runs rounds for hours because of an advice.
+const HOURS: &str = "rounds that take longer than ten minutes are not advised";
 
 const FLOOR: &str = "a lasting offset of the twin was averaged away";
 const NEAR: &str = "a difference could reach into the noise floor";

@@ -26,7 +26,7 @@ fn a_wide_terminal_shows_every_column_and_bars() {
     let text = terminal(&summary(), 160, false);
     assert!(text.starts_with("quick · double · 7 rounds of 2 s · seed 42\n"));
     assert!(line(&text, "AMD EPYC").contains("server on CPU 0, load on CPU 1"));
-    assert!(line(&text, "noise floor ±1.3%").ends_with("smaller differences are not significant"));
+    assert!(line(&text, "noise floor ±1.3%").ends_with("may appear to differ by this much"));
     assert_eq!(
         words(line(&text, "contender")),
         "contender cost ratio to epoll ratio, log scale result rate p50 p99 rank verdict memory \
