@@ -3,11 +3,11 @@
 use crate::{
     adapter::Adapter,
     contender::{Contender, ContenderError},
+    context::HOST,
     heads,
     launches::RoleCpus,
     manifest::{Limits, Manifest},
     placeholders::{BackendPorts, Values},
-    round::HOST,
 };
 use regatta_host::{Containment, RoleLaunch};
 use regatta_record::{Asked, Entry, LoadShape, RunningServer};

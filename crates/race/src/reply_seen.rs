@@ -1,7 +1,7 @@
 //! Inspects one reply of a contender, on a separate connection and after its load, so that it does not
 //! disturb the measurement.
 
-use crate::entrant::Entrant;
+use crate::{context::HOST, entrant::Entrant};
 use regatta_record::ReplySeen;
 use regatta_script::{Place, Sample};
 use std::{
@@ -21,9 +21,8 @@ const LONGEST: usize = 1 << 20;
 /// show whether it varies by itself.
 pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let host = address.to_string();
     let path = entrant.contender.manifest.path.as_deref();
-    let sample = entrant.speaks.sample(Place { host: &host, path, closes: false })?;
+    let sample = entrant.speaks.sample(Place { host: HOST, path, closes: false })?;
     let mut seen = ask(address, &sample)?;
     if let Some(content) = &mut seen.content {
         let second = ask(address, &sample).and_then(|seen| seen.content);

@@ -4,7 +4,7 @@
 use crate::{
     adapter::Adapter,
     beside,
-    context::{MachineError, RaceContext},
+    context::{HOST, MachineError, RaceContext},
     edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
@@ -33,10 +33,6 @@ use std::{
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-
-/// The host that requests name. It is the same for all contenders, whatever their ports, so that all get the
-/// same bytes.
-pub(crate) const HOST: &str = "localhost";
 
 /// Timeout of a reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);

@@ -86,6 +86,7 @@ struct LaneTo<'a> {
 impl<'a, 'e> Stand<'a, 'e> {
     /// `settling` is the observed warm-up of a contender under a load; `raced` says whether the contender
     /// is raced under it.
+    #[allow(clippy::too_many_arguments, reason = "a life has this many parts")]
     pub fn new(
         context: &'a RaceContext<'a>,
         heat: &[&'a Entrant],

@@ -20,4 +20,4 @@ mod life;
 mod order;
 mod race;
 
-pub(crate) use race::{Duels, Starts, is_raced_in_duels};
+pub(crate) use race::{Duels, Starts};

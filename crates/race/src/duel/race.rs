@@ -52,7 +52,7 @@ pub(crate) struct Starts {
 impl<'a> Duels<'a> {
     pub fn new(context: &'a RaceContext<'a>, entrants: &'a [Entrant], seen: &'a mut Seen) -> Self {
         let mut groups: Vec<(String, Vec<LoadShape>)> = Vec::new();
-        for load in context.asked.loads.iter().filter(|load| is_raced_in_duels(context, load)) {
+        for load in context.asked.loads.iter().filter(|load| context.is_raced_in_duels(load)) {
             let key = started_like(context, entrants, load);
             match groups.iter_mut().find(|(other, _)| *other == key) {
                 Some((_, loads)) => loads.push(*load),
@@ -137,6 +137,7 @@ impl<'a> Duels<'a> {
     }
 
     /// Runs a life, unless all of its rounds are stored. Returns its rounds; `None` if it was interrupted.
+    #[allow(clippy::too_many_arguments, reason = "a life has this many parts")]
     fn life(
         &mut self,
         (pass, life): (u32, u32),
@@ -211,6 +212,7 @@ impl<'a> Duels<'a> {
     }
 
     /// The plan of a life under one load.
+    #[allow(clippy::too_many_arguments, reason = "a plan has this many parts")]
     fn plan(
         &self,
         life: u32,
@@ -247,13 +249,6 @@ impl<'a> Duels<'a> {
             seed: seed.wrapping_add((nth as u64) << 10),
         }
     }
-}
-
-/// Whether the contenders can be alive together under a load: the load must be able to open the connections
-/// of three of them in one process.
-pub(crate) fn is_raced_in_duels(context: &RaceContext<'_>, load: &LoadShape) -> bool {
-    let open = load.open() as usize;
-    context.asked.is_duel(load) && 3 * open <= regatta_load::most_connections()
 }
 
 /// How all contenders are started for a load, as a key to compare.

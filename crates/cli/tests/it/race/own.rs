@@ -129,10 +129,10 @@ fn different_contents_that_nothing_checks_are_reported() {
     // The content has the time, which differs.
     let same = "other={regatta} serve hello --model poll --listen 127.0.0.1:{port}";
     assert_eq!(doubt("/", same), None);
-    // Always the same text, whatever is requested, for each 41 bytes of requests.
+    // Always the same text, whatever is requested, for each 35 bytes of requests.
     course.write("reply", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nOther");
     let other = "other={regatta} serve null --model epoll --listen 127.0.0.1:{port} \
-                 --request-bytes 41 --reply reply";
+                 --request-bytes 35 --reply reply";
     let found = doubt("/", other).expect("they differ");
     assert!(found.contains("hello (") && found.contains(" bytes), other (5 bytes)"), "{found}");
     assert!(!found.contains("null") && !found.contains("twin"), "{found}");
