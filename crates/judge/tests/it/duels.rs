@@ -342,7 +342,7 @@ fn names_work_without_load() {
     let idle = |cpu_ns| {
         move |round: &mut Round| {
             let idle = Some(IdleSlice { ns: 50_000_000, cpu_ns });
-            round.life.as_mut().unwrap().idle = idle.filter(|_| round.round % 3 == 0);
+            round.life.as_mut().unwrap().idle = idle.filter(|_| round.round.is_multiple_of(3));
         }
     };
     assert_eq!(found(idle(400_000)), [], "0.8%");

@@ -35,8 +35,8 @@ fn an_interval_that_excludes_1_and_is_not_decided_has_a_reason() {
         ("epoll-twin", 1.01, 1.09),
     ];
     let text = terminal(&undecided(0.09, &ratios), 200, false);
-    let chance = "unclear · uring, poll, select, node: the interval excludes 1, but with several comparisons and only 7 \
-                  rounds that may be chance (Holm's correction)";
+    let chance = "unclear · uring, poll, select, node: the interval excludes 1, but with several comparisons that \
+                  may be chance (Holm's correction)";
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("unclear · ")).collect();
     assert_eq!(lines, [chance], "{text}");
     let none = terminal(&undecided(0.09, &ratios[..1]), 200, false);
