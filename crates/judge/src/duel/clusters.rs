@@ -67,6 +67,7 @@ impl Squares {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "one cluster is expected")]
 mod tests {
     use super::*;
 
