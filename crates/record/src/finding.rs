@@ -32,9 +32,9 @@ pub enum Doubt {
         /// Student's t over lives.
         p: f64,
     },
-    /// Its CPU from the first connection to its exit, per request, is higher than in its slices.
+    /// It used CPU outside of its start and its slices: between them, or until its exit.
     OutsideSlices {
-        /// By this fraction.
+        /// As a fraction of that in its slices.
         share: f64,
         /// Student's t over lives.
         p: f64,
@@ -128,9 +128,9 @@ impl fmt::Display for Doubt {
             ),
             Doubt::OutsideSlices { share, p } => write!(
                 f,
-                "used {} more CPU per request over its whole life, its start excluded, than in its \
-                 slices (p = {p:.1e}): it needs a longer warm-up, works without load, or puts work off, \
-                 e.g. until it exits; its cost does not include that",
+                "used {} more CPU over its whole life, its start excluded, than in its slices \
+                 (p = {p:.1e}): it puts work off, e.g. until it exits, or works without load; its cost \
+                 does not include that",
                 percent(share)
             ),
             Doubt::Standing { ms_per_s, of_a_slice } => write!(

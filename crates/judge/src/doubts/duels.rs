@@ -7,7 +7,7 @@ use crate::{
     observed::Observed,
     statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
 };
-use regatta_record::{Doubt, Finding, Slice};
+use regatta_record::{Doubt, Finding, Slice, WholeLife};
 use std::collections::BTreeMap;
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
@@ -16,8 +16,10 @@ const CHANCE: f64 = 0.01;
 /// Least work done elsewhere, and least change within a life, as fractions of the cost.
 const ELSEWHERE: f64 = 0.02;
 const CHANGES: f64 = 0.02;
-/// Least additional cost over a whole life.
+/// Least CPU outside of slices: relative to that in slices, and in nanoseconds per life, because a runtime
+/// needs some time to exit.
 const OUTSIDE: f64 = 0.05;
+const OUTSIDE_NS: f64 = 1e8;
 /// Least CPU use without load, and from where on it is polling, as fractions of one CPU.
 const STANDING: f64 = 0.01;
 const POLLING: f64 = 0.5;
@@ -132,44 +134,33 @@ fn elsewhere(fields: &[&Field]) -> Vec<Finding> {
     found.collect()
 }
 
-/// CPU of whole lives, per request, against that of slices. A life may carry several loads; then their
-/// slices are taken together.
+/// CPU that a contender used neither in its start nor in slices, relative to that in slices. A life that
+/// carries several loads has a round for each, with the same CPU times of the whole life.
 fn outside_slices(fields: &[&Field]) -> Vec<Finding> {
-    /// CPU and requests of the slices of a life, and of all of it after its start.
-    #[derive(Default)]
-    struct Sums {
-        sliced: (f64, f64),
-        whole: (f64, f64),
-    }
-    // Rounds of one life have the same number and the same CPU time of the whole life.
-    let mut lives: BTreeMap<(usize, usize, u64), Sums> = BTreeMap::new();
+    let mut lives: BTreeMap<(usize, usize), WholeLife> = BTreeMap::new();
     for field in fields {
         for (who, o) in field.contenders.iter().enumerate() {
-            for (start, life) in o.lives.iter().enumerate() {
-                let Some((life, cost)) = life.as_ref().zip(o.cost_of_request[start]) else {
-                    continue;
-                };
-                let Some(whole_ns) = life.whole_ns else { continue };
-                let sums = lives.entry((who, start, whole_ns)).or_default();
-                let cpu_ns: f64 = life.slices.iter().map(|slice| slice.cpu_ns as f64).sum();
-                sums.sliced.0 += cpu_ns;
-                sums.sliced.1 += cpu_ns / cost.exp();
-                let after_start = whole_ns.saturating_sub(life.start_ns.unwrap_or(0));
-                sums.whole = (after_start as f64, life.all_requests as f64);
-            }
+            let wholes = o.lives.iter().map(|life| life.as_ref()?.whole);
+            let known =
+                wholes.enumerate().filter_map(|(start, whole)| Some(((who, start), whole?)));
+            lives.extend(known.filter(|(_, whole)| whole.driven_ns > 0));
         }
     }
-    let mut by_contender: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for ((who, ..), Sums { sliced, whole }) in lives {
-        let log = (whole.0 / whole.1 / (sliced.0 / sliced.1)).ln();
-        by_contender.entry(who).or_default().extend(Some(log).filter(|log| log.is_finite()));
-    }
     let Some(field) = fields.first() else { return Vec::new() };
-    let cases = by_contender.iter().filter_map(|(who, logs)| Case::of(field, *who, logs));
-    let found = significant(cases.collect(), CHANCE).filter(|case| case.mean.exp_m1() > OUTSIDE);
+    let of = |who: usize| lives.range((who, 0)..=(who, usize::MAX)).map(|(_, whole)| whole);
+    let is_much = |who: usize| {
+        let outside: Vec<f64> = of(who).map(|whole| whole.outside_ns() as f64).collect();
+        mean(&outside).is_some_and(|outside| outside > OUTSIDE_NS)
+    };
+    let case = |who: usize| {
+        let share = |whole: &WholeLife| whole.outside_ns() as f64 / whole.driven_ns as f64;
+        Case::of(field, who, &of(who).map(share).collect::<Vec<_>>())
+    };
+    let cases = (0..field.contenders.len()).filter(|who| is_much(*who)).filter_map(case);
+    let found = significant(cases.collect(), CHANCE).filter(|case| case.mean > OUTSIDE);
     let finding = |case: Case| Finding {
         load: None,
-        ..case.finding(Doubt::OutsideSlices { share: case.mean.exp_m1(), p: case.p })
+        ..case.finding(Doubt::OutsideSlices { share: case.mean, p: case.p })
     };
     found.map(finding).collect()
 }
