@@ -32,6 +32,11 @@ const DELAYED: f64 = 5e-5;
 /// CPU use from which a contender must have run on more CPUs than its own. Not 1, because in rounds the
 /// clock may be a tick of the scheduler old.
 const TOO_BUSY: f64 = 1.02;
+/// Least difference of a mean length of replies from that of one reply, as a fraction and in bytes: of contents
+/// that do not vary, or only in digits, and of others.
+const FIXED_LENGTH: f64 = 0.01;
+const VARYING_LENGTH: f64 = 0.1;
+const LEAST_BYTES: f64 = 2.0;
 /// A state of the machine with less than this share of the blocks is rare.
 const RARE: f64 = 0.1;
 
@@ -47,7 +52,9 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
     findings.extend(changes_in_life(&duels));
     findings.extend(delays(fields));
     findings.extend(fields.iter().flat_map(|field| field.each(too_busy)));
+    findings.extend(fields.iter().flat_map(|field| field.each(other_replies)));
     findings.extend(duels.iter().flat_map(|field| rare_states(field)));
+    findings.extend(settings_changed(fields));
     findings
 }
 
@@ -268,9 +275,29 @@ fn delays(fields: &[Field]) -> Vec<Finding> {
     found.collect()
 }
 
+/// Replies whose mean length is not that of the reply seen without load. Contents that vary by themselves
+/// may vary in length.
+fn other_replies(observed: &Observed) -> Option<Doubt> {
+    let reply = observed.reply?;
+    let (bytes, replies) = observed.alike;
+    let is_fixed = reply.content?.digest.is_some();
+    let mean = (replies > 0).then(|| bytes as f64 / replies as f64)?;
+    let alone = reply.bytes as f64;
+    let tolerated = alone * if is_fixed { FIXED_LENGTH } else { VARYING_LENGTH };
+    let is_other = (mean - alone).abs() > tolerated.max(LEAST_BYTES);
+    is_other.then_some(Doubt::OtherReplies { bytes: mean, alone: reply.bytes })
+}
+
 fn too_busy(observed: &Observed) -> Option<Doubt> {
     let busy = observed.server_busy.filter(|busy| *busy > TOO_BUSY)?;
     Some(Doubt::MoreThanItsCpus { busy })
+}
+
+/// Settings of the machine that changed: those of a life concern all contenders that were alive.
+fn settings_changed(fields: &[Field]) -> Option<Finding> {
+    let mut all = fields.iter().flat_map(|field| &field.contenders);
+    let what = all.find_map(|observed| observed.settings_changed.clone())?;
+    Some(Finding { contender: None, load: None, doubt: Doubt::SettingsChanged { what } })
 }
 
 fn rare_states(field: &Field) -> Vec<Finding> {

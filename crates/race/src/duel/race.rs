@@ -17,6 +17,7 @@ use crate::{
     warm,
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_host::Settings;
 use regatta_record::{Drive, Happened, LoadShape, NextStart, Round, RoundStart};
 use std::{path::Path, time::Duration};
 
@@ -205,9 +206,12 @@ impl<'a> Duels<'a> {
             &mut self.scripts,
             events,
         );
+        let settings = Settings::read();
         let lived = live(&mut stand, &plan)?;
+        let changed = Settings::read().changed_since(&settings);
         let settled = stand.settled();
-        let Some(lived) = stand.into_rounds(&plan, lived) else { return Ok(None) };
+        let Some(mut lived) = stand.into_rounds(&plan, lived) else { return Ok(None) };
+        lived.iter_mut().for_each(|round| round.settings_changed.clone_from(&changed));
         let twin = asked.twin();
         for one in settled.into_iter().filter(|one| Some(&one.contender) != twin.as_ref()) {
             store.append_settled(&one)?;
