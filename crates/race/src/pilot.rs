@@ -7,6 +7,7 @@ use crate::{
     ended::round_end,
     entrant::{Entrant, EntrantError},
     events::Events,
+    loads::Loads,
     rate::Paces,
     round,
     warm::Warm,
@@ -14,6 +15,7 @@ use crate::{
 use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
 use std::{
+    borrow::Cow,
     path::Path,
     sync::atomic::{AtomicBool, AtomicU32},
 };
@@ -104,8 +106,11 @@ fn settled(
     reasons: &[(LoadShape, String)],
 ) -> Result<Asked, PilotError> {
     let paces = Paces::of(&asked, &pilot);
-    for load in contest.pilot_loads(&asked.cpus) {
-        if !paces.has(&load) {
+    let mut unknown = contest.pilot_loads(&asked.cpus).into_iter().filter(|l| !paces.has(l));
+    // The loads without such a rate show what is wrong with the contenders.
+    let (known, unknown): (Cow<'_, Contest>, _) = match unknown.next() {
+        None => (Cow::Borrowed(contest), None),
+        Some(load) if contest.loads.iter().all(Loads::needs_pilot) => {
             let of_load = reasons.iter().filter(|(of, _)| *of == load);
             let reasons: Vec<&str> = of_load.map(|(_, why)| why.as_str()).collect();
             let because = match reasons[..] {
@@ -114,8 +119,18 @@ fn settled(
             };
             return Err(PilotError::Nobody { load, because });
         }
-    }
-    let (loads, left_out) = contest.loads_at(&asked.cpus, &paces);
+        Some(load) => {
+            let loads = contest.loads.iter().filter(|loads| !loads.needs_pilot());
+            let known = Contest { loads: loads.cloned().collect(), ..contest.clone() };
+            let why = format!(
+                "loads at a share of what the contenders can do, because under {load} none finished \
+                 the pilot round"
+            );
+            (Cow::Owned(known), Some(why))
+        }
+    };
+    let (loads, mut left_out) = known.loads_at(&asked.cpus, &paces);
+    left_out.extend(unknown);
     let then = contest.then(&asked.cpus, &loads);
     Ok(Asked { loads, left_out, then, pilot, ..asked })
 }

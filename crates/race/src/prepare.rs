@@ -150,7 +150,7 @@ pub fn prepare(
     let baseline = baseline(contest, changes.baseline.as_ref(), &entries).map_err(PrepareError)?;
     let precision = precision(contest, changes);
     let rounds = rounds(contest, changes, precision)?;
-    if precision.is_some() {
+    if changes.precision.is_some() {
         check_compared("--precision", &entries, &baseline)?;
     }
     if changes.fail_over.is_some() {

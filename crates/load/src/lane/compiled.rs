@@ -16,6 +16,8 @@ pub struct Compiled {
 /// What the requests depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Of {
+    /// The workload with all that it consists of: variants of a workload, e.g. for a null server, have one
+    /// name.
     workload: String,
     seed: u64,
     pipeline: usize,
@@ -27,7 +29,7 @@ struct Of {
 impl Of {
     fn plan(plan: &Plan) -> Self {
         Of {
-            workload: plan.workload.name().to_owned(),
+            workload: format!("{:?}", plan.workload),
             seed: plan.seed,
             pipeline: plan.pipeline,
             host: plan.host.clone(),

@@ -234,12 +234,17 @@ impl<'a> Duels<'a> {
     ) -> LoadPlan {
         let asked = self.context.asked;
         let usual = Duration::from_secs_f64(asked.warm_up_s);
-        let warm_up = |who: &usize| match self.seen.of(asked, &heat[*who].name, load) {
-            Some(settling) => WarmUp::For(warm::needs(settling).0.max(usual)),
-            None if life == 0 && asked.settle_s > 0.0 => {
+        // A contender that is warm under the first load of a life stays so under the others.
+        let needs = |who: &usize| {
+            let of_load = |load| self.seen.of(asked, &heat[*who].name, load);
+            asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(settling).0).max()
+        };
+        let warm_up = |who: &usize| match needs(who) {
+            Some(needs) if nth == 0 => WarmUp::For(needs.max(usual)),
+            None if nth == 0 && asked.settle_s > 0.0 => {
                 WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
             }
-            None => WarmUp::For(usual),
+            _ => WarmUp::For(usual),
         };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
         let orders = Orders::new(heat.len(), asked.seed);

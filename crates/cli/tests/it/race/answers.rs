@@ -5,7 +5,7 @@ use regatta_record::{Kind, Outcome, Round};
 
 #[test]
 fn one_wrong_answer_in_a_hundred_thousand_is_found_and_shown() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_race("'null'", "50s", "connections = 8\npipeline = 16");
     let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 100000'";
     // The null server is skipped because its window would last 50 s. The wrong reply ends this window.

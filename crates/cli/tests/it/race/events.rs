@@ -17,7 +17,7 @@ fn events(course: &Course) -> Vec<Event> {
 
 #[test]
 fn the_events_describe_a_whole_race() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [4, 8]");
     let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
     let race = course.race(&args);
@@ -79,7 +79,7 @@ fn the_events_describe_a_whole_race() {
 
 #[test]
 fn times_continue_when_a_race_is_resumed() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored", || !course.rounds().is_empty());
@@ -120,7 +120,7 @@ fn a_full_disk_stops_the_race_before_its_first_round() {
 
 #[test]
 fn a_race_can_be_resumed_after_the_disk_became_full() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [4, 8]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored", || !course.rounds().is_empty());

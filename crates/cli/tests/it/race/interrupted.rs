@@ -5,7 +5,7 @@ use regatta_record::Summary;
 
 #[test]
 fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
     let race = course.start(&["race.toml", "--out", "out", "--contender", good]);
@@ -38,7 +38,8 @@ fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
 fn ctrl_c_is_handled_while_a_contender_starts() {
     let course = Course::new();
     let bad = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
-    let race = course.start(&["quick", "--only", "null", "--skip", "null", "--contender", bad]);
+    course.write_quiet_race("'null'", "300ms", "connections = 8");
+    let race = course.start(&["race.toml", "--skip", "null", "--contender", bad]);
     until("it is started", || !course.log().is_empty());
     race.signal("INT");
     let ended = race.ended().with_status(130);

@@ -91,7 +91,7 @@ fn windows(course: &Course) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_live_page_shows_each_pass_and_sends_nothing_inside_a_window() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null', 'epoll'", "400ms", "connections = [4]");
     let race = course.start(&["race.toml", "--rounds", "3", "--out", "out", "--live", "0"]);
     let url = url(&race);

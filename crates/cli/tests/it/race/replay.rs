@@ -60,7 +60,7 @@ fn json_and_markdown_on_stdout_are_replayed() {
 
 #[test]
 fn an_interrupted_and_resumed_race_is_replayed_whole() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored and the next contender is up", || {
@@ -77,7 +77,7 @@ fn an_interrupted_and_resumed_race_is_replayed_whole() {
 
 #[test]
 fn a_killed_race_is_replayed_without_its_incomplete_last_line() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
     let mut race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
     until("a round is stored and the next contender is up", || {
@@ -131,7 +131,7 @@ fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
 
 #[test]
 fn on_a_terminal_the_last_screen_is_the_same() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write("peers/nobody/manifest.toml", NOBODY);
     course.write_quiet_race("'null', 'nobody'", "300ms", "connections = [4, 8]");
     let args = ["race.toml", "--out", "out", "--contender", GOOD, "--contender", DIES];

@@ -16,7 +16,7 @@ fn rebuild(program: &Path) {
 
 #[test]
 fn resuming_is_refused_after_regatta_or_a_contender_was_rebuilt() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     let (own, good) = (course.path("regatta"), course.path("good"));
     fs::copy(env!("CARGO_BIN_EXE_regatta"), &own).unwrap();
     fs::copy(example("ill_behaved"), &good).unwrap();

@@ -32,6 +32,8 @@ pub struct Course {
     /// In the environment of every process of this course's races, unless the process was started with
     /// another environment.
     mark: String,
+    /// Whether its races are in rounds, instead of duels.
+    in_rounds: bool,
     strays_before: BTreeSet<PathBuf>,
     _turn: machine::Turn,
 }
@@ -39,6 +41,11 @@ pub struct Course {
 impl Course {
     pub fn new() -> Course {
         Course::in_turn(machine::shared())
+    }
+
+    /// A course whose races are in rounds, for tests of what happens between and in rounds.
+    pub fn in_rounds() -> Course {
+        Course { in_rounds: true, ..Course::new() }
     }
 
     /// A course for a test that compares costs: no other test of this program races meanwhile.
@@ -57,6 +64,7 @@ impl Course {
         Course {
             folder,
             mark: format!("REGATTA_TEST={}-{count}.", std::process::id()),
+            in_rounds: false,
             strays_before: stray_groups(),
             _turn,
         }
@@ -142,7 +150,10 @@ impl Course {
             (false, true) => &["--load-sleeps"],
             (false, false) => &["--load-sleeps", "--settle", "0s"],
         };
-        self.regatta(&[&["race", "--debug-build"], args, more].concat())
+        let is_new = !has("--resume");
+        let schedule: &[&str] =
+            if self.in_rounds && is_new { &["--schedule", "rounds"] } else { &[] };
+        self.regatta(&[&["race", "--debug-build"], args, more, schedule].concat())
     }
 
     /// Returns the command `regatta ARGS` in this folder. Its output is not redirected.
