@@ -134,6 +134,27 @@ impl Observed {
 
     /// Reads the usage until now. Fails if the root is gone.
     pub fn usage(&self) -> io::Result<Usage> {
+        self.usage_while(|| ())
+    }
+
+    /// Like [`Observed::usage`]; calls `meanwhile` between reading the clocks and the rest.
+    fn usage_while(&self, mut meanwhile: impl FnMut()) -> io::Result<Usage> {
+        // If processes end all the time, the loss is accepted: it is `unseen`.
+        const TRIES: usize = 5;
+        let mut read = self.read(&mut meanwhile)?;
+        for _ in 1..TRIES {
+            if !read.1 {
+                break;
+            }
+            read = self.read(&mut meanwhile)?;
+        }
+        Ok(read.0)
+    }
+
+    /// Reads the usage, and whether it may lack the CPU time of a process that ended meanwhile: one whose
+    /// clock was read, but which was gone when its entry was read. Those who waited for it may have been read
+    /// before they did.
+    fn read(&self, meanwhile: &mut impl FnMut()) -> io::Result<(Usage, bool)> {
         // Read first: a process started from now on is in the next count of forks, or in `pids`.
         let forks = if self.cgroup.is_none() { forks() } else { None };
         let pids = self.pids();
@@ -143,14 +164,20 @@ impl Observed {
             clocks.extend(pids.iter().map(|&pid| (pid, process_clock_ns(pid))));
             None
         });
+        meanwhile();
         let root = Stat::of(self.root).map_err(|error| {
             io::Error::new(error.kind(), format!("process {} cannot be read: {error}", self.root))
         })?;
         let mut processes = BTreeMap::new();
         let mut threads = 0;
+        let mut is_short = false;
         for (pid, cpu_ns) in clocks {
-            // The time of a process that has just ended is counted by the process that waited for it.
-            if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
+            // One that was gone before is counted by the process that waited for it, which is read only now.
+            let Ok(cpu_ns) = cpu_ns else { continue };
+            // Parents are read before their children: no time is counted twice.
+            let stat = Stat::of(pid);
+            is_short |= stat.is_err();
+            if let Ok(stat) = stat {
                 let identity = Identity { pid, started: stat.started };
                 let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
                 let read = switches.keys().take(THREADS_READ.saturating_sub(threads));
@@ -165,7 +192,8 @@ impl Observed {
         }
         let reaped = if self.with_root { Ticks::default() } else { root.waited_for };
         let clocks_ns = Some(processes.values().map(|process| process.cpu_ns).sum());
-        Ok(Usage { processes, reaped, reading: Reading { clocks_ns, ..reading }, forks })
+        let reading = Reading { clocks_ns, ..reading };
+        Ok((Usage { processes, reaped, reading, forks }, is_short))
     }
 
     /// Returns its control group, if it has one.
@@ -391,6 +419,27 @@ mod tests {
         let spent = later.since(&earlier);
         assert_eq!((spent.cpu_ns, spent.source), (10 * MS, UsageSource::ProcessClocks));
         assert_eq!(spent.unseen, Unseen::AtMostNs(0));
+    }
+
+    /// Its parent waits for it after its clock was read, and before its entry is.
+    #[test]
+    fn the_time_of_a_process_that_is_waited_for_during_a_reading_is_not_lost() {
+        let this = std::process::id();
+        let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let mut child = std::process::Command::new("sh").args(["-c", burn]).spawn().unwrap();
+        let pid = child.id();
+        regatta_testkit::deadline::until("it ended", || Stat::of(pid).unwrap().is_zombie());
+        let ticks = Stat::of(pid).unwrap().own.total();
+        assert!(ticks > 0);
+        let waited_for = |usage: &Usage| -> u64 {
+            usage.processes.values().map(|process| process.waited_for.total()).sum()
+        };
+        let observed = Observed::tree(this);
+        let before = observed.usage().unwrap();
+        assert!(before.pids().any(|found| found == pid));
+        let after = observed.usage_while(|| drop(child.wait().unwrap())).unwrap();
+        assert!(!after.pids().any(|found| found == pid));
+        assert!(waited_for(&after) >= waited_for(&before) + ticks);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Raw clients: sockets with a deadline for each read and write, and checks of the bytes that arrive.
 
 use crate::deadline::DEADLINE;
+use socket2::{Domain, Socket, Type};
 use std::{
     io::{ErrorKind, Read},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
 };
 
 /// Connects, with deadlines and without Nagle's algorithm.
@@ -42,14 +43,32 @@ pub fn expect_end(stream: &mut TcpStream) {
 pub struct Refusing {
     /// The address.
     pub addr: SocketAddr,
-    /// Its own end is bound to the address and does not listen.
-    _bound: TcpStream,
+    /// It is bound to the address and does not listen.
+    _bound: Socket,
 }
 
 /// Returns an address at which nobody listens.
 #[track_caller]
 pub fn refusing() -> Refusing {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let bound = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    Refusing { addr: bound.local_addr().unwrap(), _bound: bound }
+    // Not a connected socket: the kernel takes its port away when its other end resets it. And without
+    // SO_REUSEADDR, which would share the port.
+    let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    Refusing { addr: bound.local_addr().unwrap().as_socket().unwrap(), _bound: bound }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_address_that_refuses_cannot_be_taken() {
+        let nobody = refusing();
+        for _ in 0..3 {
+            let error = TcpStream::connect(nobody.addr).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+            assert_eq!(TcpListener::bind(nobody.addr).unwrap_err().kind(), ErrorKind::AddrInUse);
+        }
+    }
 }

@@ -10,6 +10,7 @@ pub mod deadline;
 pub mod json;
 pub mod machine;
 pub mod malformed;
+pub mod port;
 pub mod prerequisite;
 pub mod skip;
 

@@ -9,13 +9,15 @@ fn a_planted_regression_fails_and_replaces_the_comment() {
     let server =
         format!("{} serve double --listen 127.0.0.1:{{port}}", env!("CARGO_BIN_EXE_regatta"));
     let slower = format!("{server} --model epoll --burn 300us");
+    // At a rate, the load leaves CPU to other tests.
+    let options = format!("{SHORT} --rate 1k/s -c 8");
     let inputs = [
         ("base", server.as_str()),
         ("head", slower.as_str()),
         ("regatta", env!("CARGO_BIN_EXE_regatta")),
         ("rounds", "5"),
         ("fail-over", "50%"),
-        ("options", SHORT),
+        ("options", options.as_str()),
     ];
     let ended = Job { found: "4711", ..Job::new(&inputs) }.run();
     assert_eq!((ended.status, ended.outcome()), (1, "failed"), "{}", ended.log);

@@ -6,11 +6,10 @@ use crate::support::{
     serial::{Serial, capacity, command, json},
 };
 use regatta_record::Capacity;
-use regatta_testkit::deadline::until_within;
+use regatta_testkit::{client::refusing, deadline::until_within};
 use serde_json::Value;
 use std::{
     fs,
-    net::TcpListener,
     process::{Command, Stdio},
     sync::atomic::Ordering::Relaxed,
     time::Duration,
@@ -18,12 +17,12 @@ use std::{
 
 #[test]
 fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
-    let args = ["--contender", "epoll", "--limit", "p50=2s", "--step", "10", "--max", "20"];
+    let args = ["--contender", "epoll", "--limit", "p50=500ms", "--step", "10", "--max", "20"];
     let more = ["--window", "100ms", "--warm-up", "0s", "--debug-build", "--in-flight", "4"];
     let output = capacity(&[&args[..], &more].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 2 s"), "{text}");
+    assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 500 ms"), "{text}");
     // Two steps up, three to verify, and one more for each step whose first judgement was unclear.
     let (_, steps) = text.split_once("epoll, restarted for each of ").expect(&text);
     let (steps, _) = steps.split_once(" steps").expect(&text);
@@ -36,7 +35,7 @@ fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
 fn a_contender_over_a_path_needs_no_workload_file() {
     let program = env!("CARGO_BIN_EXE_regatta");
     let own = format!("mine={program} serve hello --model poll --listen 127.0.0.1:{{port}}");
-    let args = ["--contender", &own, "--http", "/?a=1", "--limit", "p50=2s", "--step", "5"];
+    let args = ["--contender", &own, "--http", "/?a=1", "--limit", "p50=500ms", "--step", "5"];
     let more = ["--max", "5", "--window", "100ms", "--warm-up", "0s", "--debug-build"];
     let output = capacity(&[&args[..], &more, &["--json", "-"]].concat());
     let found = json(&output);
@@ -54,7 +53,7 @@ fn a_contender_over_a_path_needs_no_workload_file() {
 fn a_server_that_already_runs_is_no_contender_of_a_capacity_search() {
     let server = Server::double("epoll", &[]);
     let running = format!("mine=line://{}", server.addr);
-    let output = capacity(&["--contender", &running, "--limit", "p50=2s", "--debug-build"]);
+    let output = capacity(&["--contender", &running, "--limit", "p50=500ms", "--debug-build"]);
     let printed = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{printed}");
     assert!(printed.contains(&format!("capacity line://{}`", server.addr)), "{printed}");
@@ -67,7 +66,7 @@ fn the_servers_descriptor_limit_makes_the_result_one_sided() {
     shell.args(["-c", serve, env!("CARGO_BIN_EXE_regatta")]);
     let server = Server::start(shell);
     let (url, pid) = (format!("line://{}", server.addr), server.child.id().to_string());
-    let more = ["--limit", "p50=2s", "--step", "80", "--window", "100ms", "--warm-up", "0s"];
+    let more = ["--limit", "p50=500ms", "--step", "80", "--window", "100ms", "--warm-up", "0s"];
     let rest = ["--pid", &pid, "--json", "-"];
     let output = capacity(&[&[url.as_str()], &more[..], &rest].concat());
     let found = json(&output);
@@ -92,8 +91,18 @@ fn finds_nothing_if_one_client_already_exceeds_the_limit() {
 #[test]
 fn ctrl_c_prints_the_results_so_far() {
     let server = Serial::start();
-    let more =
-        ["--limit", "p95=5s", "--step", "2", "--window", "300ms", "--warm-up", "0s", "--json", "-"];
+    let more = [
+        "--limit",
+        "p95=500ms",
+        "--step",
+        "2",
+        "--window",
+        "300ms",
+        "--warm-up",
+        "0s",
+        "--json",
+        "-",
+    ];
     let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
     // With 2, 4 and 6 clients, each at most twice (if there were too few replies).
@@ -121,7 +130,7 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
             ["--step", "2", "--max", "4", "--window", "200ms", "--warm-up", "0s", "--limit", limit];
         capacity(&[&[server.url.as_str()], &few[..], more].concat())
     };
-    let first = search("p95=5s", &["--json", &json, "--html", &html]);
+    let first = search("p95=500ms", &["--json", &json, "--html", &html]);
     assert_eq!(first.status.code(), Some(0), "{first:?}");
     let found: Capacity = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     assert!(found.setup.as_ref().is_some_and(|setup| setup.cpus > 0));
@@ -130,16 +139,16 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
     assert!(page.contains("How many clients does line:"), "{page}");
     assert_eq!(body(&page), body(&regatta_page::capacity_page(&[found])));
 
-    let second = search("p95=5s", &["--html", &both, "--compare", &json]);
+    let second = search("p95=500ms", &["--html", &both, "--compare", &json]);
     assert_eq!(second.status.code(), Some(0), "{second:?}");
     assert_eq!(fs::read_to_string(&both).unwrap().matches("<section class=\"server\">").count(), 2);
 
     for (limit, more, said) in [
-        ("p95=6s", &["--html", &both, "--compare", &json][..], "the same --by and --limit"),
-        ("p95=5s", &["--html", &both, "--compare", &html], "not a result of"),
-        ("p95=5s", &["--html", "-"], "--html expects a file"),
-        ("p95=5s", &["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
-        ("p95=5s", &["--compare", &json], "--html"),
+        ("p95=600ms", &["--html", &both, "--compare", &json][..], "the same --by and --limit"),
+        ("p95=500ms", &["--html", &both, "--compare", &html], "not a result of"),
+        ("p95=500ms", &["--html", "-"], "--html expects a file"),
+        ("p95=500ms", &["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
+        ("p95=500ms", &["--compare", &json], "--html"),
     ] {
         let refused = search(limit, more);
         let stderr = String::from_utf8_lossy(&refused.stderr);
@@ -150,9 +159,9 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
 
 #[test]
 fn wrong_usage_is_reported_with_advice() {
-    let unused = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let url = format!("line://{unused}");
-    let limit = ["--limit", "p95=5s"];
+    let nobody = refusing();
+    let url = format!("line://{}", nobody.addr);
+    let limit = ["--limit", "p95=500ms"];
     for (args, said) in [
         (vec![url.as_str()], "--limit"),
         (vec![url.as_str(), "--limit", "p96=1ms"], "p50, p90, p95, p99, p99.9"),

@@ -19,6 +19,9 @@ const SERVERS: [&str; 2] = ["serve", "shard"];
 /// The formats of other programs.
 const FORMATS: [&str; 4] = ["bmf", "gha-benchmark", "prometheus", "hdr-log"];
 
+/// Of the server's replies: a load as fast as they come leaves CPU to other tests.
+const DELAY: [&str; 2] = ["--delay", "fixed:2ms"];
+
 /// A folder with the result of a short race in `out`, and a server to load.
 struct Place {
     folder: TempDir,
@@ -27,7 +30,8 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        let place = Place { folder: TempDir::new().unwrap(), server: Server::double("epoll", &[]) };
+        let place =
+            Place { folder: TempDir::new().unwrap(), server: Server::double("epoll", &DELAY) };
         std::fs::write(place.folder.path().join("race.toml"), RACE_FILE).unwrap();
         let raced = place.run(&[&RACE[..], &["--out", "out"]].concat(), Stdio::piped());
         assert_raced(&raced);
@@ -47,7 +51,7 @@ impl Place {
     /// For each subcommand that ends by itself, arguments with which it prints to stdout.
     fn printing(&self) -> Vec<Vec<String>> {
         let url = format!("line://{}", self.server.addr);
-        let capacity = "--limit p99=1s --max 2 --window 100ms --warm-up 100ms --time-limit 30s";
+        let capacity = "--limit p99=200ms --max 2 --window 100ms --warm-up 100ms --time-limit 30s";
         let mut all = vec![
             RACE.map(String::from).to_vec(),
             words("race double --dry-run"),

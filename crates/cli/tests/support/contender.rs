@@ -1,6 +1,6 @@
 //! Starts a contender in the same way as a race.
 
-use regatta_host::{Containment, Roles, StopReport, SupervisorError, free_port};
+use regatta_host::{Containment, Roles, StopReport, SupervisorError};
 use regatta_race::{Contender, RoleCpus, Values};
 use regatta_script::hash_file;
 use std::{
@@ -41,7 +41,7 @@ impl Running {
         fs::set_permissions(run.path(), Permissions::from_mode(0o755)).map_err(said)?;
         let backends = contender.backend_ports().map_err(said)?;
         let values = Values {
-            port: free_port().map_err(said)?,
+            port: regatta_testkit::port::free(),
             workload,
             cores,
             churn: false,

@@ -5,7 +5,7 @@ use regatta_load::{Arrivals, Drive, Plan, Until};
 use regatta_script::Workload;
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -20,7 +20,7 @@ struct Memcached {
 impl Memcached {
     /// Starts memcached.
     fn start() -> Memcached {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], regatta_testkit::port::free()));
         let port = address.port().to_string();
         let mut command = Command::new("memcached");
         // It runs as root only with `-u root`.

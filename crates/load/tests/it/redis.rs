@@ -6,7 +6,7 @@ use regatta_script::Workload;
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -23,7 +23,7 @@ struct Redis {
 impl Redis {
     /// Starts redis-server.
     fn start() -> Redis {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], regatta_testkit::port::free()));
         let port = address.port().to_string();
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("redis-server");

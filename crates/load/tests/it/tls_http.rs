@@ -9,7 +9,7 @@ use regatta_script::{Workload, dialects::http::HttpRequest};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Shutdown, TcpStream},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -128,7 +128,7 @@ fn nginx_serves_closed_loops_churn_and_a_burst_over_tls() {
     fs::write(path("certificate.pem"), &shown.certificate_pem).unwrap();
     fs::write(path("key.pem"), &shown.key_pem).unwrap();
     fs::write(path("long"), vec![b'x'; 300_000]).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = regatta_testkit::port::free();
     let root = folder.path().display();
     let config = format!(
         "daemon off; worker_processes 1; pid {root}/pid; error_log {root}/error.log;\n\

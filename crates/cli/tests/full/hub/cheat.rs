@@ -9,7 +9,7 @@ use crate::support::{
 use regatta_testkit::{machine, skip};
 use serde_json::json;
 use std::{
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Command, Stdio},
@@ -23,8 +23,8 @@ fn peer(name: &str) -> Option<Server> {
         skip(&format!("{name} is not installed (regatta peers install {name})"));
         return None;
     }
-    // The peer cannot choose a port by itself. This listener closes before the peer starts.
-    let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The peer cannot choose a port by itself.
+    let addr = SocketAddr::from(([127, 0, 0, 1], regatta_testkit::port::free()));
     let mut command = Command::new(folder.join("build/node"));
     command.current_dir(&folder).args(["hub.js", "--port", &addr.port().to_string()]);
     let child = command.stdout(Stdio::null()).process_group(0).spawn().unwrap();

@@ -1,16 +1,11 @@
 //! Servers that cannot be reached, and servers that never answer.
 
 use crate::lies::{load, server::Server};
-use std::net::TcpListener;
-
-/// Returns a port on which no program listens.
-fn unused_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use regatta_testkit::client::refusing;
 
 #[test]
 fn closed_loops_and_bursts_exit_with_status_2_if_the_server_cannot_be_reached() {
-    let port = unused_port();
+    let nobody = refusing();
     for scheme in ["line", "http"] {
         for more in [
             &[][..],
@@ -19,7 +14,7 @@ fn closed_loops_and_bursts_exit_with_status_2_if_the_server_cannot_be_reached() 
             &["--churn", "-n", "10", "-c", "2"],
             &["--burst", "1x2x2"],
         ] {
-            let ended = load(&format!("{scheme}://127.0.0.1:{port}"), more).with_status(2);
+            let ended = load(&format!("{scheme}://{}", nobody.addr), more).with_status(2);
             assert!(ended.stderr.contains("Connection refused"), "{more:?}: {}", ended.stderr);
         }
     }

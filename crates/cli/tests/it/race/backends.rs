@@ -34,7 +34,7 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['nginx-proxy', 'null']\n\
-         twin_of = 'nobody'\nrounds = 4\nwindow = '300ms'\nwarm_up = '0s'\n\
+         twin_of = 'nobody'\nrounds = 4\nwindow = '100ms'\nwarm_up = '0s'\n\
          [[load]]\nconnections = 8\n",
     );
     // The exit status is not checked: whether the cost is trusted depends on the machine.

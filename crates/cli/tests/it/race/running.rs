@@ -1,9 +1,10 @@
 //! Servers that already run: the race attaches to them by their URLs.
 
 use crate::support::race::course::Course;
-use regatta_host::{free_port, is_taken};
+use regatta_host::is_taken;
 use regatta_race::Store;
 use regatta_record::{Kind, Round, Summary};
+use regatta_testkit::{client::refusing, port};
 use std::{
     fs,
     process::{Child, Command},
@@ -25,7 +26,7 @@ struct Server {
 
 impl Server {
     fn start() -> Server {
-        Server::on(free_port().unwrap())
+        Server::on(port::free())
     }
 
     fn on(port: u16) -> Server {
@@ -115,7 +116,8 @@ fn a_url_that_cannot_be_raced_is_an_error_before_anything_starts() {
     let course = Course::new();
     let running = Server::start();
     let (url, items) = (running.url("/"), running.url("/items"));
-    let down = format!("http://127.0.0.1:{}/", free_port().unwrap());
+    let nobody = refusing();
+    let down = format!("http://{}/", nobody.addr);
     let mine = "mine=sh -c 'exec \"$ILL\" {port}'";
     for (args, said) in [
         (

@@ -16,6 +16,8 @@ struct Phrase {
 /// The list: phrases, and the texts that are exceptions.
 struct List {
     phrases: Vec<Phrase>,
+    /// Any of the phrases.
+    any: Regex,
     allowed: Regex,
 }
 
@@ -23,7 +25,7 @@ impl List {
     /// Reads a list. Fails with the line or the expression that is not valid, or if the line `allow` is
     /// missing.
     fn read(text: &str) -> Result<List, String> {
-        let (mut phrases, mut allowed) = (Vec::new(), None);
+        let (mut phrases, mut allowed, mut all) = (Vec::new(), None, Vec::new());
         let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         for line in lines {
             let (pattern, advice) =
@@ -39,9 +41,13 @@ impl List {
                 .build()
                 .map_err(|error| format!("{line:?}: {error}"))?;
             phrases.push(Phrase { pattern, advice: advice.to_owned() });
+            all.push(whole);
         }
         let allowed = allowed.ok_or("expected a line `allow`")?;
-        Ok(List { phrases, allowed })
+        let mut any = RegexBuilder::new(&all.join("|"));
+        let any = any.case_insensitive(true).size_limit(1 << 26).build();
+        let any = any.map_err(|error| error.to_string())?;
+        Ok(List { phrases, any, allowed })
     }
 
     /// Returns each phrase in `text`, with its line and the advice.
@@ -49,6 +55,10 @@ impl List {
         let mut found = Vec::new();
         for (n, line) in text.lines().enumerate() {
             let line = self.allowed.replace_all(line, "…");
+            // Most lines have none, and one expression for all is quicker than all of them.
+            if !self.any.is_match(&line) {
+                continue;
+            }
             for phrase in &self.phrases {
                 if let Some(what) = phrase.pattern.captures(&line) {
                     let (what, advice) = (&what[1], &phrase.advice);

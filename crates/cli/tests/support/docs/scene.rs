@@ -2,16 +2,17 @@
 //! all that the commands started.
 
 use super::root;
+use regatta_testkit::port;
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::HashMap,
     fs::{self, File},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::{fs::symlink, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU16, AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -205,7 +206,7 @@ impl Scene {
         let address =
             Regex::new(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0):([1-9]\d{2,4})\b").unwrap();
         for found in address.captures_iter(text) {
-            self.ports.entry(found[1].to_owned()).or_insert_with(free_port);
+            self.ports.entry(found[1].to_owned()).or_insert_with(port::free);
         }
         let mut text = text.to_owned();
         for (port, free) in &self.ports {
@@ -214,18 +215,4 @@ impl Scene {
         }
         text
     }
-}
-
-/// Returns a free port below those that the system gives to clients. Other tests use ports of the system.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Different processes start at different ports.
-    let first = 12_000 + (std::process::id() % 1_000) as u16 * 16;
-    for _ in 0..1_000 {
-        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no port from {first} on is free");
 }

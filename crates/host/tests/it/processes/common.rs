@@ -1,7 +1,7 @@
 //! Helpers to start contenders, and to check that nothing is left of them.
 
-use regatta_host::{Cgroup, Containment, Launch, Running, StartError, free_port, is_taken};
-use regatta_testkit::{child::example, skip};
+use regatta_host::{Cgroup, Containment, Launch, Running, is_taken};
+use regatta_testkit::{child::example, port, skip};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::{
     fs,
@@ -23,7 +23,7 @@ pub fn helper() -> &'static Path {
 
 /// Returns a launch of `script` in a shell, in which `$PORT` is the port and `$HELPER` the helper.
 pub fn launch(containment: Containment, script: &str) -> Launch {
-    let port = free_port().expect("a free port");
+    let port = port::free();
     let helper = helper().to_str().expect("a path in UTF-8").to_string();
     Launch {
         container: None,
@@ -79,17 +79,9 @@ macro_rules! in_each_control_group {
 
 pub(crate) use {in_each_control_group, tests_of, under_each_containment};
 
-/// Starts a contender. If another process has taken its port, tries others, at most five.
+/// Starts a contender.
 pub fn start(launch: &Launch) -> (Running, Traces) {
-    let mut launch = launch.clone();
-    let mut started = Running::start(helper(), &launch);
-    for _ in 0..5 {
-        let Err(StartError::PortTaken { .. }) = started else { break };
-        launch.port = free_port().expect("a free port");
-        launch.env.insert("PORT".into(), launch.port.to_string());
-        started = Running::start(helper(), &launch);
-    }
-    let running = started.expect("started");
+    let running = Running::start(helper(), launch).expect("started");
     let traces = Traces::of(&running);
     (running, traces)
 }

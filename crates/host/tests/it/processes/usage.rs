@@ -7,6 +7,7 @@ use regatta_host::{
     CgroupVersion, Containment, Observed, Ready, Running, Spent, Usage, UsageWindow,
 };
 use regatta_record::{Unseen, UsageSource};
+use regatta_testkit::port;
 use std::{
     process::{Command, Stdio},
     time::Instant,
@@ -172,7 +173,7 @@ fn clocks_are_accurate_in_a_window_in_which_no_process_ends(containment: Contain
 
 #[test]
 fn a_tree_with_its_root_is_read_for_any_process() {
-    let port = regatta_host::free_port().unwrap();
+    let port = port::free();
     let mut server = Command::new(helper())
         .args(["serve", &port.to_string()])
         .stdin(Stdio::null())

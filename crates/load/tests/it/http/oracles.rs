@@ -12,7 +12,7 @@ use regatta_script::{
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     sync::atomic::Ordering::SeqCst,
@@ -120,7 +120,7 @@ fn nginx_conf(port: u16, folder: &Path) -> String {
 #[cfg_attr(not(has_nginx), ignore = "nginx is not installed (scripts/setup)")]
 fn nginx_serves_hello_a_text_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = regatta_testkit::port::free();
     let conf = folder.path().join("nginx.conf");
     fs::write(&conf, nginx_conf(port, folder.path())).unwrap();
     fs::write(folder.path().join("large"), vec![b'x'; 1 << 20]).unwrap();
