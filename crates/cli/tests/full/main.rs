@@ -8,6 +8,7 @@ mod capacity;
 mod conformance;
 mod docs;
 mod hub;
+mod kills;
 mod processes;
 mod shard;
 mod slow_heads;
