@@ -257,6 +257,7 @@ fn begin(
     let asked = prepare(&contest, &changes(args), &known, setup())?;
     let asked = Asked { fingerprint: Some(fingerprint(&asked, binary)?), ..asked };
     let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
+    Store::check_new(&dir)?;
     let notes = split_loads(&asked, binary);
     events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
     let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {

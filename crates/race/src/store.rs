@@ -93,6 +93,17 @@ impl Store {
         Ok(store)
     }
 
+    /// Checks that a race can be created in `dir`, before time is spent on it. Leaves nothing behind but parents
+    /// of `dir`.
+    pub fn check_new(dir: &Path) -> Result<(), StoreError> {
+        let exists = dir.exists();
+        fs::create_dir_all(dir).map_err(io_error("create", dir))?;
+        if dir.join("race.toml").exists() {
+            return Err(StoreError::Taken(dir.into()));
+        }
+        if exists { Ok(()) } else { fs::remove_dir(dir).map_err(io_error("create", dir)) }
+    }
+
     /// Opens the race in `dir` to continue it. Returns the race as requested, and its stored rounds.
     pub fn resume(dir: &Path) -> Result<(Store, Asked, Vec<Round>), StoreError> {
         let (asked, _) = Store::read(dir)?; // gives the better error if there is no race

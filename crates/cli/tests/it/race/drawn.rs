@@ -12,7 +12,7 @@ const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 
 #[test]
 fn nothing_is_drawn_during_the_measured_window() {
-    let course = Course::new();
+    let course = Course::in_rounds();
     let window = Duration::from_secs(3);
     course.write_quiet_race("'null'", "3s", "connections = 4");
     let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", GOOD];
