@@ -17,12 +17,10 @@ enum Mark {
     Tied,
     Unclear,
     Rank,
-    Least,
-    Most,
+    Bound,
     Void,
     NotKnown,
     None,
-    ServerBound,
     Null,
     Twin(String),
 }
@@ -70,13 +68,11 @@ impl Legend {
                 mark(text == "unclear", Mark::Unclear);
             }
             "rank" if text.len() > NONE.len() => mark(text.contains('–'), Mark::Rank),
-            "verdict" => mark(text == "server-bound", Mark::ServerBound),
-            "then" => {}
+            "verdict" | "then" => {}
             _ => {
                 mark(text.contains(" ["), Mark::Interval);
                 mark(text.starts_with('('), Mark::Void);
-                mark(text.contains('≥'), Mark::Least);
-                mark(text.contains('≤'), Mark::Most);
+                mark(text.contains(['≥', '≤']), Mark::Bound);
                 mark(text == NOT_KNOWN, Mark::NotKnown);
                 mark(text == NONE, Mark::None);
             }
@@ -101,12 +97,10 @@ impl Legend {
             Mark::Tied => "tied: within ±2%".to_owned(),
             Mark::Unclear => "unclear: not decided".to_owned(),
             Mark::Rank => "rank 2–4: one of these".to_owned(),
-            Mark::Least => "≥ at least".to_owned(),
-            Mark::Most => "≤ at most".to_owned(),
+            Mark::Bound => "≤ ≥ bounds: the load was as busy as the server".to_owned(),
             Mark::Void => "( ) not valid".to_owned(),
             Mark::NotKnown => format!("{NOT_KNOWN}: interval beyond ×10"),
             Mark::None => format!("{NONE} no figure"),
-            Mark::ServerBound => "server-bound: at its limit".to_owned(),
             Mark::Null => format!("{NULL}: minimal server"),
             Mark::Twin(original) => {
                 format!("{}: {original} again", twin_name(original))
