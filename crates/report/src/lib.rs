@@ -44,7 +44,7 @@ mod overview;
 mod parts;
 mod plan;
 mod prometheus;
-mod regimes;
+pub mod regimes;
 mod roles;
 mod scaling;
 mod sentences;

@@ -6,7 +6,7 @@ use crate::{
     sentences::notes,
     table::{Note, Row, Table, visible},
 };
-use regatta_record::{Cell, Figure, Kind, LoadShape, Regimes, Summary};
+use regatta_record::{Asked, Cell, Figure, Kind, LoadShape, Regimes, Summary};
 
 /// The columns: the regime (0: the equal rate, 1: saturation), the name, and the order in which they are
 /// dropped.
@@ -37,7 +37,7 @@ const COLUMNS: [(usize, &str, u8); 21] = [
 const OF_BOTH: [&str; 4] = ["contender", "memory", "user", "kernel"];
 
 /// The names of the two regimes, as rest of a sentence.
-pub fn names(regimes: &Regimes) -> [(LoadShape, String); 2] {
+pub(crate) fn names(regimes: &Regimes) -> [(LoadShape, String); 2] {
     let rate = numbers::rate(regimes.rate.get().into());
     [
         (regimes.equal_rate, format!("at an equal rate of {rate}")),
@@ -45,8 +45,19 @@ pub fn names(regimes: &Regimes) -> [(LoadShape, String); 2] {
     ]
 }
 
+/// The names of the loads of a race: those of the regimes, or the loads themselves.
+pub fn loads(asked: &Asked) -> Vec<String> {
+    let regimes = asked.regimes();
+    let names = regimes.as_ref().map(names);
+    let name = |load: &LoadShape| {
+        let name = names.iter().flatten().find(|(other, _)| other == load);
+        name.map_or_else(|| visible(&load.to_string()), |(_, name)| name.clone())
+    };
+    asked.loads.iter().map(name).collect()
+}
+
 /// The table, in the order of the ratios at the equal rate.
-pub fn table(summary: &Summary, regimes: &Regimes) -> Table {
+pub(crate) fn table(summary: &Summary, regimes: &Regimes) -> Table {
     let of = |load: &LoadShape| -> Vec<&Cell> {
         let raced = |c: &&Cell| c.load == *load && c.verdict.kind != Kind::Skipped;
         summary.cells.iter().filter(raced).collect()
