@@ -9,7 +9,7 @@ use regatta_record::{
 const NAMED: usize = 6;
 /// Contenders whose ratio is given each; if there are more, the range is given.
 const EACH: usize = 6;
-/// Half-width of an interval up to which a ratio is given as a number, as a fraction.
+/// Half-width of the widest interval up to which ratios are given as numbers, as a fraction.
 const NARROW: f64 = 0.05;
 /// Maximum length of a reason in characters.
 const REASON: usize = 60;
@@ -197,18 +197,13 @@ fn without_baseline(summary: &Summary, ranked: &[&Cell]) -> String {
     }
 }
 
-/// `go costs 1.80×, node 2.40× (within ±1.2%)`. If there are many, the range, the cheapest and the most
-/// expensive. A ratio with a wide interval is given as that interval.
+/// `go costs 1.80×, node 2.40× (within ±1.2%)`; if an interval is wide, the intervals: `go costs 1.7–1.9×,
+/// node 2.1–2.6×`. If there are many, those of the cheapest and the most expensive.
 fn ratios(of: &[(String, Estimate)], reference: &str) -> String {
-    let narrow = of.iter().map(|(_, e)| numbers::half_width(e)).filter(|half| *half <= NARROW);
-    let widest = narrow.fold(0.0, f64::max);
-    let within = match widest {
-        0.0 => String::new(),
-        _ => format!(" (within ±{})", percent_up(widest)),
-    };
-    let text = |e: &Estimate| match numbers::half_width(e) <= NARROW {
-        true => brief(e),
-        false => numbers::ratio_range(e),
+    let widest = of.iter().map(|(_, e)| numbers::half_width(e)).fold(0.0, f64::max);
+    let (text, within): (fn(&Estimate) -> String, String) = match widest <= NARROW {
+        true => (brief, format!(" (within ±{})", percent_up(widest))),
+        false => (numbers::ratio_range, String::new()),
     };
     if let [(first, least), .., (last, most)] = of
         && of.len() > EACH

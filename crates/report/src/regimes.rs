@@ -4,7 +4,7 @@ use crate::{
     columns::{Field, fields, none},
     numbers,
     sentences::notes,
-    table::{Note, Row, Table, visible},
+    table::{Note, Row, Table, Text, visible},
 };
 use regatta_record::{Asked, Cell, Figure, Kind, LoadShape, Regimes, Summary};
 
@@ -33,6 +33,8 @@ const COLUMNS: [(usize, &str, u8); 21] = [
     (0, "user", 9),
     (0, "kernel", 9),
 ];
+/// Those with intervals; the others have none here, so that the table stays narrow.
+const WITH_INTERVALS: [(usize, &str); 3] = [(0, "cost"), (0, "ratio"), (1, "ratio")];
 /// Those that apply to a contender in both regimes.
 const OF_BOTH: [&str; 4] = ["contender", "memory", "user", "kernel"];
 
@@ -83,7 +85,11 @@ pub(crate) fn table(summary: &Summary, regimes: &Regimes) -> Table {
                 true => at(0, name).or_else(|| at(1, name)),
                 false => at(*regime, name),
             };
-            cell.map_or_else(none, |cell| (field.text)(cell))
+            let text = cell.map_or_else(none, |cell| (field.text)(cell));
+            match WITH_INTERVALS.contains(&(*regime, field.column.name)) {
+                true => text,
+                false => Text { text: numbers::brief(&text.text), ..text },
+            }
         };
         Row {
             reference: summary.asked.is_reference(name),
