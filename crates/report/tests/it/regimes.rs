@@ -2,8 +2,10 @@
 //! (`regimes.json`, made by the example `simulated_regimes` of regatta-judge).
 
 use crate::common::{row, table, words};
-use regatta_record::{Relation, Summary};
-use regatta_report::{answer, markdown, terminal, terminal_with};
+use regatta_record::{
+    Event, Happened, PassStart, RaceHeader, Relation, RoundStart, Summary, Window,
+};
+use regatta_report::{Live, Looks, Room, Shown, answer, markdown, terminal, terminal_with};
 use unicode_width::UnicodeWidthStr;
 
 const TITLE: &str = "double · 64 conn";
@@ -132,4 +134,54 @@ fn a_regime_that_was_not_raced_yet_has_no_columns() {
     assert!(!text.contains("saturation ─") && !text.contains("At saturation"), "{text}");
     s.cells.clear();
     assert!(terminal(&s, 120, false).contains("Not raced yet."));
+}
+
+#[test]
+fn a_running_race_shows_precision_lives_and_time() {
+    let asked = summary().asked;
+    let load = asked.loads[0];
+    let header = RaceHeader {
+        dir: "results".into(),
+        unix_ms: 0,
+        asked,
+        stored: 0,
+        events_missing: false,
+        notes: Vec::new(),
+    };
+    let pass = |pass, widest| {
+        Happened::PassStarted(PassStart { pass, loads: vec![load], passes: 40, widest })
+    };
+    let start = |pass: u32| {
+        Happened::RoundStarted(RoundStart {
+            pass: Some(pass),
+            observes_s: None,
+            done: 8 * pass,
+            all: 320,
+            contender: "epoll".into(),
+            load,
+            window: Window::Time { s: 0.3 },
+            next: None,
+        })
+    };
+    let events = [
+        (0, Happened::RaceStarted(Box::new(header))),
+        (2, pass(0, None)),
+        (2, start(0)),
+        (40, pass(5, Some(0.014))),
+        (40, start(5)),
+    ];
+    let shown = |progress| {
+        let mut live = Live::new(Looks { width: 100, progress, ..Looks::default() });
+        let event =
+            |(s, happened): &(u64, Happened)| Event::new(s * 1_000_000_000, happened.clone());
+        events.iter().flat_map(|one| live.show(&event(one))).collect::<Vec<Shown>>()
+    };
+    let lines = shown(None);
+    let first = "life 1: 0 of 320 starts are done, 60s left, 0 s of 60 s\n";
+    let then =
+        "life 6: 40 of about 320 starts are done, 22s left · ±1.4% after 5 lives, 38 s of 60 s\n";
+    assert_eq!(lines, [first, then].map(|line| Shown::Stderr(line.to_owned())));
+    let drawn = shown(Some(Room { width: 100, height: 30 }));
+    let Some(Shown::Progress(last)) = drawn.last() else { panic!("{drawn:?}") };
+    assert!(last.ends_with(" 22s left · ±1.4% after 5 lives, 38 s of 60 s"), "{last}");
 }
