@@ -101,13 +101,9 @@ fn by_cell(fields: &[Field], of: impl Fn(&Field, &Observed) -> Option<String>) -
     alike(remarks).into_iter().map(sentence).collect()
 }
 
-/// Reports contenders whose cost never settled, and those whose warm-ups were too short. Where contenders
-/// take turns, a change of the machine is not theirs: their costs are compared over each life instead.
+/// Reports contenders whose cost never settled, and those whose warm-ups were too short.
 pub fn warm_ups(fields: &[Field]) -> Vec<String> {
-    let restless = by_cell(fields, |field, o| {
-        if field.duel.is_some() {
-            return None;
-        }
+    let restless = by_cell(fields, |_, o| {
         let seen = o.settling.filter(|seen| seen.class == WarmUpClass::NeverSettles)?;
         let s = seen.observed_ns as f64 / 1e9;
         Some(format!(
