@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Bar,
-    Floor,
     Interval,
     Tied,
     Unclear,
@@ -50,9 +49,8 @@ impl Legend {
     }
 
     /// Adds the bars.
-    pub fn see_bars(&mut self, table: &Table) {
+    pub fn see_bars(&mut self) {
         self.marks.insert(Mark::Bar);
-        self.marks.extend(table.floor.filter(|floor| *floor > 0.0).map(|_| Mark::Floor));
     }
 
     fn see_text(&mut self, column: &str, text: &str) {
@@ -92,7 +90,6 @@ impl Legend {
     pub fn meanings(&self) -> Vec<String> {
         let meaning = |mark: &Mark| match mark {
             Mark::Bar => "├●┤ ratio with interval".to_owned(),
-            Mark::Floor => "░ noise floor".to_owned(),
             Mark::Interval => "[ ] 95% interval".to_owned(),
             Mark::Tied => "tied: within ±2%".to_owned(),
             Mark::Unclear => "unclear: not decided".to_owned(),

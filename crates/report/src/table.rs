@@ -19,14 +19,12 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// The notes under the table.
     pub notes: Vec<Note>,
-    /// The noise floor of its ratios, as a fraction, if they are drawn as bars.
-    pub floor: Option<f64>,
 }
 
 impl Table {
-    /// A table without a result, notes and bars.
+    /// A table without a result and notes.
     pub fn plain(title: String, columns: Vec<Column>, rows: Vec<Row>) -> Table {
-        Table { title, result: String::new(), columns, rows, notes: Vec::new(), floor: None }
+        Table { title, result: String::new(), columns, rows, notes: Vec::new() }
     }
 
     /// Removes the columns that are shown only if they are chosen.

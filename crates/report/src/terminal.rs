@@ -174,7 +174,7 @@ impl Page<'_> {
         if of_load {
             self.legend.see(table, &seen.columns);
             if seen.bars {
-                self.legend.see_bars(table);
+                self.legend.see_bars();
             }
         }
         if !seen.omitted.is_empty() {

@@ -285,7 +285,6 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
         rows: contenders.iter().chain(&references).map(row).collect(),
         columns: fields.into_iter().map(|field| field.column).collect(),
         notes: notes(summary, load, &cells),
-        floor: summary.noise_floor.filter(|_| summary.duels.is_empty()),
     }
 }
 

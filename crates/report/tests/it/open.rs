@@ -17,7 +17,7 @@ fn shows_percentiles_with_intervals_and_the_lag() {
     assert_eq!(
         titles(&poisson),
         "contender cost ratio to epoll ratio, log scale result rate p50 p99 max lag p99 unsent verdict \
-         memory / µs/req 0.99 1 1.023 /s ms µs µs µs MiB"
+         memory / µs/req 0.99 1 1.022 /s ms µs µs µs MiB"
     );
     let epoll = words(row(&poisson, "epoll "));
     assert!(
