@@ -176,6 +176,14 @@ impl Roles {
         all.into_iter().collect()
     }
 
+    /// Returns the CPU time of all processes since their start, in nanoseconds; `None` if one of them has no
+    /// control group of regatta's.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        let processes = || self.roles.iter().flat_map(|role| &role.processes);
+        let is_ours = self.roles.iter().all(|role| !role.is_attached());
+        is_ours.then(|| processes().map(Running::cpu_ns).sum()).flatten()
+    }
+
     /// Returns its processes, for repeated readings of their usage.
     pub fn observed(&self) -> Vec<Observed> {
         self.roles.iter().flat_map(Role::observed).collect()

@@ -131,6 +131,12 @@ impl Running {
         self.cgroup.as_ref()
     }
 
+    /// Returns the CPU time of all of its processes since their start, in nanoseconds; `None` without a control
+    /// group of regatta's.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        self.cgroup.as_ref().filter(|_| self.container.is_none())?.cpu_ns().ok()
+    }
+
     /// Reads the CPU time and context switches of all its processes until now. Takes well under a
     /// millisecond for a handful of processes.
     pub fn usage(&self) -> io::Result<Usage> {
@@ -194,7 +200,7 @@ impl Running {
         self.supervisor.send(&Command::Stop { grace_ms: grace.as_millis() as u64 })?;
         let stopped = self.stopped_within(grace + KILL_LIMIT + PATIENCE)?;
         self.supervisor.end();
-        let Stopped { ending, status, killed, mut remaining, last_words } = stopped;
+        let Stopped { ending, status, killed, mut remaining, last_words, cpu_ns } = stopped;
         if let (Some(container), Some(group)) = (&self.container, &self.group) {
             let left = container.end(group, grace);
             if !left.is_empty() {
@@ -214,6 +220,7 @@ impl Running {
             port: self.port,
             grace,
             last_words,
+            cpu_ns: cpu_ns.filter(|_| self.container.is_none()),
         })
     }
 

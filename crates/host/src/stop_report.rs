@@ -28,6 +28,8 @@ pub(crate) struct Stopped {
     pub killed: Listed,
     pub remaining: Listed,
     pub last_words: String,
+    /// CPU time of its control group until its end.
+    pub cpu_ns: Option<u64>,
 }
 
 /// How a contender stopped.
@@ -51,6 +53,9 @@ pub struct StopReport {
     pub grace: Duration,
     /// Its last output, at most 4 KiB.
     pub last_words: String,
+    /// CPU time of all of its processes from their start to their end, nanoseconds; `None` without a control
+    /// group of regatta's.
+    pub cpu_ns: Option<u64>,
 }
 
 impl StopReport {
@@ -132,6 +137,7 @@ mod tests {
             port: 4001,
             grace: Duration::from_millis(1500),
             last_words: "oops".into(),
+            cpu_ns: None,
         }
     }
 

@@ -125,7 +125,8 @@ impl Watch {
         });
         self.output.drain()?;
         let last_words = self.output.last_words();
-        Ok(Stopped { ending, status, killed, remaining: remaining.into(), last_words })
+        let cpu_ns = self.cgroup.as_ref().and_then(|group| group.cpu_ns().ok());
+        Ok(Stopped { ending, status, killed, remaining: remaining.into(), last_words, cpu_ns })
     }
 
     /// Sends SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those

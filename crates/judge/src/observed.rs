@@ -85,8 +85,12 @@ pub struct Observed {
     pub roles: Vec<Role>,
     /// How it warmed up, if observed.
     pub settling: Option<Settling>,
+    /// Settings of the machine that changed in one of its rounds.
+    pub settings_changed: Option<String>,
     /// A reply.
     pub reply: Option<ReplySeen>,
+    /// Bytes of all replies, and their number, in rounds where each should be as long as `reply`.
+    pub alike: (u64, u64),
     /// Rounds whose warm-up was shorter than the observed need, out of `finished`.
     pub cut_short: u32,
     /// Members that joined and left, warm-ups included.
@@ -175,7 +179,11 @@ impl Observed {
         self.requests = run.iter().map(|r| r.requests).sum();
         run.iter().for_each(|r| self.errors.add(&r.errors));
         self.settling = run.iter().find_map(|round| round.settling);
+        self.settings_changed = run.iter().find_map(|round| round.settings_changed.clone());
         self.reply = run.iter().find_map(|round| round.reply);
+        for (round, bytes) in run.iter().filter_map(|r| Some((r, r.reply_bytes?))) {
+            self.alike = (self.alike.0 + bytes, self.alike.1 + round.requests);
+        }
         self.cut_short = run.iter().filter(|round| is_cut_short(round)).count() as u32;
         self.passed = run.iter().map(|round| round.passed).sum();
         self.remark = reported(run, |r| r.remark.as_ref());

@@ -54,10 +54,10 @@ pub struct Contest {
     /// Number of passes over all cells. Absent: 5, the minimum for a table to publish.
     #[serde(default = "five")]
     pub rounds: u32,
-    /// How contenders take turns. Absent: in rounds.
-    #[serde(default)]
+    /// How contenders take turns. Absent: in duels.
+    #[serde(default = "duels")]
     pub schedule: Schedule,
-    /// Length of a slice of a duel. Absent: 50 ms in a closed loop, 250 ms in an open one.
+    /// Length of a slice of a duel. Absent: 50 ms, longer at a low rate.
     #[serde(default, deserialize_with = "some_duration")]
     pub slice: Option<Duration>,
     /// Target half-width of the confidence intervals of all ratios, e.g. `1%`: passes are added until it is
@@ -355,6 +355,10 @@ fn double() -> String {
 
 fn five() -> u32 {
     5
+}
+
+fn duels() -> Schedule {
+    Schedule::Duels
 }
 
 fn half_a_minute() -> Duration {

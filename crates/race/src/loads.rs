@@ -10,6 +10,9 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 /// Default rate, in requests per second, where server and load must share CPUs.
 pub const RATE_WHEN_SHARED: u32 = 20_000;
 
+/// The rate of a comparison at an equal rate.
+const EQUAL_RATE: &str = "60% of slowest";
+
 /// Loads of a race file: every combination of the values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,6 +162,13 @@ impl Loads {
             rate: rate.map(OneOrMany::One),
             ..usual
         }
+    }
+
+    /// Returns the two loads that show what a server costs: at an equal rate, where all do the same work, and
+    /// at saturation, where the CPUs of the server or of the load are full.
+    pub(crate) fn regimes(connections: u32, pipeline: u32) -> Vec<Loads> {
+        let equal = Rate::Text(EQUAL_RATE.to_owned());
+        [Some(equal), None].map(|rate| Loads::one(connections, pipeline, rate)).into()
     }
 
     /// Whether its rates depend on a pilot pass.

@@ -53,8 +53,9 @@ pub enum OwnRaceError {
     Words(String),
 }
 
-/// The race of servers on the command line: with two, it takes about a minute.
-const OF_WORDS: &str = "rounds = 10\nwindow = '500ms'\nwarm_up = '250ms'\nsettle = '5s'\n";
+/// The race of servers on the command line: it ends when it has decided, after a minute at the latest.
+const OF_WORDS: &str = "rounds = 50\nprecision = '1%'\ntime = '60s'\nwindow = '500ms'\n\
+                        warm_up = '100ms'\nsettle = '3s'\n";
 
 /// How two servers are compared, for messages.
 const TWO: &str =
@@ -197,7 +198,8 @@ fn of_words(
 /// Returns a race of the workload without contenders.
 fn empty(workload: &Workload) -> Result<Contest, ContestError> {
     let name = workload.name();
-    let mut contest = Contest::parse(OF_WORDS, name)?;
+    let of_words = Contest::parse(OF_WORDS, name)?;
+    let mut contest = Contest { loads: Loads::regimes(64, 1), ..of_words };
     match workload.text() {
         Some(_) => contest.ask(Ok(workload.clone()), name)?,
         None => contest.workload = name.to_owned(),
@@ -257,14 +259,18 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_good) && !is_variable
 }
 
-/// Returns the race with one load in place of its own. Published figures belong to the loads of the race,
-/// and are removed with them.
+/// Returns the race with another load in place of its own; without a rate, a race in two regimes stays one.
+/// Published figures belong to the loads of the race, and are removed with them.
 fn with_load(contest: Contest, load: &OwnLoad) -> Result<Contest, OwnRaceError> {
     let OwnLoad { connections, pipeline, rate } = load.clone();
-    let one = Loads::one(connections.unwrap_or(64), pipeline.unwrap_or(1), rate);
-    match one.contradiction() {
+    let (connections, pipeline) = (connections.unwrap_or(64), pipeline.unwrap_or(1));
+    let loads = match rate {
+        None if contest.loads == Loads::regimes(64, 1) => Loads::regimes(connections, pipeline),
+        rate => vec![Loads::one(connections, pipeline, rate)],
+    };
+    match loads.iter().find_map(Loads::contradiction) {
         Some(because) => Err(OwnRaceError::Words(because)),
-        None => Ok(Contest { loads: vec![one], then_source: None, then: Vec::new(), ..contest }),
+        None => Ok(Contest { loads, then_source: None, then: Vec::new(), ..contest }),
     }
 }
 

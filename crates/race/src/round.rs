@@ -17,7 +17,7 @@ use crate::{
     warm::{Warm, WarmUpObserver, needs},
 };
 use regatta_host::{
-    Aside, Ended, Meter, Roles, StopReport, SupervisorError, Watched, what_is_spoken,
+    Aside, Ended, Meter, Roles, Settings, StopReport, SupervisorError, Watched, what_is_spoken,
 };
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
@@ -70,6 +70,7 @@ pub(crate) fn run(
     let is_measured = matches!(warm, Warm::Needs(_));
     let idle_check = if is_measured { context.check_idle(&load) } else { None };
     thread::sleep(SETTLES);
+    let settings = Settings::read();
     let Started { mut roles, port, run: _run } = match start(context, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
@@ -128,6 +129,7 @@ pub(crate) fn run(
     let is_doubtful = died.is_none() && loaded.as_ref().is_some_and(is_doubtful);
     let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
     let stopped = roles.stop(STOP_WITHIN);
+    round.settings_changed = Settings::read().changed_since(&settings);
     if let Some(machine) = &mut round.machine {
         machine.busy_after_ns = idle_check.and_then(|check| context.wait_until_idle(&check));
     }
@@ -193,6 +195,9 @@ pub(crate) fn conclude(
         }
     };
     round.outcome = with_remark(outcome(entrant, &tally, died), spoken);
+    // A reply before a close has other headers.
+    let is_comparable = !round.load.drive.churns() && reply_seen::is_only_request(entrant);
+    round.reply_bytes = is_comparable.then_some(tally.reply_bytes);
     record(round, tally);
     Ok(())
 }
@@ -256,10 +261,11 @@ pub(crate) fn plan_against(
 ) -> Plan {
     let path = entrant.contender.manifest.path.clone();
     // A null server replies to bytes, not to whole requests. For a workload file, only its author knows
-    // whether servers may do the same.
+    // whether servers may do the same, unless it has a single request without content.
     let adapter = entrant.contender.manifest.adapter;
     let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
-    let withholds = !is_null && asked.workload_file.is_none();
+    let withholds =
+        !is_null && (asked.workload_file.is_none() || reply_seen::is_only_request(entrant));
     Plan { path, withholds, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) }
 }
 
@@ -283,6 +289,7 @@ pub(crate) fn new_round(
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
         outcome: Outcome::Finished,
         requests: 0,
+        reply_bytes: None,
         window_ns: 0,
         slices: Vec::new(),
         errors: Errors::default(),
@@ -292,6 +299,7 @@ pub(crate) fn new_round(
         server: None,
         roles: Vec::new(),
         remark: None,
+        settings_changed: None,
         served_by_others: None,
         left_its_cpus: None,
         instances_ns: Vec::new(),

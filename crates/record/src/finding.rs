@@ -19,7 +19,7 @@ pub struct Finding {
 
 /// What was found. Fractions are plain numbers: 0.05 is 5%. A `p` is the p-value of "nothing of the
 /// kind"; Holm's correction over all contenders was applied to it before it was reported.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Doubt {
     /// The rest of the machine (all but contender and load) used more CPU in its slices than in those of
@@ -32,9 +32,9 @@ pub enum Doubt {
         /// Student's t over lives.
         p: f64,
     },
-    /// Its CPU from the first connection to its exit, per request, is higher than in its slices.
+    /// It used CPU outside of its start and its slices: between them, or until its exit.
     OutsideSlices {
-        /// By this fraction.
+        /// As a fraction of that in its slices.
         share: f64,
         /// Student's t over lives.
         p: f64,
@@ -86,6 +86,18 @@ pub enum Doubt {
         max_ns: u64,
         /// Fisher's exact test over starts.
         p: f64,
+    },
+    /// Its replies under load are shorter or longer than the reply to the same request without load.
+    OtherReplies {
+        /// Mean length under load, in bytes.
+        bytes: f64,
+        /// Length of the reply without load, in bytes.
+        alone: u64,
+    },
+    /// Settings of the machine changed while contenders ran.
+    SettingsChanged {
+        /// Names, old and new values.
+        what: String,
     },
     /// It used more CPU time than its CPUs have.
     MoreThanItsCpus {
@@ -140,9 +152,9 @@ impl fmt::Display for Doubt {
             ),
             Doubt::OutsideSlices { share, p } => write!(
                 f,
-                "used {} more CPU per request over its whole life, its start excluded, than in its \
-                 slices (p = {p:.1e}): it needs a longer warm-up, works without load, or puts work off, \
-                 e.g. until it exits; its cost does not include that",
+                "used {} more CPU over its whole life, its start excluded, than in its slices \
+                 (p = {p:.1e}): it puts work off, e.g. until it exits, or works without load; its cost \
+                 does not include that",
                 percent(share)
             ),
             Doubt::Standing { ms_per_s, of_a_slice } => write!(
@@ -180,6 +192,17 @@ impl fmt::Display for Doubt {
                  (p = {p:.1e}); p99 does not show this",
                 p99_ns as f64 / 1e6,
                 max_ns as f64 / 1e6
+            ),
+            Doubt::OtherReplies { bytes, alone } => write!(
+                f,
+                "answers otherwise under load: its replies had {bytes:.0} bytes on average, the reply to \
+                 the same request without load {alone}; nothing checks their contents: write a workload \
+                 file that says which content is right"
+            ),
+            Doubt::SettingsChanged { ref what } => write!(
+                f,
+                "settings of the machine changed while the contenders ran: {what}; if one of them did it, \
+                 start it without that right, and set the old values again"
             ),
             Doubt::MoreThanItsCpus { busy } => write!(
                 f,

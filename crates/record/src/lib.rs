@@ -75,7 +75,7 @@ pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};
 pub use heads::Heads;
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use life::{IdleSlice, Life, Slice};
+pub use life::{IdleSlice, Life, Slice, WholeLife};
 pub use load::{LoadOperation, LoadResult, LoadThreshold, TlsSpoken, Verified};
 pub use needed::more_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};

@@ -14,16 +14,9 @@ pub struct Life {
     /// Its CPU time in the slices of the other contenders, nanoseconds: close to zero if it was frozen then.
     #[serde(default)]
     pub aside_ns: u64,
-    /// Its CPU time from the start of its processes to their end, nanoseconds; `None` if the kernel did not
-    /// count it.
+    /// Its CPU time over its whole life; `None` if the kernel did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whole_ns: Option<u64>,
-    /// The part of `whole_ns` until it was frozen for the first time: its start. Absent: not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_ns: Option<u64>,
-    /// All correct replies of this life, those outside counted slices included.
-    #[serde(default)]
-    pub all_requests: u64,
+    pub whole: Option<WholeLife>,
     /// Time from the begin of its start to the end of its stop, without the slices of others, in nanoseconds:
     /// what another life costs.
     #[serde(default)]
@@ -31,6 +24,24 @@ pub struct Life {
     /// Why it was not frozen in the slices of the others, as a sentence. Absent: it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_frozen: Option<String>,
+}
+
+/// CPU time of a contender over one life, over all loads of that life, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WholeLife {
+    /// From the start of its processes to their end.
+    pub cpu_ns: u64,
+    /// The part until it was frozen for the first time: its start.
+    pub start_ns: u64,
+    /// The part in slices, those of warm-ups included.
+    pub driven_ns: u64,
+}
+
+impl WholeLife {
+    /// The part neither in its start nor in slices: between slices, and until its exit.
+    pub fn outside_ns(&self) -> u64 {
+        self.cpu_ns.saturating_sub(self.start_ns).saturating_sub(self.driven_ns)
+    }
 }
 
 /// A slice: the load drove this contender alone, and waited for every reply.

@@ -25,6 +25,9 @@ pub struct Round {
     pub outcome: Outcome,
     /// Correct replies inside the measured window.
     pub requests: u64,
+    /// Bytes of these replies, if all requests are the same and nothing checks the contents of their replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_bytes: Option<u64>,
     /// Length of the measured window in nanoseconds.
     pub window_ns: u64,
     /// Correct replies in each slice of the window, in order; all slices have the same length.
@@ -48,6 +51,10 @@ pub struct Round {
     /// Behaviour of the contender that voids no figure: a sentence with advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+    /// Settings of the machine that changed while it ran: names, old and new values. If others were alive as
+    /// well, it may have been one of them. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_changed: Option<String>,
     /// Other processes that served the contender's port, as a sentence: the figures stored here are
     /// not the cost of the work. Also why it could not be determined who served it. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

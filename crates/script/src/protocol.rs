@@ -204,6 +204,8 @@ pub struct Sample {
     pub asks: Vec<u8>,
     /// Describes the reply; `None` until it is complete, and if it is invalid.
     pub seen: fn(&[u8]) -> Option<ReplySeen>,
+    /// Whether every request of the workload is this one, and any content is right.
+    pub is_only: bool,
 }
 
 /// What a server needs to reply without parsing requests: a length and a reply.

@@ -9,7 +9,7 @@ use crate::{
     statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
     verdict::{STEAL, WAITED},
 };
-use regatta_record::{Doubt, Finding, Slice};
+use regatta_record::{Doubt, Finding, Slice, WholeLife};
 use std::collections::BTreeMap;
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
@@ -18,8 +18,10 @@ const CHANCE: f64 = 0.01;
 /// Least work done elsewhere, and least change within a life, as fractions of the cost.
 const ELSEWHERE: f64 = 0.02;
 const CHANGES: f64 = 0.02;
-/// Least additional cost over a whole life.
+/// Least CPU outside of slices: relative to that in slices, and in nanoseconds per life, because a runtime
+/// needs some time to exit.
 const OUTSIDE: f64 = 0.05;
+const OUTSIDE_NS: f64 = 1e8;
 /// Least CPU use without load, and from where on it is polling, as fractions of one CPU.
 const STANDING: f64 = 0.01;
 const POLLING: f64 = 0.5;
@@ -32,6 +34,11 @@ const DELAYED: f64 = 5e-5;
 /// CPU use from which a contender must have run on more CPUs than its own. Not 1, because in rounds the
 /// clock may be a tick of the scheduler old.
 const TOO_BUSY: f64 = 1.02;
+/// Least difference of a mean length of replies from that of one reply, as a fraction and in bytes: of contents
+/// that do not vary, or only in digits, and of others.
+const FIXED_LENGTH: f64 = 0.01;
+const VARYING_LENGTH: f64 = 0.1;
+const LEAST_BYTES: f64 = 2.0;
 /// A state of the machine with less than this share of the blocks is rare.
 const RARE: f64 = 0.1;
 
@@ -47,8 +54,10 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
     findings.extend(changes_in_life(&duels));
     findings.extend(delays(fields));
     findings.extend(fields.iter().flat_map(|field| field.each(too_busy)));
+    findings.extend(fields.iter().flat_map(|field| field.each(other_replies)));
     findings.extend(duels.iter().flat_map(|field| rare_states(field)));
     findings.extend(disturbed(&duels));
+    findings.extend(settings_changed(fields));
     findings
 }
 
@@ -135,44 +144,33 @@ fn elsewhere(fields: &[&Field]) -> Vec<Finding> {
     found.collect()
 }
 
-/// CPU of whole lives, per request, against that of slices. A life may carry several loads; then their
-/// slices are taken together.
+/// CPU that a contender used neither in its start nor in slices, relative to that in slices. A life that
+/// carries several loads has a round for each, with the same CPU times of the whole life.
 fn outside_slices(fields: &[&Field]) -> Vec<Finding> {
-    /// CPU and requests of the slices of a life, and of all of it after its start.
-    #[derive(Default)]
-    struct Sums {
-        sliced: (f64, f64),
-        whole: (f64, f64),
-    }
-    // Rounds of one life have the same number and the same CPU time of the whole life.
-    let mut lives: BTreeMap<(usize, usize, u64), Sums> = BTreeMap::new();
+    let mut lives: BTreeMap<(usize, usize), WholeLife> = BTreeMap::new();
     for field in fields {
         for (who, o) in field.contenders.iter().enumerate() {
-            for (start, life) in o.lives.iter().enumerate() {
-                let Some((life, cost)) = life.as_ref().zip(o.cost_of_request[start]) else {
-                    continue;
-                };
-                let Some(whole_ns) = life.whole_ns else { continue };
-                let sums = lives.entry((who, start, whole_ns)).or_default();
-                let cpu_ns: f64 = life.slices.iter().map(|slice| slice.cpu_ns as f64).sum();
-                sums.sliced.0 += cpu_ns;
-                sums.sliced.1 += cpu_ns / cost.exp();
-                let after_start = whole_ns.saturating_sub(life.start_ns.unwrap_or(0));
-                sums.whole = (after_start as f64, life.all_requests as f64);
-            }
+            let wholes = o.lives.iter().map(|life| life.as_ref()?.whole);
+            let known =
+                wholes.enumerate().filter_map(|(start, whole)| Some(((who, start), whole?)));
+            lives.extend(known.filter(|(_, whole)| whole.driven_ns > 0));
         }
     }
-    let mut by_contender: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for ((who, ..), Sums { sliced, whole }) in lives {
-        let log = (whole.0 / whole.1 / (sliced.0 / sliced.1)).ln();
-        by_contender.entry(who).or_default().extend(Some(log).filter(|log| log.is_finite()));
-    }
     let Some(field) = fields.first() else { return Vec::new() };
-    let cases = by_contender.iter().filter_map(|(who, logs)| Case::of(field, *who, logs));
-    let found = significant(cases.collect(), CHANCE).filter(|case| case.mean.exp_m1() > OUTSIDE);
+    let of = |who: usize| lives.range((who, 0)..=(who, usize::MAX)).map(|(_, whole)| whole);
+    let is_much = |who: usize| {
+        let outside: Vec<f64> = of(who).map(|whole| whole.outside_ns() as f64).collect();
+        mean(&outside).is_some_and(|outside| outside > OUTSIDE_NS)
+    };
+    let case = |who: usize| {
+        let share = |whole: &WholeLife| whole.outside_ns() as f64 / whole.driven_ns as f64;
+        Case::of(field, who, &of(who).map(share).collect::<Vec<_>>())
+    };
+    let cases = (0..field.contenders.len()).filter(|who| is_much(*who)).filter_map(case);
+    let found = significant(cases.collect(), CHANCE).filter(|case| case.mean > OUTSIDE);
     let finding = |case: Case| Finding {
         load: None,
-        ..case.finding(Doubt::OutsideSlices { share: case.mean.exp_m1(), p: case.p })
+        ..case.finding(Doubt::OutsideSlices { share: case.mean, p: case.p })
     };
     found.map(finding).collect()
 }
@@ -280,9 +278,29 @@ fn delays(fields: &[Field]) -> Vec<Finding> {
     found.collect()
 }
 
+/// Replies whose mean length is not that of the reply seen without load. Contents that vary by themselves
+/// may vary in length.
+fn other_replies(observed: &Observed) -> Option<Doubt> {
+    let reply = observed.reply?;
+    let (bytes, replies) = observed.alike;
+    let is_fixed = reply.content?.digest.is_some();
+    let mean = (replies > 0).then(|| bytes as f64 / replies as f64)?;
+    let alone = reply.bytes as f64;
+    let tolerated = alone * if is_fixed { FIXED_LENGTH } else { VARYING_LENGTH };
+    let is_other = (mean - alone).abs() > tolerated.max(LEAST_BYTES);
+    is_other.then_some(Doubt::OtherReplies { bytes: mean, alone: reply.bytes })
+}
+
 fn too_busy(observed: &Observed) -> Option<Doubt> {
     let busy = observed.server_busy.filter(|busy| *busy > TOO_BUSY)?;
     Some(Doubt::MoreThanItsCpus { busy })
+}
+
+/// Settings of the machine that changed: those of a life concern all contenders that were alive.
+fn settings_changed(fields: &[Field]) -> Option<Finding> {
+    let mut all = fields.iter().flat_map(|field| &field.contenders);
+    let what = all.find_map(|observed| observed.settings_changed.clone())?;
+    Some(Finding { contender: None, load: None, doubt: Doubt::SettingsChanged { what } })
 }
 
 fn rare_states(field: &Field) -> Vec<Finding> {

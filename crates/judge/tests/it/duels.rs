@@ -9,8 +9,8 @@ use crate::simulated::{
 };
 use regatta_judge::{Side, blocks_of_next_life, diff, due, judge};
 use regatta_record::{
-    Asked, Band, Decision, Doubt, Drive, Finding, IdleSlice, Kind, LoadShape, Relation, Round,
-    Slice, Summary, decode_histogram, encode_histogram,
+    Asked, Band, ContentSeen, Decision, Doubt, Drive, Finding, IdleSlice, Kind, LoadShape,
+    Relation, ReplySeen, Round, Slice, Summary, decode_histogram, encode_histogram,
 };
 
 pub const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
@@ -293,7 +293,7 @@ fn slices(round: &mut Round, change: impl Fn(&mut Slice)) {
 
 fn only(findings: &[Finding]) -> Doubt {
     let [finding] = findings else { panic!("{findings:?}") };
-    finding.doubt
+    finding.doubt.clone()
 }
 
 #[test]
@@ -324,15 +324,14 @@ fn names_work_that_is_handed_to_another_process() {
 #[test]
 fn names_work_that_is_postponed_to_the_end() {
     let later = |round: &mut Round| {
-        let life = round.life.as_mut().unwrap();
-        life.whole_ns = Some(life.whole_ns.unwrap() + round.server.as_ref().unwrap().cpu_ns / 5);
+        let whole = round.life.as_mut().unwrap().whole.as_mut().unwrap();
+        whole.cpu_ns += whole.driven_ns / 10;
     };
     let Doubt::OutsideSlices { share, .. } = only(&found(later)) else { panic!() };
-    assert!((share - 0.1).abs() < 0.01, "{share}");
+    assert!((share - 0.128).abs() < 0.01, "{share}");
     let long_start = |round: &mut Round| {
-        let life = round.life.as_mut().unwrap();
-        life.start_ns = Some(2_020_000_000);
-        life.whole_ns = Some(life.whole_ns.unwrap() + 2_000_000_000);
+        let whole = round.life.as_mut().unwrap().whole.as_mut().unwrap();
+        (whole.start_ns, whole.cpu_ns) = (2_020_000_000, whole.cpu_ns + 2_000_000_000);
     };
     assert_eq!(found(long_start), [], "a start is not postponed");
 }
@@ -419,7 +418,7 @@ fn names_a_contender_that_uses_more_than_its_cpus() {
         slices(round, |s| (s.cpu_ns, s.count) = (s.cpu_ns * 2, s.count * 2));
     };
     let findings = found(wide);
-    let doubts: Vec<Doubt> = findings.iter().map(|finding| finding.doubt).collect();
+    let doubts: Vec<Doubt> = findings.iter().map(|finding| finding.doubt.clone()).collect();
     let [Doubt::MoreThanItsCpus { busy }] = doubts[..] else { panic!("{findings:?}") };
     assert!((busy - 1.96).abs() < 0.01, "{busy}");
 }
@@ -438,4 +437,31 @@ fn says_that_a_state_was_seen_rarely() {
     };
     assert!((factor - 1.3).abs() < 0.03 && blocks == 5, "{factor}, {blocks}");
     assert!(s.cells.iter().all(|cell| cell.verdict.kind != Kind::Unstable), "{:?}", s.cells);
+}
+
+#[test]
+fn names_replies_that_differ_under_load_and_settings_that_changed() {
+    let content = Some(ContentSeen { bytes: 400, digest: Some(7) });
+    let seen = ReplySeen { bytes: 500, has_date: true, content };
+    let with = |bytes: fn(u64) -> u64, seen: ReplySeen| {
+        move |round: &mut Round| {
+            round.reply = Some(seen);
+            round.reply_bytes = Some(bytes(round.requests));
+        }
+    };
+    assert_eq!(found(with(|n| n * 500, seen)), []);
+    // One reply in twenty is an empty one.
+    let shed = found(with(|n| n * 19 / 20 * 500 + n / 20 * 100, seen));
+    let Doubt::OtherReplies { bytes, alone } = only(&shed) else { panic!("{shed:?}") };
+    assert!((bytes - 480.0).abs() < 0.1 && alone == 500, "{bytes} {alone}");
+    assert!(found(with(|n| n * 506, seen)).len() == 1, "longer ones are named too");
+    let varies = Some(ContentSeen { bytes: 400, digest: None });
+    assert_eq!(found(with(|n| n * 460, ReplySeen { content: varies, ..seen })), []);
+    assert_eq!(found(with(|n| n * 440, ReplySeen { content: varies, ..seen })).len(), 1);
+    assert_eq!(found(with(|n| n * 9, ReplySeen { content: None, ..seen })), [], "it is checked");
+
+    let mut all = race(6);
+    all[0].settings_changed = Some("/a from 1 to 2".into());
+    let what = "/a from 1 to 2".into();
+    assert_eq!(only(&judged(&all).findings), Doubt::SettingsChanged { what });
 }

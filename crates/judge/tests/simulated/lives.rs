@@ -2,7 +2,7 @@
 
 use super::{LOAD, Machine, QUIET, Truth, asked, normal, rounds};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use regatta_record::{Asked, Life, LoadShape, Round, Schedule, Slice};
+use regatta_record::{Asked, Life, LoadShape, Round, Schedule, Slice, WholeLife};
 
 /// The machine, and how often contenders start.
 #[derive(Clone, Copy, Debug)]
@@ -86,9 +86,8 @@ pub fn sum_up(round: &mut Round) {
     let cpu_ns = sum(|s| s.cpu_ns);
     let server = round.server.as_mut().unwrap();
     (server.cpu_ns, server.user_ns, server.system_ns) = (cpu_ns, cpu_ns / 5, cpu_ns * 4 / 5);
-    // A start of 20 ms, and a warm-up as long as the slices.
-    life.start_ns = Some(20_000_000);
-    life.whole_ns = Some(20_000_000 + 2 * cpu_ns);
-    life.all_requests = 2 * round.requests;
+    // A start of 20 ms, a warm-up as long as the slices, and 30 ms until it has exited.
+    let (start_ns, driven_ns) = (20_000_000, 2 * cpu_ns);
+    life.whole = Some(WholeLife { cpu_ns: start_ns + driven_ns + 30_000_000, start_ns, driven_ns });
     life.lasted_ns = 400_000_000 + 2 * round.window_ns;
 }

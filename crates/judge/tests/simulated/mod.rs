@@ -165,6 +165,8 @@ fn round(
         started_unix_s: 1_790_000_000 + u64::from(pass) * 60,
         outcome: Outcome::Finished,
         requests: requests as u64,
+        reply_bytes: None,
+        settings_changed: None,
         window_ns: window_ns as u64,
         slices: (0..20).map(|_| (requests / 20.0 * (0.01 * normal(random)).exp()) as u64).collect(),
         errors: Errors::default(),

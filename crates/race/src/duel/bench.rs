@@ -11,12 +11,14 @@ use crate::{
     round::{self, Deaths},
     start::{STOP_WITHIN, Start, Started, start},
 };
-use regatta_host::{Aside, Freezer, MachineClock, Meter, Roles, Watched, meters, what_is_spoken};
+use regatta_host::{
+    Aside, Freezer, MachineClock, Meter, Roles, StopReport, Watched, meters, what_is_spoken,
+};
 use regatta_judge::Settler;
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
     FORMAT, Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
-    Settling, WarmUpSlice,
+    Settling, WarmUpSlice, WholeLife,
 };
 use std::{
     io,
@@ -52,8 +54,8 @@ struct Contender<'a> {
     rounds: Vec<Option<Round>>,
     alive: Option<Alive>,
     lane: Option<LaneTo<'a>>,
-    /// Correct replies of this life.
-    replies: u64,
+    /// CPU time from its start to its end, and until it was frozen for the first time, nanoseconds.
+    whole: (Option<u64>, Option<u64>),
     /// The observations of its warm-ups, by load.
     settlers: Vec<Option<Settler>>,
 }
@@ -109,7 +111,7 @@ impl<'a, 'e> Stand<'a, 'e> {
             rounds: loads.iter().map(|load| round(entrant, load)).collect(),
             alive: None,
             lane: None,
-            replies: 0,
+            whole: (None, None),
             settlers: loads.iter().map(|_| Some(Settler::new(longest))).collect(),
         };
         Stand {
@@ -154,16 +156,22 @@ impl<'a, 'e> Stand<'a, 'e> {
         }
         let mut rounds = Vec::new();
         let mut contenders = self.contenders;
+        let driven_ns = |who: usize| lived.iter().map(|load| load[who].driven_ns).sum();
+        let whole = |(who, contender): (usize, &Contender<'_>)| {
+            let (Some(cpu_ns), Some(start_ns)) = contender.whole else { return None };
+            Some(WholeLife { cpu_ns, start_ns, driven_ns: driven_ns(who) })
+        };
+        let wholes: Vec<Option<WholeLife>> = contenders.iter().enumerate().map(whole).collect();
         for (load, lived) in plan.loads.iter().zip(lived) {
-            for (contender, lived) in contenders.iter_mut().zip(lived) {
+            for ((contender, lived), whole) in contenders.iter_mut().zip(lived).zip(&wholes) {
                 let Some(mut round) = contender.rounds[load.load].take() else { continue };
-                let Lived { slices, idle, aside_ns } = lived;
+                let Lived { slices, idle, aside_ns, driven_ns: _ } = lived;
                 if let Some(server) = &mut round.server {
                     server.cpu_ns = slices.iter().map(|slice| slice.cpu_ns).sum();
                 }
                 let life = round.life.get_or_insert_default();
-                let all_requests = contender.replies;
-                *life = Life { idle, aside_ns, slices, all_requests, ..std::mem::take(life) };
+                let whole = *whole;
+                *life = Life { idle, aside_ns, slices, whole, ..std::mem::take(life) };
                 rounds.push(round);
             }
         }
@@ -322,8 +330,11 @@ impl Bench for Stand<'_, '_> {
     }
 
     fn freeze(&mut self, who: usize) {
-        let alive = self.contenders[who].alive.as_mut();
-        let frozen = alive.map_or(Ok(()), |alive| alive.freezer.freeze());
+        let Contender { alive, whole, .. } = &mut self.contenders[who];
+        let frozen = alive.as_mut().map_or(Ok(()), |alive| alive.freezer.freeze());
+        if let (Some(alive), (_, start_ns @ None)) = (alive, whole) {
+            *start_ns = alive.roles.cpu_ns();
+        }
         self.not_frozen(who, "frozen", frozen);
     }
 
@@ -350,9 +361,7 @@ impl Bench for Stand<'_, '_> {
 
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, MachineError> {
         let asked = self.context.asked;
-        let Contender { alive: Some(alive), lane: Some(to), replies, .. } =
-            &mut self.contenders[who]
-        else {
+        let Contender { alive: Some(alive), lane: Some(to), .. } = &mut self.contenders[who] else {
             unreachable!("only connected contenders are driven")
         };
         let cpus = || Aside::of(&alive.roles.cpus(), &to.plan.cpus);
@@ -373,7 +382,6 @@ impl Bench for Stand<'_, '_> {
         let after = self.clock.as_ref().and_then(MachineClock::read_ns);
         let machine_ns = after.zip(before).map(|(after, before)| after.saturating_sub(before));
         to.lasted_ns += began.elapsed().as_nanos() as u64;
-        *replies += counts.requests;
         let latency = latency(&counts, &asked.latency_of);
         let known = |ns: u64| (ns > 0).then_some(ns);
         Ok(Driven {
@@ -442,10 +450,13 @@ impl Bench for Stand<'_, '_> {
 
     fn stop(&mut self, who: usize) -> Result<(), MachineError> {
         let began = Instant::now();
-        let Contender { rounds, alive, .. } = &mut self.contenders[who];
+        let Contender { rounds, alive, whole, .. } = &mut self.contenders[who];
         let Some(Alive { roles, freezer, .. }) = alive.take() else { return Ok(()) };
         drop(freezer);
-        let stopped = round::after_stop(roles.stop(STOP_WITHIN));
+        let reports = roles.stop(STOP_WITHIN);
+        let cpu_ns = |report: &Result<StopReport, _>| report.as_ref().ok()?.cpu_ns;
+        whole.0 = reports.iter().map(cpu_ns).sum();
+        let stopped = round::after_stop(reports);
         let finished = |round: &&mut Round| round.outcome == Outcome::Finished;
         for round in rounds.iter_mut().flatten().filter(finished) {
             match &stopped {

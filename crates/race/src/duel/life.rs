@@ -139,6 +139,8 @@ pub(crate) struct Lived {
     pub idle: Option<IdleSlice>,
     /// Its CPU time while the others were driven.
     pub aside_ns: u64,
+    /// Its CPU time in all of its slices.
+    pub driven_ns: u64,
 }
 
 /// Runs a life. Returns what each contender did, by load in the order of the plan and by contender, also if
@@ -306,6 +308,7 @@ impl<B: Bench> Life<'_, B> {
         let driven = self.bench.drive(who, what);
         self.bench.freeze(who);
         let cpu_ns = self.bench.cpu_ns(who);
+        self.of_load(who).driven_ns += cpu_ns.unwrap_or(0);
         let driven = driven?;
         if !driven.goes_on {
             self.disconnect(who, load.load)?;

@@ -17,13 +17,16 @@ use crate::{
     warm,
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_host::Settings;
 use regatta_record::{Drive, Happened, LoadShape, NextStart, Round, RoundStart};
 use std::{path::Path, time::Duration};
 
 /// Length of a slice in a closed loop, unless the race has another.
 const SLICE: Duration = Duration::from_millis(50);
-/// The same where latencies are compared: a slice has samples beyond its 99th percentile.
+/// Its longest one, where latencies are compared: at a rate it has as many requests as this, so that some are
+/// beyond the 99th percentile.
 const SLICE_OF_LATENCIES: Duration = Duration::from_millis(250);
+const REQUESTS_OF_A_SLICE: f64 = 1_500.0;
 /// Length of an idle slice.
 const IDLE: Duration = Duration::from_millis(50);
 /// One contender in this many gets an idle slice under each load of a life.
@@ -131,8 +134,11 @@ impl<'a> Duels<'a> {
     fn slice(&self, load: &LoadShape) -> Duration {
         match (self.context.asked.slice_s, load.drive) {
             (Some(s), _) => Duration::from_secs_f64(s),
-            (None, Drive::Open { .. } | Drive::Bounded { .. }) => SLICE_OF_LATENCIES,
-            (None, _) => SLICE,
+            (None, Drive::Bounded { .. }) => SLICE_OF_LATENCIES,
+            (None, drive) => drive.rate().map_or(SLICE, |rate| {
+                let length = Duration::from_secs_f64(REQUESTS_OF_A_SLICE / f64::from(rate.get()));
+                length.clamp(SLICE, SLICE_OF_LATENCIES)
+            }),
         }
     }
 
@@ -200,9 +206,12 @@ impl<'a> Duels<'a> {
             &mut self.scripts,
             events,
         );
+        let settings = Settings::read();
         let lived = live(&mut stand, &plan)?;
+        let changed = Settings::read().changed_since(&settings);
         let settled = stand.settled();
-        let Some(lived) = stand.into_rounds(&plan, lived) else { return Ok(None) };
+        let Some(mut lived) = stand.into_rounds(&plan, lived) else { return Ok(None) };
+        lived.iter_mut().for_each(|round| round.settings_changed.clone_from(&changed));
         let twin = asked.twin();
         for one in settled.into_iter().filter(|one| Some(&one.contender) != twin.as_ref()) {
             store.append_settled(&one)?;

@@ -69,7 +69,7 @@ pub(super) fn sample_hash(place: Place<'_>) -> Sample {
 
 fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
     let script = compose(request, Heads::Identical, 0, place);
-    Sample { asks: script.request(0).to_vec(), seen: seen::reply }
+    Sample { asks: script.request(0).to_vec(), seen: seen::reply, is_only: false }
 }
 
 fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {

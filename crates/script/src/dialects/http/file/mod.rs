@@ -96,7 +96,9 @@ impl HttpFile {
         let is_unchecked = |kind: &Expected| matches!(kind.content, Content::Any);
         let asks = self.compose_echo(0, place).request(0).to_vec();
         let is_sampled = self.kinds.iter().all(is_unchecked) && asks.starts_with(b"GET ");
-        is_sampled.then_some(Sample { asks, seen: seen::reply_with_content })
+        let mut steps = self.conversations.iter().flat_map(|conversation| &conversation.steps);
+        let is_only = steps.next().is_some_and(|step| !step.is_drawn()) && steps.next().is_none();
+        is_sampled.then_some(Sample { asks, seen: seen::reply_with_content, is_only })
     }
 
     /// Composes its exchanges with each request as its own reply. Not closed.
