@@ -221,8 +221,8 @@ impl fmt::Display for Doubt {
                 let causes: Vec<String> = causes.into_iter().flatten().collect();
                 write!(
                     f,
-                    "the machine was busy: {}; this affects all contenders alike, so the ratios are \
-                     valid, but latencies and rates include it",
+                    "the machine was busy: {}; this affects all contenders alike, so ratios are valid, \
+                     but rates and latencies include it",
                     causes.join(", ")
                 )
             }

@@ -24,8 +24,11 @@ pub fn latency_ratios(summary: &Summary) -> Vec<Table> {
 /// load compares latencies.
 pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
     // A single round has no intervals, which a doubt reports. A load on shared CPUs has no latencies.
-    let expected =
-        load.compares_latency() && summary.asked.rounds > 1 && !summary.asked.cpus.are_shared(load);
+    // In two regimes, a latency in parentheses says enough.
+    let expected = summary.asked.regimes().is_none()
+        && load.compares_latency()
+        && summary.asked.rounds > 1
+        && !summary.asked.cpus.are_shared(load);
     let each = [OF_BASELINE, OF_ALL_READING].map(|of| parts(summary, load, of));
     let each: Vec<_> = each.into_iter().filter(|each| !is_shown(load, each)).flatten().collect();
     if expected { reasons(&each) } else { Vec::new() }

@@ -8,8 +8,8 @@ use crate::{
     why::{UNCLEAR, together, why},
 };
 use regatta_record::{
-    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, RatioInState,
-    Relation, Summary, more_in_words,
+    Arrivals, Cell, Doubt, Figure, Finding, KernelMemorySource, Kind, LoadShape, Percentile,
+    RatioInState, Relation, Summary, more_in_words,
 };
 use std::collections::BTreeSet;
 
@@ -25,6 +25,8 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .copied()
         .filter(|c| match c.verdict.kind {
             Kind::CostOnly => false,
+            // A doubt about the race explains it for all of them.
+            Kind::GeneratorBound if is_load_disturbed(summary) => !c.verdict.also.is_empty(),
             Kind::Overloaded => true,
             // The note `beside` explains it for all of them.
             Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
@@ -68,6 +70,13 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes.extend(kernel_memory(load, cells));
     of_all(&mut notes, cells);
     notes
+}
+
+/// Whether other programs took the load's CPU from all contenders that take turns.
+fn is_load_disturbed(summary: &Summary) -> bool {
+    let taken =
+        |finding: &Finding| matches!(finding.doubt, Doubt::Disturbed { load_waited: Some(_), .. });
+    summary.findings.iter().any(taken)
 }
 
 /// Replaces the names of a note that applies to every cell.

@@ -1,4 +1,4 @@
-//! What a busy machine does to contenders that take turns: it disturbs all alike.
+//! What a busy machine does to contenders that take turns: it disturbs all alike, and accuses none.
 
 use crate::{
     duels::{NAMES, race},
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use regatta_judge::judge;
-use regatta_record::{Doubt, Finding, Kind, Machine, Round, Summary};
+use regatta_record::{Doubt, Finding, Kind, Machine, Round, Settling, Summary, WarmUpClass};
 
 fn judged(rounds: &[Round]) -> Summary {
     judge(&in_duels(&NAMES, DUEL.lives, &[LOAD]), rounds)
@@ -51,4 +51,27 @@ fn a_disturbance_of_one_contender_is_its_own() {
     let noisy = s.cells.iter().filter(|cell| cell.verdict.is(Kind::Noisy));
     let noisy: Vec<&str> = noisy.map(|cell| cell.contender.as_str()).collect();
     assert_eq!(noisy, ["node"]);
+}
+
+#[test]
+fn a_contender_that_takes_turns_is_not_accused_of_never_settling() {
+    let never = Settling {
+        class: WarmUpClass::NeverSettles,
+        after_ns: 5_000_000_000,
+        after_requests: 900,
+        cold_ns_per_request: 9_000.0,
+        warm_ns_per_request: 8_600.0,
+        observed_ns: 5_000_000_000,
+        from_localhost: None,
+    };
+    let accused = |mut rounds: Vec<Round>| {
+        of(&mut rounds, "node").for_each(|round| round.settling = Some(never));
+        judged(&rounds).doubts.iter().any(|doubt| doubt.contains("never settled"))
+    };
+    let in_rounds = |mut round: Round| {
+        round.life = None;
+        round
+    };
+    assert!(!accused(race(8)));
+    assert!(accused(race(8).into_iter().map(in_rounds).collect()));
 }

@@ -3,7 +3,7 @@
 
 use crate::common::{row, table, words};
 use regatta_record::{
-    Event, Happened, PassStart, RaceHeader, Relation, RoundStart, Summary, Window,
+    Event, Happened, Kind, PassStart, RaceHeader, Relation, RoundStart, Summary, Verdict, Window,
 };
 use regatta_report::{Live, Looks, Room, Shown, answer, markdown, terminal, terminal_with};
 use unicode_width::UnicodeWidthStr;
@@ -89,6 +89,18 @@ fn a_busy_machine_has_few_remarks() {
     for word in ["noise floor", "noisy", "unclear", "co-bound"] {
         assert!(!text.contains(word), "{word}: {text}");
     }
+}
+
+#[test]
+fn a_load_without_cpu_is_no_remark_on_each_contender_if_the_machine_was_busy() {
+    let mut s = summary();
+    for cell in &mut s.cells {
+        cell.verdict = Verdict::new(Kind::GeneratorBound, "another program took the load's CPU");
+    }
+    let text = terminal(&s, 120, false);
+    assert!(text.contains("(173)") && !text.contains("generator-bound · "), "{text}");
+    s.findings.clear();
+    assert!(terminal(&s, 120, false).contains("generator-bound · all: "));
 }
 
 #[test]
