@@ -5,6 +5,7 @@ use crate::{
     lives::Duel,
     observed::Observed,
     parallel::in_parallel,
+    signals::Signals,
     statistics::{CONFIDENCE, Series, holm, mean, paired},
     took::below_floor,
     verdict::{self, Conditions},
@@ -154,8 +155,14 @@ impl Field {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
         let null = self.of(NULL).map_or(&[][..], |null| &null.took);
         let below_floor = below_floor(&observed.took, null, load);
-        let cpus = &self.cpus;
-        verdict::verdict(observed, Conditions { load, shared, headroom, below_floor, cpus })
+        let (cpus, usual) = (&self.cpus, self.usual().unwrap_or_default());
+        verdict::verdict(observed, Conditions { load, shared, headroom, below_floor, cpus, usual })
+    }
+
+    /// What the machine usually did to the contenders, if they took turns.
+    pub fn usual(&self) -> Option<Signals> {
+        let all = self.contenders.iter().map(|observed| &observed.signals);
+        self.duel.as_ref().map(|_| Signals::usual(all))
     }
 
     /// Rate of the null server over this one's in the same rounds; `None` for the null server

@@ -20,12 +20,13 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
     }
     let shares = server.is_some_and(|server| server.shares);
     let remedy = Remedy::Load { threads: load.threads, shares };
+    let usual = signals::Signals::default();
     let window_ns = load.window_ns.max(1) as f64;
     let used = load_used(load, window_ns);
     let server = server.map(|server| server_used(server, window_ns));
     match load.drive {
         Drive::Closed | Drive::Bounded { .. } | Drive::Churn | Drive::Burst(_) => {
-            let noise = verdict::disturbed(None, server, Some(used), remedy);
+            let noise = verdict::disturbed(None, server, Some(used), usual, remedy);
             let limit = verdict::limit(server, Some(used), None, remedy);
             verdict::together(noise.into_iter().chain([limit]))
         }
@@ -38,7 +39,7 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
                 latency: &load.latency(),
                 rounds: 1,
             };
-            let noise = verdict::disturbed(None, server, None, remedy);
+            let noise = verdict::disturbed(None, server, None, usual, remedy);
             let mut at_rate = at_rate.verdict(server, Some(used), remedy);
             if server.is_none() {
                 at_rate.void.push(Figure::Cost);

@@ -1,5 +1,6 @@
 //! Signals of the machine in the rounds of one cell: steal, and threads that waited for a CPU.
 
+use crate::statistics::median;
 use regatta_record::{Machine, Round};
 
 /// Time until a thread woken on a sleeping CPU runs, at most, in nanoseconds. It counts as
@@ -51,6 +52,29 @@ impl Signals {
             server_waited: share(rounds, server_waited),
             load_waited: share(rounds, load_waited),
         }
+    }
+}
+
+/// Up to this multiple of what is usual, a signal is the machine's.
+const UNUSUAL: f64 = 2.0;
+
+impl Signals {
+    /// What is usual for contenders that take turns: the median of each signal.
+    pub fn usual<'a>(all: impl Iterator<Item = &'a Signals> + Clone) -> Signals {
+        let of =
+            |signal: fn(&Signals) -> Option<f64>| median(all.clone().filter_map(signal).collect());
+        Signals {
+            steal: of(|one| one.steal),
+            server_delay: of(|one| one.server_delay),
+            load_delay: of(|one| one.load_delay),
+            server_waited: of(|one| one.server_waited),
+            load_waited: of(|one| one.load_waited),
+        }
+    }
+
+    /// Whether a signal is beyond the usual one, so that it is not the machine's.
+    pub fn is_unusual(signal: f64, usual: Option<f64>) -> bool {
+        usual.is_none_or(|usual| signal > UNUSUAL * usual)
     }
 }
 

@@ -247,7 +247,7 @@ function code() {
     .filter(({cell}) => lines.has(cell.contender) && cell.cost_ns_per_request && !voids(cell, "cost"))
     .map(({cell, c}) => ({c, x: lines.get(cell.contender), y: cell.cost_ns_per_request.mean, low: cell.cost_ns_per_request.low, high: cell.cost_ns_per_request.high, cost: cell.cost_ns_per_request})));
   const said = (row) => `${name(row.c)}: ${row.x} lines, ${withInterval("time", row.cost)} per ${per()}`;
-  return scatter({kind: "code", load, rows, said, title: `Lines of code and cost${asked.loads.length > 1 ? `, at ${state.data.loads[load]}` : ""}`, note: "without blank lines and comments; libraries are not counted"},
+  return scatter({kind: "code", load, rows, said, title: `Lines of code and cost${asked.loads.length > 1 ? `, ${state.data.loads[load].replace(/^(?!at )/, "at ")}` : ""}`, note: "without blank lines and comments; libraries are not counted"},
     {format: (value) => short(value), label: "lines of code →"}, {kind: "time"});
 }
 

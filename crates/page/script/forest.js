@@ -1,4 +1,5 @@
-// The forest plot: ratios of costs to the baseline's, with intervals, the noise floor as a band.
+// The forest plot: ratios of costs to the baseline's, with intervals. A ratio that differs between states of the
+// machine has a tick for each state.
 
 const RELATIONS = {
   baseline: {word: "baseline", colour: "var(--ink)", symbol: "diamond"},
@@ -18,24 +19,25 @@ function forestRows(load) {
     const word = look(c).reference ? (cell.contender === "null" ? "floor" : "twin") : isVoid && estimate ? "void" : isVoid ? "" : relation.word;
     const why = cell.verdict.kind;
     const text = isBaseline ? "1" : estimate ? ratio(estimate) : why;
-    return {c, estimate, relation, word, text, why, ...(estimate ?? {})};
+    const states = cell.states_differ ? cell.by_state.map(({ratio}) => ratio) : [];
+    return {c, estimate, relation, word, text, why, states, ...(estimate ?? {})};
   });
 }
 
 function forest(load, title) {
   return {
     kind: "forest", load, title,
-    note: "95% intervals; the shaded band is the noise floor",
+    note: `95% intervals${cellsOf(load).some(({cell}) => cell.states_differ) ? "; ticks: ratios in the states of the machine" : ""}`,
     rows: () => forestRows(load).filter((row, _, all) => all.some((row) => row.estimate && row.word !== "baseline")),
     options(rows, width) {
       const narrow = width < 520;
       const known = rows.filter((row) => row.estimate);
-      const floor = state.data.summary.noise_floor;
-      const edges = [...known.flatMap(({low, high}) => [low, high]), 0.9, 1.1, ...(floor ? [1 / (1 + floor), 1 + floor] : [])];
+      const ticks = known.flatMap((row) => row.states.map(({mean}) => ({...row, mean})));
+      const edges = [...known.flatMap(({low, high}) => [low, high]), ...ticks.map(({mean}) => mean), 0.9, 1.1];
       const says = (row) => (narrow ? brief(row.text) : row.text);
       const column = Math.max(...rows.map((row) => widthOfText(says(row))));
       const words = narrow ? 0 : Math.max(...rows.map(({word}) => widthOfText(word)));
-      const said = (row) => `${name(row.c)}: ${row.text}${row.word ? `, ${row.word}` : ""}${row.estimate ? ` (${row.why})` : ""}`;
+      const said = (row) => `${name(row.c)}: ${row.text}${row.word ? `, ${row.word}` : ""}${row.estimate ? ` (${row.why})` : ""}${row.states.length > 0 ? `; by state of the machine: ${row.states.map(ratio).join(", ")}` : ""}`;
       const marginLeft = Math.min(narrow ? 118 : 160, 14 + Math.max(...rows.map((row) => widthOfText(name(row.c)))));
       const marginRight = 16 + column + (words ? words + 12 : 0);
       const x = axis(edges, (width - marginLeft - marginRight) / 50, {format: (value) => `${short(value)}×`, pad: 1.04});
@@ -48,11 +50,10 @@ function forest(load, title) {
         x: x.scale,
         y: {type: "band", domain: rows.map(y), label: null},
         marks: [
-          floor ? Plot.rect([0], {x1: 1 / (1 + floor), x2: 1 + floor, fill: "var(--band)", className: "floor"}) : null,
           ...axisAtBottom(x),
           Plot.ruleX([1], {stroke: "var(--ink)", strokeOpacity: 0.55, strokeDasharray: "3 3"}),
-          floor ? Plot.text([1], {x: 1, frameAnchor: "top", dy: -14, text: () => `noise floor ±${percent(floor)}`, fill: "var(--soft)"}) : null,
           Plot.link(known, {x1: "low", x2: "high", y1: y, y2: y, stroke: plain((row) => row.relation.colour), strokeWidth: 3, strokeLinecap: "round", ...tagged(known, said)}),
+          Plot.text(ticks, {x: "mean", y, text: () => "|", fill: plain((row) => row.relation.colour), fontWeight: 700, ...tagged(ticks, said)}),
           Plot.dot(known, {
             x: "mean", y, r: 5, symbol: (row) => row.relation.symbol, stroke: plain((row) => row.relation.colour), strokeWidth: 1.8,
             fill: plain((row) => (row.relation.hollow ? "var(--paper)" : row.relation.colour)), ...tagged(known, said),

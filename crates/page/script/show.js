@@ -82,6 +82,7 @@ function figuresOf({plots, load, sweep}) {
     case "sweep": return sweepFigures(sweeps()[sweep]);
     case "load": {
       const l = Number(load);
+      if (!loads.includes(l)) return [];
       const cell = [cost(l), percentiles(l), beside(l), roles(l), memoryPlot(l), settling(l), thenAndNow(l)];
       return many && state.load < 0 ? [forest(l, "Cost compared with the baseline"), ...cell] : cell;
     }

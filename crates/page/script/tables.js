@@ -12,10 +12,13 @@ function sortValue(text) {
   return found ? Number(found[1]) * (SIZES.get(found[2]) ?? 1) : null;
 }
 
+// The cells of the titles; groups of columns may be above them.
+const titlesOf = (table) => [...table.tHead.rows].at(-1).cells;
+
 function sortBy(table, column, button) {
   const header = button.parentElement;
   const down = header.getAttribute("aria-sort") === "ascending";
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  for (const other of titlesOf(table)) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", down ? "descending" : "ascending");
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => {
@@ -34,7 +37,7 @@ function sortBy(table, column, button) {
 function bindTables(root) {
   const index = new Map(state.data.names.map((name, c) => [name, c]));
   for (const table of root.querySelectorAll("table.sortable")) {
-    for (const [column, header] of [...table.tHead.rows[0].cells].entries()) {
+    for (const [column, header] of [...titlesOf(table)].entries()) {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...header.childNodes);
@@ -66,5 +69,5 @@ function filterTables(root) {
   for (const element of root.querySelectorAll("tbody tr[data-c], table.matrix [data-c]"))
     element.hidden = !isShown(Number(element.dataset.c));
   for (const section of root.querySelectorAll("section.load"))
-    section.hidden = state.load >= 0 && Number(section.dataset.load) !== state.load;
+    section.hidden = state.load >= 0 && !section.dataset.load.split(" ").includes(String(state.load));
 }

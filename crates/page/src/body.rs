@@ -9,6 +9,7 @@ use minijinja::{Environment, context};
 use regatta_record::{Cell, Figure, LoadShape, Relation, Summary};
 use regatta_report::{
     numbers::{self, NONE},
+    regimes,
     table::visible,
     view::{View, view},
 };
@@ -31,6 +32,9 @@ pub fn body(summary: &Summary) -> String {
         complete: summary.complete,
         raced: raced(summary),
         floor: summary.noise_floor.map(numbers::percent),
+        in_duels: !summary.duels.is_empty(),
+        widest: widest(summary).map(numbers::percent),
+        loads: loads(summary),
         machine: machine(summary),
         refused: refused(summary),
         few: FEW,
@@ -62,6 +66,12 @@ struct Body {
     raced: String,
     /// The noise floor as a percentage, if it is known.
     floor: Option<String>,
+    /// Whether contenders took turns.
+    in_duels: bool,
+    /// Half-width of the widest ratio, as a percentage.
+    widest: Option<String>,
+    /// The loads of each table, by their place in the race and with their names.
+    loads: Vec<Vec<(usize, String)>>,
     machine: String,
     refused: Vec<Refused>,
     few: usize,
@@ -109,22 +119,51 @@ fn raced(summary: &Summary) -> String {
         took_part.filter(|name| !asked.is_reference(name) && !asked.is_skipped(name)).count();
     let counted = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     let loads = match &asked.loads[..] {
+        [one, _] if asked.regimes().is_some() => format!("{} connections", one.connections),
         [load] => load.to_string(),
         loads => counted(loads.len(), "load"),
     };
     let run = summary.precision.as_ref().map_or(asked.rounds, |precision| precision.rounds);
-    let rounds = counted(run as usize, "round");
+    let lives = summary.duels.iter().map(|duel| duel.lives).max();
+    let rounds = match lives.zip(asked.slice_s) {
+        Some((lives, slice_s)) => {
+            format!(
+                "{} in slices of {} ms",
+                counted(lives as usize, "life").replace("lifes", "lives"),
+                numbers::short(slice_s * 1e3)
+            )
+        }
+        None => format!("{} of {} s", counted(run as usize, "round"), asked.window_s),
+    };
     let incomplete = if summary.complete { "" } else { ", not complete" };
     visible(&format!(
-        "{}, workload {}, {loads}, {rounds} of {} s{incomplete}",
+        "{}, workload {}, {loads}, {rounds}{incomplete}",
         counted(took_part, "contender"),
-        asked.workload,
-        asked.window_s
+        asked.workload
     ))
+}
+
+/// Half-width of the widest ratio of a contender.
+fn widest(summary: &Summary) -> Option<f64> {
+    let ranked = summary.cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
+    let ratios = ranked.filter_map(|cell| cell.ratio_to_baseline);
+    ratios.map(|ratio| numbers::half_width(&ratio)).max_by(f64::total_cmp)
+}
+
+/// The loads of each table: one each, or both regimes.
+fn loads(summary: &Summary) -> Vec<Vec<(usize, String)>> {
+    let names = regimes::loads(&summary.asked).into_iter().enumerate();
+    match summary.asked.regimes() {
+        Some(_) => vec![names.collect()],
+        None => names.map(|load| vec![load]).collect(),
+    }
 }
 
 fn matrix(summary: &Summary) -> Option<Matrix> {
     let asked = &summary.asked;
+    if asked.regimes().is_some() {
+        return None;
+    }
     let loads: Vec<&LoadShape> = asked.loads.iter().filter(|load| load.beside.is_none()).collect();
     let at = |load: &LoadShape, contender: &str| {
         summary.cells.iter().find(|cell| cell.load == *load && cell.contender == contender)

@@ -5,7 +5,7 @@ use crate::{
     strip::{Short, Strip, strip},
 };
 use regatta_record::{LoadShape, Outcome, Round, Summary};
-use regatta_report::table::visible;
+use regatta_report::{regimes, table::visible};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ pub fn data(summary: &Summary, rounds: &[Round]) -> String {
     let data = Data {
         summary: stored,
         names: contenders.iter().map(|name| visible(name)).collect(),
-        loads: summary.asked.loads.iter().map(|load| visible(&load.to_string())).collect(),
+        loads: regimes::loads(&summary.asked),
         rounds: strip(summary, &contenders, rounds),
         contenders,
         quantiles,

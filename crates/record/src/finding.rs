@@ -104,6 +104,18 @@ pub enum Doubt {
         /// CPU time over the time of its CPUs.
         busy: f64,
     },
+    /// The machine disturbed all contenders that take turns. Absent shares are below their limits.
+    Disturbed {
+        /// Share of the CPUs' time that the hypervisor gave to others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        steal: Option<f64>,
+        /// Share of its CPUs' time that the server waited for another program.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server_waited: Option<f64>,
+        /// The same of the load.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        load_waited: Option<f64>,
+    },
     /// A state of the machine was seen rarely, so its ratios are not precise.
     RareState {
         /// Cost in this state over that in the least expensive one.
@@ -197,6 +209,23 @@ impl fmt::Display for Doubt {
                 "used {busy:.2} times the time of its CPUs: it ran on other CPUs as well, or its clock \
                  is not exact; its cost is doubtful"
             ),
+            Doubt::Disturbed { steal, server_waited, load_waited } => {
+                let share = |what: &str, share: Option<f64>| {
+                    share.map(|share| format!("{what} for {} of the time", percent(share)))
+                };
+                let causes = [
+                    share("the hypervisor gave CPUs to others", steal),
+                    share("other programs took the server's CPU", server_waited),
+                    share("other programs took the load's CPU", load_waited),
+                ];
+                let causes: Vec<String> = causes.into_iter().flatten().collect();
+                write!(
+                    f,
+                    "the machine was busy: {}; this affects all contenders alike, so ratios are valid, \
+                     but rates and latencies include it",
+                    causes.join(", ")
+                )
+            }
             Doubt::RareState { factor, blocks, share } => write!(
                 f,
                 "the machine was in a state in which a request costs {factor:.2} times as much for only \

@@ -31,6 +31,7 @@ mod needed;
 mod operation;
 mod plan;
 mod race;
+mod regimes;
 mod reply_seen;
 mod report;
 mod round;
@@ -80,6 +81,7 @@ pub use needed::more_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name};
+pub use regimes::Regimes;
 pub use reply_seen::{ContentSeen, ReplySeen};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{

@@ -1,14 +1,16 @@
 //! The answer of a race: one sentence or two in plain words for each load.
 
-use crate::{numbers, table::visible};
-use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, Percentile, Relation, Summary};
+use crate::{numbers, regimes, table::visible};
+use regatta_record::{
+    Cell, Estimate, Figure, Kind, LoadShape, Percentile, Regimes, Relation, Summary,
+};
 
 /// Names in a list; further ones are counted.
 const NAMED: usize = 6;
 /// Contenders whose ratio is given each; if there are more, the range is given.
-const EACH: usize = 4;
-/// Ratios that are given with their intervals; if there are more, none has one.
-const WITH_INTERVALS: usize = 2;
+const EACH: usize = 6;
+/// Half-width of the widest interval up to which ratios are given as numbers, as a fraction.
+const NARROW: f64 = 0.05;
 /// Maximum length of a reason in characters.
 const REASON: usize = 60;
 
@@ -24,13 +26,45 @@ pub struct Answer {
     pub sentence: String,
 }
 
-/// The answers, in the order of the loads.
+/// The answers, in the order of the loads; a single one for a race in two regimes.
 pub fn answer(summary: &Summary) -> Vec<Answer> {
+    if let Some(regimes) = summary.asked.regimes() {
+        return vec![of_regimes(summary, &regimes)];
+    }
     let of = |load: &LoadShape| Answer {
         load: visible(&load.to_string()),
         sentence: sentence(summary, load),
     };
     summary.asked.loads.iter().map(of).collect()
+}
+
+/// A sentence for each regime, then the contenders without a cost.
+fn of_regimes(summary: &Summary, regimes: &Regimes) -> Answer {
+    let mut sentences = Vec::new();
+    let mut missing: Vec<String> = Vec::new();
+    for (load, name) in regimes::names(regimes) {
+        let cells = contenders(summary, &load);
+        let raced = || cells.iter().any(|cell| !is_due(cell));
+        if !raced() {
+            continue;
+        }
+        let name = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+        let mut clauses = costs(summary, &cells);
+        if load == regimes.saturation {
+            clauses.extend(rates(&cells));
+        }
+        sentences.push(format!("{name}, {}.", clauses.join("; ")));
+        for text in without(&load, &cells) {
+            if !missing.contains(&text) {
+                missing.push(text);
+            }
+        }
+    }
+    if sentences.is_empty() {
+        sentences.push(NOT_RACED.to_owned());
+    }
+    sentences.extend(missing);
+    Answer { load: visible(&regimes.saturation.to_string()), sentence: sentences.join(" ") }
 }
 
 /// The cells of contenders, without references and those that are not installed here.
@@ -46,19 +80,17 @@ fn sentence(summary: &Summary, load: &LoadShape) -> String {
     if cells.iter().all(|cell| is_due(cell)) {
         return NOT_RACED.to_owned();
     }
-    let mut parts = match (load.beside, load.drive.burst()) {
-        (Some(_), _) => vec![fairness(&cells)],
-        (None, Some(_)) => {
-            [instances(&cells)].into_iter().flatten().chain(costs(summary, &cells)).collect()
+    let is_alone =
+        load.beside.is_none() && load.drive.burst().is_none() && summary.asked.loads.len() == 1;
+    let mut parts = match load.beside {
+        Some(_) => vec![fairness(&cells)],
+        None => {
+            let clauses = costs(summary, &cells).join("; ");
+            let start = if is_alone { "On this machine, " } else { "" };
+            let burst = load.drive.burst().and_then(|_| instances(&cells));
+            burst.into_iter().chain([format!("{start}{clauses}.")]).collect()
         }
-        (None, None) => costs(summary, &cells),
     };
-    if load.beside.is_none() && load.drive.burst().is_none() && summary.asked.loads.len() == 1 {
-        let first = parts[0].as_str();
-        if !["No ", "Only ", "The "].iter().any(|start| first.starts_with(start)) {
-            parts[0] = format!("On this machine {first}");
-        }
-    }
     if load.beside.is_none() && load.compares_latency() {
         parts.extend(latencies(&cells));
     }
@@ -71,7 +103,7 @@ fn is_due(cell: &Cell) -> bool {
     cell.verdict.kind == Kind::Skipped
 }
 
-/// The sentences on costs: cheaper than the baseline, the same, undecided, more expensive.
+/// What the costs are, in clauses of a sentence: the same as the baseline's, higher or lower, not decided.
 fn costs(summary: &Summary, cells: &[&Cell]) -> Vec<String> {
     let baseline = summary.asked.baseline.as_str();
     let ranked: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.band.is_some()).collect();
@@ -80,11 +112,11 @@ fn costs(summary: &Summary, cells: &[&Cell]) -> Vec<String> {
         operation => format!(" per {}", visible(&operation.one)),
     };
     match &ranked[..] {
-        [] => return vec!["No contender has a valid cost here.".to_owned()],
+        [] => return vec!["no contender has a valid cost".to_owned()],
         [only] => {
             let name = visible(&only.contender);
             return vec![format!(
-                "Only {name} has a valid cost here, so there is nothing to compare it with."
+                "only {name} has a valid cost, so there is nothing to compare it with"
             )];
         }
         _ => {}
@@ -93,53 +125,61 @@ fn costs(summary: &Summary, cells: &[&Cell]) -> Vec<String> {
         return vec![without_baseline(summary, &ranked)];
     }
     let name = visible(baseline);
-    let of = |relation| -> Vec<(&Cell, Estimate)> {
-        let of = ranked.iter().filter(|cell| cell.relation == Some(relation));
-        of.filter_map(|cell| Some((*cell, cell.ratio_to_baseline?))).collect()
+    let of = |relations: &[Relation]| -> Vec<(String, Estimate)> {
+        let of = ranked.iter().filter(|cell| cell.relation.is_some_and(|r| relations.contains(&r)));
+        let of = of.filter_map(|cell| Some((visible(&cell.contender), cell.ratio_to_baseline?)));
+        let mut of: Vec<(String, Estimate)> = of.collect();
+        of.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+        of
     };
-    let mut parts: Vec<String> = Vec::new();
-    // Whether the baseline was named: then a ratio needs no reference.
-    let mut named = false;
-    let tied = of(Relation::Tied);
+    let mut clauses: Vec<String> = Vec::new();
+    let tied = of(&[Relation::Tied]);
     if !tied.is_empty() {
-        let names =
-            [name.clone()].into_iter().chain(tied.iter().map(|(cell, _)| visible(&cell.contender)));
-        parts.push(format!("{} cost the same{per} ({}).", list(names), within(&tied)));
-        named = true;
+        let costs = if tied.len() == 1 { "costs" } else { "cost" };
+        let names = list(tied.iter().map(|(name, _)| name.clone()));
+        clauses.push(format!("{names} {costs} the same{per} as {name} (within {})", within(&tied)));
     }
-    let undecided = of(Relation::Inconclusive);
+    // After the first clause, ratios need no reference.
+    let reference = |clauses: &[String]| match clauses {
+        [] => format!(" as much{per} as {name}"),
+        _ => String::new(),
+    };
+    let differing = of(&[Relation::Cheaper, Relation::Costlier]);
+    if !differing.is_empty() {
+        clauses.push(ratios(&differing, &reference(&clauses)));
+    }
+    let undecided = of(&[Relation::Inconclusive]);
     if !undecided.is_empty() {
-        let names = list(undecided.iter().map(|(cell, _)| visible(&cell.contender)));
-        let each = if named { "" } else { &per };
-        parts.push(format!(
-            "{names} cannot be distinguished from {name}{each} ({}).",
-            within(&undecided)
-        ));
-        named = true;
+        clauses.push(not_decided(&undecided, &reference(&clauses)));
     }
-    for relation in [Relation::Cheaper, Relation::Costlier] {
-        let of = of(relation);
-        if !of.is_empty() {
-            let reference = if named { String::new() } else { format!(" as much{per} as {name}") };
-            parts.push(ratios(of, &reference));
-            named = true;
-        }
-    }
-    let wide: Vec<String> = ranked
-        .iter()
-        .filter(|cell| cell.contender != baseline && cell.ratio_to_baseline.is_none())
-        .map(|cell| visible(&cell.contender))
-        .collect();
+    let is_wide = |cell: &&&Cell| cell.contender != baseline && cell.ratio_to_baseline.is_none();
+    let wide: Vec<String> =
+        ranked.iter().filter(is_wide).map(|cell| visible(&cell.contender)).collect();
     if !wide.is_empty() {
-        parts.push(format!("The ratio of {} to {name} is not known.", list(wide.into_iter())));
+        clauses.push(format!("the ratio of {} to {name} is not known", list(wide.into_iter())));
     }
-    parts
+    clauses
+}
+
+/// The lowest and the highest rate.
+fn rates(cells: &[&Cell]) -> Option<String> {
+    let valid = |c: &&Cell| {
+        let rate = c.rate_per_s.filter(|_| !c.verdict.voids(Figure::Rate))?.mean;
+        let at_least = if c.verdict.is(Kind::CoBound) { "at least " } else { "" };
+        Some((rate, format!("{at_least}{} ({})", numbers::rate(rate), visible(&c.contender))))
+    };
+    let mut all: Vec<(f64, String)> = cells.iter().filter_map(valid).collect();
+    all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    match &all[..] {
+        [(_, least), .., (_, most)] => Some(format!("rates are from {least} to {most}")),
+        _ => None,
+    }
 }
 
 /// The cheapest and the most expensive contender if the baseline has no cost.
 fn without_baseline(summary: &Summary, ranked: &[&Cell]) -> String {
     let baseline = visible(&summary.asked.baseline);
-    let missing = format!("{baseline}, the baseline, has no valid cost, so there are no ratios.");
+    let missing = format!("{baseline}, the baseline, has no valid cost, so there are no ratios");
     let cost = |cell: &&Cell| Some((visible(&cell.contender), cell.cost_ns_per_request?.mean));
     let all: Vec<(String, f64)> = ranked.iter().filter_map(cost).collect();
     let least = all.iter().min_by(|a, b| a.1.total_cmp(&b.1));
@@ -147,7 +187,7 @@ fn without_baseline(summary: &Summary, ranked: &[&Cell]) -> String {
     let one = visible(&summary.asked.cost_per.one);
     match (least, most) {
         (Some(least), Some(most)) if all.len() > 1 => format!(
-            "{missing} A {one} costs from {} ({}) to {} ({}) of CPU.",
+            "{missing}; a {one} costs from {} ({}) to {} ({}) of CPU",
             numbers::time(least.1),
             least.0,
             numbers::time(most.1),
@@ -157,51 +197,66 @@ fn without_baseline(summary: &Summary, ranked: &[&Cell]) -> String {
     }
 }
 
-/// `go costs 2.0× [1.7–2.4], node 2.4×`. If there are many, the range, the cheapest and the most
-/// expensive.
-fn ratios(mut of: Vec<(&Cell, Estimate)>, reference: &str) -> String {
-    of.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
-    let text = |(cell, e): &(&Cell, Estimate)| (visible(&cell.contender), brief(e));
-    if of.len() > EACH {
-        let (first, last) = (text(&of[0]), text(&of[of.len() - 1]));
-        return format!(
-            "{} others cost from {} ({}) to {} ({}){reference}.",
-            of.len(),
-            first.1,
-            first.0,
-            last.1,
-            last.0
-        );
-    }
-    let with_intervals = of.len() <= WITH_INTERVALS;
-    let one = |(nth, part): (usize, &(&Cell, Estimate))| {
-        let (name, ratio) = text(part);
-        let ratio = if with_intervals { numbers::ratio(&part.1) } else { ratio };
-        match nth {
-            0 => format!("{name} costs {ratio}{reference}"),
-            _ => format!("{name} {ratio}"),
-        }
+/// `go costs 1.80×, node 2.40× (within ±1.2%)`; if an interval is wide, the intervals: `go costs 1.7–1.9×,
+/// node 2.1–2.6×`. If there are many, those of the cheapest and the most expensive.
+fn ratios(of: &[(String, Estimate)], reference: &str) -> String {
+    let widest = of.iter().map(|(_, e)| numbers::half_width(e)).fold(0.0, f64::max);
+    let (text, within): (fn(&Estimate) -> String, String) = match widest <= NARROW {
+        true => (brief, format!(" (within ±{})", percent_up(widest))),
+        false => (numbers::ratio_range, String::new()),
     };
-    of.iter().enumerate().map(one).collect::<Vec<_>>().join(", ") + "."
+    if let [(first, least), .., (last, most)] = of
+        && of.len() > EACH
+    {
+        let (least, most) = (text(least), text(most));
+        let n = counted(of, reference);
+        return format!("{n} cost from {least} ({first}) to {most} ({last}){reference}{within}");
+    }
+    let one = |(nth, (name, e)): (usize, &(String, Estimate))| match nth {
+        0 => format!("{name} costs {}{reference}", text(e)),
+        _ => format!("{name} {}", text(e)),
+    };
+    of.iter().enumerate().map(one).collect::<Vec<_>>().join(", ") + &within
 }
 
-/// `1.73×`: without an interval two decimals are enough, except close to 1.
+/// `go costs 0.97–1.06×, node 0.9–1.2×: not decided`. If there are many, the range of all.
+fn not_decided(of: &[(String, Estimate)], reference: &str) -> String {
+    if of.len() > EACH {
+        let low = of.iter().map(|(_, e)| e.low).fold(f64::INFINITY, f64::min);
+        let high = of.iter().map(|(_, e)| e.high).fold(0.0, f64::max);
+        let all = numbers::ratio_range(&Estimate { mean: (low * high).sqrt(), low, high });
+        let n = counted(of, reference);
+        return format!("{n} cost {all}{reference}: not decided");
+    }
+    let one = |(nth, (name, e)): (usize, &(String, Estimate))| match nth {
+        0 => format!("{name} costs {}{reference}", numbers::ratio_range(e)),
+        _ => format!("{name} {}", numbers::ratio_range(e)),
+    };
+    of.iter().enumerate().map(one).collect::<Vec<_>>().join(", ") + ": not decided"
+}
+
+/// `7 others`; in the first clause, which has a reference, `7 contenders`.
+fn counted(of: &[(String, Estimate)], reference: &str) -> String {
+    format!("{} {}", of.len(), if reference.is_empty() { "others" } else { "contenders" })
+}
+
+/// `1.73×`: two decimals are enough, except close to 1.
 fn brief(e: &Estimate) -> String {
     let text = numbers::brief(&numbers::ratio(e));
     let fine = text.split_once('.').is_some_and(|(_, decimals)| decimals.chars().count() > 3);
     if fine && (e.mean - 1.0).abs() > 0.02 { format!("{:.2}×", e.mean) } else { text }
 }
 
-/// `±1.8%`: the largest difference from the baseline that the intervals of all ratios include.
-fn within(of: &[(&Cell, Estimate)]) -> String {
+/// `1.8%`: the largest difference from the baseline that the intervals of all ratios include.
+fn within(of: &[(String, Estimate)]) -> String {
     let farthest = |e: &Estimate| (e.high - 1.0).max(1.0 - e.low);
-    let most = of.iter().map(|(_, e)| farthest(e)).fold(0.0, f64::max);
-    // Rounded up, so that the interval lies inside.
-    let percent = most * 100.0 - 1e-9;
-    match percent {
-        p if p >= 10.0 => format!("±{:.0}%", p.ceil()),
-        p => format!("±{}%", numbers::short(((p * 10.0).ceil() / 10.0).max(0.1))),
-    }
+    percent_up(of.iter().map(|(_, e)| farthest(e)).fold(0.0, f64::max))
+}
+
+/// A fraction as a percentage, rounded up, so that an interval lies inside.
+fn percent_up(fraction: f64) -> String {
+    let tenths = (fraction * 1_000.0 - 1e-9).ceil().max(1.0);
+    format!("{}%", numbers::short(tenths / 10.0))
 }
 
 /// `a, b and c`; further names are counted.

@@ -15,8 +15,6 @@ pub struct Axis {
     /// Logarithms of the ends.
     low: f64,
     high: f64,
-    /// Logarithm of 1 + the noise floor.
-    floor: f64,
     width: usize,
 }
 
@@ -30,19 +28,14 @@ impl Axis {
         if ratios.len() < 2 || width < NARROWEST {
             return None;
         }
-        let floor = table.floor.unwrap_or(0.0).ln_1p();
         let ends = ratios.iter().flat_map(|e| [e.low, e.high]).chain([1.0]);
         let within = |end: f64| end.clamp(FARTHEST[0], FARTHEST[1]).ln();
         let (low, high) = ends
             .map(within)
             .fold((0.0, 0.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end)));
-        // The floor is part of the axis unless it would take more than half of it.
         let span = (high - low).max(0.02);
-        let (low, high) = match 2.0 * floor > span {
-            true => (low - 0.05 * span, high + 0.05 * span),
-            false => (low.min(-floor) - 0.03 * span, high.max(floor) + 0.03 * span),
-        };
-        Some(Axis { low, high, floor, width })
+        let (low, high) = (low - 0.03 * span, high + 0.03 * span);
+        Some(Axis { low, high, width })
     }
 
     fn at(&self, log: f64) -> usize {
@@ -67,12 +60,9 @@ impl Axis {
         line.into_iter().collect()
     }
 
-    /// A bar: `░├──●──┤`, with the noise floor (░) and 1 (│).
+    /// A bar: `│├──●──┤`, with 1 (│).
     pub fn bar(&self, ratio: Option<Estimate>) -> String {
         let mut line: Vec<char> = vec![' '; self.width];
-        if self.floor > 0.0 {
-            line[self.at(-self.floor)..=self.at(self.floor)].fill('░');
-        }
         line[self.at(0.0)] = '│';
         if let Some(e) = ratio.filter(|e| e.low > 0.0 && e.high.is_finite()) {
             let [low, mean, high] = [e.low, e.mean, e.high].map(f64::ln);
@@ -108,17 +98,17 @@ mod tests {
     use super::*;
     use crate::table::Row;
 
-    fn table(ratios: &[[f64; 3]], floor: Option<f64>) -> Table {
+    fn table(ratios: &[[f64; 3]]) -> Table {
         let row = |[low, mean, high]: &[f64; 3]| {
             let ratio = Some(Estimate { mean: *mean, low: *low, high: *high });
             Row { ratio, ..Row::plain(false, Vec::new()) }
         };
         let rows = ratios.iter().map(row).collect();
-        Table { floor, ..Table::plain(String::new(), Vec::new(), rows) }
+        Table::plain(String::new(), Vec::new(), rows)
     }
 
-    fn drawn(ratios: &[[f64; 3]], floor: Option<f64>, width: usize) -> Vec<String> {
-        let table = table(ratios, floor);
+    fn drawn(ratios: &[[f64; 3]], width: usize) -> Vec<String> {
+        let table = table(ratios);
         let axis = Axis::of(&table, width).expect("an axis");
         [axis.heading()].into_iter().chain(table.rows.iter().map(|r| axis.bar(r.ratio))).collect()
     }
@@ -126,7 +116,7 @@ mod tests {
     #[test]
     fn bars_share_an_axis_on_which_equal_factors_are_equally_long() {
         let ratios = [[1.0, 1.0, 1.0], [0.5, 0.5, 0.5], [1.9, 2.0, 2.1]];
-        let lines = drawn(&ratios, None, 41);
+        let lines = drawn(&ratios, 41);
         let at = |line: &str, c| line.chars().position(|it| it == c);
         assert_eq!(at(&lines[1], '●'), at(&lines[2], '│'), "{lines:#?}");
         let (half, one, double) =
@@ -138,15 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn the_noise_floor_is_shaded_around_1() {
-        let lines = drawn(&[[1.0, 1.0, 1.0], [1.9, 2.0, 2.1]], Some(0.1), 40);
-        assert!(lines[2].contains("░│░"), "{lines:#?}");
-        assert!(!drawn(&[[1.0, 1.0, 1.0], [1.9, 2.0, 2.1]], None, 40)[2].contains('░'));
-    }
-
-    #[test]
     fn a_ratio_beyond_the_axis_is_marked_at_its_edge() {
-        let table = table(&[[1.0, 1.0, 1.0], [1.9, 2.0, 2.1]], None);
+        let table = table(&[[1.0, 1.0, 1.0], [1.9, 2.0, 2.1]]);
         let axis = Axis::of(&table, 20).unwrap();
         let beyond = axis.bar(Some(Estimate { mean: 0.1, low: 0.09, high: 0.2 }));
         assert!(beyond.starts_with('◂') && !beyond.contains(['●', '┤', '├']), "{beyond}");
@@ -154,6 +137,6 @@ mod tests {
 
     #[test]
     fn one_ratio_has_no_axis() {
-        assert!(Axis::of(&table(&[[1.0, 1.0, 1.0]], None), 40).is_none());
+        assert!(Axis::of(&table(&[[1.0, 1.0, 1.0]]), 40).is_none());
     }
 }

@@ -22,7 +22,7 @@ pub struct Field<'a> {
 }
 
 /// The names of all columns that a load's table may have, in the order of the table.
-pub const NAMES: [&str; 22] = [
+pub const NAMES: [&str; 25] = [
     "contender",
     "cost",
     "ratio",
@@ -32,9 +32,12 @@ pub const NAMES: [&str; 22] = [
     "then",
     "slowest",
     "rate",
+    "both",
     "wall",
     "p50",
     "p99",
+    "p99.99",
+    "max",
     "large",
     "lag",
     "unsent",
@@ -47,8 +50,7 @@ pub const NAMES: [&str; 22] = [
     "lines",
 ];
 
-/// The columns of `load`, whose cells are `cells`. The verdict is among them only if the contenders
-/// have different ones.
+/// The columns of `load`, whose cells are `cells`.
 pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Field<'a>> {
     let mut fields = vec![field(Column::left("contender"), |c| plain(visible(&c.contender)))];
     let then = cells.iter().any(|c| c.then.is_some());
@@ -76,6 +78,8 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
         let (p50, p99) = if is_beside { (2, 1) } else { (7, 3) };
         fields.push(percentile(cells, Percentile::P50, "p50", p50));
         fields.push(percentile(cells, Percentile::P99, "p99", p99));
+        fields.push(pooled(cells, "p99.99", |c| c.latency_ns.p99_99));
+        fields.push(pooled(cells, "max", |c| c.latency_ns.max));
         fields.extend(is_beside.then(|| beside(cells)));
         if cells.iter().any(|c| c.open_loop.is_some()) {
             fields.push(lag(cells));
@@ -84,17 +88,19 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
             }
         }
     }
-    if !is_beside && cells.iter().any(|c| c.band.is_some_and(|b| b.best != b.worst)) {
-        fields.push(field(Column::right("rank", 7), rank));
+    if !is_beside {
+        fields.push(both_sides(summary, cells));
+        fields.push(field(Column::right("rank", 7).on_request(), rank));
     }
-    fields.extend(verdict(summary, cells));
+    fields.push(verdict(summary, cells));
     fields.extend(memories(load, cells));
     let switches =
         Column::right("switches", 10).unit(&format!("/{}", visible(per(&summary.asked))));
-    fields.push(field(switches, |c| {
+    fields.push(field(switches.on_request(), |c| {
         figure(c, Figure::Cost, c.switches_per_request.map(numbers::three_digits))
     }));
-    fields.push(field(Column::right("lines", 11).titled("lines of").unit("code"), move |c| {
+    let lines = Column::right("lines", 11).titled("lines of").unit("code").on_request();
+    fields.push(field(lines, move |c| {
         let entry = summary.asked.entries.iter().find(|e| e.name == c.contender);
         let lines = entry.and_then(|e| e.lines_of_code);
         lines.map_or_else(none, |n| plain(numbers::grouped(n.into())))
@@ -114,7 +120,9 @@ fn cost_fields(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> [Field<'
     let per = visible(per(&summary.asked));
     let cost = Column::right("cost", 0).unit(&format!("{}/{per}", unit.name)).brief();
     let cost = field(cost, move |c| {
-        let text = c.cost_ns_per_request.map(|e| numbers::estimate(&e, unit.size));
+        let upper_bound = if c.cost_is_upper_bound { "≤ " } else { "" };
+        let text = c.cost_ns_per_request;
+        let text = text.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, unit.size)));
         known_figure(c, Figure::Cost, Unknown::Cost, text)
     });
     let baseline = visible(&summary.asked.baseline);
@@ -126,16 +134,29 @@ fn cost_fields(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> [Field<'
     [cost, field(column, self::ratio), field(Column::left("result").rank(result), meaning)]
 }
 
-/// The verdict, if the contenders have different ones. Otherwise a note under the table has it.
-fn verdict(summary: &Summary, cells: &[&Cell]) -> Option<Field<'static>> {
-    let ranked = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
-    let mut kinds = ranked.map(|c| c.verdict.kind);
-    let first = kinds.next()?;
-    kinds.any(|kind| kind != first).then(|| {
-        field(Column::left("verdict").rank(5), |c| Text {
-            text: c.verdict.kind.name().to_owned(),
-            tone: verdict_tone(c),
-        })
+/// CPU of server and load together.
+fn both_sides(summary: &Summary, cells: &[&Cell]) -> Field<'static> {
+    let unit = numbers::cost_unit(means(cells, |c| c.both_sides_ns_per_request));
+    let column = Column::right("both", 7).titled("both sides").brief().on_request();
+    let column = column.unit(&format!("{}/{}", unit.name, visible(per(&summary.asked))));
+    field(column, move |c| {
+        let upper_bound = if c.cost_is_upper_bound { "≤ " } else { "" };
+        let text = c.both_sides_ns_per_request;
+        let text = text.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, unit.size)));
+        figure(c, Figure::Cost, text)
+    })
+}
+
+/// The verdict. On request, unless a contender has an unusual one.
+fn verdict(summary: &Summary, cells: &[&Cell]) -> Field<'static> {
+    let ranked = || cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
+    let first = ranked().next().map(|c| c.verdict.kind);
+    let differ = ranked().any(|c| Some(c.verdict.kind) != first);
+    let matters = differ && ranked().any(|c| verdict_tone(c) != Tone::Plain);
+    let column = Column::left("verdict").rank(5);
+    field(if matters { column } else { column.on_request() }, |c| Text {
+        text: c.verdict.kind.name().to_owned(),
+        tone: verdict_tone(c),
     })
 }
 
@@ -178,7 +199,8 @@ fn field<'a>(column: Column, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
 }
 
 impl Field<'_> {
-    fn rank(mut self, drop_rank: u8) -> Self {
+    /// The field, dropped in the given order.
+    pub fn rank(mut self, drop_rank: u8) -> Self {
         self.column.drop_rank = drop_rank;
         self
     }
@@ -326,11 +348,21 @@ fn percentile(
     })
 }
 
-/// How late the load sent: the 99th percentile.
+/// A latency of all rounds together, where rare delays show.
+fn pooled(cells: &[&Cell], name: &'static str, of: fn(&Cell) -> Option<u64>) -> Field<'static> {
+    let unit = numbers::time_unit(cells.iter().filter_map(|c| Some(of(c)? as f64)));
+    field(Column::right(name, 9).unit(unit.name), move |c| {
+        figure(c, Figure::Latency, of(c).map(|ns| numbers::three_digits(ns as f64 / unit.size)))
+    })
+}
+
+/// How late the load sent: the 99th percentile. On request, unless it voids a latency.
 fn lag(cells: &[&Cell]) -> Field<'static> {
     let of = |c: &Cell| Some(c.open_loop.as_ref()?.send_lag_ns.p99? as f64);
     let unit = numbers::time_unit(cells.iter().filter_map(|c| of(c)));
-    field(Column::right("lag", 8).titled("lag p99").unit(unit.name), move |c| {
+    let column = Column::right("lag", 8).titled("lag p99").unit(unit.name);
+    let matters = cells.iter().any(|c| c.verdict.is(Kind::GeneratorBound));
+    field(if matters { column } else { column.on_request() }, move |c| {
         // It describes the load itself, so the load's lateness does not void it.
         of(c).map_or_else(none, |ns| plain(numbers::three_digits(ns / unit.size)))
     })

@@ -9,7 +9,9 @@ const NAMED: usize = 4;
 /// The doubts, one sentence each. In a list such as `a at 64 conn and b at 64 conn`, the load is named
 /// once, and many contenders are counted.
 pub fn doubts(summary: &Summary) -> Vec<String> {
-    let missing = summary.precision.iter().flat_map(|precision| &precision.missing);
+    // In duels a line of the heading has them.
+    let in_rounds = summary.precision.iter().filter(|_| summary.duels.is_empty());
+    let missing = in_rounds.flat_map(|precision| &precision.missing);
     let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
     let all = missing.chain(of_gate).chain(&summary.doubts);
     all.map(|doubt| visible(&shorter(summary, doubt))).collect()

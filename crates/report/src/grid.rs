@@ -18,6 +18,8 @@ pub const NAME: usize = 20;
 const SHORT_NAME: usize = 12;
 /// Maximum drop rank of these columns.
 const WORTH_A_NAME: u8 = 5;
+/// Columns with this drop rank or a higher one make room for intervals.
+const EXTRA: u8 = 9;
 /// Columns with a higher drop rank make room for the bars.
 const WORTH_MORE_THAN_BARS: u8 = 7;
 /// Width from which there may be bars.
@@ -59,8 +61,9 @@ pub fn draw(ink: &mut Ink, table: &Table, width: usize, chosen: Option<&[String]
         Some(chosen) => chosen.iter().any(|name| name == column.name),
         None => true,
     };
+    let is_shown = |name: &str| columns.iter().any(|i| table.columns[*i].name == name);
     let omitted = (0..table.columns.len())
-        .filter(|i| !columns.contains(i) && may_be_shown(&table.columns[*i]));
+        .filter(|i| !is_shown(table.columns[*i].name) && may_be_shown(&table.columns[*i]));
     Seen { omitted: omitted.collect(), bars: fit.axis.is_some(), columns }
 }
 
@@ -107,7 +110,8 @@ impl Fit {
         let without = fitted(table, &all(table), width, rank);
         let has_ratio = table.columns.iter().any(|column| column.name == BEFORE_BARS)
             && table.rows.iter().any(|row| row.ratio.is_some());
-        if width < BARS_FROM || !has_ratio {
+        let has_groups = table.columns.iter().any(|column| !column.group.is_empty());
+        if width < BARS_FROM || !has_ratio || has_groups {
             return Fit { shown: without, axis: None };
         }
         let room = width - GAP - bar::NARROWEST;
@@ -123,17 +127,30 @@ impl Fit {
     }
 
     fn chosen(table: &Table, width: usize, chosen: &[String]) -> Fit {
-        let index = |name: &String| table.columns.iter().position(|column| column.name == *name);
+        // Each regime may have a column of the name.
+        let all = |name: &String| {
+            let is_it = |i: &usize| table.columns[*i].name == *name;
+            (0..table.columns.len()).filter(is_it).collect::<Vec<_>>()
+        };
         let mut columns = vec![0];
-        columns.extend(chosen.iter().filter_map(index).filter(|i| *i > 0));
+        columns.extend(chosen.iter().flat_map(all).filter(|i| *i > 0));
+        // The columns of a group stay together.
+        let place = |i: &usize| {
+            let group = &table.columns[*i].group;
+            columns.iter().position(|other| table.columns[*other].group == *group)
+        };
+        let mut columns = columns.clone();
+        columns.sort_by_key(place);
         let bars = chosen.iter().any(|name| name == BAR);
         let room = if bars { width.saturating_sub(GAP + bar::NARROWEST) } else { width };
-        let rank = |i: usize| columns.iter().position(|c| *c == i).unwrap_or(0).min(255) as u8;
+        let rank = |i: usize| {
+            columns.iter().position(|c| *c == i).unwrap_or(0).min(usize::from(EXTRA) - 1) as u8
+        };
         let shown = fitted(table, &columns, room, rank);
         if !bars {
             return Fit { shown, axis: None };
         }
-        let place = chosen.iter().take_while(|name| *name != BAR).filter_map(index).last();
+        let place = chosen.iter().take_while(|name| *name != BAR).flat_map(all).last();
         Fit::with_bars(table, shown, width, Some(place))
     }
 
@@ -175,6 +192,7 @@ impl Fit {
         };
         let gap = " ".repeat(GAP);
         let lines = [
+            self.groups(table),
             self.shown.iter().map(title).collect::<Vec<_>>().join(&gap),
             self.shown.iter().map(unit).collect::<Vec<_>>().join(&gap),
         ];
@@ -182,6 +200,29 @@ impl Fit {
             let styled = ink.styled(line.trim_end(), DIM);
             ink.line(&styled);
         }
+    }
+
+    /// The names of the groups above their columns, each with a rule to its end. Blank without groups.
+    fn groups(&self, table: &Table) -> String {
+        let mut groups: Vec<(&str, usize)> = Vec::new();
+        for shown in &self.shown {
+            let last = groups.last_mut();
+            // The bars belong to the column before them.
+            let before = last.as_ref().map_or("", |(group, _)| *group);
+            let group = shown.column.map_or(before, |i| table.columns[i].group.as_str());
+            match last.filter(|(last, _)| *last == group) {
+                Some((_, width)) => *width += GAP + shown.width,
+                None => groups.push((group, shown.width)),
+            }
+        }
+        let one = |(group, width): &(&str, usize)| match *group {
+            "" => " ".repeat(*width),
+            group => {
+                let rule = width.saturating_sub(group.width() + 1);
+                pad(&cut(&format!("{group} {}", "─".repeat(rule)), *width), *width, false)
+            }
+        };
+        groups.iter().map(one).collect::<Vec<_>>().join(&" ".repeat(GAP))
     }
 
     fn row(&self, ink: &mut Ink, table: &Table, row: &Row) {
@@ -213,8 +254,8 @@ fn across(shown: &[Shown]) -> usize {
     (shown.iter().map(|shown| shown.width + GAP).sum::<usize>()).saturating_sub(GAP)
 }
 
-/// Those of `columns` that fit into `width`. To make room, intervals are dropped first, then the columns
-/// with the highest `rank` (never those with 0); then names are cut.
+/// Those of `columns` that fit into `width`. To make room, extra columns are dropped first, then
+/// intervals, then the columns with the highest `rank` (never those with 0); then names are cut.
 fn fitted(
     table: &Table,
     columns: &[usize],
@@ -228,6 +269,11 @@ fn fitted(
         .collect();
     let of = |shown: &Shown| shown.column.unwrap_or(0);
     while across(&shown) > width {
+        let extra = (0..shown.len()).filter(|nth| rank(of(&shown[*nth])) >= EXTRA);
+        if let Some(nth) = extra.max_by_key(|nth| rank(of(&shown[*nth]))) {
+            shown.remove(nth);
+            continue;
+        }
         let may_be_brief = shown.iter_mut().filter(|s| table.columns[of(s)].brief && !s.brief);
         if let Some(next) = may_be_brief.max_by_key(|s| rank(of(s))) {
             *next = Shown::of(table, of(next), true);

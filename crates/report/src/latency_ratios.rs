@@ -24,8 +24,11 @@ pub fn latency_ratios(summary: &Summary) -> Vec<Table> {
 /// load compares latencies.
 pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
     // A single round has no intervals, which a doubt reports. A load on shared CPUs has no latencies.
-    let expected =
-        load.compares_latency() && summary.asked.rounds > 1 && !summary.asked.cpus.are_shared(load);
+    // In two regimes, a latency in parentheses says enough.
+    let expected = summary.asked.regimes().is_none()
+        && load.compares_latency()
+        && summary.asked.rounds > 1
+        && !summary.asked.cpus.are_shared(load);
     let each = [OF_BASELINE, OF_ALL_READING].map(|of| parts(summary, load, of));
     let each: Vec<_> = each.into_iter().filter(|each| !is_shown(load, each)).flatten().collect();
     if expected { reasons(&each) } else { Vec::new() }
@@ -64,17 +67,24 @@ fn table(
         operation => format!(" of the {}", operation.one),
     };
     let ratio = |e: Option<Estimate>| e.map_or_else(none, |e| plain(numbers::ratio(&e)));
+    type Of = fn(&LatencyRatio) -> Option<Estimate>;
+    let percentiles: [(Column, Of); 3] = [
+        (Column::right("p50", 1).titled("p50 ratio"), |of| of.p50),
+        (Column::right("p95", 1).titled("p95 ratio"), |of| of.p95),
+        (Column::right("p99", 2).titled("p99 ratio"), |of| of.p99),
+    ];
+    let mut percentiles = percentiles.to_vec();
+    percentiles.retain(|(_, percentile)| each.iter().any(|(_, of)| percentile(of).is_some()));
     let row = |(cell, of): &(&Cell, &LatencyRatio)| {
-        let cells = vec![plain(visible(&cell.contender)), ratio(of.p95), ratio(of.p99)];
-        Row::plain(asked.is_reference(&cell.contender), cells)
+        let name = plain(visible(&cell.contender));
+        let ratios = percentiles.iter().map(|(_, percentile)| ratio(percentile(of)));
+        Row::plain(asked.is_reference(&cell.contender), [name].into_iter().chain(ratios).collect())
     };
     let title = visible(&format!("latency{of} compared with {with} · {} · {load}", asked.workload));
-    let columns = vec![
-        Column::left("contender"),
-        Column::right("p95", 1).titled("p95 ratio"),
-        Column::right("p99", 2).titled("p99 ratio"),
-    ];
-    let table = Table::plain(title, columns, each.iter().map(row).collect());
+    let rows = each.iter().map(row).collect();
+    let columns = percentiles.iter().map(|(column, _)| column.clone());
+    let columns = [Column::left("contender")].into_iter().chain(columns).collect();
+    let table = Table::plain(title, columns, rows);
     Some(Table { notes: reasons(&each), ..table })
 }
 

@@ -12,17 +12,14 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Bar,
-    Floor,
     Interval,
     Tied,
     Unclear,
     Rank,
-    Least,
-    Most,
+    Bound,
     Void,
     NotKnown,
     None,
-    ServerBound,
     Null,
     Twin(String),
 }
@@ -52,9 +49,8 @@ impl Legend {
     }
 
     /// Adds the bars.
-    pub fn see_bars(&mut self, table: &Table) {
+    pub fn see_bars(&mut self) {
         self.marks.insert(Mark::Bar);
-        self.marks.extend(table.floor.filter(|floor| *floor > 0.0).map(|_| Mark::Floor));
     }
 
     fn see_text(&mut self, column: &str, text: &str) {
@@ -70,13 +66,11 @@ impl Legend {
                 mark(text == "unclear", Mark::Unclear);
             }
             "rank" if text.len() > NONE.len() => mark(text.contains('–'), Mark::Rank),
-            "verdict" => mark(text == "server-bound", Mark::ServerBound),
-            "then" => {}
+            "verdict" | "then" => {}
             _ => {
                 mark(text.contains(" ["), Mark::Interval);
                 mark(text.starts_with('('), Mark::Void);
-                mark(text.contains('≥'), Mark::Least);
-                mark(text.contains('≤'), Mark::Most);
+                mark(text.contains(['≥', '≤']), Mark::Bound);
                 mark(text == NOT_KNOWN, Mark::NotKnown);
                 mark(text == NONE, Mark::None);
             }
@@ -96,17 +90,14 @@ impl Legend {
     pub fn meanings(&self) -> Vec<String> {
         let meaning = |mark: &Mark| match mark {
             Mark::Bar => "├●┤ ratio with interval".to_owned(),
-            Mark::Floor => "░ noise floor".to_owned(),
             Mark::Interval => "[ ] 95% interval".to_owned(),
             Mark::Tied => "tied: within ±2%".to_owned(),
             Mark::Unclear => "unclear: not decided".to_owned(),
             Mark::Rank => "rank 2–4: one of these".to_owned(),
-            Mark::Least => "≥ at least".to_owned(),
-            Mark::Most => "≤ at most".to_owned(),
+            Mark::Bound => "≤ ≥ bounds: the load was as busy as the server".to_owned(),
             Mark::Void => "( ) not valid".to_owned(),
             Mark::NotKnown => format!("{NOT_KNOWN}: interval beyond ×10"),
             Mark::None => format!("{NONE} no figure"),
-            Mark::ServerBound => "server-bound: at its limit".to_owned(),
             Mark::Null => format!("{NULL}: minimal server"),
             Mark::Twin(original) => {
                 format!("{}: {original} again", twin_name(original))

@@ -44,6 +44,7 @@ mod overview;
 mod parts;
 mod plan;
 mod prometheus;
+pub mod regimes;
 mod roles;
 mod scaling;
 mod sentences;

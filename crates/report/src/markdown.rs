@@ -3,7 +3,7 @@
 use crate::{
     answer::Answer,
     legend::Legend,
-    table::{Table, Tone},
+    table::{Column, Table, Tone},
     view::{View, view},
 };
 use regatta_record::Summary;
@@ -87,7 +87,11 @@ fn push(out: &mut String, line: &str) {
 }
 
 fn rows(out: &mut String, table: &Table) {
-    let titles: Vec<String> = table.columns.iter().map(|c| escaped(&c.title)).collect();
+    let title = |c: &Column| match c.group.as_str() {
+        "" => escaped(&c.title),
+        group => escaped(&format!("{group}: {}", c.title)),
+    };
+    let titles: Vec<String> = table.columns.iter().map(title).collect();
     push(out, &format!("| {} |", titles.join(" | ")));
     let rules: Vec<&str> =
         table.columns.iter().map(|c| if c.right { "--:" } else { ":--" }).collect();

@@ -75,6 +75,14 @@ fn column_unit(values: impl Iterator<Item = f64>, units: &[Unit]) -> Unit {
     *units[by_least..].iter().find(is_short).unwrap_or(&units[by_least])
 }
 
+/// `61.2 k/s`, `400/s`: a rate per second with at most three digits.
+pub fn rate(per_s: f64) -> String {
+    let unit = RATES.iter().rev().find(|unit| per_s >= unit.size).unwrap_or(&RATES[0]);
+    let value = short(three_digits(per_s / unit.size).parse().unwrap_or(per_s));
+    let gap = if unit.size > 1.0 { " " } else { "" };
+    format!("{value}{gap}{}", unit.name)
+}
+
 /// Formats a time in nanoseconds, with its unit.
 pub fn time(ns: f64) -> String {
     with_unit(ns, &TIMES)
@@ -160,6 +168,18 @@ pub fn ratio(e: &Estimate) -> String {
 /// The same without `×`, for a column whose title says that it has ratios.
 pub fn bare_ratio(e: &Estimate) -> String {
     ratio(e).replacen('×', "", 1)
+}
+
+/// Half of the interval of a ratio, as a fraction of the ratio.
+pub fn half_width(ratio: &Estimate) -> f64 {
+    (ratio.high / ratio.low).sqrt() - 1.0
+}
+
+/// `1.36–1.45×`: only the interval of a ratio.
+pub fn ratio_range(e: &Estimate) -> String {
+    let text = ratio(e);
+    let range = text.split_once('[').and_then(|(_, range)| range.strip_suffix(']'));
+    format!("{}×", range.unwrap_or(&text))
 }
 
 /// The number of decimals such that the last digit is at most half of the half-width, with at most 4
@@ -272,6 +292,10 @@ mod tests {
         assert_eq!(memory(3 * 1_048_576), "3.00 MiB");
         assert_eq!(memory(0), "0 B");
         assert_eq!(rate_unit([9_000.0, 90_000.0].into_iter()).name, "/s");
+        assert_eq!(
+            [61_000.0, 61_234.0, 400.0, 1.25e6].map(rate),
+            ["61 k/s", "61.2 k/s", "400/s", "1.25 M/s"]
+        );
         assert_eq!(rate_unit([10_000.0, 90_000.0].into_iter()).name, "k/s");
         assert_eq!(seconds_unit([0.9, 2.0].into_iter()), Unit { name: "ms", size: 1e-3 });
         assert_eq!(seconds_unit([1.1, 2.0].into_iter()), Unit { name: "s", size: 1.0 });

@@ -8,10 +8,13 @@ use crate::{
     why::{UNCLEAR, together, why},
 };
 use regatta_record::{
-    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
-    more_in_words,
+    Arrivals, Cell, Doubt, Figure, Finding, KernelMemorySource, Kind, LoadShape, Percentile,
+    RatioInState, Relation, Summary, more_in_words,
 };
 use std::collections::BTreeSet;
+
+/// The kind of the note on ratios that differ between states of the machine.
+pub const STATES: &str = "states";
 
 /// The notes under a table: the reasons of the verdicts that void a figure or report an overload, one
 /// line for each kind of verdict whose reason is the same for all, the rounds that would decide more,
@@ -22,6 +25,8 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .copied()
         .filter(|c| match c.verdict.kind {
             Kind::CostOnly => false,
+            // A doubt about the race explains it for all of them.
+            Kind::GeneratorBound if is_load_disturbed(summary) => !c.verdict.also.is_empty(),
             Kind::Overloaded => true,
             // The note `beside` explains it for all of them.
             Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
@@ -50,21 +55,28 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
             notes.push(Note { names, kind: kind.name(), because: because.to_owned(), bad: false });
         }
     }
+    notes.extend(states(cells));
     notes.extend(undecided(summary, cells));
     if summary.complete && summary.asked.precision.is_none() {
         notes.extend(rounds_needed(summary, cells));
     }
     notes.extend(latency_of(summary, cells));
-    notes.extend(open_loop(load, cells));
+    notes.extend(open_loop(summary, load, cells));
     notes.extend(latency_ratios::notes(summary, load));
     notes.extend(one_core(summary, load, cells));
     notes.extend(counted(load, cells));
     notes.extend(beside(load, cells));
     notes.extend(then::then(summary, load, cells));
     notes.extend(kernel_memory(load, cells));
-    notes.extend(single_verdict(summary, cells));
     of_all(&mut notes, cells);
     notes
+}
+
+/// Whether other programs took the load's CPU from all contenders that take turns.
+fn is_load_disturbed(summary: &Summary) -> bool {
+    let taken =
+        |finding: &Finding| matches!(finding.doubt, Doubt::Disturbed { load_waited: Some(_), .. });
+    summary.findings.iter().any(taken)
 }
 
 /// Replaces the names of a note that applies to every cell.
@@ -78,21 +90,36 @@ fn of_all(notes: &mut [Note], cells: &[&Cell]) {
     }
 }
 
-/// The verdict of all contenders, if it is the same and no other note has it.
-fn single_verdict(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
-    let contenders = cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
-    let mut kinds = contenders.map(|c| c.verdict.kind);
-    let first = kinds.next()?;
-    let because = match first {
-        Kind::ServerBound => "the server was the limit, not the load",
-        Kind::AtAskedRate => "the requested rate was held",
-        Kind::CoBound => "server and load were both busy",
-        _ => return None,
+/// The ratios in each state of the machine, if they differ: the ratio of the table is their mean.
+fn states(cells: &[&Cell]) -> Option<Note> {
+    let differing: Vec<&&Cell> = cells.iter().filter(|c| c.states_differ).collect();
+    let ratio = |of: &RatioInState| numbers::brief(&numbers::ratio(&of.ratio));
+    let one = |(nth, cell): (usize, &&&Cell)| {
+        let ratios: Vec<String> = cell.by_state.iter().map(ratio).collect();
+        let name = match differing.len() {
+            1 => String::new(),
+            _ => format!("{} ", visible(&cell.contender)),
+        };
+        match (nth, &ratios[..]) {
+            (0, [fast, slow]) => {
+                format!(
+                    "{name}costs {fast} in the fast state of the machine, {slow} in the slow one"
+                )
+            }
+            (0, _) => {
+                let ratios = ratios.join(", ");
+                format!("{name}costs {ratios} in the states of the machine, the fastest first")
+            }
+            (_, _) => format!("{name}{}", ratios.join(", ")),
+        }
     };
-    kinds.all(|kind| kind == first).then(|| Note {
-        names: "all contenders".to_owned(),
-        kind: first.name(),
-        because: because.to_owned(),
+    let each: Vec<String> = differing.iter().enumerate().map(one).collect();
+    let names: Vec<String> = differing.iter().map(|c| visible(&c.contender)).collect();
+    let end = if each.len() == 1 { "the ratio is" } else { "each ratio is" };
+    (!each.is_empty()).then(|| Note {
+        names: names.join(", "),
+        kind: STATES,
+        because: format!("{}; {end} their mean", each.join("; ")),
         bad: false,
     })
 }
@@ -140,9 +167,9 @@ fn latency_of(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
     })
 }
 
-/// When the latency of an open loop starts, and what causes its parts.
-fn open_loop(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
-    let shown = cells.iter().any(|c| c.open_loop.is_some());
+/// When the latency of an open loop starts. The name of a regime says enough.
+fn open_loop(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
+    let shown = summary.asked.regimes().is_none() && cells.iter().any(|c| c.open_loop.is_some());
     let arrivals = match load.drive.arrivals()? {
         Arrivals::Poisson => "Poisson arrivals",
         Arrivals::Constant => "evenly spaced",
@@ -150,10 +177,7 @@ fn open_loop(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     shown.then(|| Note {
         names: "p50, p99".to_owned(),
         kind: "open loop",
-        because: format!(
-            "{arrivals}; latency starts when each request was due. The load causes the lag, the \
-             server the rest; unsent requests found no free connection"
-        ),
+        because: format!("{arrivals}; latency starts when each request was due"),
         bad: false,
     })
 }

@@ -19,14 +19,23 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// The notes under the table.
     pub notes: Vec<Note>,
-    /// The noise floor of its ratios, as a fraction, if they are drawn as bars.
-    pub floor: Option<f64>,
 }
 
 impl Table {
-    /// A table without a result, notes and bars.
+    /// A table without a result and notes.
     pub fn plain(title: String, columns: Vec<Column>, rows: Vec<Row>) -> Table {
-        Table { title, result: String::new(), columns, rows, notes: Vec::new(), floor: None }
+        Table { title, result: String::new(), columns, rows, notes: Vec::new() }
+    }
+
+    /// Removes the columns that are shown only if they are chosen.
+    pub fn without_requested(&mut self) {
+        let keep: Vec<bool> = self.columns.iter().map(|column| !column.on_request).collect();
+        fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
+            let mut keep = keep.iter();
+            items.retain(|_| *keep.next().expect("a cell for each column"));
+        }
+        self.rows.iter_mut().for_each(|row| retain(&mut row.cells, &keep));
+        retain(&mut self.columns, &keep);
     }
 }
 
@@ -45,13 +54,18 @@ pub struct Column {
     pub drop_rank: u8,
     /// Whether its intervals may be dropped, before any column is.
     pub brief: bool,
+    /// The group of neighbouring columns that it belongs to, e.g. `at saturation`; empty: none.
+    pub group: String,
+    /// Whether it is shown only if it is chosen by its name.
+    pub on_request: bool,
 }
 
 impl Column {
     /// A column with the `name` also as its title, left-aligned, that is never dropped.
     pub fn left(name: &'static str) -> Column {
-        let (title, unit) = (name.to_owned(), String::new());
-        Column { name, title, unit, right: false, drop_rank: 0, brief: false }
+        let (title, unit, group) = (name.to_owned(), String::new(), String::new());
+        let (right, brief, on_request) = (false, false, false);
+        Column { name, title, unit, right, drop_rank: 0, brief, group, on_request }
     }
 
     /// A column of figures with the `name` also as its title.
@@ -77,6 +91,11 @@ impl Column {
     /// The column, whose intervals may be dropped.
     pub fn brief(self) -> Column {
         Column { brief: true, ..self }
+    }
+
+    /// The column, shown only if it is chosen.
+    pub fn on_request(self) -> Column {
+        Column { on_request: true, ..self }
     }
 
     /// The title without its unit.

@@ -6,6 +6,7 @@ use crate::{
     ink::{BOLD, DIM, Ink, RED, YELLOW},
     legend::Legend,
     overview,
+    sentences::STATES,
     table::{Note, Row, Table},
     text::wrap,
     view::{View, in_full},
@@ -24,7 +25,7 @@ const ALL_REMARKS: usize = 100;
 /// Lines of a remark that is cut.
 const REMARK: usize = 2;
 /// Kinds of remarks that are never cut: they are results.
-const IN_FULL: [&str; 2] = ["then", "now"];
+const IN_FULL: [&str; 3] = ["then", "now", STATES];
 /// Width from which the table of contenders is shown even if it has only versions and commands.
 const COMMANDS: usize = 120;
 
@@ -40,6 +41,13 @@ pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
 /// that order. Without names, the tables have the columns that fit.
 pub fn terminal_with(summary: &Summary, width: usize, colour: bool, columns: &[String]) -> String {
     let mut view = in_full(summary);
+    if columns.is_empty() {
+        view.tables.iter_mut().for_each(Table::without_requested);
+    }
+    if summary.asked.regimes().is_some() {
+        // The page has them.
+        view.latency_ratios.clear();
+    }
     let all = !is_long(&view) || !columns.is_empty();
     once(
         view.tables.iter_mut().filter(|table| !table.rows.is_empty() && (all || is_special(table))),
@@ -166,7 +174,7 @@ impl Page<'_> {
         if of_load {
             self.legend.see(table, &seen.columns);
             if seen.bars {
-                self.legend.see_bars(table);
+                self.legend.see_bars();
             }
         }
         if !seen.omitted.is_empty() {

@@ -15,6 +15,7 @@ use crate::{
     numbers,
     operations::operations,
     overview::{overall, overview},
+    regimes,
     roles::roles,
     scaling::scaling,
     sentences::notes,
@@ -22,7 +23,7 @@ use crate::{
     warm_ups::{none_needed, warm_ups},
     why::once,
 };
-use regatta_record::{Asked, Cell, Figure, Kind, LoadShape, Summary};
+use regatta_record::{Asked, Cell, DuelSeen, Figure, Kind, LoadShape, Summary};
 use serde::Serialize;
 
 /// A race, ready for layout.
@@ -40,7 +41,7 @@ pub struct View {
     pub overview: Option<Table>,
     /// The result of `--fail-over` or of `regatta diff`.
     pub gate: Option<Table>,
-    /// A table for each load; without rows if it was not raced yet.
+    /// A table for each load, or one for a race in two regimes; without rows if it was not raced yet.
     pub tables: Vec<Table>,
     /// Costs by role: a table for each load under which a contender had more than one role.
     pub roles: Vec<Table>,
@@ -76,28 +77,33 @@ impl View {
     }
 }
 
-/// Makes the view of a summary. A note that several tables have is only in the first one; the others
-/// refer to it.
+/// Makes the view of a summary, without columns that are shown only if they are chosen. A note that
+/// several tables have is only in the first one; the others refer to it.
 pub fn view(summary: &Summary) -> View {
     let mut view = in_full(summary);
+    view.tables.iter_mut().for_each(Table::without_requested);
     once(view.tables.iter_mut());
     view
 }
 
-/// Makes the view of a summary whose tables have all of their notes.
+/// Makes the view of a summary whose tables have all of their columns and notes.
 pub fn in_full(summary: &Summary) -> View {
     let asked = &summary.asked;
-    let tables = asked.loads.iter().map(|load| table(summary, load)).collect();
+    let regimes = asked.regimes();
+    let tables = match &regimes {
+        Some(regimes) => vec![regimes::table(summary, regimes)],
+        None => asked.loads.iter().map(|load| table(summary, load)).collect(),
+    };
     let skipped = asked.skipped().into_iter();
     let skipped = skipped.map(|(names, why)| (visible(&names.join(", ")), visible(&why))).collect();
     let gate = summary.gate.as_ref().map(gate::table);
     let hints = hints(summary);
     View {
         answers: answer(summary),
-        overall: overall(summary),
-        heading: [vec![race(summary)], hints.clone(), machine(summary)].concat(),
+        overall: overall(summary).filter(|_| regimes.is_none()),
+        heading: [vec![race(summary)], hints.clone(), duels(summary), machine(summary)].concat(),
         hints,
-        overview: overview(summary),
+        overview: overview(summary).filter(|_| regimes.is_none()),
         gate,
         tables,
         roles: roles(summary),
@@ -132,13 +138,18 @@ fn race(summary: &Summary) -> String {
         }
         _ => asked.rounds.to_string(),
     };
+    let run = match asked.slice_s.filter(|_| !summary.duels.is_empty()) {
+        Some(slice_s) => {
+            let lives = summary.duels.iter().map(|duel| duel.lives).max().unwrap_or(0);
+            format!("{lives} lives, slices of {} ms", numbers::short(slice_s * 1e3))
+        }
+        None => format!("{run} {rounds} of {} s", asked.window_s),
+    };
     visible(&format!(
-        "{} · {}{} · {} {rounds} of {} s · seed {}{unfinished}",
+        "{} · {}{} · {run} · seed {}{unfinished}",
         asked.name,
         asked.workload,
         heads_in_words(asked),
-        run,
-        asked.window_s,
         asked.seed
     ))
 }
@@ -164,16 +175,9 @@ fn machine(summary: &Summary) -> Vec<String> {
 fn hints(summary: &Summary) -> Vec<String> {
     let raced = summary.cells.iter().any(|cell| cell.verdict.kind != Kind::Skipped);
     let mut lines = Vec::new();
-    lines.extend(summary.precision.as_ref().map(|precision| {
-        let (asked, rounds) = (numbers::percent(precision.asked), precision.rounds);
-        match precision.reached {
-            true => format!("precision ±{asked}: reached after {rounds} rounds"),
-            false => {
-                format!("precision ±{asked}: NOT REACHED after {rounds} rounds; see the doubts")
-            }
-        }
-    }));
-    lines.extend(raced.then(|| {
+    lines.extend(precision(summary));
+    // In duels, the twin is a row; a significant difference is a doubt.
+    lines.extend((raced && summary.duels.is_empty()).then(|| {
         match summary.noise_floor {
             Some(floor) => format!(
                 "noise floor ±{}: the program entered twice may appear to differ by this much",
@@ -188,6 +192,67 @@ fn hints(summary: &Summary) -> Vec<String> {
     lines.extend(cold(&summary.asked));
     lines.extend(none_needed(summary));
     lines
+}
+
+/// The precision that was reached, against the requested one.
+fn precision(summary: &Summary) -> Option<String> {
+    let precision = summary.precision.as_ref()?;
+    let asked = numbers::percent(precision.asked);
+    let in_duels = !summary.duels.is_empty();
+    let after = format!("{} {}", precision.rounds, if in_duels { "lives" } else { "rounds" });
+    Some(match (precision.reached, in_duels) {
+        (true, _) => format!("precision ±{asked}: reached after {after}"),
+        (false, false) => format!("precision ±{asked}: NOT REACHED after {after}; see the doubts"),
+        (false, true) => {
+            let wide = wide(summary, precision.asked);
+            format!("precision ±{asked}: not reached after {after} for {}", wide.join(", "))
+        }
+    })
+}
+
+/// The contenders whose ratios are wider than the requested precision, with the widest half-width.
+fn wide(summary: &Summary, asked: f64) -> Vec<String> {
+    let mut wide: Vec<(&str, f64)> = Vec::new();
+    let ranked = summary.cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
+    for (cell, ratio) in ranked.filter_map(|c| Some((c, c.ratio_to_baseline?))) {
+        let half = numbers::half_width(&ratio);
+        match wide.iter_mut().find(|(name, _)| *name == cell.contender) {
+            Some((_, widest)) => *widest = widest.max(half),
+            None => wide.push((&cell.contender, half)),
+        }
+    }
+    wide.retain(|(_, half)| *half > asked);
+    wide.iter().map(|(name, half)| format!("{name} (±{})", numbers::percent(*half))).collect()
+}
+
+/// Lives, states of the machine, blocks that were left out, and heats, for each load.
+fn duels(summary: &Summary) -> Vec<String> {
+    let regimes = summary.asked.regimes();
+    let names = regimes.as_ref().map(regimes::names);
+    let line = |duel: &DuelSeen| {
+        let name = names.iter().flatten().find(|(load, _)| *load == duel.load);
+        let load = name.map_or_else(|| format!("at {}", duel.load), |(_, name)| name.clone());
+        let states: Vec<String> = duel.states.iter().map(|s| format!("{:.2}×", s.factor)).collect();
+        let states = match &states[..] {
+            [] | [_] => "the machine was in one state".to_owned(),
+            states => format!(
+                "the machine was in {} states, with costs of {}",
+                states.len(),
+                states.join(" and ")
+            ),
+        };
+        let left_out = match duel.left_out {
+            0 => String::new(),
+            n => format!("; {n} blocks left out, because the machine changed in them"),
+        };
+        let heats: Vec<String> = duel.heats.iter().map(|heat| heat.join(", ")).collect();
+        let heats = match &heats[..] {
+            [] | [_] => String::new(),
+            heats => format!("; alive together: {}", heats.join(" | ")),
+        };
+        visible(&format!("{load}: {} lives; {states}{left_out}{heats}", duel.lives))
+    };
+    summary.duels.iter().map(line).collect()
 }
 
 fn table(summary: &Summary, load: &LoadShape) -> Table {
@@ -220,7 +285,6 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
         rows: contenders.iter().chain(&references).map(row).collect(),
         columns: fields.into_iter().map(|field| field.column).collect(),
         notes: notes(summary, load, &cells),
-        floor: summary.noise_floor,
     }
 }
 

@@ -52,7 +52,12 @@ fn is_flat(settling: &Settling) -> bool {
 
 fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let cells = summary.cells.iter().filter(|cell| cell.load == *load);
+    // In duels, only a direction is the contender's; the machine changes all costs.
+    let is_its_own = |cell: &&Cell, settling: &Settling| {
+        cell.lives == 0 || settling.class != WarmUpClass::NeverSettles
+    };
     let seen = cells.filter_map(|cell| Some((cell, cell.settling.as_ref()?)));
+    let seen = seen.filter(|(cell, settling)| is_its_own(cell, settling));
     let (flat, mut seen): (Vec<(&Cell, &Settling)>, Vec<_>) =
         seen.partition(|(_, settling)| is_flat(settling));
     if seen.is_empty() {

@@ -1,7 +1,7 @@
 //! The reasons of verdicts: one note for each remark, with the names of all contenders it applies to.
 
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
-use regatta_record::{Cell, Kind, alike, are_similar};
+use regatta_record::{Cell, Kind, Verdict, alike, are_similar};
 
 /// The kind of notes on undecided costs.
 pub const UNCLEAR: &str = "unclear";
@@ -21,7 +21,8 @@ pub fn why(cells: &[&Cell]) -> Vec<Note> {
             push_bad(&mut notes, cell.verdict.kind.name(), name, visible(&cell.verdict.because));
             continue;
         }
-        for (kind, because) in cell.verdict.findings() {
+        let remarks = cell.verdict.findings().into_iter();
+        for (kind, because) in remarks.filter(|(kind, _)| is_remark(cell, *kind)) {
             let remark = (name.clone(), visible(because));
             match remarks_by_kind.iter_mut().find(|(other, _)| *other == kind) {
                 Some((_, remarks)) => remarks.push(remark),
@@ -33,6 +34,21 @@ pub fn why(cells: &[&Cell]) -> Vec<Note> {
         notes.extend(together(kind.name(), remarks, false));
     }
     notes
+}
+
+/// Whether a finding needs a remark. That both sides were busy is a mark in the table.
+fn is_remark(cell: &Cell, kind: Kind) -> bool {
+    match kind {
+        Kind::ServerBound | Kind::CoBound => false,
+        // Held, unless the load was late.
+        Kind::AtAskedRate => {
+            let verdict = &cell.verdict;
+            let kinds = [verdict.kind].into_iter().chain(verdict.also.iter().copied());
+            let explained: Vec<_> = kinds.flat_map(|kind| Verdict::new(kind, "").void).collect();
+            verdict.void.iter().any(|figure| !explained.contains(figure))
+        }
+        _ => true,
+    }
 }
 
 fn push_bad(notes: &mut Vec<Note>, kind: &'static str, name: String, because: String) {

@@ -101,9 +101,13 @@ fn by_cell(fields: &[Field], of: impl Fn(&Field, &Observed) -> Option<String>) -
     alike(remarks).into_iter().map(sentence).collect()
 }
 
-/// Reports contenders whose cost never settled, and those whose warm-ups were too short.
+/// Reports contenders whose cost never settled, and those whose warm-ups were too short. In duels, a cost
+/// that changes within a life is compared with those of the others instead: the machine changes all.
 pub fn warm_ups(fields: &[Field]) -> Vec<String> {
-    let restless = by_cell(fields, |_, o| {
+    let restless = by_cell(fields, |field, o| {
+        if field.duel.is_some() {
+            return None;
+        }
         let seen = o.settling.filter(|seen| seen.class == WarmUpClass::NeverSettles)?;
         let s = seen.observed_ns as f64 / 1e9;
         Some(format!(

@@ -5,7 +5,9 @@ use crate::{
     field::Field,
     lives::blocks,
     observed::Observed,
+    signals::Signals,
     statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
+    verdict::{STEAL, WAITED},
 };
 use regatta_record::{Doubt, Finding, Slice, WholeLife};
 use std::collections::BTreeMap;
@@ -54,6 +56,7 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
     findings.extend(fields.iter().flat_map(|field| field.each(too_busy)));
     findings.extend(fields.iter().flat_map(|field| field.each(other_replies)));
     findings.extend(duels.iter().flat_map(|field| rare_states(field)));
+    findings.extend(disturbed(&duels));
     findings.extend(settings_changed(fields));
     findings
 }
@@ -312,4 +315,19 @@ fn rare_states(field: &Field) -> Vec<Finding> {
         }
     };
     rare.map(finding).collect()
+}
+
+/// What the machine did to all contenders alike, in any load.
+fn disturbed(fields: &[&Field]) -> Option<Finding> {
+    let usual: Vec<Signals> = fields.iter().filter_map(|field| field.usual()).collect();
+    let most = |of: fn(&Signals) -> Option<f64>, limit: f64| {
+        let all = usual.iter().filter_map(of).filter(|share| *share >= limit);
+        all.max_by(f64::total_cmp)
+    };
+    let steal = most(|one| one.steal, STEAL);
+    let server_waited = most(|one| one.server_waited, WAITED);
+    let load_waited = most(|one| one.load_waited, WAITED);
+    let is_disturbed = steal.or(server_waited).or(load_waited).is_some();
+    let doubt = Doubt::Disturbed { steal, server_waited, load_waited };
+    is_disturbed.then_some(Finding { contender: None, load: None, doubt })
 }

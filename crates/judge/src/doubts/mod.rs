@@ -45,7 +45,7 @@ pub fn doubts(
     doubts.extend(shared_cores(asked));
     doubts.extend(no_twin(asked, fields, twins));
     doubts.extend(twin_differs(asked, fields, twins));
-    doubts.extend(findings.iter().map(Finding::to_string));
+    doubts.extend(in_words(findings));
     doubts.extend(starts::uneven(fields));
     doubts.extend(addresses::favours(fields));
     doubts.extend(behind::left_work(fields));
@@ -59,6 +59,17 @@ pub fn doubts(
     doubts.extend(cells::passing(fields));
     doubts.extend(cells::warm_ups(fields));
     doubts
+}
+
+/// The findings in words. Those of a contender that differ only in the load and in figures are merged.
+fn in_words(findings: &[Finding]) -> Vec<String> {
+    let (at_load, others): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.load.is_some());
+    let remarks = at_load.into_iter().filter_map(|finding| {
+        let alone = Finding { load: None, ..finding.clone() };
+        Some((finding.load?.to_string(), alone.to_string()))
+    });
+    at_loads(remarks).into_iter().chain(others.into_iter().map(Finding::to_string)).collect()
 }
 
 fn incomplete(asked: &Asked, fields: &[Field], complete: bool) -> Option<String> {

@@ -12,12 +12,13 @@ mod remedy;
 mod used;
 
 pub use limit::limit;
-pub use noise::disturbed;
+pub use noise::{STEAL, disturbed};
 pub use open::{AtRate, partly_misshapen};
 pub use remedy::Remedy;
-pub use used::{BUSY, Used};
+pub use used::{BUSY, Used, WAITED};
 
 use crate::observed::Observed;
+use crate::signals::Signals;
 use crate::statistics::{mean, present};
 use limit::of_burst;
 use noise::drifting;
@@ -39,6 +40,8 @@ pub struct Conditions<'a> {
     pub below_floor: Option<f64>,
     /// The CPUs of the server and of the load.
     pub cpus: &'a CpuSets,
+    /// The usual signals of the machine, if contenders took turns.
+    pub usual: Signals,
 }
 
 /// Judges a cell.
@@ -60,7 +63,7 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
 
 /// Judges the measurement, assuming that it is the contender's own work.
 fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
-    let Conditions { load: shape, shared, headroom, cpus, .. } = conditions;
+    let Conditions { load: shape, shared, headroom, cpus, usual, .. } = conditions;
     let remedy = Remedy::Race { cpus, load: shape };
     let (server, load) = (observed.server(), observed.load());
     if !shared.is_empty() && server.is_some() {
@@ -71,7 +74,7 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
         Drive::Burst(_) => return of_burst(server, load, remedy),
         Drive::Open { rate, arrivals } if server.is_some() => {
             // The lag shows how long the load waited, and voids only what it spoiled.
-            let noise = disturbed(steal, server, None, remedy);
+            let noise = disturbed(steal, server, None, usual, remedy);
             let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
             let verdict = together([noise, Some(at_rate)].into_iter().flatten());
             return match shape.beside {
@@ -85,11 +88,11 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if shape.requests.is_some() {
         // It connects first, and its connections finish one by one: there is no steady rate that
         // could drift.
-        let noise = disturbed(steal, server, load, remedy);
+        let noise = disturbed(steal, server, load, usual, remedy);
         return together([noise, Some(limit)].into_iter().flatten());
     }
     // On shared CPUs, each side waits for the other.
-    let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), remedy);
+    let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), usual, remedy);
     together([drifting(observed), noise, Some(limit)].into_iter().flatten())
 }
 

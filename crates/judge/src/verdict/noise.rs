@@ -4,8 +4,8 @@ use super::{
     remedy::Remedy,
     used::{Used, WAITED, percent},
 };
-use crate::observed::Observed;
 use crate::statistics::drift;
+use crate::{observed::Observed, signals::Signals};
 use regatta_record::{Kind, Verdict};
 
 /// Drift of the rate within the window beyond which a cell is unstable, as a factor.
@@ -37,23 +37,29 @@ pub fn drifting(observed: &Observed) -> Option<Verdict> {
 }
 
 /// Steal, and CPUs taken by other programs. The time that the `load` waited counts only where its
-/// lag was not measured, and where it was not starved outright (a separate finding).
+/// lag was not measured, and where it was not starved outright (a separate finding). What is `usual` for
+/// contenders that take turns disturbs all of them, and is a finding on the load.
 pub fn disturbed(
     steal: Option<f64>,
     server: Option<Used>,
     load: Option<Used>,
+    usual: Signals,
     remedy: Remedy<'_>,
 ) -> Option<Verdict> {
     let mut causes = Vec::new();
-    let beyond = |share: Option<f64>, limit: f64| share.filter(|share| *share >= limit);
-    if let Some(steal) = beyond(steal, STEAL) {
+    let beyond = |share: Option<f64>, limit: f64, usual: Option<f64>| {
+        share.filter(|share| *share >= limit && Signals::is_unusual(*share, usual))
+    };
+    if let Some(steal) = beyond(steal, STEAL, usual.steal) {
         causes.push(format!(
             "the hypervisor gave {} of the CPUs' time to others: use a quieter machine, or \
              repeat at a quieter time",
             percent(steal)
         ));
     }
-    if let Some(waited) = beyond(server.and_then(|server| server.waited), WAITED) {
+    if let Some(waited) =
+        beyond(server.and_then(|server| server.waited), WAITED, usual.server_waited)
+    {
         causes.push(format!(
             "{} took the server's CPU ({} of the window spent waiting): {}",
             remedy.who("load"),
@@ -62,7 +68,7 @@ pub fn disturbed(
         ));
     }
     let load = load.filter(|load| !load.is_starved());
-    if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED) {
+    if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED, usual.load_waited) {
         causes.push(format!(
             "{} took the load's CPU ({} of the window spent waiting): {}",
             remedy.who("server"),

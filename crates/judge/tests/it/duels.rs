@@ -13,7 +13,7 @@ use regatta_record::{
     Relation, ReplySeen, Round, Slice, Summary, decode_histogram, encode_histogram,
 };
 
-const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
+pub const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
 
 fn field() -> Vec<Truth> {
     let costs = [5_000.0, 5_000.0, 4_000.0, 5_000.0, 8_600.0];
@@ -24,7 +24,7 @@ fn judged(rounds: &[Round]) -> Summary {
     judge(&in_duels(&NAMES, DUEL.lives, &[LOAD]), rounds)
 }
 
-fn race(seed: u64) -> Vec<Round> {
+pub fn race(seed: u64) -> Vec<Round> {
     duels(&field(), DUEL, seed)
 }
 

@@ -4,6 +4,7 @@ mod axes;
 mod belief;
 mod counted;
 mod curves;
+mod disturbed;
 mod duels;
 mod found_out;
 mod gate;

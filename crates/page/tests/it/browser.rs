@@ -115,7 +115,8 @@ fn has_cost(round: &Round) -> bool {
 /// Stored results of all kinds, by name.
 fn fixtures() -> Vec<(&'static str, Summary, Vec<Round>)> {
     let (summary_of_race, rounds) = race();
-    let stored = ["summary.json", "axes.json", "sweep.json", "open.json", "counted.json"];
+    let stored =
+        ["summary.json", "axes.json", "sweep.json", "open.json", "counted.json", "regimes.json"];
     let stored = stored.into_iter().map(|name| (name, summary(name), Vec::new()));
     let near_1 = ("near 1", near_1(summary("summary.json")), Vec::new());
     [("race", summary_of_race, rounds), near_1].into_iter().chain(stored).collect()

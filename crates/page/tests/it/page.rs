@@ -7,8 +7,8 @@ use regatta_report::view::view;
 use regatta_testkit::json::assert_same;
 use serde_json::Value;
 
-const FIXTURES: [&str; 5] =
-    ["summary.json", "axes.json", "sweep.json", "open.json", "counted.json"];
+const FIXTURES: [&str; 6] =
+    ["summary.json", "axes.json", "sweep.json", "open.json", "counted.json", "regimes.json"];
 
 /// A text as minijinja escapes it.
 fn escaped(text: &str) -> String {
@@ -194,6 +194,24 @@ fn what_was_not_measured_is_said_at_the_top() {
     for part in ["2026-09-21", "Noise floor", "±1.3%", "AMD EPYC"] {
         assert!(top.contains(part), "{part}");
     }
+}
+
+#[test]
+fn a_race_in_two_regimes_has_one_table_with_groups() {
+    let body = body(&summary("regimes.json"));
+    let top = body.split("<section").next().unwrap();
+    assert!(top.contains("every ratio is within <strong>±0.82%</strong>"), "{top}");
+    assert!(!top.contains("Noise floor"), "{top}");
+    assert!(top.contains("14 lives in slices of 50 ms"), "{top}");
+    assert_eq!(body.matches("<section class=\"load\" data-load=\"0 1\"").count(), 1);
+    for part in [
+        "<tr class=\"groups\"><td></td><th scope=\"colgroup\" colspan=\"7\">at 61 k&#x2f;s</th>",
+        "<th scope=\"colgroup\" colspan=\"5\">at saturation</th><td></td></tr>",
+        "<h3>at an equal rate of 61 k&#x2f;s</h3>",
+    ] {
+        assert!(body.contains(part), "{part}");
+    }
+    assert!(!body.contains("class=\"matrix\""), "the table has both");
 }
 
 #[test]

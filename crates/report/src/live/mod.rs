@@ -21,7 +21,7 @@ pub use progress::{Bar, Expected};
 use regatta_record::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, Event, Exchange, Form,
     Happened, Judged, JudgedCell, Kind, LoadSample, LoadShape, Outcome, PassStart, Phase,
-    RaceHeader, RoundEnd, RoundStart, Window,
+    RaceHeader, RoundEnd, RoundStart, Schedule, Window,
 };
 use std::path::Path;
 use table::Watched;
@@ -82,8 +82,10 @@ pub struct Live {
     left_out: Vec<String>,
     /// The pass that was announced last.
     pass: Option<u32>,
-    /// The precision reached so far, if the race stops at a precision.
-    precision: String,
+    /// Half-width of the widest ratio so far, as a fraction, if the race stops at a precision.
+    widest: Option<f64>,
+    /// Time of the first pass.
+    began: Option<u64>,
     /// Number of passes of the race; with a requested precision, a forecast.
     passes: u32,
     task: Task,
@@ -152,7 +154,8 @@ impl Live {
             dir: String::new(),
             left_out: Vec::new(),
             pass: None,
-            precision: String::new(),
+            widest: None,
+            began: None,
             passes: 0,
             task: Task::new(String::new(), None),
             bar: Bar::default(),
@@ -180,7 +183,7 @@ impl Live {
                 let seen = seen_in_words(settling.as_ref());
                 self.line(format!("warm-up: {contender} at {load}: {seen}"))
             }
-            Happened::PassStarted(pass) => self.pass_starts(pass),
+            Happened::PassStarted(pass) => self.pass_starts(ns, pass),
             Happened::RoundStarted(round) => self.round_starts(ns, round),
             Happened::BlockStarted { contenders, block, blocks, load } => {
                 self.block_starts(ns, (*contenders, *load), (*block, *blocks))
@@ -249,11 +252,52 @@ impl Live {
         if self.looks.progress.is_some() { Vec::new() } else { vec![Shown::Stderr(text + "\n")] }
     }
 
-    fn pass_starts(&mut self, pass: &PassStart) -> Vec<Shown> {
-        let widest = pass.widest.map(|widest| format!(" · widest ratio ±{:.1}%", widest * 100.0));
-        self.precision = widest.unwrap_or_default();
-        self.passes = pass.passes;
+    fn pass_starts(&mut self, ns: u64, pass: &PassStart) -> Vec<Shown> {
+        let began = *self.began.get_or_insert(ns);
+        let time_s = self.watched.asked().and_then(|asked| asked.time_s);
+        self.bar.ends_by(time_s.map(|time_s| began + (time_s * 1e9) as u64));
+        (self.widest, self.passes) = (pass.widest, pass.passes);
         Vec::new()
+    }
+
+    /// The pass with the precision so far: `round 3 of 20 · widest ratio ±1.4%`; in duels
+    /// `±1.4% after 5 lives`.
+    fn pass_in_words(&self, pass: u32) -> String {
+        let of = match self.passes {
+            passes if passes > pass && !self.is_in_duels() => format!(" of {passes}"),
+            _ => String::new(),
+        };
+        match self.reached(pass) {
+            Some(reached) if self.is_in_duels() => reached,
+            Some(reached) => format!("{}{of} · {reached}", self.start_in_words(pass)),
+            None => format!("{}{of}", self.start_in_words(pass)),
+        }
+    }
+
+    /// The precision so far: `widest ratio ±1.4%`; in duels `±1.4% after 5 lives`.
+    fn reached(&self, pass: u32) -> Option<String> {
+        let widest = format!("±{:.1}%", self.widest? * 100.0);
+        Some(match self.is_in_duels() {
+            true => format!("{widest} after {pass} lives"),
+            false => format!("widest ratio {widest}"),
+        })
+    }
+
+    /// `round 3`; in duels `life 3`.
+    fn start_in_words(&self, pass: u32) -> String {
+        format!("{} {}", if self.is_in_duels() { "life" } else { "round" }, pass + 1)
+    }
+
+    fn is_in_duels(&self) -> bool {
+        self.watched.asked().is_some_and(|asked| asked.schedule == Schedule::Duels)
+    }
+
+    /// `, 38 s of 60 s`: the time since the first pass, if it is limited.
+    fn time_in_words(&self, ns: u64) -> String {
+        let time_s = self.watched.asked().and_then(|asked| asked.time_s);
+        let since = |began: u64| ns.saturating_sub(began) / 1_000_000_000;
+        let of = self.began.zip(time_s);
+        of.map_or_else(String::new, |(began, time_s)| format!(", {} s of {time_s} s", since(began)))
     }
 
     /// A line with the ratios so far, if there is no progress and one load.
@@ -268,8 +312,8 @@ impl Live {
         let text = |(name, e): &(String, Estimate)| format!("{name} {}", numbers::ratio(e));
         let ratios: Vec<String> = ratios.iter().map(text).collect();
         self.line(format!(
-            "after round {}, cost as a multiple of the baseline's: {}",
-            pass + 1,
+            "after {}, cost as a multiple of the baseline's: {}",
+            self.start_in_words(pass),
             ratios.join(", ")
         ))
     }
@@ -278,10 +322,7 @@ impl Live {
         let RoundStart { pass, observes_s, done, all, contender, load, window, next } = round;
         self.bar.starts(ns, *done, *all, self.expected(round));
         let place = match pass {
-            Some(pass) if self.passes > *pass => {
-                format!("round {} of {}{}", pass + 1, self.passes, self.precision)
-            }
-            Some(pass) => format!("round {}{}", pass + 1, self.precision),
+            Some(pass) => self.pass_in_words(*pass),
             None if observes_s.is_some() => "warm-up, before the first round".into(),
             None => "pilot, before the first round".into(),
         };
@@ -297,12 +338,13 @@ impl Live {
         if let Some(pass) = pass
             && self.pass.replace(*pass) != Some(*pass)
         {
-            let about = if self.precision.is_empty() { "" } else { "about " };
+            let about = if self.widest.is_some() { "about " } else { "" };
             let left = self.bar.left(ns).map_or(String::new(), |left| format!(", {left} left"));
+            let reached =
+                self.reached(*pass).map_or(String::new(), |reached| format!(" · {reached}"));
+            let (pass, time) = (self.start_in_words(*pass), self.time_in_words(ns));
             shown = self.line(format!(
-                "round {}: {done} of {about}{all} starts are done{left}{}",
-                pass + 1,
-                self.precision
+                "{pass}: {done} of {about}{all} starts are done{left}{reached}{time}"
             ));
         }
         shown.extend(self.progress(ns));
@@ -364,7 +406,8 @@ impl Live {
         let width = width.saturating_sub(1);
         let mut last = vec![format!("now: {} · {}", task.name, task.phase())];
         last.extend(task.next.as_ref().map(|next| format!("next: {next}")));
-        last.push(format!("{bar} · {}", task.place));
+        let time = if task.cell.is_some() { self.time_in_words(ns) } else { String::new() };
+        last.push(format!("{bar} · {}{time}", task.place));
         let room = (width, height.saturating_sub(last.len() + MARGIN));
         let table = task.cell.as_ref().map_or_else(Vec::new, |(contender, load)| {
             let title = format!("{} · {load}", task.place);

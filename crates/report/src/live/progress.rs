@@ -24,6 +24,8 @@ pub struct Bar {
     all: u32,
     /// The expected times, for an estimate before the first starts are done.
     expected: Expected,
+    /// The latest time at which a start begins, if the race has a time.
+    ends_by: Option<u64>,
     /// The unit of the levels of a search.
     unit: &'static str,
 }
@@ -37,6 +39,11 @@ impl Bar {
     /// The unit of the levels of a search.
     pub fn unit(&self) -> &'static str {
         self.unit
+    }
+
+    /// Sets the time at which the race ends at the latest.
+    pub fn ends_by(&mut self, ns: Option<u64>) {
+        self.ends_by = ns;
     }
 
     /// Records a start, after `done` of `all` are done.
@@ -87,6 +94,7 @@ impl Bar {
         };
         let due = each.saturating_mul(u64::from(self.all.saturating_sub(done)));
         let left = due.saturating_sub(ns.saturating_sub(at)).saturating_add(self.expected.later);
+        let left = self.ends_by.map_or(left, |end| left.min(end.saturating_sub(ns)));
         Some(left.div_ceil(SECOND).max(1))
     }
 }

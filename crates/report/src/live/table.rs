@@ -7,7 +7,9 @@ use crate::{
     numbers,
     table::{Column, Row, Table, Text, Tone, visible},
 };
-use regatta_record::{Asked, Estimate, JudgedCell, Kind, LoadShape, Outcome, Relation, RoundEnd};
+use regatta_record::{
+    Asked, Estimate, JudgedCell, Kind, LoadShape, Outcome, Relation, RoundEnd, Schedule,
+};
 
 /// Lines of the table besides its rows: title, column titles, units, and the rule above the references.
 const OTHER_LINES: usize = 4;
@@ -180,7 +182,7 @@ impl Watched {
             Column::right("cost", 0).unit(&format!("{}/{}", cost_unit.name, visible(per(asked)))),
             Column::right("ratio", 1).titled(&format!("ratio to {}", visible(&asked.baseline))),
             Column::right("rate", 3).unit(rate_unit.name),
-            Column::right("rounds", 2),
+            Column::right(if asked.schedule == Schedule::Duels { "lives" } else { "rounds" }, 2),
         ];
         Table::plain(String::new(), columns, rows.into_iter().map(|(_, row)| row).collect())
     }

@@ -32,16 +32,20 @@ fn cell<'a>(summary: &'a mut Summary, contender: &str) -> &'a mut regatta_record
 fn groups_contenders_by_their_relation_to_the_baseline() {
     assert_eq!(
         at(&quick(), "1000 conn"),
-        "percore cannot be distinguished from epoll (±3.4%). uring costs 0.91× [0.90–0.92]. \
-         poll costs 1.11×, async 1.20×, threads 1.40×, node 1.73×. select cannot hold this load. \
+        "uring costs 0.91× as much as epoll, poll 1.11×, async 1.20×, threads 1.40×, node 1.73× \
+         (within ±1.9%); percore costs 0.99–1.03×: not decided. select cannot hold this load. \
          haskell-conduit failed: died with exit status 251 inside the window. \
          <script>alert(1)</script> was disqualified: the 4,711th reply was wrong."
     );
     let with_a_tie = at(&stored(include_str!("../axes.json")), "10 conn + 10000 idle");
-    assert!(with_a_tie.starts_with("epoll and percore cost the same (±1.8%). cluster costs 1.12×"));
+    let start = "percore costs the same as epoll (within 1.8%); cluster costs 1.12×";
+    assert!(with_a_tie.starts_with(start), "{with_a_tie}");
     let first = at(&quick(), "64 conn × 16");
     assert!(
-        first.starts_with("uring costs 0.91× [0.90–0.92] as much as epoll. 6 others cost from")
+        first.starts_with(
+            "7 contenders cost from 0.91× (uring) to 2.14× (haskell-conduit) as much as epoll"
+        ),
+        "{first}"
     );
     assert!(first.contains("async has no cost: its rate was not steady."), "{first}");
 }
@@ -60,7 +64,7 @@ fn a_reason_does_not_repeat_the_name_and_is_cut_between_words() {
 #[test]
 fn a_race_with_one_load_names_the_machine() {
     let only = first_load(quick());
-    assert!(at(&only, "64 conn").starts_with("On this machine percore cannot be distinguished"));
+    assert!(at(&only, "64 conn").starts_with("On this machine, 7 contenders cost from"));
     assert!(!at(&quick(), "64 conn").contains("this machine"), "several loads");
 }
 
@@ -71,11 +75,12 @@ fn only_a_tie_is_called_the_same() {
     percore.relation = Some(Relation::Inconclusive);
     percore.ratio_to_baseline = Some(Estimate { mean: 1.0, low: 0.985, high: 1.015 });
     let text = at(&summary, "64 conn");
-    assert!(text.contains("percore cannot be distinguished from epoll (±1.5%)"), "{text}");
+    assert!(text.contains("percore costs 0.98–1.01×: not decided"), "{text}");
     assert!(!text.contains("the same"), "{text}");
     cell(&mut summary, "percore").relation = Some(Relation::Tied);
     let text = at(&summary, "64 conn");
-    assert!(text.starts_with("On this machine epoll and percore cost the same (±1.5%)."), "{text}");
+    let start = "On this machine, percore costs the same as epoll (within 1.5%); 7 others cost";
+    assert!(text.starts_with(start), "{text}");
 }
 
 #[test]
@@ -84,7 +89,12 @@ fn a_wide_interval_shows_how_far_the_costs_may_differ() {
     let percore = cell(&mut summary, "percore");
     percore.ratio_to_baseline = Some(Estimate { mean: 1.15, low: 0.99, high: 1.331 });
     let text = at(&summary, "64 conn");
-    assert!(text.contains("percore cannot be distinguished from epoll (±34%)"), "{text}");
+    assert!(text.contains("percore costs 0.99–1.33×: not decided"), "{text}");
+    cell(&mut summary, "percore").relation = Some(Relation::Costlier);
+    summary.cells.retain(|cell| ["epoll", "percore", "node"].contains(&cell.contender.as_str()));
+    let text = at(&summary, "64 conn");
+    let both = "percore costs 0.99–1.33× as much as epoll, node 1.73–1.77×.";
+    assert!(text.contains(both), "{text}");
 }
 
 #[test]
@@ -96,7 +106,7 @@ fn without_the_baseline_there_are_no_ratios() {
     epoll.band = None;
     let text = at(&summary, "64 conn");
     assert!(text.starts_with(
-        "On this machine epoll, the baseline, has no valid cost, so there are no ratios. A request costs from"
+        "On this machine, epoll, the baseline, has no valid cost, so there are no ratios; a request costs from"
     ));
     assert!(text.contains("epoll was disqualified: a\\u{1b}."), "without the rounds: {text}");
 }

@@ -19,8 +19,7 @@ fn shared_cpus_are_labelled_and_show_cost_only() {
     let shared = table(&text, &format!("double · {SHARED}"));
     assert_eq!(
         titles(&shared),
-        "contender cost ratio to epoll ratio, log scale result rank verdict memory switches lines of / \
-         µs/req 1 1.8 MiB /req code"
+        "contender cost ratio to epoll ratio, log scale result verdict memory / µs/req 1 1.8 MiB"
     );
     assert!(row(&shared, "percore").contains("cost-only"));
     assert!(row(&shared, "haskell").contains("(9.4 [8.9–10.0])"), "its rate was not held");
@@ -73,8 +72,8 @@ fn a_burst_shows_its_instances_and_historic_results() {
     let burst = table(&wide, title);
     assert_eq!(
         titles(&burst),
-        "contender cost ratio to epoll ratio, log scale result instance now then slowest rank \
-         memory switches lines of / µs/req 1 2.2 s s MiB /req code"
+        "contender cost ratio to epoll ratio, log scale result instance now then slowest memory / \
+         µs/req 1 2.2 s s MiB"
     );
     assert!(row(&burst, "null").contains("≤ "), "co-bound: it may be faster");
     let then = row(&burst, "then · ");

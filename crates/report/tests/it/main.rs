@@ -11,6 +11,7 @@ mod live;
 mod once;
 mod open;
 mod operations;
+mod regimes;
 mod remarks;
 mod report;
 mod roles;

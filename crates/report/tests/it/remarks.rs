@@ -124,7 +124,7 @@ fn a_remark_on_columns_is_shown_with_them() {
     assert!(shown(&[]) && shown(&["cost", "p99"]));
     assert!(!shown(&["cost", "ratio"]));
     let narrow = terminal(&summary, 48, false);
-    assert!(narrow.contains("p50, p99, rank") && !narrow.contains(remark), "{narrow}");
+    assert!(narrow.contains("p50, p99, max") && !narrow.contains(remark), "{narrow}");
 }
 
 #[test]

@@ -1,0 +1,199 @@
+//! Tests of a race in two regimes, on the summary of a simulated race in duels on a busy machine
+//! (`regimes.json`, made by the example `simulated_regimes` of regatta-judge).
+
+use crate::common::{row, table, words};
+use regatta_record::{
+    Event, Happened, Kind, PassStart, RaceHeader, Relation, RoundStart, Summary, Verdict, Window,
+};
+use regatta_report::{Live, Looks, Room, Shown, answer, markdown, terminal, terminal_with};
+use unicode_width::UnicodeWidthStr;
+
+const TITLE: &str = "double · 64 conn";
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("../regimes.json")).expect("the fixture is a summary")
+}
+
+#[test]
+fn the_answer_has_a_sentence_for_each_regime() {
+    let [only] = &answer(&summary())[..] else { panic!("one answer") };
+    assert_eq!(
+        only.sentence,
+        "At an equal rate of 61 k/s, uring costs the same as epoll (within 0.9%); green costs 1.02×, \
+         async 1.09×, threads 1.62×, node 1.67× (within ±0.9%). At saturation, uring costs the same as \
+         epoll (within 0.9%); green costs 1.02×, async 1.09×, threads 1.62×, node 1.67× (within ±0.8%); \
+         rates are from 104 k/s (node) to at least 174 k/s (uring)."
+    );
+}
+
+#[test]
+fn undecided_ratios_are_given_as_intervals() {
+    let mut s = summary();
+    for cell in s.cells.iter_mut().filter(|cell| cell.contender == "green") {
+        cell.relation = Some(Relation::Inconclusive);
+        let ratio = cell.ratio_to_baseline.as_mut().unwrap();
+        (ratio.low, ratio.high) = (0.97, 1.06);
+    }
+    let text = &answer(&s)[0].sentence;
+    assert_eq!(text.matches("green costs 0.97–1.06×: not decided").count(), 2, "{text}");
+}
+
+#[test]
+fn one_table_has_both_regimes_at_every_width() {
+    let s = summary();
+    let shown = |width| {
+        let text = terminal(&s, width, false);
+        let table = table(&text, TITLE);
+        assert!(table[1].contains("at 61 k/s ─"), "{}", table[1]);
+        assert!(table[1].contains("  at saturation ─"), "{}", table[1]);
+        words(table[2])
+    };
+    let ratio = "contender cost ratio to epoll result";
+    assert_eq!(shown(80), format!("{ratio} p99 cost ratio rate"));
+    assert_eq!(shown(100), format!("{ratio} p99 cost ratio rate both sides memory"));
+    assert_eq!(shown(120), format!("{ratio} p50 p99 cost ratio result rate both sides memory"));
+    assert_eq!(
+        shown(240),
+        format!("{ratio} p50 p99 p99.99 max cost ratio result rate both sides memory")
+    );
+    for width in 40..240 {
+        let text = terminal(&s, width, false);
+        assert_eq!(text.lines().find(|line| line.width() > width), None, "{width}");
+    }
+}
+
+#[test]
+fn costs_where_both_sides_were_busy_are_upper_bounds() {
+    let text = terminal(&summary(), 120, false);
+    let table = table(&text, TITLE);
+    assert!(
+        words(row(&table, "uring")).contains(" ≤ 5.64 1.00 tied ≥ 174 ≤ 11.2 3.25"),
+        "{table:#?}"
+    );
+    assert!(!row(&table, "node").contains(['≤', '≥']), "its load was not busy");
+    assert_eq!(text.matches("bounds: the load was as busy as the server").count(), 1, "{text}");
+}
+
+#[test]
+fn a_busy_machine_has_few_remarks() {
+    let text = terminal(&summary(), 120, false);
+    let below = text.split_once("not shown: ").expect("a note").1.lines().skip(1);
+    let notes = below.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with(' '));
+    let doubts = text.lines().filter(|line| line.starts_with("doubt: "));
+    let remarks: Vec<&str> = notes.chain(doubts).collect();
+    let states =
+        "states · node: costs 1.72× in the fast state of the machine, 1.61× in the slow one;";
+    assert!(remarks[0].starts_with(states), "{remarks:#?}");
+    assert!(remarks[1].starts_with("doubt: the machine was busy: the hypervisor"), "{remarks:#?}");
+    assert_eq!(remarks.len(), 2, "{remarks:#?}");
+    for word in ["noise floor", "noisy", "unclear", "co-bound"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn a_load_without_cpu_is_no_remark_on_each_contender_if_the_machine_was_busy() {
+    let mut s = summary();
+    for cell in &mut s.cells {
+        cell.verdict = Verdict::new(Kind::GeneratorBound, "another program took the load's CPU");
+    }
+    let text = terminal(&s, 120, false);
+    assert!(text.contains("(173)") && !text.contains("generator-bound · "), "{text}");
+    s.findings.clear();
+    assert!(terminal(&s, 120, false).contains("generator-bound · all: "));
+}
+
+#[test]
+fn the_heading_has_lives_and_states() {
+    let text = terminal(&summary(), 200, false);
+    assert!(
+        text.starts_with("simulated · double · 14 lives, slices of 50 ms · seed 42\n"),
+        "{text}"
+    );
+    assert!(text.contains("precision ±1.0%: reached after 14 lives"), "{text}");
+    let states =
+        "at saturation: 14 lives; the machine was in 2 states, with costs of 1.00× and 1.28×";
+    assert!(text.contains(states), "{text}");
+    let mut s = summary();
+    s.precision.as_mut().unwrap().reached = false;
+    s.precision.as_mut().unwrap().asked = 0.008;
+    let text = terminal(&s, 200, false);
+    let missed = "precision ±0.80%: not reached after 14 lives for node (±0.82%)";
+    assert!(text.contains(missed), "{text}");
+}
+
+#[test]
+fn chosen_columns_are_those_of_both_regimes() {
+    let chosen = ["rank", "cost", "switches", "memory"].map(str::to_owned);
+    let text = terminal_with(&summary(), 120, false, &chosen);
+    assert_eq!(words(table(&text, TITLE)[2]), "contender memory rank cost cost");
+}
+
+#[test]
+fn markdown_names_the_regime_of_each_column() {
+    let text = markdown(&summary());
+    assert!(text.contains("| at 61 k/s: cost µs/req |"), "{text}");
+    assert!(text.contains("| at saturation: rate k/s |"), "{text}");
+    assert!(text.contains("### latency compared with epoll"), "{text}");
+}
+
+#[test]
+fn a_regime_that_was_not_raced_yet_has_no_columns() {
+    let mut s = summary();
+    let saturation = s.asked.regimes().unwrap().saturation;
+    s.cells.retain(|cell| cell.load != saturation);
+    let text = terminal(&s, 120, false);
+    assert!(!text.contains("saturation ─") && !text.contains("At saturation"), "{text}");
+    s.cells.clear();
+    assert!(terminal(&s, 120, false).contains("Not raced yet."));
+}
+
+#[test]
+fn a_running_race_shows_precision_lives_and_time() {
+    let asked = summary().asked;
+    let load = asked.loads[0];
+    let header = RaceHeader {
+        dir: "results".into(),
+        unix_ms: 0,
+        asked,
+        stored: 0,
+        events_missing: false,
+        notes: Vec::new(),
+    };
+    let pass = |pass, widest| {
+        Happened::PassStarted(PassStart { pass, loads: vec![load], passes: 40, widest })
+    };
+    let start = |pass: u32| {
+        Happened::RoundStarted(RoundStart {
+            pass: Some(pass),
+            observes_s: None,
+            done: 8 * pass,
+            all: 320,
+            contender: "epoll".into(),
+            load,
+            window: Window::Time { s: 0.3 },
+            next: None,
+        })
+    };
+    let events = [
+        (0, Happened::RaceStarted(Box::new(header))),
+        (2, pass(0, None)),
+        (2, start(0)),
+        (40, pass(5, Some(0.014))),
+        (40, start(5)),
+    ];
+    let shown = |progress| {
+        let mut live = Live::new(Looks { width: 100, progress, ..Looks::default() });
+        let event =
+            |(s, happened): &(u64, Happened)| Event::new(s * 1_000_000_000, happened.clone());
+        events.iter().flat_map(|one| live.show(&event(one))).collect::<Vec<Shown>>()
+    };
+    let lines = shown(None);
+    let first = "life 1: 0 of 320 starts are done, 60s left, 0 s of 60 s\n";
+    let then =
+        "life 6: 40 of about 320 starts are done, 22s left · ±1.4% after 5 lives, 38 s of 60 s\n";
+    assert_eq!(lines, [first, then].map(|line| Shown::Stderr(line.to_owned())));
+    let drawn = shown(Some(Room { width: 100, height: 30 }));
+    let Some(Shown::Progress(last)) = drawn.last() else { panic!("{drawn:?}") };
+    assert!(last.ends_with(" 22s left · ±1.4% after 5 lives, 38 s of 60 s"), "{last}");
+}
