@@ -14,7 +14,7 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use own::OwnArgs;
-use regatta_host::{Containment, read_setup};
+use regatta_host::{Containment, Priority, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
     Changes, Contender, Contest, Events, OwnRace, Store, built_in, check_can_resume, fingerprint,
@@ -180,6 +180,8 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     args.json.iter().chain(&args.md).try_for_each(|path| output::check(path))?;
     args.formats.check()?;
     regatta_serve::raise_open_files();
+    // Debug builds only race in tests, beside one another.
+    let _raised = (!args.debug_build).then(Priority::raise);
     let stop = interrupt::flag()?;
     let mut screen = Screen::new(args.columns.clone());
     let mut page = args.live.map(LivePage::start).transpose()?;

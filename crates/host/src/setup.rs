@@ -3,6 +3,7 @@
 use crate::{
     cgroup::{Cgroup, Version},
     cpus::allowed_cpus,
+    priority::Priority,
     topology::{DEVICES, cores},
 };
 use regatta_record::Setup;
@@ -39,6 +40,7 @@ pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<Strin
         memory_bytes: memory_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_else(|| "unknown".to_string()),
+        nice: Priority::now(),
         governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         mitigations: mitigations(),
         open_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),

@@ -122,6 +122,7 @@ fn describe(asked: &mut Asked, contenders: &[Truth]) {
         cores: Vec::new(),
         memory_bytes: 8_232_345_600,
         clock_source: "kvm-clock".to_owned(),
+        nice: None,
         governor: None,
         mitigations: vec!["spectre_v2: Enhanced IBRS".to_owned()],
         open_files: 20_000,

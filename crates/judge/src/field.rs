@@ -6,7 +6,7 @@ use crate::{
     observed::Observed,
     parallel::in_parallel,
     signals::Signals,
-    statistics::{CONFIDENCE, Series, holm, mean, paired},
+    statistics::{CONFIDENCE, Series, holm, mean, median, paired},
     took::below_floor,
     verdict::{self, Conditions},
 };
@@ -27,8 +27,8 @@ pub(crate) struct Field {
     pub contenders: Vec<Observed>,
     /// The costs of its slices, if it was raced in duels.
     pub duel: Option<Duel>,
-    /// Time spent on this load, in seconds: lives, or warm-ups and windows.
-    pub spent_s: f64,
+    /// Time of each start of all contenders at this load, in seconds: lives, or warm-ups and windows.
+    starts_s: Vec<f64>,
     /// Time of one further start of all contenders, in seconds. `None` with too few rounds.
     pub start_s: Option<f64>,
 }
@@ -51,10 +51,14 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
             true => asked.cpus.of_load(&load),
             false => Vec::new(),
         };
-        let spent_s = rounds.iter().filter(|r| r.load == load).map(spent_s).sum();
+        let mut starts_s: BTreeMap<u32, f64> = BTreeMap::new();
+        for round in rounds.iter().filter(|round| round.load == load) {
+            *starts_s.entry(round.round).or_default() += spent_s(round);
+        }
+        let starts_s = starts_s.into_values().collect();
         let cpus = asked.cpus.clone();
         let start_s = pass_s;
-        let mut field = Field { load, shared, cpus, contenders, duel: None, spent_s, start_s };
+        let mut field = Field { load, shared, cpus, contenders, duel: None, starts_s, start_s };
         field.duel = field.slices(asked, Slice::cost_ns);
         if field.duel.is_some() {
             field.start_s = Some(field.pass_s(asked));
@@ -133,9 +137,15 @@ impl Field {
         self.runs(asked).into_iter().max().or_else(|| all().max()).unwrap_or(0)
     }
 
-    /// Time of a pass at this load, in seconds.
+    /// Time spent on this load, in seconds.
+    pub fn spent_s(&self) -> f64 {
+        self.starts_s.iter().sum()
+    }
+
+    /// Usual time of a pass at this load, in seconds. The first one is longer, because warm-ups are observed.
     pub fn pass_s(&self, asked: &Asked) -> f64 {
-        self.spent_s / f64::from(self.passes(asked).max(1))
+        let per_pass = self.starts_s.len() as f64 / f64::from(self.passes(asked).max(1));
+        median(self.starts_s.clone()).unwrap_or(0.0) * per_pass
     }
 
     /// `ln(a/b)` of the costs of two contenders by pass.

@@ -34,7 +34,7 @@ const HOPELESS: f64 = 4.0;
 /// More starts are advised up to this time, in seconds.
 const AFFORDABLE_S: f64 = 600.0;
 /// Blocks of a life, before there are variances to choose their number by, and its limits.
-const BLOCKS: u32 = 4;
+const BLOCKS: u32 = 6;
 const BLOCKS_RANGE: std::ops::RangeInclusive<u32> = 3..=16;
 
 /// The next pass of a race.
@@ -149,7 +149,7 @@ impl Goal<'_> {
 
 /// Which loads another pass is for.
 fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
-    let spent_s: f64 = fields.iter().map(|field| field.spent_s).sum();
+    let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
     let left_s = asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s);
     let wants = |field: &Field| field.wants_more(asked, left_s);
     let wanting: Vec<bool> = fields.iter().map(wants).collect();

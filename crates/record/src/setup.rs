@@ -23,6 +23,10 @@ pub struct Setup {
     pub memory_bytes: u64,
     /// Clock source of the kernel.
     pub clock_source: String,
+    /// Priority of the race and its contenders as a nice value: −20 is the highest, 0 the usual one. Absent: not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i32>,
     /// Frequency governor, if any.
     pub governor: Option<String>,
     /// Active CPU mitigations, by vulnerability.
