@@ -34,7 +34,7 @@ const HOPELESS: f64 = 4.0;
 /// More starts are advised up to this time, in seconds.
 const AFFORDABLE_S: f64 = 600.0;
 /// Blocks of a life, before there are variances to choose their number by, and its limits.
-const BLOCKS: u32 = 6;
+const BLOCKS: u32 = 5;
 const BLOCKS_RANGE: std::ops::RangeInclusive<u32> = 3..=16;
 
 /// The next pass of a race.

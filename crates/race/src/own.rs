@@ -55,7 +55,7 @@ pub enum OwnRaceError {
 
 /// The race of servers on the command line: it ends when it has decided, after a minute at the latest.
 const OF_WORDS: &str = "rounds = 50\nprecision = '1%'\ntime = '60s'\nwindow = '500ms'\n\
-                        warm_up = '100ms'\nsettle = '2s'\n";
+                        warm_up = '50ms'\nsettle = '2s'\n";
 
 /// How two servers are compared, for messages.
 const TWO: &str =
