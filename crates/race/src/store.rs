@@ -93,14 +93,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Checks that a race can be created in `dir`, before time is spent on it. Leaves nothing behind but parents
+    /// Checks that the directory `dir` can be created, before time is spent on a race. Leaves nothing behind but parents
     /// of `dir`.
     pub fn check_new(dir: &Path) -> Result<(), StoreError> {
         let exists = dir.exists();
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;
-        if dir.join("race.toml").exists() {
-            return Err(StoreError::Taken(dir.into()));
-        }
         if exists { Ok(()) } else { fs::remove_dir(dir).map_err(io_error("create", dir)) }
     }
 

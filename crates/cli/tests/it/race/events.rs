@@ -114,7 +114,7 @@ fn a_full_disk_stops_the_race_before_its_first_round() {
     assert!(course.log().is_empty(), "a contender was started");
     // With free space the race continues.
     fs::remove_file(course.out().join("events.jsonl")).unwrap();
-    course.race(&["--resume", "out"]).assert_printed(&["round 1: 0 of 2 starts are done, "]);
+    course.race(&["--resume", "out"]).assert_printed(&["life 1: 0 of 2 starts are done, "]);
     course.assert_nothing_left();
 }
 
@@ -168,7 +168,7 @@ fn a_race_continues_if_its_output_is_closed() {
     assert!(summary.complete, "{status:?}");
     // The messages were lost, but can be replayed.
     let replay = course.replay("out").with_status(0);
-    replay.assert_printed(&["round 1: 0 of 2 starts are done, "]);
+    replay.assert_printed(&["life 1: 0 of 2 starts are done, "]);
     assert!(replay.stdout.contains("report: out/report.html"), "{}", replay.stdout);
 }
 

@@ -27,7 +27,7 @@ fn without_a_terminal_there_are_no_colours() {
         assert!(ended.stdout.contains(part), "no {part:?} in {}", ended.stdout);
     }
     assert!(!ended.stdout.contains('\x1b') && !ended.stderr.contains('\x1b'));
-    assert!(ended.stderr.contains("round 1: 0 of 2 starts are done, "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("life 1: 0 of 2 starts are done, "), "{}", ended.stderr);
 }
 
 #[test]

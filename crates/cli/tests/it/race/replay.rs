@@ -36,7 +36,7 @@ fn a_race_is_replayed_byte_for_byte() {
     let args = ["race.toml", "--rounds", "2", "--out", "out"];
     let contenders = ["--contender", GOOD, "--contender", WRONG, "--contender", DIES];
     let ended = course.race(&[&args[..], &contenders].concat()).with_status(1);
-    ended.assert_printed(&["skipped: nobody:", "left out: ", "round 2: ", "disqualified: wrong"]);
+    ended.assert_printed(&["skipped: nobody:", "left out: ", "life 2: ", "disqualified: wrong"]);
     ended.assert_printed(&["failed: dies", "\n  received  "]);
     assert!(ended.stdout.ends_with("\nreport: out/report.html\n"), "{}", ended.stdout);
     assert_replayed(&course, &[&ended]);
@@ -107,7 +107,7 @@ fn a_pilot_pass_is_replayed() {
     course.write_race("'null'", "300ms", load);
     let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     course.assert_nothing_left();
-    ended.assert_printed(&["pilot: short rounds to determine the rates: 1\nround 1: "]);
+    ended.assert_printed(&["pilot: short rounds to determine the rates: 1\nlife 1: "]);
     assert_replayed(&course, &[&ended]);
 }
 
@@ -184,7 +184,7 @@ fn damaged_events_are_replayed_up_to_the_damage() {
     fs::write(&path, damaged).unwrap();
     let ended = course.replay("out").with_status(2);
     let line = format!("out/events.jsonl cannot be understood: line {}: ", at + 1);
-    ended.assert_printed(&["round 1: 0 of 2 starts are done, ", &line]);
+    ended.assert_printed(&["life 1: 0 of 2 starts are done, ", &line]);
     assert_eq!(ended.stdout, "");
 }
 
