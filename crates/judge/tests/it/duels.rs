@@ -245,13 +245,13 @@ fn blocks_follow_from_the_variances() {
         let rounds = duels(&field(), Duel { lives, within, between, ..DUEL }, 2);
         blocks_of_next_life(&asked, &rounds, &LOAD)
     };
-    assert_eq!(blocks(0.02, 0.001, 2), 6, "no variances yet");
+    assert_eq!(blocks(0.02, 0.001, 2), 5, "no variances yet");
     // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
     assert_eq!(blocks(0.002, 0.02, 12), 3);
     assert_eq!(blocks(0.05, 0.001, 12), 16);
     let some = blocks(0.02, 0.012, 12);
     assert!((4..12).contains(&some), "{some}");
-    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 6);
+    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 5);
 }
 
 // Latency.
