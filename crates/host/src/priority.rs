@@ -16,7 +16,7 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// Raises the priority as far as the kernel permits: only root may.
+    /// Raises the priority, if the kernel permits it: only root may.
     pub fn raise() -> Priority {
         // Without the right to do so, it stays as it is.
         let _ = setpriority_process(None, HIGHEST);
