@@ -74,7 +74,7 @@ fn assert_shows(browser: &mut Browser, summary: &Summary, rounds: &[Round]) {
 )]
 fn a_browser_follows_the_race_and_ends_with_its_summary() {
     let program = browser();
-    let course = Course::new();
+    let course = Course::in_rounds();
     course.write_quiet_race("'null', 'epoll'", "300ms", "connections = [4]");
     let args = ["race.toml", "--rounds", "4", "--baseline", "epoll", "--out", "out", "--live", "0"];
     let race = course.start(&args);
