@@ -68,15 +68,15 @@ pub struct RaceArgs {
     race: Vec<String>,
     #[command(flatten)]
     own: OwnArgs,
-    /// Number of rounds. Each round runs every contender under every load once. With --precision, the
-    /// maximum
+    /// Number of rounds, or of lives of a duel: each runs every contender under every load once. With
+    /// --precision, the maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Add rounds until every ratio to the baseline is known to ± this, e.g. 2%, at most --rounds (default
     /// 50), and none after --time
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// With --precision: start no round after this time
+    /// With --precision: start no round after this time. A precision that is not reached by then is no failure
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// rounds: one contender after the other, each from its start to its stop. duels: all are alive together,
@@ -90,7 +90,7 @@ pub struct RaceArgs {
     /// than this, e.g. 5%; exit with status 3 if an interval contains the limit
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
-    /// Length of the measurement window of a round
+    /// Length of the measurement window of a round. Duels have slices instead
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
     /// Maximum time to observe each contender under each load before its first round, to find when its

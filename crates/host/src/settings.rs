@@ -11,7 +11,7 @@ const FOLDERS: [&str; 5] = [
     "/proc/sys/kernel",
     "/sys/kernel/mm/transparent_hugepage",
 ];
-/// Single settings: those of the loopback device, and its queueing discipline.
+/// Single settings: those of the loopback device, and one that applies to all devices.
 const FILES: [&str; 3] = [
     "/sys/class/net/lo/mtu",
     "/sys/class/net/lo/tx_queue_len",

@@ -3,6 +3,9 @@
 use crate::statistics::median;
 use regatta_record::{Machine, Round};
 
+/// Up to this multiple of what is usual, a signal is the machine's.
+const UNUSUAL: f64 = 2.0;
+
 /// Time until a thread woken on a sleeping CPU runs, at most, in nanoseconds. It counts as
 /// run-queue delay, although no other program wanted the CPU. A virtual machine takes 20 µs.
 const WAKING_NS: u64 = 50_000;
@@ -53,12 +56,7 @@ impl Signals {
             load_waited: share(rounds, load_waited),
         }
     }
-}
 
-/// Up to this multiple of what is usual, a signal is the machine's.
-const UNUSUAL: f64 = 2.0;
-
-impl Signals {
     /// What is usual for contenders that take turns: the median of each signal.
     pub fn usual<'a>(all: impl Iterator<Item = &'a Signals> + Clone) -> Signals {
         let of =

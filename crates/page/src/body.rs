@@ -128,8 +128,8 @@ fn raced(summary: &Summary) -> String {
     let rounds = match lives.zip(asked.slice_s) {
         Some((lives, slice_s)) => {
             format!(
-                "{} in slices of {} ms",
-                counted(lives as usize, "life").replace("lifes", "lives"),
+                "{lives} {} in slices of {} ms",
+                if lives == 1 { "life" } else { "lives" },
                 numbers::short(slice_s * 1e3)
             )
         }

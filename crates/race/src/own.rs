@@ -53,7 +53,7 @@ pub enum OwnRaceError {
     Words(String),
 }
 
-/// The race of servers on the command line: it ends when it has decided, after a minute at the latest.
+/// The race of servers on the command line: it ends when it has decided, or after about a minute.
 const OF_WORDS: &str = "rounds = 50\nprecision = '1%'\ntime = '60s'\nwindow = '500ms'\n\
                         warm_up = '50ms'\nsettle = '2s'\n";
 

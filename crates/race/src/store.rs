@@ -93,8 +93,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Checks that the directory `dir` can be created, before time is spent on a race. Leaves nothing behind but parents
-    /// of `dir`.
+    /// Checks that the directory `dir` can be created, before time is spent on a race. Leaves nothing behind
+    /// but parents of `dir`.
     pub fn check_new(dir: &Path) -> Result<(), StoreError> {
         let exists = dir.exists();
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;

@@ -221,8 +221,8 @@ impl fmt::Display for Doubt {
                 let causes: Vec<String> = causes.into_iter().flatten().collect();
                 write!(
                     f,
-                    "the machine was busy: {}; this affects all contenders alike, so ratios are valid, \
-                     but rates and latencies include it",
+                    "the machine was busy: {}; rates and latencies include it, and ratios may differ \
+                     from those of a quiet machine",
                     causes.join(", ")
                 )
             }

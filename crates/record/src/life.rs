@@ -62,10 +62,6 @@ pub struct Slice {
     pub count: u64,
     /// CPU time of the load without its polling, nanoseconds.
     pub load_cpu_ns: u64,
-    /// Time that the load was runnable without a CPU, because another program had it, nanoseconds; `None` if the
-    /// kernel does not count it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load_wait_ns: Option<u64>,
     /// CPU time of the machine beyond that of the contender and of the load, nanoseconds; `None` if the
     /// kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

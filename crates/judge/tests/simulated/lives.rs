@@ -71,7 +71,6 @@ fn slice(block: u32, position: u32, cost_ns: f64) -> Slice {
         cpu_ns: (count as f64 * cost_ns) as u64,
         count,
         load_cpu_ns: (count as f64 * 3_600.0) as u64,
-        load_wait_ns: Some(ns / 10_000),
         rest_ns: Some(ns / 100),
         p50_ns: Some((64.0 * cost_ns) as u64),
         p99_ns: Some((150.0 * cost_ns) as u64),

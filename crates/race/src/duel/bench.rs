@@ -395,7 +395,6 @@ impl Bench for Stand<'_, '_> {
             requests: counts.requests,
             count: count(&counts, &asked.cost_per),
             load_cpu_ns: counts.load_cpu_ns.saturating_sub(counts.spun_ns),
-            load_wait_ns: counts.load_run_delay_ns,
             machine_ns: machine_ns.map(|all| all.saturating_sub(counts.load_cpu_ns)),
             p50_ns: known(latency.p50_ns),
             p99_ns: known(latency.p99_ns),

@@ -79,8 +79,6 @@ pub(crate) struct Driven {
     /// Verified operations of the kind that costs are per.
     pub count: u64,
     pub load_cpu_ns: u64,
-    /// Time that the load was runnable without a CPU.
-    pub load_wait_ns: Option<u64>,
     /// CPU time of the machine in the slice, freezing and thawing included, except that of the load.
     pub machine_ns: Option<u64>,
     pub p50_ns: Option<u64>,
@@ -287,7 +285,6 @@ impl<B: Bench> Life<'_, B> {
                 cpu_ns,
                 count: driven.count,
                 load_cpu_ns: driven.load_cpu_ns,
-                load_wait_ns: driven.load_wait_ns,
                 rest_ns: driven.machine_ns.map(|all| all.saturating_sub(cpu_ns)),
                 p50_ns: driven.p50_ns,
                 p99_ns: driven.p99_ns,

@@ -23,9 +23,9 @@ use std::{path::Path, time::Duration};
 
 /// Length of a slice in a closed loop, unless the race has another.
 const SLICE: Duration = Duration::from_millis(50);
-/// Its longest one, where latencies are compared: at a rate it has as many requests as this, so that some are
-/// beyond the 99th percentile.
+/// Length of a slice with a limited number of requests in flight, and the longest one at a rate.
 const SLICE_OF_LATENCIES: Duration = Duration::from_millis(250);
+/// Requests of a slice at a rate, so that some are beyond the 99th percentile.
 const REQUESTS_OF_A_SLICE: f64 = 1_500.0;
 /// Length of an idle slice.
 const IDLE: Duration = Duration::from_millis(50);

@@ -141,7 +141,6 @@ impl Bench for Simulated {
             requests: count,
             count,
             load_cpu_ns: 1,
-            load_wait_ns: Some(0),
             machine_ns,
             p50_ns: None,
             p99_ns: None,
