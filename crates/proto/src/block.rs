@@ -241,6 +241,8 @@ mod tests {
             b"/a%20b",
             b"/aaaaaaaaaaaaaaa",
             b"/aaaaaaaaaaaaaa\xff",
+            b"/aaaaaaaaaaaaaaaa\xff",
+            b"/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xff",
             b"/\xc3\xa9",
             b"/\xff",
             &[b'a'; 100],

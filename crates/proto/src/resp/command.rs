@@ -305,6 +305,15 @@ mod tests {
     }
 
     #[test]
+    fn an_array_without_elements_is_passed_over_with_its_line_end() {
+        for bytes in [&b"*0\r\n"[..], b"*-1\r\n"] {
+            let mut decoder = Commands::new(LIMITS);
+            let (taken, command) = decoder.next(bytes).unwrap();
+            assert_eq!((taken, command.is_none()), (bytes.len(), true));
+        }
+    }
+
+    #[test]
     fn refuses_malformed_commands() {
         for (bytes, why) in [
             (&b"*x\r\n"[..], "invalid multibulk length"),

@@ -50,6 +50,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_code_equals_its_number_only() {
+        assert!(CloseCode::PROTOCOL == 1002 && CloseCode::PROTOCOL != 1000);
+    }
+
+    #[test]
     fn allows_exactly_the_codes_that_may_be_sent() {
         let may: Vec<u16> = (0..=u16::MAX).filter(|code| is_close_code(*code)).collect();
         let lone: Vec<u16> = may.iter().copied().filter(|code| *code < 3000).collect();

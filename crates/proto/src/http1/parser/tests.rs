@@ -215,3 +215,17 @@ fn limits_match_those_of_the_careful_parser() {
         assert!(read_more.is_none() && read_carefully(&more).is_none());
     }
 }
+
+#[test]
+fn a_plain_host_is_a_name_with_at_most_a_port() {
+    let is_plain = |value: &[u8]| {
+        let head = [b" ", value, b"\r\n\r\n", &[b'a'; 32]].concat();
+        is_plain_host(&head, 0, 1 + value.len())
+    };
+    for plain in [&b"a"[..], b"a.test", b"a:", b"a:80", b"127.0.0.1:80"] {
+        assert!(is_plain(plain), "{}", plain.escape_ascii());
+    }
+    for other in [&b"a/"[..], b"a@80", b"a[", b"a:80/", b"a:b", b"a:80:80"] {
+        assert!(!is_plain(other), "{}", other.escape_ascii());
+    }
+}
