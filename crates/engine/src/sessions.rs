@@ -378,6 +378,7 @@ mod tests {
         let conns: Vec<Conn> = (0..101).map(|_| core.accept()).collect();
         core.slice();
         assert_eq!((core.slice(), core.has_changed()), (64, false));
+        assert!(!core.has_letters());
         core.received(conns[5], &mut b"p".to_vec());
         assert_eq!(core.slice(), 64, "100 pushes are cheap");
         for _ in 0..64 {

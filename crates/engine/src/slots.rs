@@ -150,3 +150,47 @@ mod spare {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Now;
+    use std::{ffi::CStr, io};
+
+    struct Nothing;
+
+    impl Job for Nothing {
+        fn file(&self) -> &Arc<CStr> {
+            unreachable!("it is not run")
+        }
+
+        fn is_short(&self) -> bool {
+            true
+        }
+
+        fn finish(self, _: Now, _: io::Result<&[u8]>, _: &mut Vec<u8>) -> Flow {
+            Flow::Continue
+        }
+    }
+
+    #[test]
+    fn the_jobs_the_bytes_and_an_end_are_each_enough_to_fill_the_slots() {
+        let mut jobs = Slots::default();
+        (1..MOST).for_each(|_| jobs.defer(Nothing));
+        assert!(!jobs.is_full());
+        jobs.defer(Nothing);
+        assert!(jobs.is_full() && jobs.room().is_none());
+
+        let mut bytes = Slots::default();
+        bytes.defer(Nothing);
+        bytes.room().unwrap().resize(OUTPUT_FULL - 1, 0);
+        assert!(!bytes.is_full());
+        bytes.room().unwrap().push(0);
+        assert!(bytes.is_full() && bytes.room().is_none());
+
+        let mut closed = Slots::default();
+        closed.defer(Nothing);
+        closed.close(Flow::Close);
+        assert!(closed.is_full() && closed.room().is_none());
+    }
+}

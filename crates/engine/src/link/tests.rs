@@ -414,6 +414,10 @@ fn an_alarm_rings_once_and_only_while_open() {
     assert!(link.rings(at(start, 3)));
     assert!(!link.rings(at(start, 3)));
     assert!(link.wants_drained());
+    let of_alarm = |s| Status { alarm: Some(at(start, s)), ..Status::default() };
+    let due = |s| Link { status: of_alarm(s), ..client(start) }.deadline(&limits());
+    assert_eq!(due(7), Some((at(start, 7), Timer::Alarm)));
+    assert_eq!(due(8), Some((at(start, 8), Timer::Idle)), "what ends the connection comes first");
     let mut link = Link { status, ..in_state(State::Closing { part: false }, start) };
     assert!(!link.rings(at(start, 3)) && !link.wants_drained());
 }
