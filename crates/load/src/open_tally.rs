@@ -188,3 +188,22 @@ impl OpenTally {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Arrivals;
+
+    #[test]
+    fn a_request_is_late_by_its_due_time_whatever_it_waited_for() {
+        let mut count = OpenCount::new(Seen::new(Arrivals::Constant, 1_000, 1));
+        count.written(1_000, 0, OpenLoop::LATE_NS);
+        assert_eq!((count.due, count.late), (1, 0), "at the limit");
+        count.written(1_000_000, 1, OpenLoop::LATE_NS + 1);
+        assert_eq!(
+            (count.due, count.late),
+            (2, 1),
+            "it waited for a connection, not for its write"
+        );
+    }
+}

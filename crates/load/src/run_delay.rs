@@ -79,4 +79,17 @@ mod tests {
         assert!(delay.inside() <= whole.map(|whole| whole.delay_ns));
         assert!(delay.turns() <= whole.map(|whole| whole.turns));
     }
+
+    #[test]
+    fn the_delay_and_the_turns_are_the_second_and_the_third_figure_of_the_kernel() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let write = |text| std::fs::write(file.path(), text).unwrap();
+        let opened = File::open(file.path()).ok();
+        let mut delay = RunDelay { file: opened, began: None, inside: None };
+        write("1000 200 30\n");
+        delay.begins();
+        write("9000 205 37\n");
+        delay.ends();
+        assert_eq!((delay.inside(), delay.turns()), (Some(5), Some(7)));
+    }
 }

@@ -69,3 +69,19 @@ fn a_latency_beyond_the_histogram_is_recorded_as_its_maximum() {
     count.record_latency(u64::MAX / 2, 1);
     assert_eq!(count.histogram.len(), 1);
 }
+
+#[test]
+fn the_last_second_is_handed_over_at_the_end_of_the_run() {
+    let until = Until::Elapsed(Duration::from_secs(2));
+    let mut count = Count::new(&Plan { seconds: true, ..plan(until) }, REQUESTS);
+    let handed = Handed::default();
+    count.window_opens(0);
+    for at in [100 * MS, 1_100 * MS, 1_200 * MS] {
+        count.record_replies(at, 1);
+        count.record_latency(50, 1);
+    }
+    count.hand_over_last(&handed);
+    let seconds = handed.take();
+    let shown: Vec<_> = seconds.iter().map(|s| (s.number, s.requests, s.latency.len())).collect();
+    assert_eq!(shown, [(0, 1, 1), (1, 2, 2)]);
+}
