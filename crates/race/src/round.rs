@@ -478,8 +478,12 @@ fn with_remark(outcome: Outcome, spoken: Option<String>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{contender::Contender, manifest::Manifest};
     use regatta_load::Burst;
-    use std::net::TcpListener;
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+    };
 
     struct Nothing;
 
@@ -512,5 +516,51 @@ mod tests {
     #[test]
     fn an_interrupted_burst_is_not_late() {
         assert!(!burst(true, COUNTED_WITHIN));
+    }
+
+    /// A server that answers wrongly.
+    fn wrong_tally() -> Tally {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut input = [0; 4096];
+            while stream.read(&mut input).is_ok_and(|read| read > 0) {
+                if stream.write_all(b"7\n").is_err() {
+                    return;
+                }
+            }
+        });
+        let double = Workload::parse("double").unwrap();
+        let plan = Plan { until: Until::Requests(10), ..Plan::closed(address, double) };
+        let stop = AtomicBool::new(false);
+        let tally = regatta_load::run(&plan, &mut Nothing, &mut |_| (), &stop).unwrap();
+        server.join().unwrap();
+        tally
+    }
+
+    #[test]
+    fn a_wrong_reply_counts_although_the_server_died_and_its_death_explains_missing_ones() {
+        let text =
+            "name = \"x\"\nabout = \"x\"\nworkloads = [\"double\"]\nstart = [\"x\", \"{port}\"]\n";
+        let manifest = Manifest::parse(text).unwrap();
+        let entrant = Entrant {
+            name: "x".into(),
+            speaks: Workload::parse("double").unwrap(),
+            contender: Contender { manifest, dir: "/".into() },
+            running: None,
+        };
+        let tally = wrong_tally();
+        let died = || Some("it died".to_owned());
+        let of_wrong = outcome(&entrant, &tally, died());
+        assert!(
+            matches!(of_wrong, Outcome::Disqualified { exchange: Some(_), .. }),
+            "{of_wrong:?}"
+        );
+        let tally = Tally { first_wrong: None, ..tally };
+        assert_eq!(
+            outcome(&entrant, &tally, died()),
+            Outcome::Failed { because: "it died".into() }
+        );
     }
 }

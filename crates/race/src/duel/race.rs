@@ -276,3 +276,6 @@ fn started_like(context: &RaceContext<'_>, entrants: &[Entrant], load: &LoadShap
     let (cores, n, churns, launches) = key;
     format!("{cores:?} {n:?} {churns} {}", launches.collect::<String>())
 }
+
+#[cfg(test)]
+mod tests;

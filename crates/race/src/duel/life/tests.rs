@@ -23,6 +23,8 @@ struct Simulated {
     connected: Vec<Option<usize>>,
     /// CPU time since the last reading.
     unread: Vec<u64>,
+    /// Lengths of the slices that only warmed each.
+    warmed: Vec<Vec<Duration>>,
     /// Steps until the race is interrupted.
     steps_left: Cell<u32>,
     fails: f64,
@@ -45,6 +47,8 @@ struct Visited {
 }
 
 const COST: u64 = 10_000;
+const SLICE: Duration = Duration::from_millis(50);
+const WARM_UP: Duration = Duration::from_millis(20);
 
 impl Simulated {
     fn new(k: usize, seed: u64) -> Simulated {
@@ -58,6 +62,7 @@ impl Simulated {
             states: vec![State::Absent; k],
             connected: vec![None; k],
             unread: vec![0; k],
+            warmed: vec![Vec::new(); k],
             steps_left: Cell::new(steps),
             fails,
             errs,
@@ -130,7 +135,10 @@ impl Bench for Simulated {
         }
         let count = what.length.as_nanos() as u64 / COST;
         self.unread[who] += count * COST;
-        self.visited.long += u64::from(what.length > Duration::from_millis(50));
+        self.visited.long += u64::from(what.purpose == Purpose::Counted && what.length > SLICE);
+        if what.purpose == Purpose::WarmUp {
+            self.warmed[who].push(what.length);
+        }
         let goes_on = !self.fails();
         self.visited.died += u64::from(!goes_on);
         let ns = what.length.as_nanos() as u64;
@@ -206,12 +214,12 @@ fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
         warm_ups: vec![
             match seed % 3 {
                 0 => WarmUp::Observed(Duration::from_secs(1)),
-                _ => WarmUp::For(Duration::from_millis(20)),
+                _ => WarmUp::For(WARM_UP),
             };
             k
         ],
         blocks: (0..9).map(|nth| orders.of_block(nth).to_vec()).collect(),
-        slice: Duration::from_millis(50),
+        slice: SLICE,
         first_block: 9 * (seed % 8) as usize,
         idle: (vec![seed as usize % k], Duration::from_millis(30)),
         seed,
@@ -246,6 +254,15 @@ fn history(seed: u64) -> Visited {
     }
     if bench.fails == 0.0 && !is_interrupted {
         visited.complete = 1;
+        for (who, warmed) in bench.warmed.iter().enumerate() {
+            let of_load = |load: &LoadPlan| {
+                let nth = load.raced.iter().position(|other| *other == who)?;
+                Some(load.warm_ups[nth] == WarmUp::For(WARM_UP))
+            };
+            let due = plan.loads.iter().filter_map(of_load).filter(|is_fixed| *is_fixed).count();
+            let done = warmed.iter().filter(|length| **length == WARM_UP).count();
+            assert_eq!(done, due, "{who} is warmed up once under each load");
+        }
         for (load, lived) in plan.loads.iter().zip(&lived) {
             let raced = || load.raced.iter().map(|who| &lived[*who]);
             assert!(raced().all(|one| one.slices.len() == 8));
