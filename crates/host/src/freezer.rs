@@ -134,3 +134,29 @@ fn is_stopped(pid: u32) -> bool {
 pub fn meters(roles: &Roles) -> Vec<Meter> {
     roles.all().iter().map(|role| Meter::of(role.observed())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn processes_run_again_after_a_freeze_that_failed_for_others() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let gone = serde_json::json!({ "version": "v2", "path": "/nonexistent", "home": "/" });
+        let gone: Cgroup = serde_json::from_value(gone).unwrap();
+        let parts = vec![Part::Signals(Observed::tree(child.id())), Part::Group(gone)];
+        let mut freezer = Freezer { parts, frozen: false };
+        let frozen = freezer.freeze();
+        let was_stopped = is_stopped(child.id());
+        drop(freezer);
+        let until = Instant::now() + Duration::from_secs(10);
+        while is_stopped(child.id()) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let is_left = is_stopped(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((frozen.is_err(), was_stopped, is_left), (true, true, false));
+    }
+}

@@ -144,6 +144,13 @@ fn objects(slabinfo: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::descendants;
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::{
+        process::Command,
+        thread,
+        time::{Duration, Instant},
+    };
 
     #[test]
     fn a_control_group_is_charged_for_kernel_objects_and_sockets() {
@@ -175,5 +182,31 @@ buffer_head       1092   1100    104   39    1 : tunables    0    0    0
         let own = |own| Memory { own, ..Memory::default() };
         assert_eq!(own(Some(5)).user_growth(&own(Some(3))), Some(2));
         assert_eq!(own(None).user_growth(&own(Some(3))), None);
+    }
+
+    #[test]
+    fn the_memory_of_children_is_part_of_that_of_a_tree() {
+        let script = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait";
+        let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        let sleeps = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
+        };
+        let children = loop {
+            let children = descendants(shell.id());
+            if children.len() == 8 && children.iter().all(sleeps) || Instant::now() > until {
+                break children;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        let of_children: Vec<Observed> = children.iter().map(|pid| Observed::tree(*pid)).collect();
+        let of_children = Memory::of(&of_children).proportional;
+        let whole = Observed::tree(shell.id()).memory().proportional;
+        for pid in children.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+        shell.wait().unwrap();
+        assert_eq!(children.len(), 8);
+        assert!(whole > of_children && of_children > 0, "{whole} and {of_children}");
     }
 }

@@ -266,3 +266,20 @@ impl Role {
         self.pids().count() as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_has_a_meter_in_the_order_of_the_starts() {
+        let role = |name: &str| Role {
+            name: name.into(),
+            cpus: Vec::new(),
+            processes: Vec::new(),
+            attached: None,
+        };
+        let roles = Roles { roles: vec![role("hello"), role(RoleUsage::SERVER)] };
+        assert_eq!(crate::freezer::meters(&roles).len(), 2);
+    }
+}
