@@ -200,6 +200,9 @@ fn load_was_the_limit(seen: &Seen) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Replies;
+    use hdrhistogram::Histogram;
+    use regatta_record::{Drive, Exchange};
 
     const LIMIT: Limit = Limit { quantile: 0.95, ns: 1_000_000 };
 
@@ -282,5 +285,53 @@ mod tests {
         shows(in_time, Shown::Unclear, "another program");
         // A level that was held passes, however busy the load was.
         shows(Seen { load_busy: 0.99, ..good() }, Shown::Passed, "");
+    }
+
+    /// A closed loop that caused `done` further operations in a second.
+    fn load(latencies: &Histogram<u64>, requests: u64, done: u64) -> SingleLoad<'_> {
+        SingleLoad {
+            drive: Drive::Closed,
+            threads: 1,
+            cpus: 1,
+            requests,
+            window_ns: 1_000_000_000,
+            replies: Replies { errors: Errors::default(), first_wrong: None, server_died: false },
+            answered: requests,
+            tolerates: None,
+            latencies,
+            limited: Limited { latencies, further: Some(done) },
+            load_cpu_ns: 0,
+            spun_ns: 0,
+            run_delay_ns: None,
+            turns: None,
+            open_loop: None,
+        }
+    }
+
+    #[test]
+    fn operations_pile_up_if_fewer_are_done_than_were_due() {
+        let none = Histogram::new(3).unwrap();
+        assert_eq!(piled_up(&load(&none, 1_000, 1_000)), None);
+        assert_eq!(piled_up(&load(&none, 1_000, 977)), None, "2% and three deviations");
+        assert_eq!(piled_up(&load(&none, 1_000, 900)), Some(100));
+    }
+
+    #[test]
+    fn a_window_grows_unless_a_fault_has_decided() {
+        let none = Histogram::new(3).unwrap();
+        let exchange = Exchange {
+            sent: "1".into(),
+            expected: "2".into(),
+            received: "3".into(),
+            reply_index: 0,
+        };
+        let few = load(&none, 1, 1);
+        assert_eq!(more_time(&few, LIMIT), Some(MOST_WINDOWS));
+        let died = Replies { server_died: true, ..few.replies };
+        let wrong = Replies { first_wrong: Some(&exchange), ..few.replies };
+        let failed = Replies { errors: Errors { timeout: 1, ..Errors::default() }, ..few.replies };
+        for replies in [died, wrong, failed] {
+            assert_eq!(more_time(&SingleLoad { replies, ..few.clone() }, LIMIT), None);
+        }
     }
 }

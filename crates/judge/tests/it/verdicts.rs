@@ -8,7 +8,7 @@ use crate::simulated::{
 };
 use regatta_judge::judge;
 use regatta_record::{
-    Arrivals, Asked, Cell, Drive, Figure, Kind, LoadShape, Machine, Round, Summary,
+    Arrivals, Asked, Cell, Drive, Figure, Kind, LoadShape, Machine, Round, Summary, WarmUpDone,
 };
 use std::num::NonZeroU32;
 
@@ -310,7 +310,11 @@ fn a_late_load_is_the_limit() {
     says(
         &cell,
         Kind::GeneratorBound,
-        &["1% of the sends were late by 3.0 ms or more", "Poisson arrivals"],
+        &[
+            "1% of the sends were late by 3.0 ms or more",
+            "Poisson arrivals",
+            "stop other programs (`regatta doctor` finds them)",
+        ],
     );
     assert!(cell.verdict.voids(Figure::Latency) && !cell.verdict.voids(Figure::Cost));
     assert!(cell.cost_ns_per_request.is_some() && cell.band.is_some());
@@ -390,6 +394,22 @@ fn the_verdict_on_an_overload_names_the_fates_of_requests() {
 }
 
 #[test]
+fn requests_that_were_lost_or_timed_out_count_like_unsent_ones() {
+    let mut rounds = at_rate(AT_RATE, 6_000, |_, p| p);
+    for fate in ["unsent", "lost", "timed out"] {
+        for r in &mut rounds {
+            let open = r.open_loop.as_mut().unwrap();
+            match fate {
+                "lost" => open.lost = std::mem::take(&mut open.unsent),
+                "timed out" => open.timed_out = std::mem::take(&mut open.lost),
+                _ => {}
+            }
+        }
+        says(&judged(&rounds), Kind::Overloaded, &["7000 of 10000 requests per second"]);
+    }
+}
+
+#[test]
 fn a_load_without_cpu_is_the_limit_even_if_no_connection_is_free() {
     let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };
     let mut rounds = at_rate(AT_RATE, 6_000, waiting);
@@ -417,6 +437,18 @@ fn arrivals_that_lost_their_shape() {
     assert!(summary.doubts.iter().any(|d| d.starts_with(doubt)), "{:?}", summary.doubts);
     let summary = misshape(4);
     says(epoll(&summary), Kind::GeneratorBound, &["in 4 of 7 rounds the sends did not have"]);
+}
+
+#[test]
+fn a_warm_up_that_lacked_time_or_requests_is_a_doubt() {
+    let done = |ns, requests| WarmUpDone { ns, requests, needed_ns: 10, needed_requests: 100 };
+    for (warm_up, is_short) in [(done(10, 100), false), (done(9, 100), true), (done(10, 99), true)]
+    {
+        let mut rounds = race(LOAD);
+        rounds.iter_mut().for_each(|r| r.warm_up = Some(warm_up));
+        let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
+        assert_eq!(!summary.doubts.is_empty(), is_short, "{warm_up:?}: {:?}", summary.doubts);
+    }
 }
 
 #[test]
