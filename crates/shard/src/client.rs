@@ -141,3 +141,20 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_proto::resp::CommandLimits;
+
+    #[test]
+    fn no_input_remains_once_all_of_it_is_consumed() {
+        let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+        let mut rest = Rest::new(Commands::new(limits));
+        assert!(!rest.took(1, b"abc"));
+        assert_eq!(rest.with(b"d").1, b"bcd");
+        assert!(!rest.took(2, b"d"));
+        assert_eq!(rest.with(b"e").1, b"de");
+        assert!(rest.took(2, b"e"));
+    }
+}

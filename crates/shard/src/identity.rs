@@ -229,3 +229,24 @@ pub(super) fn bulked(bytes: &[u8]) -> Vec<u8> {
 pub(super) fn is_set_info(command: &Command<'_>) -> bool {
     command.is(0, "client") && command.is(1, "setinfo") && command.len() == 4
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_proto::resp::{CommandLimits, Commands};
+
+    #[test]
+    fn a_client_learns_its_number_and_the_name_that_it_has_set() {
+        let mut identity = Identity { id: 7, resp3: false, is_trusted: true, name: Vec::new() };
+        let mut says = |line: &str, reply: &str| {
+            let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+            let mut commands = Commands::new(limits);
+            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            assert_eq!(identity.client(&command.unwrap()).unwrap(), reply.as_bytes(), "{line}");
+        };
+        says("CLIENT ID\r\n", ":7\r\n");
+        says("CLIENT GETNAME\r\n", "$-1\r\n");
+        says("CLIENT SETNAME me\r\n", "+OK\r\n");
+        says("CLIENT GETNAME\r\n", "$2\r\nme\r\n");
+    }
+}

@@ -74,3 +74,12 @@ fn finds_built_in_workloads_by_name() {
     }
     assert!(Workload::parse("triple").is_none());
 }
+
+#[test]
+fn a_name_has_at_most_a_hundred_characters() {
+    for (length, is_taken) in [(1, true), (100, true), (101, false)] {
+        let name = "a".repeat(length);
+        let text = format!("name='{name}'\nprotocol='line'\n[[request]]\nsend='a'\nexact='b'");
+        assert_eq!(Workload::from_text(&text, "mine").is_ok(), is_taken, "{length}");
+    }
+}
