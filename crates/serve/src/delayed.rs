@@ -217,3 +217,29 @@ impl Connection {
         flow
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_reply_that_is_due_waits_for_a_slower_one_before_it() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let now = Instant::now();
+        let mut connection = Connection {
+            socket: ours.into(),
+            codec: Lines,
+            partial: b"1\n".repeat(100),
+            owed: Vec::new(),
+            last: now,
+        };
+        let usual = Duration::from_millis(1);
+        let delay = Delay::Bimodal { usual, rare: 50 * usual, share: 0.1 };
+        let (mut requests, mut due) = (0, BinaryHeap::new());
+        connection.answer(7, now, &delay, &mut requests, &mut due);
+        let sent = std::iter::from_fn(|| due.pop()).map(|Reverse(due)| due.request);
+        assert!(sent.eq(0..100));
+        assert_eq!(connection.last, now + 50 * usual);
+    }
+}

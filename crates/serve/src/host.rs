@@ -349,3 +349,45 @@ impl Drop for Place {
         self.0.fetch_sub(1, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    fn host(connections: usize) -> Host {
+        Host {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            cores: NonZeroUsize::MIN,
+            limits: Limits::default(),
+            connections,
+            offload: None,
+            grace: Duration::ZERO,
+            on_ready: |_| (),
+            stop: Stop::new().unwrap(),
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_places_as_connections_are_permitted() {
+        let places = Places::new(&host(2)).unwrap();
+        let first = places.take().unwrap();
+        assert!(!places.are_full());
+        let _second = places.take().unwrap();
+        assert!(places.are_full() && places.take().is_none());
+        drop(first);
+        assert!(places.take().is_some(), "those that found no place took none");
+    }
+
+    #[test]
+    fn connections_inherit_the_timeouts_of_reads_and_of_writes() {
+        let host = host(1);
+        let limits = host.limits;
+        assert_ne!(read_timeout(limits), limits.look());
+        let listener = TcpListener::from(host.listen_blocking().unwrap());
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        assert_eq!(stream.read_timeout().unwrap(), Some(read_timeout(limits)));
+        assert_eq!(stream.write_timeout().unwrap(), Some(limits.look()));
+    }
+}
