@@ -183,14 +183,29 @@ mod tests {
         (listener, port)
     }
 
+    /// Waits until exactly the processes that `expected` returns hold the socket. A child that another test starts
+    /// holds a copy, too, until it runs its program.
+    fn wait_until_held_by(port: u16, expected: impl Fn() -> Vec<u32>) {
+        let sockets = Sockets::read().unwrap().listeners_of(port);
+        let until = Instant::now() + Duration::from_secs(10);
+        let is_so = || {
+            let mut expected = expected();
+            expected.sort_unstable();
+            holders(&sockets).into_iter().eq(expected)
+        };
+        while !is_so() {
+            assert!(Instant::now() < until, "{:?} hold it", holders(&sockets));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     #[test]
     fn finds_the_process_that_holds_the_socket_and_notices_that_it_was_replaced() {
         let (listener, port) = listener();
         let first = Holder::of(&listener, Command::new("sleep").arg("600"));
-        let rest = TcpListener::try_clone(&listener).unwrap();
+        let second = Holder::of(&listener, Command::new("sleep").arg("600"));
         drop(listener);
-        let second = Holder::of(&rest, Command::new("sleep").arg("600"));
-        drop(rest);
+        wait_until_held_by(port, || vec![first.0.id(), second.0.id()]);
         let server = find_server("line://x", port).unwrap();
         let pids: Vec<u32> = server.processes.iter().map(|one| one.pid).collect();
         let mut both = vec![first.0.id(), second.0.id()];
@@ -210,16 +225,11 @@ mod tests {
         let (listener, port) = listener();
         let shell =
             Holder::of(&listener, Command::new("sh").args(["-c", "exec 3<&0; sleep 600 & wait"]));
-        let sockets = Sockets::read().unwrap().listeners_of(port);
-        let until = Instant::now() + Duration::from_secs(10);
-        while holders(&sockets).len() < 3 {
-            assert!(
-                Instant::now() < until,
-                "this process, the shell and its child hold the socket"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
         drop(listener);
+        wait_until_held_by(port, || match descendants(shell.0.id())[..] {
+            [child] => vec![shell.0.id(), child],
+            _ => vec![],
+        });
         let server = find_server("line://x", port).unwrap();
         assert_eq!(server.processes.len(), 1, "{server:?}");
         assert_eq!(server.processes[0].pid, shell.0.id());

@@ -11,6 +11,7 @@ mod hub;
 mod kills;
 mod processes;
 mod shard;
+mod slow_bodies;
 mod slow_heads;
 mod slow_readers;
 mod soak;

@@ -1,6 +1,8 @@
 //! Behaviour of every I/O model besides answering: limits, timeouts, backpressure, ports, stopping.
 
-use crate::support::{DEADLINE, Server, expect, expect_end, models, on_every_model, until};
+use crate::support::{
+    DEADLINE, Server, connections::Receives, expect, expect_end, models, on_every_model, until,
+};
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -97,7 +99,7 @@ fn stops_reading_from_a_client_that_does_not_read_and_loses_no_reply() {
     on_every_model(|model, more| {
         let server = Server::double(model, more);
         let before = server.memory();
-        let mut stream = server.connect();
+        let mut stream = server.connect_with(Receives::Little);
         let mut writer = stream.try_clone().unwrap();
         writer.set_nonblocking(true).unwrap();
         // Every reply is longer than its request, so the buffers for replies fill first.

@@ -79,10 +79,10 @@ impl Place {
     }
 }
 
-const RACE: [&str; 5] = ["race", "race.toml", "--debug-build", "--settle", "0s"];
+const RACE: [&str; 6] = ["race", "race.toml", "--debug-build", "--load-sleeps", "--settle", "0s"];
 
 const RACE_FILE: &str = "name = 'short'\nworkload = 'double'\ncontenders = ['epoll', 'null']\nrounds = 1\n\
-                         window = '50ms'\nwarm_up = '0s'\n[[load]]\nconnections = 4\n";
+                         window = '50ms'\nwarm_up = '0s'\n[[load]]\nconnections = 4\nrate = 200\n";
 
 /// A busy machine may void a cost, which is status 1.
 fn assert_raced(ended: &Output) {

@@ -189,4 +189,4 @@ impl Ended {
 }
 
 /// Short rounds of the debug build.
-pub const SHORT: &str = "--debug-build --settle 0s --window 200ms";
+pub const SHORT: &str = "--debug-build --load-sleeps --settle 0s --window 200ms";

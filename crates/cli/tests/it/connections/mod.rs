@@ -2,7 +2,6 @@
 //! reply, silent clients are closed in time, closing loses no replies, a stop closes all connections,
 //! and the requests of one client do not block others.
 
-mod bodies;
 mod closing;
 mod files;
 mod jobs;

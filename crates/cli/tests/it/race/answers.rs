@@ -20,8 +20,8 @@ fn one_wrong_answer_in_a_hundred_thousand_is_found_and_shown() {
     let number = |text: &str| text.trim_end_matches("\\n").parse::<i128>().unwrap();
     assert_eq!(number(&exchange.expected), 2 * number(&exchange.sent), "{exchange:?}");
     assert_eq!(number(&exchange.received), 2 * number(&exchange.sent) + 1, "{exchange:?}");
-    // All other replies were correct. Only requests in flight are not counted.
-    assert!(round.requests > 90_000, "{}", round.requests);
+    // The others were right. How many came before the window depends on the speed of the machine.
+    assert!(round.requests > 10_000, "{}", round.requests);
     let exchange = [
         format!("sent {}", exchange.sent),
         format!("expected {}", exchange.expected),

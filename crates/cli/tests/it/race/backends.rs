@@ -34,15 +34,15 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['nginx-proxy', 'null']\n\
-         twin_of = 'nobody'\nrounds = 4\nwindow = '100ms'\nwarm_up = '0s'\n\
-         [[load]]\nconnections = 8\n",
+         twin_of = 'nobody'\nrounds = 2\nwindow = '100ms'\nwarm_up = '0s'\n\
+         [[load]]\nconnections = 8\nrate = 200\n",
     );
     // The exit status is not checked: whether the cost is trusted depends on the machine.
     let ended = course.race(&RACE);
     course.assert_nothing_left();
     let summary = ended.summary();
     let cell = summary.cells.iter().find(|cell| cell.contender == "nginx-proxy").unwrap();
-    assert_eq!(cell.rounds, 4, "{cell:?}");
+    assert_eq!(cell.rounds, 2, "{cell:?}");
     let [server, hello] = &cell.roles[..] else { panic!("{cell:?}") };
     assert_eq!((server.name.as_str(), server.count), ("server", 1));
     assert_eq!((hello.name.as_str(), hello.count), ("hello", 2));
@@ -72,7 +72,7 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
         .unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     let table: Vec<&str> =
-        shown.lines().skip_while(|line| *line != "cost by role · hello · 8 conn").collect();
+        shown.lines().skip_while(|line| *line != "cost by role · hello · 8 conn, 200/s").collect();
     assert!(table.len() > 5 && table[1].starts_with("contender"), "{shown}");
     // The second line of the titles has the units.
     let rows = table[3..5].iter().map(|row| row.split_whitespace().take(3).collect::<Vec<_>>());

@@ -33,7 +33,8 @@ fn two_commands_race_each_other_and_the_first_is_the_baseline() {
 fn a_path_is_requested_without_a_workload_file() {
     let course = Course::new();
     let other = "{regatta} serve hello --model poll --listen 127.0.0.1:{port}";
-    let args = [&[HELLO, other, "--http", "/?a=1", "-c", "8"][..], &SHORT].concat();
+    let args =
+        [&[HELLO, other, "--http", "/?a=1", "-c", "8", "--rate", "200/s"][..], &SHORT].concat();
     let summary = course.race(&args).summary();
     course.assert_nothing_left();
     assert_eq!(summary.asked.contenders, ["hello", "regatta", "null"]);
@@ -115,7 +116,8 @@ fn hints_name_the_program_as_it_was_called() {
 fn different_contents_that_nothing_checks_are_reported() {
     let course = Course::new();
     let doubt = |path: &str, second: &str| {
-        let args = [&[HELLO, second, "--http", path, "-c", "4"][..], &SHORT].concat();
+        let args =
+            [&[HELLO, second, "--http", path, "-c", "4", "--rate", "200/s"][..], &SHORT].concat();
         let summary = course.race(&args).summary();
         fs::remove_dir_all(course.out()).unwrap();
         let contents = |entry: &str| {

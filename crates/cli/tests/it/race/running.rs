@@ -13,9 +13,9 @@ use std::{
 };
 
 /// A short race with a twin.
-const SHORT: [&str; 12] = [
-    "--rounds", "2", "--window", "300ms", "--settle", "0s", "-c", "4", "--out", "out", "--json",
-    "-",
+const SHORT: [&str; 14] = [
+    "--rounds", "2", "--window", "300ms", "--settle", "0s", "-c", "4", "--rate", "200/s", "--out",
+    "out", "--json", "-",
 ];
 
 /// A running server of `hello`; dropping it ends it.
@@ -154,7 +154,10 @@ fn a_server_that_is_restarted_during_its_race_fails_the_round() {
     let server = Server::start();
     let (port, url) = (server.port, format!("old={}", server.url("/")));
     let new = "new={regatta} serve hello --model epoll --listen 127.0.0.1:{port}";
-    let args = ["--rounds", "3", "--window", "300ms", "--settle", "0s", "-c", "4", "--out", "out"];
+    let args = [
+        "--rounds", "3", "--window", "300ms", "--settle", "0s", "-c", "4", "--rate", "200/s",
+        "--out", "out",
+    ];
     let race = course.start(&[&[new, url.as_str()][..], &args].concat());
     let rounds = course.out().join("rounds.jsonl");
     wait("a round has ended", || fs::read_to_string(&rounds).is_ok_and(|text| text.contains('\n')));
