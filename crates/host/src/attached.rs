@@ -246,6 +246,7 @@ mod tests {
         let error = find_server("line://x", port).unwrap_err().to_string();
         assert!(error.contains("which also started regatta"), "{error}");
         drop(listener);
+        wait_until_held_by(port, Vec::new);
         let error = find_server("line://x", port).unwrap_err().to_string();
         assert!(error.contains("nothing listens on 127.0.0.1"), "{error}");
     }

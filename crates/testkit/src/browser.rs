@@ -86,6 +86,19 @@ impl Browser {
         browser
     }
 
+    /// Opens another file in the same page, as a new browser would: without complaints, in the medium and the size
+    /// that it started with. A browser takes as long to start as many pages take to be looked at.
+    pub fn show(&mut self, file: &Path) {
+        self.complaints.clear();
+        self.ask("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [] }));
+        self.ask("Emulation.clearDeviceMetricsOverride", &json!({}));
+        // Answers of the old page cannot be taken for those of the new one.
+        self.ask("Page.navigate", &json!({ "url": "about:blank" }));
+        self.wait("location.href === 'about:blank'");
+        self.origin = format!("file://{}", file.display());
+        self.ask("Page.navigate", &json!({ "url": self.origin }));
+    }
+
     /// Sends a command and returns its result.
     pub fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.sent += 1;

@@ -11,13 +11,36 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 /// Opens the page of a race.
 fn open(summary: &Summary, rounds: &[Round]) -> (Browser, tempfile::TempDir) {
-    let program = installed().expect("a browser is installed");
     let folder = tempfile::tempdir().unwrap();
-    let file: PathBuf = folder.path().join("report.html");
-    fs::write(&file, regatta_page::page(summary, rounds)).unwrap();
-    let mut browser = Browser::open(program, &file);
-    browser.wait("document.querySelectorAll('#controls .chip').length > 0");
+    let file = written(&folder, summary, rounds);
+    let mut browser = Browser::open(installed().expect("a browser is installed"), &file);
+    browser.wait(SHOWN);
     (browser, folder)
+}
+
+fn written(folder: &tempfile::TempDir, summary: &Summary, rounds: &[Round]) -> PathBuf {
+    let file = folder.path().join("report.html");
+    fs::write(&file, regatta_page::page(summary, rounds)).unwrap();
+    file
+}
+
+/// A page is complete when it has its controls.
+const SHOWN: &str = "document.querySelectorAll('#controls .chip').length > 0";
+
+/// Shows the page of each stored result, one after the other, in one browser.
+fn on_each(mut test: impl FnMut(&str, &Summary, &[Round], &mut Browser)) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut browser: Option<Browser> = None;
+    for (name, summary, rounds) in fixtures() {
+        let file = written(&folder, &summary, &rounds);
+        match &mut browser {
+            Some(browser) => browser.show(&file),
+            None => browser = Some(Browser::open(installed().expect("a browser"), &file)),
+        }
+        let browser = browser.as_mut().unwrap();
+        browser.wait(SHOWN);
+        test(name, &summary, &rounds, browser);
+    }
 }
 
 /// The number of elements of a kind of mark in the figures of a kind, one for each figure.
@@ -41,12 +64,11 @@ fn cells<'a>(summary: &'a Summary, load: &LoadShape) -> Vec<&'a regatta_record::
     ignore = "no browser is installed (scripts/setup)"
 )]
 fn every_plot_has_its_marks() {
-    for (name, summary, rounds) in fixtures() {
-        let (mut browser, _folder) = open(&summary, &rounds);
+    on_each(|name, summary, rounds, browser| {
         let loads = &summary.asked.loads;
         let each = |of: &dyn Fn(&regatta_record::Cell) -> bool| -> Vec<u64> {
             let counts = loads.iter().filter(|load| load.beside.is_none()).map(|load| {
-                cells(&summary, load).into_iter().filter(|cell| of(cell)).count() as u64
+                cells(summary, load).into_iter().filter(|cell| of(cell)).count() as u64
             });
             counts.filter(|count| *count > 0).collect()
         };
@@ -54,28 +76,27 @@ fn every_plot_has_its_marks() {
             cell.ratio_to_baseline.is_some() || cell.relation == Some(Relation::Baseline)
         };
         let dots = "g[aria-label=dot] > *";
-        assert_eq!(marks(&mut browser, "forest", dots), each(&has_ratio), "{name}");
+        assert_eq!(marks(browser, "forest", dots), each(&has_ratio), "{name}");
         let intervals = "g[aria-label=link] > *";
-        assert_eq!(marks(&mut browser, "forest", intervals), each(&has_ratio), "{name}");
+        assert_eq!(marks(browser, "forest", intervals), each(&has_ratio), "{name}");
         let costs = each(&|cell| cell.cost_ns_per_request.is_some());
-        assert_eq!(marks(&mut browser, "cost", dots), costs, "{name}");
+        assert_eq!(marks(browser, "cost", dots), costs, "{name}");
         let has_memory = |cell: &regatta_record::Cell| cell.memory_bytes.is_some_and(|b| b > 0);
-        let memories = marks(&mut browser, "memory", dots).iter().sum::<u64>() as usize;
-        let expected =
-            loads.iter().flat_map(|load| cells(&summary, load)).filter(|c| has_memory(c));
+        let memories = marks(browser, "memory", dots).iter().sum::<u64>() as usize;
+        let expected = loads.iter().flat_map(|load| cells(summary, load)).filter(|c| has_memory(c));
         assert_eq!(memories, expected.count(), "{name}");
         if !rounds.is_empty() {
-            let curves = marks(&mut browser, "percentiles", "g[aria-label=line] > path");
+            let curves = marks(browser, "percentiles", "g[aria-label=line] > path");
             let latencies = each(&|cell| cell.latency_ns.p50.is_some());
             assert!(curves.iter().zip(&latencies).all(|(drawn, is)| drawn >= is), "{curves:?}");
-            let ribbons = marks(&mut browser, "percentiles", "g[aria-label=area] > path");
+            let ribbons = marks(browser, "percentiles", "g[aria-label=area] > path");
             assert_eq!(ribbons, latencies, "{name}: a ribbon for each curve");
             let text = "[...document.querySelectorAll('figure.strip .rounds path')]\
                         .map((path) => path.getAttribute('d').split('M').length - 1)\
                         .reduce((a, b) => a + b, 0)";
             let with_cost = rounds.iter().filter(|round| has_cost(round)).count();
             assert_eq!(browser.eval(text), json!(with_cost), "{name}: a mark for each round");
-            let others = marks(&mut browser, "strip", dots)[0] as usize;
+            let others = marks(browser, "strip", dots)[0] as usize;
             assert_eq!(with_cost + others, rounds.len(), "{name}: a cross for each other round");
         }
         let (mut p99, mut cpu, mut knees) = (0, 0, 0);
@@ -96,7 +117,7 @@ fn every_plot_has_its_marks() {
                 Over::Idle { .. } => {}
             }
         }
-        let mut sum = |figure: &str| marks(&mut browser, figure, dots).iter().sum::<u64>() as usize;
+        let mut sum = |figure: &str| marks(browser, figure, dots).iter().sum::<u64>() as usize;
         assert_eq!(sum("over-rate-p99"), p99 + knees, "{name}");
         assert_eq!(sum("cpu-over-rate"), cpu, "{name}");
         assert_eq!(sum("rate-over-connections") + sum("rate-over-cores"), others, "{name}");
@@ -104,7 +125,7 @@ fn every_plot_has_its_marks() {
                       [...e.attributes].some((a) => /NaN|Infinity|undefined/.test(a.value))).length";
         assert_eq!(browser.eval(broken), json!(0), "{name}: marks without a place");
         assert!(browser.complaints.is_empty(), "{name}: {:?}", browser.complaints);
-    }
+    });
 }
 
 /// Whether a round has a cost: it finished, and answered requests.
@@ -147,15 +168,14 @@ fn near_1(mut summary: Summary) -> Summary {
     ignore = "no browser is installed (scripts/setup)"
 )]
 fn every_number_is_that_of_the_summary() {
-    for (name, summary, rounds) in fixtures() {
-        let (mut browser, _folder) = open(&summary, &rounds);
+    on_each(|name, summary, _, browser| {
         // The cells of all tables of loads, and of the view's other tables.
         let shown = browser.eval(
             "[...document.querySelectorAll('table')].flatMap((table) => [...table.rows].map((row) => \
              [...row.cells].map((cell) => cell.textContent.trim())))",
         );
         let shown: BTreeSet<Vec<String>> = serde_json::from_value(shown).unwrap();
-        let view = view(&summary);
+        let view = view(summary);
         let contenders = view.contenders.as_ref().map(|table| table.title.clone());
         let tables = all_tables(&view).filter(|table| Some(&table.title) != contenders.as_ref());
         for row in tables.flat_map(|table| &table.rows) {
@@ -175,11 +195,11 @@ fn every_number_is_that_of_the_summary() {
         let mut compared = 0;
         for (nth, load) in summary.asked.loads.iter().enumerate() {
             if load.beside.is_some() {
-                continue;
+                return;
             }
             let (forest, costs) = (texts("forest", nth), texts("cost", nth));
             let memories = texts("memory", nth);
-            for cell in cells(&summary, load) {
+            for cell in cells(summary, load) {
                 let contender = visible(&cell.contender);
                 let mut has = |texts: &BTreeSet<String>, text: String| {
                     let found = texts.iter().any(|one| one.starts_with(&text));
@@ -201,8 +221,8 @@ fn every_number_is_that_of_the_summary() {
         assert!(compared > 2 * summary.cells.len() || name == "open.json", "{name}: {compared}");
         // What is drawn is the summary itself.
         let drawn = browser.eval("regatta.state.data.summary");
-        assert_same(&drawn, &serde_json::to_value(&summary).unwrap(), name);
-    }
+        assert_same(&drawn, &serde_json::to_value(summary).unwrap(), name);
+    });
 }
 
 #[test]
@@ -211,8 +231,7 @@ fn every_number_is_that_of_the_summary() {
     ignore = "no browser is installed (scripts/setup)"
 )]
 fn fits_every_window_and_paper_in_light_and_dark() {
-    for (name, summary, rounds) in fixtures() {
-        let (mut browser, _folder) = open(&summary, &rounds);
+    on_each(|name, _, _, browser| {
         let mut papers = BTreeSet::new();
         for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")] {
             browser.media("screen", scheme);
@@ -247,7 +266,7 @@ fn fits_every_window_and_paper_in_light_and_dark() {
             json!(0)
         );
         assert!(browser.complaints.is_empty(), "{name}: {:?}", browser.complaints);
-    }
+    });
 }
 
 #[test]

@@ -25,16 +25,16 @@ on_hub_models!(no_delivery_is_lost_while_members_come_and_go);
 fn no_delivery_is_lost_while_members_come_and_go(model: &str) {
     let server = Server::of("hub", model, &["--cores", "2"]);
     let url = format!("ws://{}/ws", server.addr);
-    let churn = ["--in-flight", "4", "--passing", "40", "-d", "3s", "--json", "-"];
+    let churn = ["--in-flight", "4", "--passing", "40", "-d", "1500ms", "--json", "-"];
     let ended = load(&url, &churn);
     assert!(ended.status.success(), "{model}: {ended:?}");
     let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
     let errors = result["errors"].as_object().unwrap();
     assert!(errors.values().all(|count| *count == 0), "{model}: {errors:?}");
     let (deliveries, last) = (count(&result, "deliveries"), count(&result, "last_deliveries"));
-    assert!(deliveries > 5_000 && deliveries > 8 * last, "{model}: {deliveries} of {last}");
+    assert!(deliveries > 2_000 && deliveries > 8 * last, "{model}: {deliveries} of {last}");
     let passed = result["passed"].as_u64().unwrap();
-    assert!(passed > 50, "{model}: {passed}");
+    assert!(passed > 20, "{model}: {passed}");
     assert_eq!(result["passing"], 40, "{model}");
     println!("{model}: {deliveries} deliveries, {passed} came and went");
 }
