@@ -7,11 +7,11 @@ use regatta_race::Store;
 use regatta_record::{Asked, Decision, Round};
 use std::path::{Path, PathBuf};
 
-/// Compare the costs of two results. Each cost is divided by the cost of the null server in the same
-/// round, which cancels changes of the machine between the two runs.
+/// Compare the costs of two results. Each cost is divided by that of the null server of the same blocks
+/// or rounds, which cancels changes of the machine between the two runs.
 ///
-/// A more reliable gate is one race of both builds, because its rounds are paired:
-/// race --contender 'old=…' --contender 'new=…' --baseline old --fail-over 5%
+/// A more reliable gate is one race of both builds, because they are then alive together:
+/// race './old {port}' './new {port}' --fail-over 5%
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta diff results/main results/branch

@@ -15,7 +15,7 @@ pub enum Outcome {
     Success,
     /// Something that was requested failed.
     Failure,
-    /// Nothing failed, but the rounds do not decide a gate.
+    /// Nothing failed, but a gate is not decided.
     NotDecided,
     /// An error stopped the command, or part of the result could not be saved or printed.
     Error,

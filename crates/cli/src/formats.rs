@@ -18,7 +18,7 @@ pub struct Formats {
     /// Write Prometheus' text format, e.g. for the textfile collector of node_exporter
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
-    /// Write an HdrHistogram V2 interval log: each round is an interval
+    /// Write an HdrHistogram V2 interval log: each life or round is an interval
     #[arg(long, value_name = "FILE")]
     hdr_log: Option<PathBuf>,
 }

@@ -32,27 +32,27 @@ use std::{
     time::Duration,
 };
 
-/// Race contenders under one or more loads: interleaved fresh starts, every reply checked, and a
-/// verdict for every cell. Without an argument, it runs a quick race of the built-in models and of
+/// Race contenders under one or more loads: all alive together, loaded in turns, every reply checked, and
+/// a verdict for every cell. Without an argument, it runs a quick race of the built-in models and of
 /// every peer found here. With two or more commands, it compares these servers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta race
   regatta race './old --port {port}' './new --port {port}' --http /items
   regatta race './new --port {port}' http://127.0.0.1:8080/items
-  regatta race double --only epoll,green,null --rounds 7
+  regatta race double --only epoll,green,null --rounds 10
   regatta race double --dry-run
   regatta race --contender 'mine=./my-server --port {port}' --baseline mine
-  regatta race --only epoll,green,null --precision 2%
-  regatta race './old {port}' './new {port}' --http / --rounds 10 --fail-over 5%
+  regatta race --only epoll,green,null --precision 0.5% --time 5m
+  regatta race './old {port}' './new {port}' --http / --fail-over 5%
   regatta race --contender 'mine=./my-server --port {port}' --http / -c 256
   regatta race --resume results/20260101-120000-double
 
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the
---precision was not reached, or --fail-over found something more expensive;
-2 wrong usage, an unusable machine, or a result that could not be saved;
-3 --fail-over is not decided, because an interval contains the limit; 130 after
-Ctrl-C, with all finished rounds saved.")]
+--precision was not reached and there is no --time, or --fail-over found
+something more expensive; 2 wrong usage, an unusable machine, or a result that
+could not be saved; 3 --fail-over is not decided, because an interval contains
+the limit; 130 after Ctrl-C, with all finished lives and rounds saved.")]
 pub struct RaceArgs {
     #[arg(
         value_name = "RACE | SERVER SERVER…",
@@ -68,15 +68,16 @@ pub struct RaceArgs {
     race: Vec<String>,
     #[command(flatten)]
     own: OwnArgs,
-    /// Number of rounds, or of lives of a duel: each runs every contender under every load once. With
-    /// --precision, the maximum
+    /// Number of lives of a duel, or of rounds: in each, every contender is started, and raced under every
+    /// load. Replaces the --precision of the race; beside --precision, it is the maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Add rounds until every ratio to the baseline is known to ± this, e.g. 2%, at most --rounds (default
-    /// 50), and none after --time
+    /// Run lives or rounds until every ratio to the baseline is known to ± this, e.g. 2%, at most --rounds
+    /// (default 50), and none after --time. Default of `quick` and of servers to compare: 1% in 60s
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// With --precision: start no round after this time. A precision that is not reached by then is no failure
+    /// With --precision: start no life or round after this time, except the first three lives. A precision
+    /// that is not reached by then is no failure
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// rounds: one contender after the other, each from its start to its stop. duels: all are alive together,
@@ -93,8 +94,8 @@ pub struct RaceArgs {
     /// Length of the measurement window of a round. Duels have slices instead
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
-    /// Maximum time to observe each contender under each load before its first round, to find when its
-    /// cost is steady; every round then warms up 1.25 times as long. 0s: no observation
+    /// Maximum time to observe each contender, in its first life or before its first round, until its cost
+    /// is steady; later ones warm up 1.25 times as long. 0s: no observation
     #[arg(long, value_name = "TIME", value_parser = duration)]
     settle: Option<Duration>,
     /// Seed of the order and of the requests. Default: random, and recorded
