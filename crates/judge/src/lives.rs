@@ -71,10 +71,15 @@ pub(crate) fn blocks(contenders: &[Observed]) -> Vec<BTreeMap<u32, Vec<Option<Sl
 
 fn compared(slices: &[Option<Slice>], figure: impl Fn(&Slice) -> Option<f64>) -> Block {
     let of = |slice: &Option<Slice>| figure(slice.as_ref()?).and_then(log);
+    let load = |slice: &Option<Slice>| {
+        let slice = slice.as_ref().filter(|slice| slice.count > 0)?;
+        log(slice.load_cpu_ns as f64 / slice.count as f64)
+    };
     let position = |slice: &Option<Slice>| slice.map_or(0, |slice| slice.position);
     let stretch = slices.iter().flatten().map(|slice| slice.stretch).max();
     Block {
         logs: slices.iter().map(of).collect(),
+        load: slices.iter().map(load).collect(),
         positions: slices.iter().map(position).collect(),
         stretch: f64::from(stretch.unwrap_or(1)),
     }

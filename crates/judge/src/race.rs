@@ -156,6 +156,7 @@ impl Field {
             ratio_to_baseline: None,
             by_state: Vec::new(),
             states_differ: false,
+            ratio_is_of_state: None,
             lives: observed.lives.iter().flatten().count() as u32,
             blocks: observed.lives.iter().flatten().map(|life| life.slices.len() as u32).sum(),
             relation: None,
@@ -224,6 +225,7 @@ impl Field {
             }
             if let Comparison::Duel(ratio) = &comparison {
                 (cell.by_state, cell.states_differ) = (by_state(ratio), ratio.states_differ);
+                cell.ratio_is_of_state = ratio.state.map(|state| state as u32);
             }
             if cell.contender != NULL && !cell.verdict.voids(Figure::Cost) {
                 compared.push((i, comparison));

@@ -191,8 +191,8 @@ pub struct Cell {
     /// Fraction of its CPUs that the load used, without spinning.
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost: of the same blocks in a duel, otherwise of the same rounds. In a
-    /// duel with several states of the machine in which the ratio differs, the mean over them at equal
-    /// weight.
+    /// duel with several states of the machine, that in `ratio_is_of_state`; without that, and if the
+    /// ratio differs between states, the mean over them at equal weight.
     pub ratio_to_baseline: Option<Estimate>,
     /// That ratio in each state of the machine. Empty: the load was not raced in duels, or only one state
     /// was seen.
@@ -201,6 +201,10 @@ pub struct Cell {
     /// Whether the ratio differs significantly between states.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub states_differ: bool,
+    /// The state of the machine that `ratio_to_baseline` is of: the least expensive one, if it was seen in
+    /// at least three lives. Absent: the ratio is of all states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_is_of_state: Option<u32>,
     /// Lives of a duel that entered the figures. Absent: 0, the load was not raced in duels.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub lives: u32,
@@ -358,6 +362,10 @@ pub struct DuelSeen {
     pub states: Vec<StateSeen>,
     /// Blocks that were left out, because the machine changed in or next to them.
     pub left_out: u32,
+    /// Slices that were left out, because another contender's slice right before or after showed that
+    /// the machine was disturbed.
+    #[serde(default)]
+    pub beside: u32,
 }
 
 /// A state of the machine.

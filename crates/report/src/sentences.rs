@@ -90,7 +90,7 @@ fn of_all(notes: &mut [Note], cells: &[&Cell]) {
     }
 }
 
-/// The ratios in each state of the machine, if they differ: the ratio of the table is their mean.
+/// The ratios in each state of the machine, if they differ, and which of them the table has.
 fn states(cells: &[&Cell]) -> Option<Note> {
     let differing: Vec<&&Cell> = cells.iter().filter(|c| c.states_differ).collect();
     let ratio = |of: &RatioInState| numbers::brief(&numbers::ratio(&of.ratio));
@@ -115,11 +115,19 @@ fn states(cells: &[&Cell]) -> Option<Note> {
     };
     let each: Vec<String> = differing.iter().enumerate().map(one).collect();
     let names: Vec<String> = differing.iter().map(|c| visible(&c.contender)).collect();
-    let end = if each.len() == 1 { "the ratio is" } else { "each ratio is" };
+    let subject = if each.len() == 1 { "the ratio is" } else { "each ratio is" };
+    let of_state = differing.iter().filter(|c| c.ratio_is_of_state.is_some()).count();
+    let end = match of_state {
+        0 => format!("{subject} their mean"),
+        n if n == differing.len() => format!("{subject} that of the fastest state"),
+        _ => {
+            format!("{subject} that of the fastest state, or their mean where that was seen rarely")
+        }
+    };
     (!each.is_empty()).then(|| Note {
         names: names.join(", "),
         kind: STATES,
-        because: format!("{}; {end} their mean", each.join("; ")),
+        because: format!("{}; {end}", each.join("; ")),
         bad: false,
     })
 }

@@ -241,9 +241,15 @@ fn duels(summary: &Summary) -> Vec<String> {
                 states.join(" and ")
             ),
         };
-        let left_out = match duel.left_out {
-            0 => String::new(),
-            n => format!("; {n} blocks left out, because the machine changed in them"),
+        let left_out = match (duel.left_out, duel.beside) {
+            (0, 0) => String::new(),
+            (blocks, 0) => {
+                format!("; {blocks} blocks left out, because the machine changed in them")
+            }
+            (0, slices) => format!("; {slices} slices left out, because the machine was disturbed"),
+            (blocks, slices) => format!(
+                "; {blocks} blocks and {slices} slices left out, because the machine changed or was disturbed"
+            ),
         };
         let heats: Vec<String> = duel.heats.iter().map(|heat| heat.join(", ")).collect();
         let heats = match &heats[..] {

@@ -1,8 +1,9 @@
 //! TCP ports for the servers of tests that cannot bind port 0 themselves.
 
+use socket2::{Domain, Socket, Type};
 use std::{
-    fs,
-    net::{Ipv4Addr, TcpListener, UdpSocket},
+    fs, io,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
     process,
     sync::{Mutex, PoisonError},
 };
@@ -25,8 +26,7 @@ pub fn free() -> u16 {
     let begin = process::id() as usize * 61 % usize::from(end - FIRST);
     for port in (FIRST..end).cycle().skip(begin).take(usize::from(end - FIRST)) {
         let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { continue };
-        // On all addresses: a listener on any of them would disturb.
-        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+        if can_bind(port).is_ok() {
             reserved.push(socket);
             return port;
         }
@@ -34,10 +34,27 @@ pub fn free() -> u16 {
     panic!("no port from {FIRST} to {end} is free");
 }
 
+/// Binds a port on all addresses, because a listener on any of them would disturb. It does not listen: a child that
+/// another thread starts at this moment keeps a copy of the socket for a while, and nobody may reach that.
+fn can_bind(port: u16) -> io::Result<()> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
+    use std::{collections::HashSet, net::TcpListener};
+
+    #[test]
+    fn a_port_with_a_listener_is_not_free() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(can_bind(port).is_err());
+        drop(listener);
+        can_bind(port).unwrap();
+    }
 
     #[test]
     fn a_port_is_given_once_and_is_free() {

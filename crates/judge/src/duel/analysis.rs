@@ -1,13 +1,14 @@
 //! From the blocks of a heat to its ratios.
 
 use super::{
-    field::{Block, Field},
+    field::{Block, Field, Life},
     long_slices::LongSlices,
     moderation::Prior,
     ratio::{Pair, Ratio},
     states::{State, States},
 };
-use crate::statistics::CONFIDENCE;
+use crate::statistics::{CONFIDENCE, mean};
+use std::collections::BTreeSet;
 
 /// What the lives so far say.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Estimates {
     pub states: Vec<State>,
     /// Number of blocks left out because the machine changed in or next to them.
     pub straddled: u32,
+    /// Number of slices left out because the machine was disturbed right before or after them.
+    pub beside: u32,
     /// The ratio of each contender to the baseline, by its index. `None` for the baseline itself,
     /// and with fewer than 3 lives.
     pub ratios: Vec<Option<Ratio>>,
@@ -89,6 +92,7 @@ impl<'a> Analysis<'a> {
         Estimates {
             states: self.states.states.clone(),
             straddled: self.states.straddled,
+            beside: self.states.beside.iter().flatten().map(|out| out.len() as u32).sum(),
             ratios: self.pairs.iter().map(ratio).collect(),
             twin_differs: self.twin_differs,
             long_slices: self.pairs.iter().enumerate().map(long).collect(),
@@ -118,26 +122,42 @@ impl<'a> Analysis<'a> {
 
     /// The state and the log-ratio of `b` over `a` of each block, by life.
     fn log_ratios(&self, a: usize, b: usize) -> Vec<Vec<Option<(usize, f64)>>> {
-        let lives = self.field.lives.iter().zip(&self.states.of);
-        lives
-            .map(|(life, states)| {
-                let blocks = life.blocks.iter().zip(states);
-                let ratio = |(block, state): (&Block, &Option<usize>)| {
-                    Some(((*state)?, block.log(b)? - self.denominator(block, a, b)?))
-                };
-                blocks.map(ratio).collect()
-            })
-            .collect()
+        let lives = self.field.lives.iter().zip(&self.states.of).zip(&self.states.beside);
+        let of_life = |((life, states), beside): ((&Life, &Vec<Option<usize>>), &Vec<_>)| {
+            let logs: Vec<_> = life.blocks.iter().zip(beside).map(log_unless).collect();
+            let compared: Vec<Option<f64>> =
+                logs.iter().map(|log| self.denominator(log, a, b)).collect();
+            // Slices beside an unusual one of `b` are left out. If `b` then had no ratio, what is unusual
+            // about it would be left out, too.
+            let usual = |state: usize| {
+                let here = states.iter().zip(&compared).filter(|(s, _)| **s == Some(state));
+                mean(&here.filter_map(|(_, log)| *log).collect::<Vec<_>>())
+            };
+            let ratio = |((state, log), of_a): ((&Option<usize>, _), &Option<f64>)| {
+                let (state, log): (usize, &dyn Fn(usize) -> Option<f64>) = ((*state)?, log);
+                Some((state, log(b)? - of_a.or_else(|| usual(state))?))
+            };
+            let blocks = states.iter().zip(logs.iter().map(|log| log as _)).zip(&compared);
+            blocks.map(ratio).collect()
+        };
+        lives.map(of_life).collect()
     }
 
     /// The log-cost that `b` is compared with. If `a` is the baseline and the twin may stand for it,
     /// it is the mean of both: this halves the variance of the denominator.
-    fn denominator(&self, block: &Block, a: usize, b: usize) -> Option<f64> {
+    fn denominator(&self, log: impl Fn(usize) -> Option<f64>, a: usize, b: usize) -> Option<f64> {
         let usable = a == self.field.baseline && self.twin_differs == Some(false);
         let twin = self.field.twin.filter(|twin| usable && *twin != b);
-        match (block.log(a), twin.and_then(|twin| block.log(twin))) {
+        match (log(a), twin.and_then(&log)) {
             (Some(a), Some(twin)) => Some(a.midpoint(twin)),
             (a, twin) => a.or(twin),
         }
     }
+}
+
+/// The log-costs in a block, without the slices that are left out.
+fn log_unless<'a>(
+    (block, out): (&'a Block, &'a BTreeSet<usize>),
+) -> impl Fn(usize) -> Option<f64> + 'a {
+    |contender| block.log(contender).filter(|_| !out.contains(&contender))
 }

@@ -15,6 +15,9 @@ pub struct Life {
 pub struct Block {
     /// `ln(CPU per request)` of each contender, by its index. `None` if it has no valid slice.
     pub logs: Vec<Option<f64>>,
+    /// `ln(CPU per request)` of the load in each slice. It does not count; it shows when the machine was
+    /// disturbed. May be empty.
+    pub load: Vec<Option<f64>>,
     /// Place of each contender's slice in the block, from 0, by its index. If it is empty, the
     /// slices ran in the order of the indices.
     pub positions: Vec<u32>,
@@ -25,8 +28,12 @@ pub struct Block {
 impl Block {
     /// The logarithm of a contender's cost, if it is a number that can be one.
     pub(super) fn log(&self, contender: usize) -> Option<f64> {
-        let log = self.logs.get(contender).copied().flatten()?;
-        (log.abs() <= LARGEST_LOG).then_some(log)
+        valid(&self.logs, contender)
+    }
+
+    /// That of the load on it.
+    pub(super) fn load(&self, contender: usize) -> Option<f64> {
+        valid(&self.load, contender)
     }
 
     /// Place of a contender's slice.
@@ -38,6 +45,10 @@ impl Block {
     pub(super) fn is_long(&self) -> bool {
         self.stretch > 1.5
     }
+}
+
+fn valid(logs: &[Option<f64>], contender: usize) -> Option<f64> {
+    logs.get(contender).copied().flatten().filter(|log| log.abs() <= LARGEST_LOG)
 }
 
 /// The lives of a heat at one load.
@@ -66,7 +77,8 @@ mod tests {
     #[test]
     fn only_numbers_that_can_be_logarithms_of_costs_count() {
         let values = [None, Some(f64::NAN), Some(f64::INFINITY), Some(1e300), Some(8.3)];
-        let block = Block { logs: values.to_vec(), positions: vec![4, 3], stretch: 1.0 };
+        let block =
+            Block { logs: values.to_vec(), load: Vec::new(), positions: vec![4, 3], stretch: 1.0 };
         let logs: Vec<_> = (0..6).map(|contender| block.log(contender)).collect();
         assert_eq!(logs, [None, None, None, None, Some(8.3), None]);
         assert_eq!([0, 1, 2].map(|contender| block.position(contender)), [4, 3, 2]);
@@ -76,7 +88,12 @@ mod tests {
 
     #[test]
     fn counts_the_contenders_of_all_blocks() {
-        let block = |n| Block { logs: vec![None; n], positions: Vec::new(), stretch: 1.0 };
+        let block = |n| Block {
+            logs: vec![None; n],
+            load: Vec::new(),
+            positions: Vec::new(),
+            stretch: 1.0,
+        };
         let lives = [Life::default(), Life { blocks: vec![block(2), block(3)] }];
         assert_eq!(Field { lives: &lives, baseline: 0, twin: None }.contenders(), 3);
         assert_eq!(Field { lives: &[], baseline: 0, twin: None }.contenders(), 0);

@@ -78,6 +78,7 @@ mod tests {
     fn levels_of(blocks: &[&[f64]]) -> Vec<f64> {
         let block = |logs: &&[f64]| Block {
             logs: logs.iter().copied().map(Some).collect(),
+            load: Vec::new(),
             positions: Vec::new(),
             stretch: 1.0,
         };

@@ -8,7 +8,7 @@
 //! repeat, so intervals are over lives; blocks only make the figure of a life more precise.
 //!
 //! 1. [`levels`]: how expensive each block was for everybody.
-//! 2. [`states`]: the states of the machine, the state of each block, and the blocks left out.
+//! 2. [`states`]: the states of the machine, the state of each block, and what is left out.
 //! 3. [`mixed`]: log-ratio of two contenders ~ state + life.
 //! 4. [`moderation`]: the variances between lives, moderated over the contenders.
 //! 5. [`sequence`]: intervals and p-values that remain valid however often one looks.
@@ -20,8 +20,8 @@
 //! has (a collection in every tenth slice, a second mode, one bad start in ten) is its own, and from
 //! its slices alone it cannot be distinguished from a short disturbance. Trimming would hide the one to be
 //! rid of the other. A disturbance hits all contenders equally often, so it widens intervals and
-//! does not move ratios. Blocks are left out only for what several contenders show at once: see
-//! [`states`].
+//! does not move ratios. Blocks are left out only for what several contenders show at once, and slices
+//! only for what others show right before and after them: see [`states`].
 //!
 //! Logarithms are natural. Means are geometric, as everywhere in the referee.
 

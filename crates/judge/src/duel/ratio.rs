@@ -18,16 +18,20 @@ const ALPHA: f64 = 1.0 - CONFIDENCE;
 /// [`sequence`](super::sequence).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
-    /// Mean log-ratio. If the states differ significantly, it is the mean over states at equal
-    /// weight; otherwise states are ignored.
+    /// Mean log-ratio: in [`Ratio::state`], if there is one. Otherwise, if the states differ significantly,
+    /// the mean over them at equal weight; if they do not, states are ignored.
     pub log: f64,
+    /// The least expensive state of the field, if there are several and both contenders were seen in it in
+    /// at least 3 lives: there the machine is at its least disturbed. It is chosen by what was seen, not by
+    /// the ratios.
+    pub state: Option<usize>,
     /// Lower end of the 95% interval. −∞ if the lives are too few to exclude anything.
     pub low: f64,
     /// Upper end of the 95% interval.
     pub high: f64,
     /// The p-value of "equal cost", two-sided.
     pub p: f64,
-    /// Whether the ratio differs significantly between states, so that `log` is at equal weights.
+    /// Whether the ratio differs significantly between states.
     pub states_differ: bool,
     /// The ratio in each state that both contenders were seen in.
     pub by_state: Vec<StateRatio>,
@@ -116,7 +120,9 @@ pub(super) struct Pair {
     /// The states that were seen, as indices of the field's.
     states: Vec<usize>,
     states_differ: bool,
-    /// The fit of the headline: `by_state`, or without states.
+    /// See [`Ratio::state`].
+    state: Option<usize>,
+    /// The fit of the headline: that of the least expensive state, `by_state`, or without states.
     fit: Fit,
     headline: Contrast,
 }
@@ -136,11 +142,18 @@ impl Pair {
         let by_state = Fit::of(&mapped(&index), states.len()).unwrap_or_else(|| pooled.clone());
         let seen = by_state.beta.len();
         let states_differ = differ(&by_state);
-        let (fit, headline) = match states_differ {
-            true => (by_state.clone(), by_state.contrast(&vec![1.0 / seen as f64; seen])),
-            false => (pooled.clone(), pooled.contrast(&[1.0])),
+        let least = |life: &Vec<(usize, f64)>| -> Vec<(usize, f64)> {
+            life.iter().filter(|(state, _)| *state == 0).copied().collect()
         };
-        Some(Pair { by_state, states, states_differ, fit, headline })
+        let least = Fit::of(&lives.iter().map(least).collect::<Vec<_>>(), 1);
+        let least = least.filter(|fit| states.len() > 1 && fit.lives() >= LEAST_LIVES);
+        let state = least.is_some().then_some(0);
+        let (fit, headline) = match (least, states_differ) {
+            (Some(least), _) => (least.clone(), least.contrast(&[1.0])),
+            (None, true) => (by_state.clone(), by_state.contrast(&vec![1.0 / seen as f64; seen])),
+            (None, false) => (pooled.clone(), pooled.contrast(&[1.0])),
+        };
+        Some(Pair { by_state, states, states_differ, state, fit, headline })
     }
 
     /// Variance of a life and its degrees of freedom, to be moderated.
@@ -161,21 +174,25 @@ impl Pair {
         let sequence =
             |mean: f64, variance: f64| Sequence { mean, error: variance.sqrt(), lives: n, freedom };
         let all = sequence(self.headline.estimate, variance / n);
-        let half = all.half_width(ALPHA);
+        let half_of_all = all.half_width(ALPHA);
         let of_state = |(i, state): (usize, &usize)| {
             let only: Vec<f64> =
                 (0..self.states.len()).map(|j| f64::from(u8::from(i == j))).collect();
             let contrast = self.by_state.contrast(&only);
             let half = sequence(contrast.estimate, contrast.variance * factor).half_width(ALPHA);
-            let log = contrast.estimate;
+            let (log, half) = match self.state == Some(*state) {
+                true => (all.mean, half_of_all),
+                false => (contrast.estimate, half),
+            };
             let blocks = self.by_state.blocks[i];
             StateRatio { state: *state, log, low: log - half, high: log + half, blocks }
         };
         let within = self.fit.within.value;
         Some(Ratio {
             log: all.mean,
-            low: all.mean - half,
-            high: all.mean + half,
+            state: self.state,
+            low: all.mean - half_of_all,
+            high: all.mean + half_of_all,
             p: (1.0 / all.against(0.0)).min(1.0),
             states_differ: self.states_differ,
             by_state: self.states.iter().enumerate().map(of_state).collect(),

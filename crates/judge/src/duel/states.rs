@@ -1,7 +1,12 @@
-//! The states of the machine, the state of each block, and the blocks that are left out.
+//! The states of the machine, the state of each block, and the blocks and slices that are left out.
 
-use super::{clusters::groups, field::Field, levels::levels};
-use crate::statistics::median;
+use super::{
+    clusters::groups,
+    field::{Block, Field},
+    levels::levels,
+};
+use crate::statistics::{alone, median};
+use std::collections::BTreeSet;
 
 /// Maximum number of states.
 const MOST_STATES: usize = 3;
@@ -32,6 +37,8 @@ pub(super) struct States {
     pub of: Vec<Vec<Option<usize>>>,
     /// Number of blocks left out because the machine changed in them.
     pub straddled: u32,
+    /// The contenders whose slices are left out, by life and block.
+    pub beside: Vec<Vec<BTreeSet<usize>>>,
 }
 
 impl States {
@@ -46,9 +53,13 @@ impl States {
     /// - both blocks around a change of state within a life. The machine changed in one of them or
     ///   between them. Only levels decide, which no single contender can move, so this cannot favour
     ///   any of them; and it costs little, because blocks are many and lives few.
-    /// - blocks in which several contenders, in neighbouring slices, were all above or all below
-    ///   their usual cost in this state: the machine changed and changed back, or changed in the
-    ///   first or last block of a life.
+    /// - slices right before and right after a slice of another contender that was above or below what
+    ///   is usual for it in this state, by the CPU of the server or by that of the load: the machine
+    ///   was disturbed for a moment, or changed in the first or last block of a life. Whether a slice
+    ///   is left out depends on the slices of others, which were frozen while it ran. So a contender
+    ///   cannot be rid of a slice of its own, and what only one of them shows is never left out. A
+    ///   contender whose unusual slices are followed by unusual ones of others more often than those of the
+    ///   others, e.g. because it leaves work to somebody else, keeps all of its slices.
     pub fn of(field: &Field) -> States {
         let levels = levels(field);
         let mut ascending: Vec<f64> = levels.iter().flatten().flatten().copied().collect();
@@ -67,10 +78,10 @@ impl States {
             });
         let assigned = count(&of);
         let changed = around_changes(&of);
-        let disturbed = disturbed(field, &of, centres.len());
-        for (life, (changed, disturbed)) in of.iter_mut().zip(changed.iter().zip(&disturbed)) {
-            for (state, out) in life.iter_mut().zip(changed.iter().zip(disturbed)) {
-                *state = state.filter(|_| !out.0 && !out.1);
+        let beside = beside_others(field, &of, centres.len());
+        for (life, changed) in of.iter_mut().zip(&changed) {
+            for (state, changed) in life.iter_mut().zip(changed) {
+                *state = state.filter(|_| !changed);
             }
         }
         let blocks =
@@ -78,7 +89,7 @@ impl States {
         let states = centres.iter().enumerate();
         let states =
             states.map(|(i, c)| State { level: c - centres[0], blocks: blocks(i) }).collect();
-        States { states, straddled: assigned - count(&of), of }
+        States { states, straddled: assigned - count(&of), of, beside }
     }
 }
 
@@ -142,49 +153,115 @@ fn around_changes(of: &[Vec<Option<usize>>]) -> Vec<Vec<bool>> {
     of.iter().map(of_life).collect()
 }
 
-/// Marks the blocks with a run of neighbouring slices, at least two and at least a third of all,
-/// that all deviate upwards or all downwards: by at least 5% and 5 standard deviations (from the
-/// median absolute deviation) of the contender in the block's state.
-fn disturbed(field: &Field, of: &[Vec<Option<usize>>], states: usize) -> Vec<Vec<bool>> {
+/// A slice in the sequence of a life. They are ordered by their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ran {
+    block: usize,
+    position: u32,
+    contender: usize,
+    is_unusual: bool,
+}
+
+/// The contenders whose slices in each block ran right before or after an unusual slice of another, unless
+/// they are [`suspects`].
+fn beside_others(
+    field: &Field,
+    of: &[Vec<Option<usize>>],
+    states: usize,
+) -> Vec<Vec<BTreeSet<usize>>> {
+    let usual = Usual::of(field, of, states);
     let contenders = field.contenders();
-    let usual: Vec<Vec<Option<(f64, f64)>>> = (0..states)
-        .map(|state| {
-            let logs = |k: usize| -> Vec<f64> {
-                let blocks =
-                    field.lives.iter().zip(of).flat_map(|(life, of)| life.blocks.iter().zip(of));
-                blocks.filter(|(_, s)| **s == Some(state)).filter_map(|(b, _)| b.log(k)).collect()
-            };
-            let of_contender = |k: usize| {
-                let logs = logs(k);
-                let centre = median(logs.clone())?;
-                let away = logs.iter().map(|log| (log - centre).abs()).collect();
-                Some((centre, LEAST_APART.max(LEAST_DEVIATIONS * DEVIATION * median(away)?)))
-            };
-            (0..contenders).map(of_contender).collect()
-        })
-        .collect();
-    let is_disturbed = |block: &super::field::Block, state: usize| {
-        let mut slices: Vec<(u32, i8)> = (0..contenders)
-            .filter_map(|k| {
-                let (centre, limit) = usual[state][k]?;
-                let away = block.log(k)? - centre;
-                let side = if away >= limit {
-                    1
-                } else if away <= -limit {
-                    -1
-                } else {
-                    0
-                };
-                Some((block.position(k), side))
+    let ran = |(life, of): (&super::field::Life, &Vec<Option<usize>>)| {
+        let slice = |(nth, block, state, contender): (usize, &Block, Option<usize>, usize)| Ran {
+            block: nth,
+            position: block.position(contender),
+            contender,
+            is_unusual: state.is_some_and(|state| usual.is_unusual(block, state, contender)),
+        };
+        let blocks = life.blocks.iter().zip(of).enumerate();
+        let mut slices: Vec<Ran> = blocks
+            .flat_map(|(nth, (block, state))| {
+                let ran = (0..contenders).filter(|k| block.log(*k).is_some());
+                ran.map(move |k| (nth, block, *state, k))
             })
+            .map(slice)
             .collect();
         slices.sort_unstable();
-        let least = (slices.len().div_ceil(3)).max(2);
-        slices.chunk_by(|a, b| a.1 == b.1).any(|run| run[0].1 != 0 && run.len() >= least)
+        slices
     };
-    let of_life = |(life, of): (&super::field::Life, &Vec<Option<usize>>)| {
-        let blocks = life.blocks.iter().zip(of);
-        blocks.map(|(block, state)| state.is_some_and(|state| is_disturbed(block, state))).collect()
+    let lives: Vec<Vec<Ran>> = field.lives.iter().zip(of).map(ran).collect();
+    let suspects = suspects(&lives, contenders);
+    let of_life = |(life, slices): (&super::field::Life, &Vec<Ran>)| {
+        let mut beside = vec![BTreeSet::new(); life.blocks.len()];
+        for pair in slices.windows(2).filter(|pair| pair[0].contender != pair[1].contender) {
+            for (one, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+                if other.is_unusual && !suspects[one.contender] {
+                    beside[one.block].insert(one.contender);
+                }
+            }
+        }
+        beside
     };
-    field.lives.iter().zip(of).map(of_life).collect()
+    field.lives.iter().zip(&lives).map(of_life).collect()
+}
+
+/// Significance at which a contender seems to disturb the one after it. It is lenient, because keeping the slices of
+/// one that does not only widens its interval.
+const SUSPECT: f64 = 0.15;
+
+/// Marks contenders that had unusual slices before an unusual one of another more often than the others had,
+/// by Fisher's exact test.
+fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
+    let mut each = vec![(0, 0); contenders];
+    for slices in lives {
+        for (nth, slice) in slices.iter().enumerate() {
+            let is_other = |next: &&Ran| next.is_unusual && next.contender != slice.contender;
+            let drags = slice.is_unusual && slices.get(nth + 1).filter(is_other).is_some();
+            each[slice.contender].0 += usize::from(drags);
+            each[slice.contender].1 += 1;
+        }
+    }
+    let (drags, slices) = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let others = |own: &(usize, usize)| (drags - own.0, slices - own.1);
+    each.iter().map(|own| alone(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
+}
+
+/// What is usual for each contender in each state: the median of the logarithms of its cost and of that of
+/// the load, and how far a slice may be from it (5%, and 5 standard deviations from the median absolute
+/// deviation).
+struct Usual(Vec<Vec<[Option<(f64, f64)>; 2]>>);
+
+impl Usual {
+    fn of(field: &Field, of: &[Vec<Option<usize>>], states: usize) -> Usual {
+        let in_state = |state: usize| -> Vec<&Block> {
+            let blocks = field.lives.iter().zip(of);
+            let blocks = blocks.flat_map(|(life, of)| life.blocks.iter().zip(of));
+            blocks.filter(|(_, s)| **s == Some(state)).map(|(block, _)| block).collect()
+        };
+        let around = |logs: Vec<f64>| {
+            let centre = median(logs.clone())?;
+            let away = logs.iter().map(|log| (log - centre).abs()).collect();
+            Some((centre, LEAST_APART.max(LEAST_DEVIATIONS * DEVIATION * median(away)?)))
+        };
+        let of_state = |state: usize| {
+            let blocks = in_state(state);
+            let of_contender = |k: usize| {
+                let logs = |log: fn(&Block, usize) -> Option<f64>| {
+                    around(blocks.iter().filter_map(|block| log(block, k)).collect())
+                };
+                [logs(Block::log), logs(Block::load)]
+            };
+            (0..field.contenders()).map(of_contender).collect()
+        };
+        Usual((0..states).map(of_state).collect())
+    }
+
+    /// Whether a slice of contender `k` is away from what is usual.
+    fn is_unusual(&self, block: &Block, state: usize, k: usize) -> bool {
+        let [cost, load] = self.0[state][k];
+        let is_away = |log: Option<f64>, usual: Option<(f64, f64)>| {
+            log.zip(usual).is_some_and(|(log, (centre, limit))| (log - centre).abs() >= limit)
+        };
+        is_away(block.log(k), cost) || is_away(block.load(k), load)
+    }
 }

@@ -1,11 +1,11 @@
 //! What a busy machine does to contenders that take turns: it disturbs all alike, and accuses none.
 
 use crate::{
-    duels::{NAMES, race},
+    duels::{NAMES, field, race},
     simulated::{
         LOAD,
-        five::of,
-        lives::{DUEL, in_duels},
+        five::{cell, of},
+        lives::{DUEL, Duel, duels, in_duels},
     },
 };
 use regatta_judge::judge;
@@ -74,4 +74,61 @@ fn a_contender_that_takes_turns_is_not_accused_of_never_settling() {
     };
     assert!(!accused(race(8)));
     assert!(accused(race(8).into_iter().map(in_rounds).collect()));
+}
+
+/// How often, of `RACES` races, the interval of a contender had the true ratio, and the median half-width.
+fn covered(duel: Duel, who: &str, truth: f64) -> (u32, f64) {
+    let mut widths = Vec::new();
+    let mut covered = 0;
+    for seed in 0..RACES {
+        let rounds = duels(&field(), duel, 1_000 + u64::from(seed));
+        let ratio = cell(&judged(&rounds), who).ratio_to_baseline.unwrap();
+        covered += u32::from(ratio.low <= truth && truth <= ratio.high);
+        widths.push((ratio.high / ratio.low).ln() / 2.0);
+    }
+    widths.sort_by(f64::total_cmp);
+    (covered, widths[widths.len() / 2])
+}
+
+const RACES: u32 = 30;
+/// 95% of 30, less two standard deviations of chance.
+const AT_LEAST: u32 = 26;
+
+/// A cost that is higher by a half in a tenth of the slices.
+fn with_own_mode() -> f64 {
+    1.72 * 1.5f64.powf(0.1)
+}
+
+#[test]
+fn short_disturbances_do_not_widen_intervals() {
+    let duel = Duel { blocks: 12, disturbed: 0.02, ..DUEL };
+    let (calm, disturbed) =
+        (covered(Duel { disturbed: 0.0, ..duel }, "percore", 1.0), covered(duel, "percore", 1.0));
+    assert!(disturbed.0 >= AT_LEAST && calm.0 >= AT_LEAST, "{calm:?}, {disturbed:?}");
+    assert!(disturbed.1 < 1.3 * calm.1, "{calm:?}, {disturbed:?}");
+}
+
+#[test]
+fn the_ratio_is_that_of_the_fastest_state_if_it_was_seen_in_three_lives() {
+    for state_lasts in [5, 11, 40] {
+        let duel = Duel { blocks: 12, disturbed: 0.01, state_lasts, ..DUEL };
+        let (covered, half) = covered(duel, "node", 1.72);
+        assert!(covered >= AT_LEAST && half < 0.02, "{state_lasts}: {covered}, ±{half}");
+    }
+}
+
+#[test]
+fn what_one_contender_shows_alone_is_never_left_out() {
+    for disturbed in [0.0, 0.02] {
+        let duel = Duel { blocks: 20, disturbed, own: Some("node"), ..DUEL };
+        let (covered, half) = covered(duel, "node", with_own_mode());
+        assert!(covered >= AT_LEAST, "{disturbed}: {covered}, ±{half}");
+    }
+}
+
+#[test]
+fn a_contender_that_disturbs_the_next_one_keeps_its_expensive_slices() {
+    let duel = Duel { blocks: 20, own: Some("node"), drags: true, ..DUEL };
+    let (covered, half) = covered(duel, "node", with_own_mode());
+    assert!(covered >= AT_LEAST, "{covered}, ±{half}");
 }

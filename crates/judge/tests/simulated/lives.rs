@@ -3,6 +3,7 @@
 use super::{LOAD, Machine, QUIET, Truth, asked, normal, rounds};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{Asked, Life, LoadShape, Round, Schedule, Slice, WholeLife};
+use std::collections::HashSet;
 
 /// The machine, and how often contenders start.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +16,56 @@ pub struct Duel {
     pub between: f64,
     /// Blocks that a state lasts; 0: there is only one.
     pub state_lasts: u32,
+    /// The chance that a disturbance begins in a slice; it raises the costs of that slice, of the next one
+    /// and of the load in both by a half.
+    pub disturbed: f64,
+    /// A contender whose own cost is higher by a half in every tenth of its slices.
+    pub own: Option<&'static str>,
+    /// Whether it then also disturbs the contender after it.
+    pub drags: bool,
 }
 
-pub const DUEL: Duel = Duel { lives: 8, blocks: 8, within: 0.006, between: 0.005, state_lasts: 0 };
+pub const DUEL: Duel = Duel {
+    lives: 8,
+    blocks: 8,
+    within: 0.006,
+    between: 0.005,
+    state_lasts: 0,
+    disturbed: 0.0,
+    own: None,
+    drags: false,
+};
+
+/// How much a disturbance costs.
+pub const DISTURBED: f64 = 1.5;
+
+/// Which slices of a life the machine, or a contender beside its own, disturbs: by block and position.
+fn disturbed(contenders: &[Truth], duel: &Duel, first: u32) -> HashSet<(u32, u32)> {
+    let mut random = SmallRng::seed_from_u64(u64::from(first));
+    let k = contenders.len() as u32;
+    let own = contenders.iter().position(|truth| Some(truth.name) == duel.own).map(|n| n as u32);
+    let mut all = HashSet::new();
+    for at in k..(duel.blocks + 1) * k {
+        let begins = duel.disturbed > 0.0 && random.random_bool(duel.disturbed);
+        let drags = duel.drags
+            && own.is_some_and(|own| {
+                is_own(own, first + at / k) && at % k == position(own, at / k, k)
+            });
+        let slices = [(begins, at), (begins || drags, at + 1)];
+        all.extend(slices.iter().filter(|(yes, _)| *yes).map(|(_, at)| (at / k, at % k)));
+    }
+    all
+}
+
+/// The place of a contender in a block. The last one of a block is not the first one of the next.
+fn position(who: u32, block: u32, contenders: u32) -> u32 {
+    (who + 2 * block) % contenders
+}
+
+/// Whether a contender with costs of its own has them in this block.
+fn is_own(who: u32, block: u32) -> bool {
+    (who + block).is_multiple_of(10)
+}
 
 /// The increase of the cost of a contender in the second state: that of `node` is smaller.
 fn slope(name: &str) -> f64 {
@@ -35,6 +83,7 @@ pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
     let mut rounds = rounds(contenders, &[LOAD], duel.lives, machine, seed);
     for lived in rounds.chunks_mut(contenders.len()) {
         let first = random.random_range(0..u32::MAX / 2);
+        let disturbed = disturbed(contenders, &duel, first);
         for (who, (round, truth)) in lived.iter_mut().zip(contenders).enumerate() {
             let own = (duel.between * normal(&mut random)).exp();
             let life = Life {
@@ -44,8 +93,16 @@ pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
                             (first + block).checked_div(duel.state_lasts).unwrap_or(0) % 2 == 1;
                         let state = if is_slow { slope(truth.name) } else { 1.0 };
                         let noise = (duel.within * normal(&mut random)).exp();
-                        let cost_ns = truth.cost_ns * own * state * noise;
-                        slice(block, (who as u32 + block) % contenders.len() as u32, cost_ns)
+                        let position = position(who as u32, block, contenders.len() as u32);
+                        let is_disturbed = disturbed.contains(&(block, position));
+                        let factor = if is_disturbed { DISTURBED } else { 1.0 };
+                        let has_own =
+                            Some(truth.name) == duel.own && is_own(who as u32, first + block);
+                        let mode = if has_own { 1.5 } else { 1.0 };
+                        let cost_ns = truth.cost_ns * own * state * noise * factor * mode;
+                        let slice = slice(block, position, cost_ns);
+                        let load_cpu_ns = (slice.load_cpu_ns as f64 * factor) as u64;
+                        Slice { load_cpu_ns, ..slice }
                     })
                     .collect(),
                 ..Life::default()
