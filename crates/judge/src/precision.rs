@@ -34,8 +34,12 @@ const HOPELESS: f64 = 4.0;
 /// More starts are advised up to this time, in seconds.
 const AFFORDABLE_S: f64 = 600.0;
 /// Blocks of a life, before there are variances to choose their number by, and its limits.
-const BLOCKS: u32 = 5;
-const BLOCKS_RANGE: std::ops::RangeInclusive<u32> = 3..=16;
+const BLOCKS: u32 = 4;
+const LEAST_BLOCKS: u32 = 3;
+const MOST_BLOCKS: u32 = 16;
+/// A race with a time limit has at least this many lives in it, if 3 blocks per life allow: what few lives vary is
+/// not known, however many blocks they have.
+const LIVES_IN_TIME: f64 = 8.0;
 
 /// The next pass of a race.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,9 +78,11 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 }
 
 /// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
-/// fourth life on it is the one that narrows the widest interval most in a given time.
+/// fourth life on it is the one that narrows the widest interval most in a given time; with a time limit it
+/// leaves room for 8 lives.
 pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
     let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
+    let time_s = asked.time_s.map(|time_s| time_s / asked.loads.len() as f64);
     let asked = Asked { loads: vec![*load], ..asked.clone() };
     let [field] = &observe(&asked, &rounds)[..] else { return BLOCKS };
     if field.passes(&asked) < LEAST_LIVES {
@@ -88,7 +94,11 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) ->
     });
     let widest = ratios.max_by(|a, b| a.error.total_cmp(&b.error));
     let (Some(widest), Some((life_s, block_s))) = (widest, costs(&rounds)) else { return BLOCKS };
-    duel::blocks_per_life(life_s, block_s, widest.within, widest.between, BLOCKS_RANGE)
+    let most = time_s.map_or(MOST_BLOCKS, |time_s| {
+        let blocks = (time_s / LIVES_IN_TIME - life_s) / block_s;
+        blocks.clamp(f64::from(LEAST_BLOCKS), f64::from(MOST_BLOCKS)) as u32
+    });
+    duel::blocks_per_life(life_s, block_s, widest.within, widest.between, LEAST_BLOCKS..=most)
 }
 
 /// The cost of a life without its counted blocks, and that of a block, in seconds.

@@ -75,7 +75,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// How much longer a long slice is: one block in eight has them, to show whether the length matters.
+    /// How much longer a long slice is: one block in sixteen has them, to show whether the length matters.
     pub const LONG: u32 = 4;
 
     /// CPU time per operation, nanoseconds; `None` if it is zero or there was no operation.

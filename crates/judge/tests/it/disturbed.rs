@@ -132,3 +132,12 @@ fn a_contender_that_disturbs_the_next_one_keeps_its_expensive_slices() {
     let (covered, half) = covered(duel, "node", with_own_mode());
     assert!(covered >= AT_LEAST, "{covered}, ±{half}");
 }
+
+#[test]
+fn a_contender_that_varies_from_start_to_start_has_a_wide_interval_and_does_not_widen_others() {
+    let wild = Duel { lives: 4, wild: Some("node"), ..DUEL };
+    let (node, percore) = (covered(wild, "node", 1.72), covered(wild, "percore", 1.0));
+    let alike = covered(Duel { wild: None, ..wild }, "percore", 1.0);
+    assert!(node.0 >= AT_LEAST && percore.0 >= AT_LEAST, "{node:?}, {percore:?}");
+    assert!(node.1 > 0.05 && percore.1 < 1.25 * alike.1, "{node:?}, {percore:?}, {alike:?}");
+}

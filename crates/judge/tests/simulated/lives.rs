@@ -23,6 +23,8 @@ pub struct Duel {
     pub own: Option<&'static str>,
     /// Whether it then also disturbs the contender after it.
     pub drags: bool,
+    /// A contender that varies ten times as much from life to life as the others.
+    pub wild: Option<&'static str>,
 }
 
 pub const DUEL: Duel = Duel {
@@ -34,6 +36,7 @@ pub const DUEL: Duel = Duel {
     disturbed: 0.0,
     own: None,
     drags: false,
+    wild: None,
 };
 
 /// How much a disturbance costs.
@@ -85,7 +88,8 @@ pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
         let first = random.random_range(0..u32::MAX / 2);
         let disturbed = disturbed(contenders, &duel, first);
         for (who, (round, truth)) in lived.iter_mut().zip(contenders).enumerate() {
-            let own = (duel.between * normal(&mut random)).exp();
+            let times = if duel.wild == Some(truth.name) { 10.0 } else { 1.0 };
+            let own = (times * duel.between * normal(&mut random)).exp();
             let life = Life {
                 slices: (1..=duel.blocks)
                     .map(|block| {

@@ -121,16 +121,16 @@ pub(crate) struct LoadPlan {
 /// How a contender warms up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WarmUp {
-    /// For this long.
+    /// For this long, in addition to the first block. May be zero.
     For(Duration),
     /// Until its cost is steady, at most this long. It was not observed yet.
     Observed(Duration),
 }
 
-/// Length of a slice of an observed warm-up.
+/// Longest slice of an observed warm-up.
 const OBSERVED: Duration = Duration::from_millis(100);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
-const LONG_EVERY: usize = 8;
+const LONG_EVERY: usize = 16;
 
 /// What a contender did under a load.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -221,6 +221,7 @@ impl<B: Bench> Life<'_, B> {
         let mut observed = Vec::new();
         for (&who, how) in load.raced.iter().zip(&load.warm_ups) {
             match *how {
+                WarmUp::For(Duration::ZERO) => {}
                 WarmUp::For(length) => {
                     let what = Drive { length, purpose: Purpose::WarmUp, seed: load.seed };
                     self.drive(who, load, &what)?;
@@ -229,13 +230,14 @@ impl<B: Bench> Life<'_, B> {
             }
         }
         let mut first_ns = None;
+        let length = load.slice.min(OBSERVED);
         for turn in 0.. {
-            observed.retain(|(_, longest)| OBSERVED * turn < *longest);
+            observed.retain(|(_, longest)| length * turn < *longest);
             if observed.is_empty() || self.bench.is_interrupted() {
                 break;
             }
             let seed = load.seed.wrapping_sub(u64::from(turn) + 1);
-            let what = Drive { length: OBSERVED, purpose: Purpose::WarmUp, seed };
+            let what = Drive { length, purpose: Purpose::WarmUp, seed };
             let of_baseline = self.drive(load.baseline, load, &what)?;
             let cost = of_baseline.and_then(|(driven, cpu_ns)| {
                 (driven.requests > 0).then_some(cpu_ns? as f64 / driven.requests as f64)

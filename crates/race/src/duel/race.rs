@@ -239,12 +239,18 @@ impl<'a> Duels<'a> {
             let of_load = |load| self.seen.of(asked, &heat[*who].name, load);
             asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(settling).0).max()
         };
+        // The first block does not count, so it is a warm-up, too.
+        let slice = self.slice(load);
+        let unless_short = |length: Duration| match length <= slice {
+            true => WarmUp::For(Duration::ZERO),
+            false => WarmUp::For(length),
+        };
         let warm_up = |who: &usize| match needs(who) {
-            Some(needs) if nth == 0 => WarmUp::For(needs.max(usual)),
+            Some(needs) if nth == 0 => unless_short(needs.max(usual)),
             None if nth == 0 && asked.settle_s > 0.0 => {
                 WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
             }
-            _ => WarmUp::For(usual),
+            _ => unless_short(usual),
         };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
         let orders = Orders::new(heat.len(), asked.seed);
@@ -257,7 +263,7 @@ impl<'a> Duels<'a> {
             raced: order.to_vec(),
             warm_ups: order.iter().map(warm_up).collect(),
             blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
-            slice: self.slice(load),
+            slice,
             first_block,
             idle: ((0..heat.len()).filter(is_idle).collect(), IDLE),
             seed: seed.wrapping_add((nth as u64) << 10),
