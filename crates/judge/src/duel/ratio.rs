@@ -137,16 +137,22 @@ impl Pair {
         let mapped = |to: &dyn Fn(usize) -> usize| -> Vec<Vec<(usize, f64)>> {
             lives.iter().map(|life| life.iter().map(|(s, d)| (to(*s), *d)).collect()).collect()
         };
-        let index = |state: usize| states.partition_point(|other| *other < state);
+        let known = states.clone();
+        let index = |state: usize| known.partition_point(|other| *other < state);
         let pooled = Fit::of(&mapped(&|_| 0), 1)?;
-        let by_state = Fit::of(&mapped(&index), states.len()).unwrap_or_else(|| pooled.clone());
+        let seen_in_several = states.len() > 1;
+        let by_state = Fit::of(&mapped(&index), states.len()).unwrap_or_else(|| {
+            // Too few lives to tell states apart.
+            states.clear();
+            pooled.clone()
+        });
         let seen = by_state.beta.len();
         let states_differ = differ(&by_state);
         let least = |life: &Vec<(usize, f64)>| -> Vec<(usize, f64)> {
             life.iter().filter(|(state, _)| *state == 0).copied().collect()
         };
         let least = Fit::of(&lives.iter().map(least).collect::<Vec<_>>(), 1);
-        let least = least.filter(|fit| states.len() > 1 && fit.lives() >= LEAST_LIVES);
+        let least = least.filter(|fit| seen_in_several && fit.lives() >= LEAST_LIVES);
         let state = least.is_some().then_some(0);
         let (fit, headline) = match (least, states_differ) {
             (Some(least), _) => (least.clone(), least.contrast(&[1.0])),
@@ -228,4 +234,36 @@ fn differ(fit: &Fit) -> bool {
         }
     };
     holm(&pairs.map(p).collect::<Vec<_>>(), ALPHA).contains(&true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    #[test]
+    fn any_blocks_of_any_states_have_a_ratio_or_none() {
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut with_states = 0;
+        for _ in 0..20_000 {
+            let states = random.random_range(1..4);
+            let mut lives: Vec<Vec<(usize, f64)>> = Vec::new();
+            for _ in 0..random.random_range(0..7) {
+                let mut life = Vec::new();
+                for _ in 0..random.random_range(0..4) {
+                    life.push((random.random_range(0..states), random.random_range(-0.1..0.1)));
+                }
+                lives.push(life);
+            }
+            let Some(pair) = Pair::of(&lives) else { continue };
+            let Some(ratio) = pair.moderated(&Prior::NONE) else { continue };
+            assert!(ratio.low <= ratio.log && ratio.log <= ratio.high, "{lives:?}: {ratio:?}");
+            assert!(ratio.state.is_none_or(|state| state == 0), "{lives:?}: {ratio:?}");
+            with_states += u32::from(ratio.state.is_some());
+            if let Some(of) = ratio.by_state.iter().find(|of| Some(of.state) == ratio.state) {
+                assert_eq!((of.log, of.low, of.high), (ratio.log, ratio.low, ratio.high));
+            }
+        }
+        assert!(with_states > 100, "{with_states}");
+    }
 }
