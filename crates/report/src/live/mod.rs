@@ -276,7 +276,10 @@ impl Live {
 
     /// The precision so far: `widest ratio ±1.4%`; in duels `±1.4% after 5 lives`.
     fn reached(&self, pass: u32) -> Option<String> {
-        let widest = format!("±{:.1}%", self.widest? * 100.0);
+        let widest = match self.widest? {
+            wide if wide > 1.0 => "over ±100%".to_owned(),
+            widest => format!("±{:.1}%", widest * 100.0),
+        };
         Some(match self.is_in_duels() {
             true => format!("{widest} after {pass} lives"),
             false => format!("widest ratio {widest}"),
@@ -292,12 +295,11 @@ impl Live {
         self.watched.asked().is_some_and(|asked| asked.schedule == Schedule::Duels)
     }
 
-    /// `, 38 s of 60 s`: the time since the first pass, if it is limited.
-    fn time_in_words(&self, ns: u64) -> String {
-        let time_s = self.watched.asked().and_then(|asked| asked.time_s);
-        let since = |began: u64| ns.saturating_sub(began) / 1_000_000_000;
-        let of = self.began.zip(time_s);
-        of.map_or_else(String::new, |(began, time_s)| format!(", {} s of {time_s} s", since(began)))
+    /// `38 s of 60 s`: the time since the first pass, if it is limited.
+    fn time_in_words(&self, ns: u64) -> Option<String> {
+        let time_s = self.watched.asked().and_then(|asked| asked.time_s)?;
+        let since = ns.saturating_sub(self.began?) / 1_000_000_000;
+        Some(format!("{since} s of {time_s} s"))
     }
 
     /// A line with the ratios so far, if there is no progress and one load.
@@ -339,13 +341,13 @@ impl Live {
             && self.pass.replace(*pass) != Some(*pass)
         {
             let about = if self.widest.is_some() { "about " } else { "" };
-            let left = self.bar.left(ns).map_or(String::new(), |left| format!(", {left} left"));
+            let left = || self.bar.left(ns).map_or(String::new(), |left| format!(", {left} left"));
+            let so_far = self
+                .time_in_words(ns)
+                .unwrap_or_else(|| format!("{done} of {about}{all} starts are done{}", left()));
             let reached =
                 self.reached(*pass).map_or(String::new(), |reached| format!(" · {reached}"));
-            let (pass, time) = (self.start_in_words(*pass), self.time_in_words(ns));
-            shown = self.line(format!(
-                "{pass}: {done} of {about}{all} starts are done{left}{reached}{time}"
-            ));
+            shown = self.line(format!("{}: {so_far}{reached}", self.start_in_words(*pass)));
         }
         shown.extend(self.progress(ns));
         shown
@@ -406,7 +408,8 @@ impl Live {
         let width = width.saturating_sub(1);
         let mut last = vec![format!("now: {} · {}", task.name, task.phase())];
         last.extend(task.next.as_ref().map(|next| format!("next: {next}")));
-        let time = if task.cell.is_some() { self.time_in_words(ns) } else { String::new() };
+        let time = task.cell.as_ref().and_then(|_| self.time_in_words(ns));
+        let time = time.map_or(String::new(), |time| format!(", {time}"));
         last.push(format!("{bar} · {}{time}", task.place));
         let room = (width, height.saturating_sub(last.len() + MARGIN));
         let table = task.cell.as_ref().map_or_else(Vec::new, |(contender, load)| {

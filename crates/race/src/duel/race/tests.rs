@@ -96,3 +96,17 @@ fn the_baseline_and_its_twin_live_in_each_heat_of_a_race() {
         assert_eq!(duels.heats(&[LOAD]), [vec![1, 4, 0], vec![1, 4, 2], vec![1, 4, 3]]);
     });
 }
+
+#[test]
+fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
+    let warm_ups = |warm_up_s| {
+        let mut found = Vec::new();
+        with_duels(&Asked { warm_up_s, ..asked() }, |duels, entrants| {
+            let heat: Vec<&Entrant> = entrants.iter().collect();
+            found = duels.plan(1, 0, &LOAD, &heat, &[0, 1, 2, 3, 4], 1, &[]).warm_ups;
+        });
+        found
+    };
+    assert_eq!(warm_ups(SLICE.as_secs_f64()), [WarmUp::For(Duration::ZERO); 5]);
+    assert_eq!(warm_ups(0.06), [WarmUp::For(Duration::from_millis(60)); 5]);
+}
