@@ -148,12 +148,14 @@ impl Goal<'_> {
         narrow(&self.comparison) && self.before.as_ref().is_none_or(narrow)
     }
 
-    /// Whether it needs far more than the possible number of starts.
-    fn is_hopeless(&self, asked: &Asked, possible: f64) -> bool {
+    /// Whether it needs far more than the possible number of starts. With a time limit none is: the time was
+    /// granted, and what a machine disturbs now it may not disturb later.
+    fn is_hopeless(&self, asked: &Asked) -> bool {
         let needed = self.needed(asked).map_or(f64::INFINITY, f64::from);
         let [rounds, lives] = FORECAST_FROM;
         let enough = if self.before.is_some() { rounds } else { lives };
-        self.starts >= enough && needed > HOPELESS * possible
+        let needs_too_many = needed > HOPELESS * f64::from(asked.rounds);
+        asked.time_s.is_none() && self.starts >= enough && needs_too_many
     }
 }
 
@@ -161,7 +163,7 @@ impl Goal<'_> {
 fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
     let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
     let left_s = asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s);
-    let wants = |field: &Field| field.wants_more(asked, left_s);
+    let wants = |field: &Field| field.wants_more(asked);
     let wanting: Vec<bool> = fields.iter().map(wants).collect();
     let open = || fields.iter().zip(&wanting).filter(|(_, wants)| **wants);
     let next_s: f64 = open().map(|(field, _)| field.pass_s(asked)).sum();
@@ -193,7 +195,7 @@ impl Field {
     }
 
     /// Whether a further pass is allowed and could be of use.
-    fn wants_more(&self, asked: &Asked, left_s: f64) -> bool {
+    fn wants_more(&self, asked: &Asked) -> bool {
         let passes = self.passes(asked);
         if passes >= asked.rounds || self.runs(asked).is_empty() {
             return false;
@@ -201,10 +203,8 @@ impl Field {
         if passes < self.least() || asked.precision.is_none() {
             return true;
         }
-        let by_time = (left_s.max(0.0) / self.pass_s(asked)).floor();
-        let possible = (f64::from(passes) + by_time).min(f64::from(asked.rounds));
         let mut goals = self.goals(asked).into_iter();
-        goals.any(|goal| !goal.is_narrow(asked) && !goal.is_hopeless(asked, possible))
+        goals.any(|goal| !goal.is_narrow(asked) && !goal.is_hopeless(asked))
     }
 
     /// The ratios of all ranked contenders that have a cost, if the baseline has one.
