@@ -7,7 +7,9 @@ use crate::{
     field::{Field, Twin},
     statistics::{CONFIDENCE, holm, is_known, known, known_floor},
 };
-use regatta_record::{Asked, Estimate, Gate, GateLine, Judgement, Kind, LoadShape, more_in_words};
+use regatta_record::{
+    Asked, Estimate, Gate, GateLine, Judgement, Kind, LoadShape, Schedule, more_in_words,
+};
 
 /// A cell to be judged.
 pub struct Compared {
@@ -30,12 +32,13 @@ pub fn of_race<'a>(
     let limit = asked.fail_over?;
     let compared = fields.clone().flat_map(|(field, _)| field.compared(asked, limit)).collect();
     let offset = fields.map(|(_, twin)| Twin::offset(twin)).fold(0.0, f64::max);
+    let paired = if asked.schedule == Schedule::Duels { "blocks" } else { "round" };
     Some(Gate {
         old: asked.baseline.clone(),
         new: "every contender".to_owned(),
         fail_over: Some(limit),
         method: format!(
-            "server CPU per {} over that of {} in the same round; worse: the one-sided 95% interval of \
+            "server CPU per {} over that of {} in the same {paired}; worse: the one-sided 95% interval of \
              the ratio lies above the limit, with Holm's correction over all lines; within: it lies \
              below; otherwise not decided",
             asked.cost_per.one, asked.baseline

@@ -226,10 +226,12 @@ fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
     each.iter().map(|own| alone(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
 }
 
-/// What is usual for each contender in each state: the median of the logarithms of its cost and of that of
-/// the load, and how far a slice may be from it (5%, and 5 standard deviations from the median absolute
-/// deviation).
-struct Usual(Vec<Vec<[Option<(f64, f64)>; 2]>>);
+/// A median, and how far from it a slice is still usual: 5%, and 5 standard deviations from the median absolute
+/// deviation.
+type Around = Option<(f64, f64)>;
+
+/// What is usual in each state for each contender: the logarithms of its cost, and of that of the load.
+struct Usual(Vec<Vec<[Around; 2]>>);
 
 impl Usual {
     fn of(field: &Field, of: &[Vec<Option<usize>>], states: usize) -> Usual {
@@ -259,7 +261,7 @@ impl Usual {
     /// Whether a slice of contender `k` is away from what is usual.
     fn is_unusual(&self, block: &Block, state: usize, k: usize) -> bool {
         let [cost, load] = self.0[state][k];
-        let is_away = |log: Option<f64>, usual: Option<(f64, f64)>| {
+        let is_away = |log: Option<f64>, usual: Around| {
             log.zip(usual).is_some_and(|(log, (centre, limit))| (log - centre).abs() >= limit)
         };
         is_away(block.log(k), cost) || is_away(block.load(k), load)
