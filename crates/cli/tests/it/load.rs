@@ -436,7 +436,7 @@ fn replies_that_arrived_but_are_not_read_yet_do_not_time_out() {
     let url = format!("line://{}", server.addr);
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["load", &url, "-c", "4000", "--timeout", "1s"]);
-    command.args(["--warm-up", "100ms", "-d", "3s", "--json", "-"]);
+    command.args(["--warm-up", "100ms", "-d", "5s", "--json", "-"]);
     let load = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&load);
     let opened = || fs::read_dir(format!("/proc/{}/fd", load.id())).unwrap().count();
@@ -446,8 +446,8 @@ fn replies_that_arrived_but_are_not_read_yet_do_not_time_out() {
         // Longer than the timeout.
         std::thread::sleep(Duration::from_millis(1300));
         rustix::process::kill_process(pid, Signal::CONT).unwrap();
-        // Time to read the replies that arrived, and to send new requests.
-        std::thread::sleep(Duration::from_millis(200));
+        // Time to read the replies that arrived, and to send new requests, even beside other programs.
+        std::thread::sleep(Duration::from_millis(600));
     }
     let result = json(&load.wait_with_output().unwrap());
     assert_eq!(result["errors"]["timeout"], 0, "{result:#}");

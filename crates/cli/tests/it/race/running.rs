@@ -165,7 +165,8 @@ fn a_server_that_is_restarted_during_its_race_fails_the_round() {
     let again = Server::on(port);
     let ended = race.ended().with_status(1);
     let text = fs::read_to_string(&rounds).unwrap();
-    assert!(text.contains("when the race began, it was process"), "{text}\n{}", ended.stderr);
+    // Served by another process, or by none for the moment.
+    assert!(text.contains("when the race began"), "{text}\n{}", ended.stderr);
     // Nor does the race continue with the other server.
     let half = text.lines().next().unwrap().to_owned() + "\n";
     fs::write(&rounds, half).unwrap();
