@@ -32,7 +32,10 @@ pub fn of_race<'a>(
     let limit = asked.fail_over?;
     let compared = fields.clone().flat_map(|(field, _)| field.compared(asked, limit)).collect();
     let offset = fields.map(|(_, twin)| Twin::offset(twin)).fold(0.0, f64::max);
-    let paired = if asked.schedule == Schedule::Duels { "blocks" } else { "round" };
+    let (paired, more) = match asked.schedule {
+        Schedule::Duels => ("blocks", "give it more time (--time)"),
+        Schedule::Rounds => ("round", "run more rounds or longer windows"),
+    };
     Some(Gate {
         old: asked.baseline.clone(),
         new: "every contender".to_owned(),
@@ -44,19 +47,19 @@ pub fn of_race<'a>(
             asked.cost_per.one, asked.baseline
         ),
         lines: lines(compared, Some(limit)),
-        doubts: too_noisy(limit, noise_floor, offset).into_iter().collect(),
+        doubts: too_noisy(limit, noise_floor, offset, more).into_iter().collect(),
     })
 }
 
-fn too_noisy(limit: f64, noise_floor: Option<f64>, offset: f64) -> Option<String> {
+fn too_noisy(limit: f64, noise_floor: Option<f64>, offset: f64, more: &str) -> Option<String> {
     let floor = noise_floor.filter(|floor| *floor > limit)?;
     let is = match known_floor(Some(floor)) {
         Some(floor) => format!("±{:.1}%", floor * 100.0),
         None => "beyond a factor of ten".to_owned(),
     };
     let remedy = match offset > limit {
-        true => "more rounds do not help; raise the limit",
-        false => "run more rounds or longer windows, or raise the limit",
+        true => "more starts do not help; raise the limit".to_owned(),
+        false => format!("{more}, or raise the limit"),
     };
     Some(format!(
         "this machine is too noisy for a limit of {}: its noise floor is {is}, so a rise of that \
