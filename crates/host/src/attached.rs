@@ -153,10 +153,10 @@ pub fn change_of(server: &RunningServer) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regatta_testkit::deadline::until;
     use std::{
         net::TcpListener,
         process::{Child, Command},
-        time::Instant,
     };
 
     /// A process that holds a socket as its standard input; dropping it ends it.
@@ -183,20 +183,13 @@ mod tests {
         (listener, port)
     }
 
-    /// Waits until exactly the processes that `expected` returns hold the socket. A child that another test starts
-    /// holds a copy, too, until it runs its program.
+    /// Waits until exactly the processes that `expected` returns hold the socket. A child that another test
+    /// starts holds a copy, too, until it runs its program.
     fn wait_until_held_by(port: u16, expected: impl Fn() -> Vec<u32>) {
         let sockets = Sockets::read().unwrap().listeners_of(port);
-        let until = Instant::now() + Duration::from_secs(10);
-        let is_so = || {
-            let mut expected = expected();
-            expected.sort_unstable();
-            holders(&sockets).into_iter().eq(expected)
-        };
-        while !is_so() {
-            assert!(Instant::now() < until, "{:?} hold it", holders(&sockets));
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        until("the socket is held by the expected processes", || {
+            holders(&sockets) == expected().into_iter().collect()
+        });
     }
 
     #[test]

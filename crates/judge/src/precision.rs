@@ -37,8 +37,8 @@ const AFFORDABLE_S: f64 = 600.0;
 const BLOCKS: u32 = 4;
 const LEAST_BLOCKS: u32 = 3;
 const MOST_BLOCKS: u32 = 16;
-/// A race with a time limit has at least this many lives in it, if 3 blocks per life allow: what few lives vary is
-/// not known, however many blocks they have.
+/// A race with a time limit plans for this many lives, if they may have as few as 3 blocks: from few lives
+/// their variance is not known, however many blocks they have.
 const LIVES_IN_TIME: f64 = 8.0;
 
 /// The next pass of a race.

@@ -7,7 +7,7 @@
 //! grows until there is such a sequence. It uses CPU per request, never the rate, because a rate
 //! also changes with the load and with other programs.
 
-use crate::statistics::median;
+use crate::statistics::{DEVIATION, median};
 use regatta_record::{SOURCE_PAIRS, Settling, WarmUpClass, WarmUpSlice};
 use std::time::Duration;
 
@@ -277,11 +277,10 @@ fn points(slices: &[WarmUpSlice]) -> Vec<Point> {
 }
 
 /// Standard deviation within segments, from the median of the steps between slices, which a few
-/// changes of the mean do not affect: 1.4826 converts a median absolute deviation to the standard
-/// deviation of a normal distribution, √2 that of a difference to that of one value.
+/// changes of the mean do not affect: √2 converts the deviation of a difference to that of one value.
 fn scatter(logs: &[f64]) -> f64 {
     let steps: Vec<f64> = logs.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
-    (median(steps).unwrap_or(0.0) * 1.4826 / std::f64::consts::SQRT_2).max(LEAST_SCATTER)
+    (median(steps).unwrap_or(0.0) * DEVIATION / std::f64::consts::SQRT_2).max(LEAST_SCATTER)
 }
 
 /// Replaces slices that differ by more than three standard deviations from the median of the seven

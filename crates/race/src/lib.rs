@@ -20,6 +20,8 @@ mod entrant;
 mod events;
 mod events_file;
 mod fingerprint;
+#[cfg(test)]
+mod fixtures;
 mod hash_file;
 mod heads;
 mod launches;

@@ -157,42 +157,13 @@ fn because(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::{Arrivals, CpuSets, Operation, Schedule, Setup};
+    use crate::fixtures;
+    use regatta_record::{Arrivals, CpuSets};
     use std::num::NonZeroU32;
 
     fn asked(cpus: CpuSets) -> Asked {
-        Asked {
-            format: 1,
-            name: "x".into(),
-            workload: "double".into(),
-            cost_per: Operation::REQUESTS,
-            latency_of: Operation::REQUESTS,
-            contenders: vec![],
-            baseline: "fast".into(),
-            twin_of: Some("fast".into()),
-            rounds: 1,
-            precision: None,
-            schedule: Schedule::Rounds,
-            slice_s: None,
-            time_s: None,
-            fail_over: None,
-            busy_poll: false,
-            heads: None,
-            window_s: 1.0,
-            warm_up_s: 1.0,
-            settle_s: 0.0,
-            seed: 1,
-            loads: vec![],
-            cpus,
-            setup: Setup::default(),
-            fingerprint: None,
-            left_out: vec![],
-            then_source: None,
-            then: vec![],
-            pilot: vec![],
-            workload_file: None,
-            entries: vec![],
-        }
+        let twin_of = Some("fast".into());
+        Asked { baseline: "fast".into(), twin_of, cpus, ..fixtures::asked() }
     }
 
     fn contest(loads: &str) -> Contest {

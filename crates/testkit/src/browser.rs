@@ -86,8 +86,8 @@ impl Browser {
         browser
     }
 
-    /// Opens another file in the same page, as a new browser would: without complaints, in the medium and the size
-    /// that it started with. A browser takes as long to start as many pages take to be looked at.
+    /// Opens another file in the same page, as a new browser would: without complaints, in the medium and the
+    /// size that it started with. A browser takes as long to start as many pages take to be looked at.
     pub fn show(&mut self, file: &Path) {
         self.complaints.clear();
         self.ask("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [] }));

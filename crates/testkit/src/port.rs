@@ -34,8 +34,9 @@ pub fn free() -> u16 {
     panic!("no port from {FIRST} to {end} is free");
 }
 
-/// Binds a port on all addresses, because a listener on any of them would disturb. It does not listen: a child that
-/// another thread starts at this moment keeps a copy of the socket for a while, and nobody may reach that.
+/// Binds a port on all addresses, because a listener on any of them would disturb. It does not listen: a
+/// child that another thread starts at this moment keeps a copy of the socket for a while, and nobody may
+/// reach that.
 fn can_bind(port: u16) -> io::Result<()> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

@@ -1,7 +1,8 @@
 //! From the blocks of a heat to its ratios.
 
 use super::{
-    field::{Block, Field, Life},
+    beside::beside,
+    field::{Field, Life},
     long_slices::LongSlices,
     moderation::Prior,
     ratio::{Pair, Ratio},
@@ -35,6 +36,8 @@ pub struct Estimates {
 pub struct Analysis<'a> {
     field: Field<'a>,
     states: States,
+    /// The contenders whose slices are left out, by life and block.
+    beside: Vec<Vec<BTreeSet<usize>>>,
     pairs: Vec<Option<Pair>>,
     prior: Prior,
     twin_differs: Option<bool>,
@@ -58,6 +61,7 @@ impl<'a> Analysis<'a> {
         let states = States::of(field);
         let mut analysis = Analysis {
             field: *field,
+            beside: beside(field, &states.all),
             states,
             pairs: Vec::new(),
             prior: Prior::NONE,
@@ -92,7 +96,7 @@ impl<'a> Analysis<'a> {
         Estimates {
             states: self.states.states.clone(),
             straddled: self.states.straddled,
-            beside: self.states.beside.iter().flatten().map(|out| out.len() as u32).sum(),
+            beside: self.beside.iter().flatten().map(|out| out.len() as u32).sum(),
             ratios: self.pairs.iter().map(ratio).collect(),
             twin_differs: self.twin_differs,
             long_slices: self.pairs.iter().enumerate().map(long).collect(),
@@ -122,25 +126,25 @@ impl<'a> Analysis<'a> {
 
     /// The state and the log-ratio of `b` over `a` of each block, by life.
     fn log_ratios(&self, a: usize, b: usize) -> Vec<Vec<Option<(usize, f64)>>> {
-        let lives = self.field.lives.iter().zip(&self.states.of).zip(&self.states.beside);
-        let of_life = |((life, states), beside): ((&Life, &Vec<Option<usize>>), &Vec<_>)| {
-            let logs: Vec<_> = life.blocks.iter().zip(beside).map(log_unless).collect();
-            let compared: Vec<Option<f64>> =
-                logs.iter().map(|log| self.denominator(log, a, b)).collect();
+        let of_life = |(nth, life): (usize, &Life)| {
+            let (states, out) = (&self.states.of[nth], &self.beside[nth]);
+            let blocks = 0..life.blocks.len();
+            let log = |n: usize, k: usize| life.blocks[n].log(k).filter(|_| !out[n].contains(&k));
+            let of_a = |n: usize| self.denominator(|k| log(n, k), a, b);
+            let of_a: Vec<Option<f64>> = blocks.clone().map(of_a).collect();
             // Slices beside an unusual one of `b` are left out. If `b` then had no ratio, what is unusual
             // about it would be left out, too.
             let usual = |state: usize| {
-                let here = states.iter().zip(&compared).filter(|(s, _)| **s == Some(state));
+                let here = states.iter().zip(&of_a).filter(|(s, _)| **s == Some(state));
                 mean(&here.filter_map(|(_, log)| *log).collect::<Vec<_>>())
             };
-            let ratio = |((state, log), of_a): ((&Option<usize>, _), &Option<f64>)| {
-                let (state, log): (usize, &dyn Fn(usize) -> Option<f64>) = ((*state)?, log);
-                Some((state, log(b)? - of_a.or_else(|| usual(state))?))
+            let ratio = |n: usize| {
+                let state = states[n]?;
+                Some((state, log(n, b)? - of_a[n].or_else(|| usual(state))?))
             };
-            let blocks = states.iter().zip(logs.iter().map(|log| log as _)).zip(&compared);
             blocks.map(ratio).collect()
         };
-        lives.map(of_life).collect()
+        self.field.lives.iter().enumerate().map(of_life).collect()
     }
 
     /// The log-cost that `b` is compared with. If `a` is the baseline and the twin may stand for it,
@@ -153,11 +157,4 @@ impl<'a> Analysis<'a> {
             (a, twin) => a.or(twin),
         }
     }
-}
-
-/// The log-costs in a block, without the slices that are left out.
-fn log_unless<'a>(
-    (block, out): (&'a Block, &'a BTreeSet<usize>),
-) -> impl Fn(usize) -> Option<f64> + 'a {
-    |contender| block.log(contender).filter(|_| !out.contains(&contender))
 }

@@ -8,11 +8,13 @@
 //! repeat, so intervals are over lives; blocks only make the figure of a life more precise.
 //!
 //! 1. [`levels`]: how expensive each block was for everybody.
-//! 2. [`states`]: the states of the machine, the state of each block, and what is left out.
-//! 3. [`mixed`]: log-ratio of two contenders ~ state + life.
-//! 4. [`moderation`]: the variances between lives, moderated over the contenders.
-//! 5. [`sequence`]: intervals and p-values that remain valid however often one looks.
-//! 6. [`analysis`] puts these together; [`ratio`] is its result; [`plan`] says how much to measure.
+//! 2. [`states`]: the states of the machine, which of them each block belongs to, and the blocks that are
+//!    left out.
+//! 3. [`beside`]: the slices that are left out.
+//! 4. [`mixed`]: log-ratio of two contenders ~ state + life.
+//! 5. [`moderation`]: the variances between lives, moderated over the contenders.
+//! 6. [`sequence`]: intervals and p-values that remain valid however often one looks.
+//! 7. [`analysis`] puts these together; [`ratio`] is its result; [`plan`] says how much to measure.
 //!
 //! # What is never removed
 //!
@@ -21,11 +23,12 @@
 //! its slices alone it cannot be distinguished from a short disturbance. Trimming would hide the one to be
 //! rid of the other. A disturbance hits all contenders equally often, so it widens intervals and
 //! does not move ratios. Blocks are left out only for what several contenders show at once, and slices
-//! only for what others show right before and after them: see [`states`].
+//! only for what others show right before and after them: see [`states`] and [`beside`].
 //!
 //! Logarithms are natural. Means are geometric, as everywhere in the referee.
 
 mod analysis;
+mod beside;
 mod clusters;
 mod field;
 mod levels;

@@ -6,13 +6,13 @@
 //! Statistical Applications in Genetics and Molecular Biology 3/1, 2004, sections 3 and 6.2. It is
 //! `squeezeVar` of the R package limma.
 //!
-//! A few contenders may vary much more from start to start than the others (threads do). They must not make the
-//! others look unlike, nor be drawn towards them. So location and spread are robust, and a variance that is
-//! significantly larger than the common one stays as it is; the idea is that of Phipson, Lee, Majewski, Alexander
-//! and Smyth, *Robust hyperparameter estimation protects against hypervariable genes and improves power to detect
-//! differential expression*, Annals of Applied Statistics 10/2, 2016.
+//! A few contenders may vary much more from start to start than the others (threads do). They must not make
+//! the others look unlike, nor be drawn towards them. So location and spread are robust, and a variance
+//! that is significantly larger than the common one stays as it is. The idea is that of Phipson, Lee,
+//! Majewski, Alexander and Smyth, *Robust hyperparameter estimation protects against hypervariable genes and
+//! improves power to detect differential expression*, Annals of Applied Statistics 10/2, 2016.
 
-use crate::statistics::median;
+use crate::statistics::{median, robust};
 use statrs::{
     distribution::{ContinuousCDF, FisherSnedecor},
     function::gamma::digamma,
@@ -25,8 +25,6 @@ const MOST_FREEDOM: f64 = 6.0;
 /// Variances below this share of the median count as this much, as in limma.
 const LEAST: f64 = 1e-5;
 
-/// The factor from the median absolute deviation to the standard deviation of a normal distribution.
-const DEVIATION: f64 = 1.4826;
 /// Significance at which a variance is larger than the common one.
 const WILD: f64 = 0.05;
 
@@ -59,10 +57,9 @@ impl Prior {
         let n = variances.len() as f64;
         let log = |(v, d): &(f64, f64)| v.max(least).ln() - digamma(d / 2.0) + (d / 2.0).ln();
         let logs: Vec<f64> = variances.iter().map(log).collect();
-        let middle = median(logs.clone())?;
-        let away = DEVIATION * median(logs.iter().map(|log| (log - middle).abs()).collect())?;
+        let (middle, deviation) = robust(logs)?;
         let by_chance = variances.iter().map(|(_, d)| trigamma(d / 2.0)).sum::<f64>() / n;
-        let spread = away * away - by_chance;
+        let spread = deviation * deviation - by_chance;
         if spread <= 0.0 {
             return Some(Prior { freedom: f64::INFINITY, variance: middle.exp() });
         }

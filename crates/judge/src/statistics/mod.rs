@@ -29,6 +29,6 @@ pub use known::{MOST_APART, is_known, known, known_floor};
 pub use line::Line;
 pub use percentiles::{percentiles, unknown_percentiles};
 pub use planner::{Needed, rounds_needed};
-pub use series::{Series, log, mean, median, paired, present};
+pub use series::{DEVIATION, Series, log, mean, median, paired, present, robust};
 pub use starts::{TwoKinds, alone, two_kinds};
 pub use usl::{Free, Law};

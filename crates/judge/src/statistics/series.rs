@@ -32,6 +32,17 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
 }
 
+/// The factor from the median absolute deviation to the standard deviation of a normal distribution.
+pub const DEVIATION: f64 = 1.4826;
+
+/// Median, and the standard deviation that follows from the median absolute deviation; `None` without
+/// values. A few outliers affect neither.
+pub fn robust(values: Vec<f64>) -> Option<(f64, f64)> {
+    let centre = median(values.clone())?;
+    let away = median(values.into_iter().map(|value| (value - centre).abs()).collect())?;
+    Some((centre, DEVIATION * away))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +58,11 @@ mod tests {
     fn values_without_a_logarithm_are_no_figures() {
         assert_eq!(log(1.0), Some(0.0));
         assert_eq!([log(0.0), log(-1.0), log(f64::NAN), log(f64::INFINITY)], [None; 4]);
+    }
+
+    #[test]
+    fn an_outlier_affects_neither_the_centre_nor_the_deviation() {
+        assert_eq!(robust(vec![1.0, 2.0, 3.0, 4.0, 1e9]), Some((3.0, DEVIATION)));
+        assert_eq!(robust(Vec::new()), None);
     }
 }

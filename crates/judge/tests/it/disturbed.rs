@@ -5,7 +5,7 @@ use crate::{
     simulated::{
         LOAD,
         five::{cell, of},
-        lives::{DUEL, Duel, duels, in_duels},
+        lives::{DUEL, Duel, HALF_MORE, duels, in_duels},
     },
 };
 use regatta_judge::judge;
@@ -96,7 +96,7 @@ const AT_LEAST: u32 = 26;
 
 /// A cost that is higher by a half in a tenth of the slices.
 fn with_own_mode() -> f64 {
-    1.72 * 1.5f64.powf(0.1)
+    1.72 * HALF_MORE.powf(0.1)
 }
 
 #[test]

@@ -39,8 +39,8 @@ pub const DUEL: Duel = Duel {
     wild: None,
 };
 
-/// How much a disturbance costs.
-pub const DISTURBED: f64 = 1.5;
+/// The factor of a cost that is higher by a half.
+pub const HALF_MORE: f64 = 1.5;
 
 /// Which slices of a life the machine, or a contender beside its own, disturbs: by block and position.
 fn disturbed(contenders: &[Truth], duel: &Duel, first: u32) -> HashSet<(u32, u32)> {
@@ -99,10 +99,10 @@ pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
                         let noise = (duel.within * normal(&mut random)).exp();
                         let position = position(who as u32, block, contenders.len() as u32);
                         let is_disturbed = disturbed.contains(&(block, position));
-                        let factor = if is_disturbed { DISTURBED } else { 1.0 };
+                        let factor = if is_disturbed { HALF_MORE } else { 1.0 };
                         let has_own =
                             Some(truth.name) == duel.own && is_own(who as u32, first + block);
-                        let mode = if has_own { 1.5 } else { 1.0 };
+                        let mode = if has_own { HALF_MORE } else { 1.0 };
                         let cost_ns = truth.cost_ns * own * state * noise * factor * mode;
                         let slice = slice(block, position, cost_ns);
                         let load_cpu_ns = (slice.load_cpu_ns as f64 * factor) as u64;

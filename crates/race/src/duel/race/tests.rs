@@ -1,60 +1,23 @@
 use super::*;
-use crate::{contender::Contender, manifest::Manifest};
+use crate::fixtures::{self, entrant};
 use regatta_host::Containment;
-use regatta_record::{Asked, CpuSets, Operation, Schedule, Setup};
-use regatta_script::Workload;
-use std::{
-    path::PathBuf,
-    sync::atomic::{AtomicBool, AtomicU32},
-};
+use regatta_record::{Asked, Schedule};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 const SEED: u64 = 7;
 const LOAD: LoadShape = LoadShape::closed(8, 1);
 
 fn asked() -> Asked {
+    let schedule = Schedule::Duels;
+    let twin_of = Some("c1".into());
     Asked {
-        format: 1,
-        name: "x".into(),
-        workload: "double".into(),
-        cost_per: Operation::REQUESTS,
-        latency_of: Operation::REQUESTS,
-        contenders: vec![],
         baseline: "c1".into(),
-        twin_of: Some("c1".into()),
+        twin_of,
         rounds: 3,
-        precision: None,
-        schedule: Schedule::Duels,
-        slice_s: None,
-        time_s: None,
-        fail_over: None,
-        busy_poll: false,
-        heads: None,
-        window_s: 1.0,
-        warm_up_s: 1.0,
-        settle_s: 0.0,
+        schedule,
         seed: SEED,
         loads: vec![LOAD],
-        cpus: CpuSets::default(),
-        setup: Setup::default(),
-        fingerprint: None,
-        left_out: vec![],
-        then_source: None,
-        then: vec![],
-        pilot: vec![],
-        workload_file: None,
-        entries: vec![],
-    }
-}
-
-fn entrant(name: &str) -> Entrant {
-    let text = format!(
-        "name = \"{name}\"\nabout = \"x\"\nworkloads = [\"double\"]\nstart = [\"x\", \"{{port}}\"]\n"
-    );
-    Entrant {
-        name: name.into(),
-        speaks: Workload::parse("double").unwrap(),
-        contender: Contender { manifest: Manifest::parse(&text).unwrap(), dir: PathBuf::from("/") },
-        running: None,
+        ..fixtures::asked()
     }
 }
 

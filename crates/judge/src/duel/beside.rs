@@ -1,0 +1,117 @@
+//! The slices that are left out because the machine was disturbed beside them.
+//!
+//! Left out are slices right before and right after a slice of another contender that was above or below
+//! what is usual for it in this state, by the CPU of the server or by that of the load: the machine was
+//! disturbed for a moment, or changed in the first or last block of a life. Whether a slice is left out
+//! depends on the slices of others, which were frozen while it ran. So a contender cannot be rid of a slice
+//! of its own, and what only one of them shows is never left out.
+//!
+//! A contender whose unusual slices are followed by unusual ones of others more often than those of the
+//! others, e.g. because it leaves work to somebody else, keeps all of its slices.
+
+use super::{
+    field::{Block, Field, Life},
+    states::{LEAST_APART, LEAST_DEVIATIONS},
+};
+use crate::statistics::{alone, robust};
+use std::collections::BTreeSet;
+
+/// Significance at which a contender seems to disturb the one after it. It is lenient, because keeping the
+/// slices of one that does not only widens its interval.
+const SUSPECT: f64 = 0.15;
+
+/// The state of each block, by life.
+type BlockStates = [Vec<Option<usize>>];
+
+/// A slice in the sequence of a life. They are ordered by their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ran {
+    block: usize,
+    position: u32,
+    contender: usize,
+    is_unusual: bool,
+}
+
+/// The contenders whose slices are left out, by life and block.
+pub(super) fn beside(field: &Field, of: &BlockStates) -> Vec<Vec<BTreeSet<usize>>> {
+    let usual = Usual::of(field, of);
+    let contenders = field.contenders();
+    let ran = |(life, states): (&Life, &Vec<Option<usize>>)| {
+        let mut slices = Vec::new();
+        for (nth, (block, state)) in life.blocks.iter().zip(states).enumerate() {
+            for contender in (0..contenders).filter(|k| block.log(*k).is_some()) {
+                let is_unusual = state.is_some_and(|s| usual.is_unusual(block, s, contender));
+                let position = block.position(contender);
+                slices.push(Ran { block: nth, position, contender, is_unusual });
+            }
+        }
+        slices.sort_unstable();
+        slices
+    };
+    let lives: Vec<Vec<Ran>> = field.lives.iter().zip(of).map(ran).collect();
+    let suspects = suspects(&lives, contenders);
+    let of_life = |(life, slices): (&Life, &Vec<Ran>)| {
+        let mut beside = vec![BTreeSet::new(); life.blocks.len()];
+        for pair in slices.windows(2).filter(|pair| pair[0].contender != pair[1].contender) {
+            for (one, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+                if other.is_unusual && !suspects[one.contender] {
+                    beside[one.block].insert(one.contender);
+                }
+            }
+        }
+        beside
+    };
+    field.lives.iter().zip(&lives).map(of_life).collect()
+}
+
+/// Marks contenders that had unusual slices before an unusual one of another more often than the others had,
+/// by Fisher's exact test.
+fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
+    let mut each = vec![(0, 0); contenders];
+    for slices in lives {
+        for (nth, slice) in slices.iter().enumerate() {
+            let is_other = |next: &&Ran| next.is_unusual && next.contender != slice.contender;
+            let drags = slice.is_unusual && slices.get(nth + 1).filter(is_other).is_some();
+            each[slice.contender].0 += usize::from(drags);
+            each[slice.contender].1 += 1;
+        }
+    }
+    let (drags, slices) = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let others = |own: &(usize, usize)| (drags - own.0, slices - own.1);
+    each.iter().map(|own| alone(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
+}
+
+/// A median, and how far from it a slice is still usual: 5%, and 5 standard deviations.
+type Around = Option<(f64, f64)>;
+
+/// What is usual in each state for each contender: the logarithms of its cost, and of that of the load.
+struct Usual(Vec<Vec<[Around; 2]>>);
+
+impl Usual {
+    fn of(field: &Field, of: &BlockStates) -> Usual {
+        let blocks = || {
+            let lives = field.lives.iter().zip(of);
+            lives.flat_map(|(life, states)| life.blocks.iter().zip(states))
+        };
+        let around = |state: usize, log: &dyn Fn(&Block) -> Option<f64>| -> Around {
+            let here = blocks().filter(|(_, s)| **s == Some(state));
+            let (centre, deviation) = robust(here.filter_map(|(block, _)| log(block)).collect())?;
+            Some((centre, LEAST_APART.max(LEAST_DEVIATIONS * deviation)))
+        };
+        let states = of.iter().flatten().flatten().max().map_or(0, |last| last + 1);
+        let of_state = |state: usize| {
+            let of_contender = |k| [around(state, &|b| b.log(k)), around(state, &|b| b.load(k))];
+            (0..field.contenders()).map(of_contender).collect()
+        };
+        Usual((0..states).map(of_state).collect())
+    }
+
+    /// Whether a slice of contender `k` is away from what is usual.
+    fn is_unusual(&self, block: &Block, state: usize, k: usize) -> bool {
+        let [cost, load] = self.0[state][k];
+        let is_away = |log: Option<f64>, usual: Around| {
+            log.zip(usual).is_some_and(|(log, (centre, limit))| (log - centre).abs() >= limit)
+        };
+        is_away(block.log(k), cost) || is_away(block.load(k), load)
+    }
+}
