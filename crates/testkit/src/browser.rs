@@ -38,6 +38,11 @@ pub struct Browser {
 }
 
 impl Browser {
+    /// Runs a script in each page that is opened from now on, before the page's own scripts.
+    pub fn run_first(&mut self, script: &str) {
+        self.ask("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
+    }
+
     /// Starts a browser and opens a file.
     pub fn open(program: &str, file: &Path) -> Browser {
         Browser::visit(program, &format!("file://{}", file.display()))
@@ -89,14 +94,19 @@ impl Browser {
     /// Opens another file in the same page, as a new browser would: without complaints, in the medium and the
     /// size that it started with. A browser takes as long to start as many pages take to be looked at.
     pub fn show(&mut self, file: &Path) {
+        self.go(&format!("file://{}", file.display()));
+    }
+
+    /// As [`Browser::show`], for a URL.
+    pub fn go(&mut self, url: &str) {
         self.complaints.clear();
         self.ask("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [] }));
         self.ask("Emulation.clearDeviceMetricsOverride", &json!({}));
         // Answers of the old page cannot be taken for those of the new one.
         self.ask("Page.navigate", &json!({ "url": "about:blank" }));
         self.wait("location.href === 'about:blank'");
-        self.origin = format!("file://{}", file.display());
-        self.ask("Page.navigate", &json!({ "url": self.origin }));
+        url.clone_into(&mut self.origin);
+        self.ask("Page.navigate", &json!({ "url": url }));
     }
 
     /// Sends a command and returns its result.
