@@ -29,10 +29,10 @@ pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
     let deadline = Instant::now() + limit;
     let mut to_reap = BTreeSet::new();
     loop {
-        let mut found = find(mark, cgroup, children);
+        let (mut found, mut are_known) = find(mark, cgroup, children);
         if found.is_empty() {
             // The quick listing may miss some children while others end.
-            found = find(mark, cgroup, all_children);
+            (found, are_known) = find(mark, cgroup, all_children);
         }
         for &pid in &found {
             to_reap.insert(pid);
@@ -45,7 +45,7 @@ pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
             cgroup.kill();
         }
         to_reap.retain(|&pid| is_unreaped_child(pid));
-        let is_over = found.is_empty() && to_reap.is_empty() && !any_child_exits();
+        let is_over = found.is_empty() && to_reap.is_empty() && are_known;
         if is_over || Instant::now() > deadline {
             return;
         }
@@ -53,40 +53,89 @@ pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
     }
 }
 
-fn find(mark: &str, cgroup: Option<&Cgroup>, children: fn(u32) -> Vec<u32>) -> BTreeSet<u32> {
+/// Returns the processes to kill, and whether it is known of all children whether they are.
+fn find(
+    mark: &str,
+    cgroup: Option<&Cgroup>,
+    children: fn(u32) -> Vec<u32>,
+) -> (BTreeSet<u32>, bool) {
+    let mut are_known = true;
     let mut found: BTreeSet<u32> =
         cgroup.map(Cgroup::pids).unwrap_or_default().into_iter().collect();
     for child in children(std::process::id()) {
-        if has_mark(child, mark) {
-            found.insert(child);
-            found.extend(descendants(child));
+        match has_mark(child, mark) {
+            Some(true) => {
+                found.insert(child);
+                found.extend(descendants(child));
+            }
+            Some(false) => {}
+            None => are_known = false,
         }
     }
-    found
+    (found, are_known)
 }
 
-/// Whether a child is about to end: it has released its memory, and with it its environment, so that
-/// its mark can no longer be read, but it has not ended yet (exit_mm before exit_notify in do_exit,
-/// kernel/exit.c).
-fn any_child_exits() -> bool {
-    let exits = |pid: u32| {
-        let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let has_no_memory = read("statm").starts_with("0 ");
-        let stat = read("stat");
-        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-        has_no_memory && state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
-    };
-    all_children(std::process::id()).into_iter().any(exits)
-}
-
-fn has_mark(pid: u32, mark: &str) -> bool {
+/// Whether a process has `mark`. `None`: not known at this moment, because it has no environment while it is
+/// about to run another program (exec_mmap before create_elf_tables, fs/exec.c) or to end (exit_mm before
+/// exit_notify in do_exit, kernel/exit.c).
+fn has_mark(pid: u32, mark: &str) -> Option<bool> {
     let entry = format!("{VARIABLE}={mark}");
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
+    if environment.is_empty() {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        if stat.is_ok_and(|stat| !has_ended_or_cleared(&stat)) {
+            return None;
+        }
+    }
+    Some(environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes()))
+}
+
+/// Whether a process without an environment stays without, by its `stat`: it has ended, or was given none.
+fn has_ended_or_cleared(stat: &str) -> bool {
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace());
+    fields.is_some_and(|mut fields| {
+        // The state is field 3; begin and end of the environment are fields 50 and 51 (proc_pid_stat(5)).
+        let has_ended = matches!(fields.next(), Some("Z" | "X"));
+        let (begin, end) = (fields.nth(46), fields.next());
+        has_ended || begin == end && begin != Some("0")
+    })
 }
 
 /// Reaps `pid` if it has ended. Returns true if it is a child that is still running.
 fn is_unreaped_child(pid: u32) -> bool {
     let Some(pid) = Pid::from_raw(pid as i32) else { return false };
     matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(state: char, begin: u64, end: u64) -> String {
+        let between: String = (4..50).map(|field| format!("{field} ")).collect();
+        format!("7 (a (b) c) {state} {between}{begin} {end} 0\n")
+    }
+
+    #[test]
+    fn an_environment_that_is_missing_for_a_moment_is_told_from_none() {
+        assert!(!has_ended_or_cleared(&stat('R', 0, 0)), "it is about to run another program");
+        assert!(!has_ended_or_cleared(&stat('R', 4_096, 4_200)), "it has one by now");
+        assert!(has_ended_or_cleared(&stat('S', 4_096, 4_096)), "it was given none");
+        assert!(has_ended_or_cleared(&stat('Z', 0, 0)) && has_ended_or_cleared(&stat('X', 0, 0)));
+    }
+
+    #[test]
+    fn this_process_has_no_mark_and_a_missing_one_neither() {
+        assert_eq!(has_mark(std::process::id(), "a"), Some(false));
+        assert_eq!(has_mark(u32::MAX, "a"), Some(false));
+        // The fields of the kernel are where they are expected.
+        let stat = fs::read_to_string("/proc/self/stat").unwrap();
+        assert!(!has_ended_or_cleared(&stat), "{stat}");
+        let child = std::process::Command::new("sleep").arg("9").env_clear().spawn();
+        let mut child = child.unwrap();
+        let cleared = has_mark(child.id(), "a");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(cleared, Some(false));
+    }
 }

@@ -16,6 +16,7 @@ under_each_containment!(
     nothing_is_left_after_the_supervisor_was_killed,
     nothing_is_left_after_the_supervisor_was_killed_before_the_contender_was_ready,
     nothing_is_left_after_the_supervisor_was_killed_unnoticed,
+    nothing_is_left_of_a_contender_that_runs_one_program_after_the_other,
     terminal_signals_reach_neither_supervisor_nor_contender,
 );
 
@@ -69,6 +70,17 @@ fn nothing_is_left_after_the_supervisor_was_killed_unnoticed(containment: Contai
     kill_process(supervisor, Signal::KILL).unwrap();
     drop(running);
     traces.assert_gone();
+}
+
+fn nothing_is_left_of_a_contender_that_runs_one_program_after_the_other(containment: Containment) {
+    let script = r#"export NEXT='exec sh -c "$NEXT"'; exec sh -c "$NEXT""#;
+    for _ in 0..100 {
+        let (running, traces) = start(&launch(containment, script));
+        let supervisor = Pid::from_raw(running.supervisor_pid() as i32).unwrap();
+        kill_process(supervisor, Signal::KILL).unwrap();
+        drop(running);
+        traces.assert_gone();
+    }
 }
 
 fn terminal_signals_reach_neither_supervisor_nor_contender(containment: Containment) {
