@@ -40,7 +40,9 @@ pub use diff::{NothingInCommon, Side, diff};
 pub use fault::{Replies, of_replies};
 pub use field::TIE_MARGIN;
 pub use of_load::of_load;
-pub use precision::{Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due};
+pub use precision::{
+    BLOCKS_OF_A_LIFE, Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due,
+};
 pub use race::judge;
 pub use settling::{Settler, agreed};
 pub use single::{Limited, ObservedServer, SingleLoad};

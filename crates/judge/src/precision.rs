@@ -33,10 +33,10 @@ const FORECAST_FROM: [u32; 2] = [10, 6];
 const HOPELESS: f64 = 4.0;
 /// More starts are advised up to this time, in seconds.
 const AFFORDABLE_S: f64 = 600.0;
-/// Blocks of a life, before there are variances to choose their number by, and its limits.
+/// Blocks of a life, before there are variances to choose their number by.
 const BLOCKS: u32 = 4;
-const LEAST_BLOCKS: u32 = 3;
-const MOST_BLOCKS: u32 = 16;
+/// The least and the largest number of blocks in a life.
+pub const BLOCKS_OF_A_LIFE: [u32; 2] = [3, 16];
 /// A race with a time limit plans for this many lives, if they may have as few as 3 blocks: from few lives
 /// their variance is not known, however many blocks they have.
 const LIVES_IN_TIME: f64 = 8.0;
@@ -94,11 +94,12 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) ->
     });
     let widest = ratios.max_by(|a, b| a.error.total_cmp(&b.error));
     let (Some(widest), Some((life_s, block_s))) = (widest, costs(&rounds)) else { return BLOCKS };
-    let most = time_s.map_or(MOST_BLOCKS, |time_s| {
+    let [least, most] = BLOCKS_OF_A_LIFE;
+    let most = time_s.map_or(most, |time_s| {
         let blocks = (time_s / LIVES_IN_TIME - life_s) / block_s;
-        blocks.clamp(f64::from(LEAST_BLOCKS), f64::from(MOST_BLOCKS)) as u32
+        blocks.clamp(f64::from(least), f64::from(most)) as u32
     });
-    duel::blocks_per_life(life_s, block_s, widest.within, widest.between, LEAST_BLOCKS..=most)
+    duel::blocks_per_life(life_s, block_s, widest.within, widest.between, least..=most)
 }
 
 /// The cost of a life without its counted blocks, and that of a block, in seconds.

@@ -25,12 +25,6 @@ pub(crate) struct RaceContext<'a> {
 }
 
 impl RaceContext<'_> {
-    /// Whether the contenders can be alive together under a load: the load must be able to open the
-    /// connections of three of them in one process.
-    pub fn is_raced_in_duels(&self, load: &LoadShape) -> bool {
-        self.asked.is_duel(load) && 3 * load.open() as usize <= regatta_load::most_connections()
-    }
-
     /// If the CPUs did not become idle after this many successive rounds, other programs keep them
     /// busy, and waiting is useless.
     const RESTLESS: u32 = 2;

@@ -2,6 +2,7 @@
 
 use crate::{
     context::RaceContext,
+    duel::is_raced_in_duels,
     ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
@@ -55,7 +56,8 @@ pub(crate) fn observe(
         return Ok(Some(seen));
     }
     let mut due = Vec::new();
-    let in_rounds = |load: &&LoadShape| !load.is_counted() && !context.is_raced_in_duels(load);
+    let in_rounds =
+        |load: &&LoadShape| !load.is_counted() && !is_raced_in_duels(context.asked, load);
     for load in asked.loads.iter().filter(in_rounds) {
         let is_due = |entrant: &&Entrant| {
             asked.twin().is_none_or(|twin| twin != entrant.name)

@@ -12,19 +12,22 @@ pub struct RacePlan {
     /// missing, because reading them starts programs. Loads at a share of the contenders' maximum
     /// rate are missing, because their rates follow from the pilot pass.
     pub asked: Asked,
-    /// Number of raced cells (a contender at a load). Each is started once per round.
+    /// Number of raced cells (a contender at a load). In rounds, each is started once per pass.
     pub cells: u32,
     /// Cells that are not raced because the load exceeds a limit of the contender, one sentence each.
     pub cannot_hold: Vec<String>,
     /// Starts of the pilot pass, which determines rates; 0: no pilot pass.
     pub pilot_starts: u32,
-    /// Number of cells observed before the first round until their cost is steady; each once, or
-    /// twice if its cost rises or falls.
+    /// Number of cells observed before they are measured, until their cost is steady. In rounds, each is
+    /// observed once, or twice if its cost rises or falls; in duels, under the first load only.
     pub observed: u32,
     /// Number of loads at a share of the contenders' maximum rate.
     pub loads_at_shares: u32,
-    /// Rounds: minimum and maximum. They differ if a precision is requested.
+    /// Passes over all loads: minimum and maximum. They differ if a precision or a time is requested. In a pass
+    /// there is a round of each cell, and a life of each heat.
     pub rounds: [u32; 2],
+    /// Length of the slices of duels in seconds: shortest and longest. `None`: no load is raced in duels.
+    pub slice_s: Option<[f64; 2]>,
     /// Total starts of the pilot pass and of the rounds, without those of observations: minimum and
     /// maximum.
     pub starts: [u32; 2],

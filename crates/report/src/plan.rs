@@ -13,13 +13,11 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     let asked = &plan.asked;
     let mut lines = vec![
         format!(
-            "{} · {}{} · {} of {} s after at most {} s of warm-up · seed {}",
+            "{} · {}{} · {} · seed {}",
             asked.name,
             asked.workload,
             heads_in_words(asked),
-            range(plan.rounds, "round", "rounds"),
-            asked.window_s,
-            asked.warm_up_s,
+            passes(plan),
             asked.seed
         ),
         String::new(),
@@ -58,8 +56,8 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     }
     if plan.observed > 0 {
         lines.push(format!(
-            "  before the first round, {} observed until the cost is steady, at most {} s each (a cell is \
-             one contender under one load)",
+            "  first, {} observed until the cost is steady, at most {} s each (a cell is one contender under \
+             one load)",
             range([plan.observed; 2], "cell is", "cells are"),
             asked.settle_s
         ));
@@ -85,6 +83,40 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
         wrap(&visible(line), width, indent)
     });
     wrapped.map(|line| line + "\n").collect()
+}
+
+/// How often and how long all are measured.
+fn passes(plan: &RacePlan) -> String {
+    let asked = &plan.asked;
+    match plan.slice_s {
+        None => format!(
+            "{} of {} s after at most {} s of warm-up",
+            range(plan.rounds, "round", "rounds"),
+            asked.window_s,
+            asked.warm_up_s
+        ),
+        Some(lengths) => {
+            let [least, most] = lengths.map(|s| (s * 1e3).round());
+            let length =
+                if least == most { most.to_string() } else { format!("{least} to {most}") };
+            let until = match (asked.precision, asked.time_s) {
+                (None, None) => String::new(),
+                (precision, time) => {
+                    let precision = precision.map(|p| format!("±{}%", (p * 1e4).round() / 100.0));
+                    let time = time.map(|s| format!("{s} s"));
+                    let ends: Vec<String> = precision.into_iter().chain(time).collect();
+                    format!(", until {}", ends.join(" or "))
+                }
+            };
+            let in_rounds = asked.loads.iter().any(|load| !asked.is_duel(load));
+            let others = match in_rounds {
+                true => format!("; some loads in rounds of {} s", asked.window_s),
+                false => String::new(),
+            };
+            let lives = range(plan.rounds, "life", "lives");
+            format!("{lives} in slices of {length} ms{until}{others}")
+        }
+    }
 }
 
 /// The CPUs of server and load, if this load changes them.

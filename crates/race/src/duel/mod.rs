@@ -8,6 +8,7 @@
 //!
 //! - [`order`] (pure): balanced orders of the contenders of a block.
 //! - [`heats`] (pure): which contenders are alive together.
+//! - [`shape`] (pure): heats, loads that share a life, and lengths of slices, as they follow from a race.
 //! - [`life`] (pure): what happens in a life, one step after the other, on any [`life::Bench`].
 //! - [`bench`]: the bench of this machine: processes, connections, freezers, clocks.
 //!
@@ -19,5 +20,7 @@ mod heats;
 mod life;
 mod order;
 mod race;
+mod shape;
 
 pub(crate) use race::{Duels, Starts};
+pub(crate) use shape::{groups, heats_of, is_raced_in_duels, slice};

@@ -2,14 +2,14 @@
 
 use super::{
     bench::{Scripts, Stand},
-    heats::{Limits, heats},
     life::{LoadPlan, Plan, WarmUp, live},
     order::Orders,
+    shape::{groups, heats_of, is_raced_in_duels, slice},
 };
 use crate::{
     context::RaceContext,
     ended::{RaceError, round_end, settles},
-    entrant::{Entrant, StartPlace},
+    entrant::Entrant,
     events::Events,
     observe::Seen,
     round,
@@ -18,15 +18,9 @@ use crate::{
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Settings;
-use regatta_record::{Drive, Happened, LoadShape, NextStart, Round, RoundStart};
-use std::{path::Path, time::Duration};
+use regatta_record::{Happened, LoadShape, NextStart, Round, RoundStart};
+use std::time::Duration;
 
-/// Length of a slice in a closed loop, unless the race has another.
-const SLICE: Duration = Duration::from_millis(50);
-/// Length of a slice with a limited number of requests in flight, and the longest one at a rate.
-const SLICE_OF_LATENCIES: Duration = Duration::from_millis(250);
-/// Requests of a slice at a rate, so that some are beyond the 99th percentile.
-const REQUESTS_OF_A_SLICE: f64 = 1_500.0;
 /// Length of an idle slice.
 const IDLE: Duration = Duration::from_millis(50);
 /// One contender in this many gets an idle slice under each load of a life.
@@ -54,15 +48,9 @@ pub(crate) struct Starts {
 
 impl<'a> Duels<'a> {
     pub fn new(context: &'a RaceContext<'a>, entrants: &'a [Entrant], seen: &'a mut Seen) -> Self {
-        let mut groups: Vec<(String, Vec<LoadShape>)> = Vec::new();
-        for load in context.asked.loads.iter().filter(|load| context.is_raced_in_duels(load)) {
-            let key = started_like(context, entrants, load);
-            match groups.iter_mut().find(|(other, _)| *other == key) {
-                Some((_, loads)) => loads.push(*load),
-                None => groups.push((key, vec![*load])),
-            }
-        }
-        let groups = groups.into_iter().map(|(_, loads)| loads).collect();
+        let loads =
+            context.asked.loads.iter().filter(|load| is_raced_in_duels(context.asked, load));
+        let groups = groups(context.asked, entrants, loads, context.binary, context.containment);
         Duels { context, entrants, seen, groups, scripts: Scripts(Vec::new()) }
     }
 
@@ -74,7 +62,10 @@ impl<'a> Duels<'a> {
     /// The pass of a round. With several heats, a pass has several lives.
     pub fn pass_of(&self, round: &Round) -> u32 {
         let group = self.groups.iter().find(|group| group.contains(&round.load));
-        round.round / group.map_or(1, |group| self.heats(group).len().max(1) as u32)
+        round.round
+            / group.map_or(1, |group| {
+                heats_of(self.context.asked, self.entrants, group).len().max(1) as u32
+            })
     }
 
     /// Runs the lives of the `due` loads in `pass` that are missing from `rounds`, and adds their rounds to
@@ -91,7 +82,7 @@ impl<'a> Duels<'a> {
         for group in self.groups.clone() {
             let mut loads: Vec<LoadShape> =
                 group.iter().filter(|load| due.contains(load)).copied().collect();
-            let heats = self.heats(&group);
+            let heats = heats_of(self.context.asked, self.entrants, &group);
             for (nth, heat) in heats.iter().enumerate() {
                 let life = pass * heats.len() as u32 + nth as u32;
                 loads
@@ -114,32 +105,6 @@ impl<'a> Duels<'a> {
             }
         }
         Ok(true)
-    }
-
-    /// The heats of a group of loads, as indices of contenders. They depend only on the race.
-    fn heats(&self, group: &[LoadShape]) -> Vec<Vec<usize>> {
-        let asked = self.context.asked;
-        let twin = asked.twin();
-        let is_anchor = |name: &str| name == asked.baseline || Some(name) == twin.as_deref();
-        let anchors: Vec<usize> =
-            (0..self.entrants.len()).filter(|who| is_anchor(&self.entrants[*who].name)).collect();
-        let limits = Limits {
-            connections: regatta_load::most_connections(),
-            each: group.iter().map(|load| load.open() as usize).max().unwrap_or(1),
-            slice: group.iter().map(|load| self.slice(load)).max().unwrap_or(SLICE),
-        };
-        heats(self.entrants.len(), &anchors, &limits)
-    }
-
-    fn slice(&self, load: &LoadShape) -> Duration {
-        match (self.context.asked.slice_s, load.drive) {
-            (Some(s), _) => Duration::from_secs_f64(s),
-            (None, Drive::Bounded { .. }) => SLICE_OF_LATENCIES,
-            (None, drive) => drive.rate().map_or(SLICE, |rate| {
-                let length = Duration::from_secs_f64(REQUESTS_OF_A_SLICE / f64::from(rate.get()));
-                length.clamp(SLICE, SLICE_OF_LATENCIES)
-            }),
-        }
     }
 
     /// Runs a life, unless all of its rounds are stored. Returns its rounds; `None` if it was interrupted.
@@ -240,7 +205,7 @@ impl<'a> Duels<'a> {
             asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(settling).0).max()
         };
         // The first block does not count, so it is a warm-up, too.
-        let slice = self.slice(load);
+        let slice = slice(asked, load);
         let unless_short = |length: Duration| match length <= slice {
             true => WarmUp::For(Duration::ZERO),
             false => WarmUp::For(length),
@@ -269,18 +234,6 @@ impl<'a> Duels<'a> {
             seed: seed.wrapping_add((nth as u64) << 10),
         }
     }
-}
-
-/// How all contenders are started for a load, as a key to compare.
-fn started_like(context: &RaceContext<'_>, entrants: &[Entrant], load: &LoadShape) -> String {
-    let launch = |entrant: &Entrant| {
-        let place = StartPlace { port: 1, backends: &[], run: Path::new("/") };
-        let (asked, binary) = (context.asked, context.binary);
-        format!("{:?}", entrant.launches(asked, *load, binary, context.containment, place))
-    };
-    let key = (load.cores, load.n, load.drive.churns(), entrants.iter().map(launch));
-    let (cores, n, churns, launches) = key;
-    format!("{cores:?} {n:?} {churns} {}", launches.collect::<String>())
 }
 
 #[cfg(test)]

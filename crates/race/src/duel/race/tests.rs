@@ -2,7 +2,10 @@ use super::*;
 use crate::fixtures::{self, entrant};
 use regatta_host::Containment;
 use regatta_record::{Asked, Schedule};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU32},
+};
 
 const SEED: u64 = 7;
 const LOAD: LoadShape = LoadShape::closed(8, 1);
@@ -55,8 +58,11 @@ fn each_life_goes_on_where_the_orders_of_the_race_are() {
 fn the_baseline_and_its_twin_live_in_each_heat_of_a_race() {
     // Slices of a second: three contenders come round within the time that servers stay open.
     let asked = Asked { slice_s: Some(1.0), ..asked() };
-    with_duels(&asked, |duels, _| {
-        assert_eq!(duels.heats(&[LOAD]), [vec![1, 4, 0], vec![1, 4, 2], vec![1, 4, 3]]);
+    with_duels(&asked, |_, entrants| {
+        assert_eq!(
+            heats_of(&asked, entrants, &[LOAD]),
+            [vec![1, 4, 0], vec![1, 4, 2], vec![1, 4, 3]]
+        );
     });
 }
 
@@ -70,6 +76,6 @@ fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
         });
         found
     };
-    assert_eq!(warm_ups(SLICE.as_secs_f64()), [WarmUp::For(Duration::ZERO); 5]);
+    assert_eq!(warm_ups(0.05), [WarmUp::For(Duration::ZERO); 5]);
     assert_eq!(warm_ups(0.06), [WarmUp::For(Duration::from_millis(60)); 5]);
 }
