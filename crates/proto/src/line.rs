@@ -198,6 +198,13 @@ mod tests {
     }
 
     #[test]
+    fn a_signed_number_keeps_its_sign() {
+        for value in [i64::MIN, -1, 0, 1, i64::MAX] {
+            assert_eq!(i128::from(Integer::from(value)), i128::from(value));
+        }
+    }
+
+    #[test]
     fn splits_at_the_newline_and_drops_one_carriage_return() {
         assert_eq!(split(b""), Split::Incomplete);
         assert_eq!(split(b"12"), Split::Incomplete);
