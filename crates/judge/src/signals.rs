@@ -1,6 +1,6 @@
 //! Signals of the machine in the rounds of one cell: steal, and threads that waited for a CPU.
 
-use crate::statistics::median;
+use crate::statistics::{drift, median};
 use regatta_record::{Machine, Round};
 
 /// Up to this multiple of what is usual, a signal is the machine's.
@@ -26,6 +26,8 @@ pub struct Signals {
     /// The same for the load. It has one thread per CPU, unless several processes divide its CPUs
     /// unevenly: then `None`.
     pub load_waited: Option<f64>,
+    /// Drift of the rate within the window, as a factor.
+    pub drift: Option<f64>,
 }
 
 impl Signals {
@@ -54,6 +56,7 @@ impl Signals {
             load_delay: share(rounds, load),
             server_waited: share(rounds, server_waited),
             load_waited: share(rounds, load_waited),
+            drift: drift(rounds.iter().map(|round| &round.slices[..])).map(|drift| drift.mean),
         }
     }
 
@@ -67,6 +70,7 @@ impl Signals {
             load_delay: of(|one| one.load_delay),
             server_waited: of(|one| one.server_waited),
             load_waited: of(|one| one.load_waited),
+            drift: of(|one| one.drift),
         }
     }
 

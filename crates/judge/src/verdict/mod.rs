@@ -93,7 +93,7 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     }
     // On shared CPUs, each side waits for the other.
     let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), usual, remedy);
-    together([drifting(observed), noise, Some(limit)].into_iter().flatten())
+    together([drifting(observed, usual), noise, Some(limit)].into_iter().flatten())
 }
 
 /// Voids the cost: the server's CPU was also spent on the load beside, so the cost of one request

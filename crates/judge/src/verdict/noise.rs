@@ -16,16 +16,22 @@ pub const STEAL: f64 = 0.02;
 
 /// Drift: a cell is unstable if the interval of its rate's drift within the window lies entirely
 /// beyond [`DRIFT`], up or down. Where replies come in steps (a server that sleeps), a third of the
-/// window holds one step more or less; that much is not drift.
-pub fn drifting(observed: &Observed) -> Option<Verdict> {
-    let drift = drift(&observed.slices)?;
+/// window holds one step more or less; that much is not drift. What is `usual` for contenders that take
+/// turns is the machine's drift, which their ratios do not contain.
+pub fn drifting(observed: &Observed, usual: Signals) -> Option<Verdict> {
+    let drift = drift(observed.slices.iter().map(Vec::as_slice))?;
     let third_ns = observed.window_s * 1e9 / observed.slices.len() as f64 / 3.0;
     let limit = DRIFT + observed.latencies.all.mean.unwrap_or(0.0) / third_ns;
-    let sure = drift.low > limit || drift.high < 1.0 / limit;
+    let of_all = usual.drift.unwrap_or(1.0);
+    let sure = drift.low > of_all * limit || drift.high < of_all / limit;
     sure.then(|| {
         let percent = |factor: f64| (factor - 1.0) * 100.0;
+        let others = match usual.drift {
+            Some(usual) => format!(" (usual here: {:+.0}%)", percent(usual)),
+            None => String::new(),
+        };
         let because = format!(
-            "the rate drifts by {:+.0}% [{:+.0} to {:+.0}] from the first third of the window to \
+            "the rate drifts by {:+.0}% [{:+.0} to {:+.0}]{others} from the first third of the window to \
              the last, over {} rounds; a longer warm-up or window (--window) may help",
             percent(drift.mean),
             percent(drift.low),

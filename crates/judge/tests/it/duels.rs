@@ -442,6 +442,27 @@ fn says_that_a_state_was_seen_rarely() {
 }
 
 #[test]
+fn a_drift_that_all_share_voids_nothing_and_one_of_its_own_does() {
+    let slower = |round: &mut Round| {
+        let slow = |(nth, count): (usize, &mut u64)| *count = *count * (100 - nth as u64) / 100;
+        round.slices.iter_mut().enumerate().for_each(slow);
+    };
+    let mut all = race(6);
+    for round in &mut all {
+        round.slices = vec![1_000; 20];
+        slower(round);
+    }
+    let unstable = |rounds: &[Round]| -> Vec<String> {
+        let cells = judged(rounds).cells.into_iter();
+        cells.filter(|c| c.verdict.kind == Kind::Unstable).map(|cell| cell.contender).collect()
+    };
+    assert_eq!(unstable(&all), [""; 0]);
+    let of_node = all.iter_mut().filter(|round| round.contender == "node");
+    of_node.for_each(slower);
+    assert_eq!(unstable(&all), ["node"]);
+}
+
+#[test]
 fn names_replies_that_differ_under_load_and_settings_that_changed() {
     let content = Some(ContentSeen { bytes: 400, digest: Some(7) });
     let seen = ReplySeen { bytes: 500, has_date: true, content };
