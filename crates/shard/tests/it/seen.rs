@@ -64,6 +64,8 @@ seen!(
     transactions,
     pops,
     messages,
+    /// The client had already requested to unsubscribe.
+    messages_while_leaving,
     deaths,
     refusals,
     /// The shard map changed while a client had pending replies.

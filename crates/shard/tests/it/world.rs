@@ -483,7 +483,6 @@ impl World {
             for wire in self.wires.values_mut() {
                 if let End::Node(of, true, session) = &wire.end
                     && *of == node
-                    && session.channels.contains(&message.channel)
                 {
                     session.message(&message, &mut wire.to_proxy);
                 }

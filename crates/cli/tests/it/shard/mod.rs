@@ -5,4 +5,5 @@ mod everyday;
 mod generate;
 mod regressions;
 mod same;
+mod subscriptions;
 mod unread;
