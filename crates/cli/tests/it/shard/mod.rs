@@ -6,4 +6,5 @@ mod generate;
 mod regressions;
 mod same;
 mod subscriptions;
+mod transactions;
 mod unread;
