@@ -5,6 +5,7 @@
 //! known.
 
 use super::{
+    blocking::Blocking,
     client::{Client, Mode},
     forward::as_array,
     leased::{Multi, Transaction},
@@ -300,7 +301,7 @@ impl Proxy {
             (_, Route::Lease(Lease::Blocking, Place::Node(node)), Some((leased, conn)))
                 if *node == leased =>
             {
-                transaction.blocks = true;
+                transaction.blocking = Some(Blocking::new(command, effects.now().instant));
                 self.send(client, conn, command, effects);
                 Next::Stop
             }

@@ -27,6 +27,10 @@ pub struct Client {
     confirmed: BTreeSet<Subscription>,
     /// A SUBSCRIBE or UNSUBSCRIBE failed. Messages may still arrive until the connection is closed.
     is_unsure: bool,
+    /// It has sent a command that blocks forever.
+    pub is_blocked: bool,
+    /// It may send transactions of several megabytes.
+    sends_much: bool,
     /// Confirmations of the current command so far, and the last message of each publisher through
     /// each subscription.
     confirmations: usize,
@@ -42,7 +46,7 @@ const CHANNELS: [&[u8]; 4] = [b"news", b"sport", b"weather", b"music"];
 const PATTERNS: [&[u8]; 2] = [b"n*", b"*r*"];
 
 impl Client {
-    pub fn new(number: usize, random: &mut SmallRng) -> Self {
+    pub fn new(number: usize, sends_much: bool, random: &mut SmallRng) -> Self {
         Client {
             number,
             model: Model::default(),
@@ -57,6 +61,8 @@ impl Client {
             requested: BTreeSet::new(),
             confirmed: BTreeSet::new(),
             is_unsure: false,
+            is_blocked: false,
+            sends_much,
             confirmations: 0,
             heard: BTreeMap::new(),
             published: 0,
@@ -160,6 +166,11 @@ impl Client {
                 let version: &[u8] = if resp3 { b"3" } else { b"2" };
                 self.ask(&[b"hello", version], Expected::Hello(resp3), out);
             }
+            23 if random.random_bool(0.2) => {
+                let list = format!("never{}", self.number).into_bytes();
+                self.ask(&[b"blpop", &list, b"0"], Expected::Never, out);
+                self.is_blocked = true;
+            }
             23 => {
                 self.serial += 1;
                 let list = format!("l{}.{}", self.number, self.serial).into_bytes();
@@ -192,6 +203,13 @@ impl Client {
         }
         self.ask(&[b"multi"], Expected::Exactly(b"+OK\r\n".to_vec()), out);
         let mut queued = Vec::new();
+        if self.sends_much && random.random_ratio(1, 100) {
+            let value = vec![b'x'; 400_000];
+            for _ in 0..8 {
+                self.ask(&[b"set", &key("a"), &value], Expected::Queued, out);
+                queued.push(Expected::Set(key("a"), value.clone()));
+            }
+        }
         for _ in 0..random.random_range(0..4) {
             let (args, expected): (Vec<Vec<u8>>, Expected) = match random.random_range(0..4) {
                 0 => {
@@ -209,6 +227,10 @@ impl Client {
         }
         if random.random_bool(0.2) {
             self.ask(&[b"discard"], Expected::Simply("OK"), out);
+        } else if random.random_bool(0.05) {
+            let reply = b"-EXECABORT Transaction discarded because of: wrong number of arguments \
+                          for 'exec' command\r\n";
+            self.ask(&[b"exec", b"now"], Expected::Exactly(reply.to_vec()), out);
         } else {
             self.ask(&[b"exec"], Expected::Exec(queued), out);
         }

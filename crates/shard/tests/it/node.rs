@@ -56,6 +56,11 @@ impl Session {
         self.input.extend_from_slice(bytes);
     }
 
+    /// Whether a command of this session waits.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.is_some()
+    }
+
     /// Carries out the next command if it is complete. Returns whether it was.
     pub fn step(
         &mut self,
@@ -158,6 +163,7 @@ impl Session {
             "BLPOP" => {
                 if !self.pop(data, &args[1], out) {
                     let seconds: u64 = std::str::from_utf8(&args[2]).unwrap().parse().unwrap();
+                    let seconds = if seconds == 0 { u64::from(u32::MAX) } else { seconds };
                     self.blocked = Some((args[1].clone(), now + Duration::from_secs(seconds)));
                 }
             }

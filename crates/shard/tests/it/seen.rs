@@ -73,5 +73,9 @@ seen!(
     stalls,
     resets,
     half_closes,
+    /// A blocked client disconnected.
+    abandoned,
+    /// A drain began.
+    drains,
     slow_reads
 );
