@@ -46,7 +46,8 @@ pub struct ShardArgs {
     /// Threads of the models that have one per core. Default: all cores that this process may use
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
-    /// Close the connection of a client that sends nothing for this long. Default: never
+    /// Close the connection of a client that sends nothing for this long, and is neither subscribed nor
+    /// blocked. Default: never
     #[arg(long, value_parser = limit, value_name = "TIME")]
     idle_timeout: Option<Duration>,
     /// Maximum number of open client connections; more wait

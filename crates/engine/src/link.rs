@@ -28,6 +28,10 @@ pub trait Socket {
 
     /// Whether the connection was reset, or both directions are closed.
     fn is_gone(&self, conn: Conn) -> bool;
+
+    /// Whether the peer has closed its sending side, or the connection is gone. Earlier input may
+    /// still be unread.
+    fn has_ended(&self, conn: Conn) -> bool;
 }
 
 /// Bytes of pending output at which a connection is no longer read: backpressure on a client that
@@ -47,12 +51,22 @@ pub struct Status {
     pub inside: Option<Instant>,
     /// When [`Engine::alarm`](crate::Engine::alarm) is called.
     pub alarm: Option<Instant>,
+    /// From when on a peer that is not read counts as gone once it has closed its sending side,
+    /// even if earlier input is unread. The check takes up to [`Limits::LOOK`].
+    pub gone_at_end: Option<Instant>,
 }
 
 impl Default for Status {
     /// Input is read; no other event is wanted.
     fn default() -> Self {
-        Status { reads: true, waits: false, wants_drained: false, inside: None, alarm: None }
+        Status {
+            reads: true,
+            waits: false,
+            wants_drained: false,
+            inside: None,
+            alarm: None,
+            gone_at_end: None,
+        }
     }
 }
 

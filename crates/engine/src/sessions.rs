@@ -184,6 +184,7 @@ fn follow<F: Start>(
         wants_drained: session.wants_drained(),
         inside: session.inside(),
         alarm: session.alarm(),
+        gone_at_end: None,
     };
     effects.set(conn, status);
     if flow != Flow::Continue {
@@ -346,6 +347,10 @@ mod tests {
         }
 
         fn is_gone(&self, _: Conn) -> bool {
+            false
+        }
+
+        fn has_ended(&self, _: Conn) -> bool {
             false
         }
     }

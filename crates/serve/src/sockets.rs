@@ -75,4 +75,8 @@ impl<F: AsFd, T> Socket for Sockets<F, T> {
     fn is_gone(&self, conn: Conn) -> bool {
         self.get(conn).is_some_and(|slot| net::is_gone(&slot.fd))
     }
+
+    fn has_ended(&self, conn: Conn) -> bool {
+        self.get(conn).is_some_and(|slot| net::has_ended(&slot.fd))
+    }
 }

@@ -96,6 +96,11 @@ impl Rest {
         (&mut self.commands, &self.bytes[self.taken..])
     }
 
+    /// The number of unconsumed bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
     /// Marks `count` of these bytes as consumed and keeps the others. Returns whether none remain.
     pub(super) fn took(&mut self, count: usize, more: &[u8]) -> bool {
         if self.bytes.is_empty() {

@@ -204,7 +204,7 @@ impl Proxy {
     }
 
     /// Returns whether a node reads too slowly. The client then waits for room.
-    fn is_full(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> bool {
+    pub(super) fn is_full(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> bool {
         let Some(upstream) = self.peers.upstream(conn) else { return false };
         if effects.pending(conn) < FULL && upstream.waiting.len() < OWED {
             return false;

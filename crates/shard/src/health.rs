@@ -18,9 +18,10 @@ impl Proxy {
     pub(super) fn check_nodes(&mut self, effects: &mut Fx) {
         let now = effects.now().instant;
         let timeout = self.shared.settings.node_timeout;
-        let owes =
-            |upstream: &Upstream| !upstream.waiting.is_empty() && !upstream.may_block(&self.peers);
-        let late = |upstream: &&Upstream| owes(upstream) && now >= upstream.since + timeout;
+        let late = |upstream: &&Upstream| {
+            let deadline = || upstream.deadline(timeout, &self.peers);
+            !upstream.waiting.is_empty() && deadline().is_some_and(|at| now >= at)
+        };
         let late: Vec<Conn> = self.peers.upstreams().filter(late).map(|one| one.conn).collect();
         for conn in late {
             if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {

@@ -1,6 +1,7 @@
 //! Input from a client: commands in order, and when reading pauses.
 
 use super::{
+    blocking::HALF_CLOSED,
     client::{Client, Input, Mode, Rest},
     errors,
     identity::is_set_info,
@@ -23,6 +24,9 @@ const UNREAD: usize = 64 * 1024;
 
 /// Unread reply bytes from which on a client counts towards the limits.
 const COUNTED: usize = 16 * 1024;
+
+/// Bytes of input of a blocked client from which on it is not read.
+const AHEAD: usize = 64 * 1024;
 
 /// Maximum number of decoders kept for later clients.
 const SPARE: usize = 256;
@@ -172,11 +176,16 @@ impl Proxy {
             }
         }
         self.count_unread(client, effects);
+        // When a blocked client that has closed its sending side is disconnected. Nobody may be
+        // there to read the reply, and an element that the node pops would be lost.
+        let gone_at_end = client.blocking().map(|blocking| blocking.since + HALF_CLOSED);
         let is_over = match client.input {
             Input::Ended => client.ring.is_empty(),
             Input::Read => client.has_ended && client.ring.is_empty(),
-            // The client closed its sending side and is blocked: nobody would read a message.
-            Input::Waits => client.has_ended && client.is_blocked(),
+            Input::Waits => {
+                let is_late = gone_at_end.is_none_or(|at| effects.now().instant >= at);
+                client.has_ended && client.is_blocked() && is_late
+            }
             Input::Full => false,
         };
         if is_over {
@@ -185,9 +194,12 @@ impl Proxy {
         }
         let pending = effects.pending(client.conn);
         let status = Status {
-            reads: client.input == Input::Read,
-            waits: self.shared.settings.patient || !client.ring.is_empty(),
+            reads: client.input == Input::Read || client.reads_ahead(),
+            waits: self.shared.settings.patient
+                || !client.ring.is_empty()
+                || matches!(client.mode, Mode::Subscribed(_)),
             wants_drained: pending >= COUNTED,
+            gone_at_end,
             ..Status::default()
         };
         if client.status != Some(status) {
@@ -258,6 +270,13 @@ impl Client {
     #[inline]
     fn may_be_owed(&self, replies: usize) -> bool {
         replies < OWED && replies * self.reply_bytes < OWED_BYTES
+    }
+
+    /// Returns whether input is read although it must wait. So the end of a blocked client is
+    /// noticed at once, unless it has sent much after its command.
+    fn reads_ahead(&self) -> bool {
+        let ahead = self.rest.as_ref().map_or(0, |rest| rest.len());
+        self.input == Input::Waits && self.is_blocked() && ahead < AHEAD
     }
 
     /// Sends a reply without asking a node.

@@ -1,6 +1,7 @@
 //! Leasing connections to single clients.
 
 use super::{
+    blocking::Blocking,
     client::{Client, Input, Mode},
     leased::{After, Transaction},
     loss::Loss,
@@ -41,8 +42,9 @@ impl Proxy {
                 let mut transaction = Transaction::default();
                 transaction.leases(node, conn);
                 transaction.watches = lease == Lease::Watch;
-                transaction.blocks = lease == Lease::Blocking;
-                let blocks = transaction.blocks;
+                let blocks = lease == Lease::Blocking;
+                transaction.blocking =
+                    blocks.then(|| Blocking::new(command, effects.now().instant));
                 client.mode = Mode::Leased(Box::new(transaction));
                 self.send(client, conn, command, effects);
                 if blocks { Next::Stop } else { Next::Go }
@@ -140,12 +142,16 @@ impl Proxy {
 }
 
 impl Client {
+    /// The blocking command in flight.
+    pub(super) fn blocking(&self) -> Option<Blocking> {
+        match &self.mode {
+            Mode::Leased(transaction) => transaction.blocking,
+            Mode::Plain | Mode::Subscribed(_) => None,
+        }
+    }
+
     /// Returns whether the client chose to wait: with a blocking command, or for messages.
     pub(super) fn is_blocked(&self) -> bool {
-        match &self.mode {
-            Mode::Plain => false,
-            Mode::Leased(transaction) => transaction.blocks,
-            Mode::Subscribed(_) => true,
-        }
+        matches!(self.mode, Mode::Subscribed(_)) || self.blocking().is_some()
     }
 }

@@ -1,6 +1,6 @@
 //! State of a leased connection: a transaction, watched keys, or a blocking command.
 
-use super::loss::Loss;
+use super::{blocking::Blocking, loss::Loss};
 use regatta_engine::Conn;
 
 /// State of a leased connection.
@@ -13,8 +13,8 @@ pub(super) struct Transaction {
     pub(super) is_dirty: bool,
     /// Keys are watched.
     pub(super) watches: bool,
-    /// The command in flight may block.
-    pub(super) blocks: bool,
+    /// The command in flight, if it may block.
+    pub(super) blocking: Option<Blocking>,
     /// The command in flight ends the transaction, or the watch.
     pub(super) ends: bool,
     /// Between MULTI and EXEC or DISCARD.
@@ -63,7 +63,7 @@ impl Transaction {
         if std::mem::take(&mut self.ends) {
             (self.multi, self.watches) = (None, false);
         }
-        self.blocks = false;
+        self.blocking = None;
         match self.lease {
             _ if self.multi.is_some() || self.watches => After::Kept,
             Some((node, conn)) if self.lost.is_none() => {

@@ -1,6 +1,7 @@
 //! Replies from nodes: which client each is for, and what happens when a connection is lost.
 
 use super::{
+    blocking::BlockingTime,
     client::{Client, Input},
     errors, forward,
     loss::Loss,
@@ -11,6 +12,7 @@ use super::{
 };
 use regatta_engine::{Conn, Flow};
 use regatta_proto::resp::Found;
+use std::time::{Duration, Instant};
 
 /// Bytes of an incomplete reply from which on it is forwarded in pieces. A smaller reply is held
 /// until it is complete, because its client gets an error if the node is lost.
@@ -251,11 +253,16 @@ impl Upstream {
         effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < forward::OWED / 2
     }
 
-    /// Returns whether the client chose how long the reply may take.
-    pub(super) fn may_block(&self, peers: &Peers) -> bool {
-        match self.use_ {
-            Use::Leased(client) => peers.peek(client).is_some_and(|client| client.is_blocked()),
-            _ => false,
+    /// When the current reply is late. `None`: never, because its command may block forever.
+    pub(super) fn deadline(&self, timeout: Duration, peers: &Peers) -> Option<Instant> {
+        let blocking = match self.use_ {
+            Use::Leased(client) => peers.peek(client).and_then(Client::blocking),
+            _ => None,
+        };
+        match blocking.map(|blocking| blocking.limit) {
+            None => Some(self.since + timeout),
+            Some(BlockingTime::For(limit)) => Some(self.since + limit + timeout),
+            Some(BlockingTime::Forever) => None,
         }
     }
 

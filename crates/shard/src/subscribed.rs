@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 pub(super) struct Subscriptions {
     /// For each node, the connection, if one is open.
     pub(super) conns: Vec<Option<Conn>>,
+    /// The client's only pending reply is the confirmation of an UNSUBSCRIBE, or of one of its
+    /// variants.
+    pub(super) is_leaving: bool,
     channels: BTreeSet<Vec<u8>>,
     patterns: BTreeSet<Vec<u8>>,
     shard_channels: BTreeSet<Vec<u8>>,

@@ -109,6 +109,9 @@ impl Proxy {
             false,
             Arc::clone(&self.shared.settings.nodes),
         );
+        if let Mode::Subscribed(subscriptions) = &mut client.mode {
+            subscriptions.is_leaving = !adds;
+        }
         let slot = client.ring.merge(Box::new(merging));
         for (part, ((_, channel), conn)) in asked.iter().zip(conns).enumerate() {
             if let Some(out) = effects.out(conn) {
@@ -145,16 +148,28 @@ impl Proxy {
             return false;
         }
         if let Some(client) = self.peers.client(client) {
-            client.answer(reply, effects);
+            // A node sends nothing for a channel after it has confirmed the UNSUBSCRIBE, so the
+            // client's confirmation must be the last, too. No reply is partly written at this time.
+            let leaves = matches!(&client.mode, Mode::Subscribed(own) if own.is_leaving);
+            match effects.out(client.conn) {
+                Some(out) if leaves => out.extend_from_slice(reply),
+                Some(out) => client.ring.answer(reply, out),
+                None => {}
+            }
             let conn = client.conn;
             self.resume_later(conn);
         }
         true
     }
 
-    /// Returns a client without subscriptions to plain mode.
+    /// Continues after all nodes have confirmed. Returns a client without subscriptions to plain
+    /// mode.
     pub(super) fn end_subscriptions(&mut self, client: &mut Client, effects: &mut Fx) {
-        if matches!(&client.mode, Mode::Subscribed(subscriptions) if subscriptions.is_empty()) {
+        let Mode::Subscribed(subscriptions) = &mut client.mode else { return };
+        if client.ring.is_empty() {
+            subscriptions.is_leaving = false;
+        }
+        if subscriptions.is_empty() {
             self.end_mode(client, effects);
         }
     }

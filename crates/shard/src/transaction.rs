@@ -5,6 +5,7 @@
 //! known.
 
 use super::{
+    blocking::Blocking,
     client::{Client, Mode},
     forward::as_array,
     leased::{Multi, Transaction},
@@ -79,11 +80,20 @@ impl Proxy {
             Route::Local(local @ (Local::Quit | Local::Reset)) => {
                 self.answer_locally(client, command, *local, effects)
             }
+            _ if self.is_lease_full(client, effects) => Next::Full,
             _ if client.transaction().multi.is_some() => {
                 self.in_multi(client, command, decision, effects)
             }
             _ => self.watching(client, command, decision, plan, effects),
         }
+    }
+
+    /// Returns whether the node reads too slowly from the leased connection. The client then waits
+    /// for room.
+    fn is_lease_full(&mut self, client: &mut Client, effects: &mut Fx) -> bool {
+        let transaction = client.transaction();
+        let lease = transaction.lease.filter(|_| transaction.lost.is_none());
+        lease.is_some_and(|(_, conn)| self.is_full(client, conn, effects))
     }
 
     /// Handles a command between MULTI and EXEC.
@@ -96,6 +106,12 @@ impl Proxy {
     ) -> Next {
         let name = decision.name();
         match (name, &decision.route) {
+            // Even an EXEC with a wrong number of arguments ends the transaction.
+            ("exec", Route::Refused(text)) => {
+                client.transaction().is_dirty = true;
+                client.fail(&[text], effects);
+                client.end()
+            }
             (_, Route::Refused(text)) => client.abort_multi(&[text], effects),
             ("multi", _) => {
                 client.fail(&[b"ERR MULTI calls can not be nested"], effects);
@@ -285,7 +301,7 @@ impl Proxy {
             (_, Route::Lease(Lease::Blocking, Place::Node(node)), Some((leased, conn)))
                 if *node == leased =>
             {
-                transaction.blocks = true;
+                transaction.blocking = Some(Blocking::new(command, effects.now().instant));
                 self.send(client, conn, command, effects);
                 Next::Stop
             }

@@ -134,7 +134,10 @@ impl Link {
                 if self.stuck.is_some() {
                     self.progress.is_stalled(now, limits.idle).then_some(End::Stalled)
                 } else if self.is_held_up() {
-                    socket.is_gone(conn).then_some(End::Gone)
+                    let ends = self.status.gone_at_end.is_some_and(|from| now >= from)
+                        && !self.wants_read();
+                    let is_gone = if ends { socket.has_ended(conn) } else { socket.is_gone(conn) };
+                    is_gone.then_some(End::Gone)
                 } else if now >= limits.due(self.active(), self.status.inside)
                     // After a stall of the process, input that arrived in time may still be unread.
                     && !socket.is_readable(conn)

@@ -9,6 +9,7 @@ struct Known {
     unacknowledged: usize,
     readable: bool,
     gone: bool,
+    ended: bool,
 }
 
 impl Socket for Known {
@@ -22,6 +23,10 @@ impl Socket for Known {
 
     fn is_gone(&self, _: Conn) -> bool {
         self.gone
+    }
+
+    fn has_ended(&self, _: Conn) -> bool {
+        self.ended
     }
 }
 
@@ -483,4 +488,22 @@ fn acknowledgements_are_checked_until_nothing_is_pending() {
         Some((at(start, 11), Timer::Idle)),
         "it acknowledged at 3 s"
     );
+}
+
+#[test]
+fn a_peer_that_is_not_read_may_count_as_gone_once_it_sends_no_more() {
+    let start = Instant::now();
+    let ended = Known { ended: true, ..Known::default() };
+    let status = Status { reads: false, gone_at_end: Some(at(start, 1)), ..Status::default() };
+    let state = |seconds, status, socket| {
+        let mut link = Link { status, ..client(start) };
+        link.look(at(start, seconds), &limits(), CONN(), &socket);
+        link.state()
+    };
+    assert_eq!(state(1, status, ended), State::Closed(End::Gone));
+    assert_eq!(state(0, status, ended), State::Open, "too early");
+    assert_eq!(state(1, status, Known::default()), State::Open, "it may send more");
+    assert_eq!(state(1, Status { gone_at_end: None, ..status }, ended), State::Open);
+    // The end is reported after the input that is read first.
+    assert_eq!(state(1, Status { reads: true, waits: true, ..status }, ended), State::Open);
 }

@@ -85,4 +85,8 @@ impl Socket for Sockets<'_> {
     fn is_gone(&self, conn: Conn) -> bool {
         self.line(conn).is_some_and(|line| line.wire.is_gone())
     }
+
+    fn has_ended(&self, conn: Conn) -> bool {
+        self.line(conn).is_some_and(|line| line.wire.input_has_ended())
+    }
 }

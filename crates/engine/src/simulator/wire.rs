@@ -191,6 +191,11 @@ impl Wire {
         self.reset || self.finished && (self.peer_ended || self.read_shut)
     }
 
+    /// Whether no more input follows what has arrived.
+    pub fn input_has_ended(&self) -> bool {
+        self.reset || self.peer_ended || self.read_shut
+    }
+
     pub fn unacknowledged(&self) -> usize {
         self.sending.len()
     }

@@ -60,6 +60,9 @@ impl Socket for Quiet {
     fn is_gone(&self, _: Conn) -> bool {
         false
     }
+    fn has_ended(&self, _: Conn) -> bool {
+        false
+    }
 }
 
 fn core() -> Core<Scripted> {

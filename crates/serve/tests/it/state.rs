@@ -90,6 +90,9 @@ impl Socket for Quiet {
     fn is_gone(&self, _: Conn) -> bool {
         false
     }
+    fn has_ended(&self, _: Conn) -> bool {
+        false
+    }
 }
 
 const CONNECTIONS: usize = 1000;

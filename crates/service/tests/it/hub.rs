@@ -21,6 +21,10 @@ impl Socket for Silent {
     fn is_gone(&self, _: Conn) -> bool {
         false
     }
+
+    fn has_ended(&self, _: Conn) -> bool {
+        false
+    }
 }
 
 const OPENING: &[u8] =

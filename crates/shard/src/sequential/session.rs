@@ -2,6 +2,7 @@
 
 use super::node::Node;
 use crate::{
+    blocking::BlockingTime,
     errors,
     forward::{as_array, write_part, write_scan},
     identity::{self, Identity, NO_AUTH, bulked, is_set_info},
@@ -55,8 +56,8 @@ pub(super) enum Link<P> {
 pub(super) enum Owed {
     /// It is already complete.
     Ready(Vec<u8>),
-    /// The next reply of this node. If the command blocks, no reply timeout applies.
-    Whole { node: usize, blocks: bool },
+    /// The next reply of this node. `blocks`: how long its command may block.
+    Whole { node: usize, blocks: Option<BlockingTime> },
     /// Merged from the next replies of these nodes.
     Merged { merging: Box<Merging>, nodes: Vec<usize> },
 }
@@ -132,13 +133,13 @@ impl<'s, P: Read + Write> Session<'s, P> {
             }
             Route::Refused(text) => self.fail(&[text]),
             _ if !is_trusted => self.fail(&[NO_AUTH]),
-            Route::OneNode(node) => self.forward(*node, false, command, stream),
+            Route::OneNode(node) => self.forward(*node, None, command, stream),
             Route::Lease(Lease::Blocking, Place::Node(node)) => {
-                self.forward(*node, true, command, stream);
+                self.forward(*node, Some(BlockingTime::of(command)), command, stream);
                 return Asked::Blocks;
             }
             Route::AnyNode => match self.any_node(stream) {
-                Ok(node) => self.forward(node, false, command, stream),
+                Ok(node) => self.forward(node, None, command, stream),
                 Err((node, loss)) => {
                     let text = self.not_sent(node, &loss);
                     self.fail(&[text.as_bytes()]);
@@ -183,7 +184,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     fn forward<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
-        blocks: bool,
+        blocks: Option<BlockingTime>,
         command: &Command<'_>,
         stream: &T,
     ) {

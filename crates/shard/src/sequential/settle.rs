@@ -1,10 +1,13 @@
 //! Pending replies, from the nodes to the client.
 
 use super::session::{Link, Owed, Session};
-use crate::{errors, loss::Loss, merging::Merging};
+use crate::{blocking::BlockingTime, errors, loss::Loss, merging::Merging};
 use regatta_engine::Limits;
 use regatta_service::style::{sequential::send, straight::ConnectingStream};
-use std::io::{self, Read, Write};
+use std::{
+    io::{self, Read, Write},
+    time::Duration,
+};
 
 /// Reply bytes that are collected before they are sent.
 const FULL: usize = 64 * 1024;
@@ -34,12 +37,12 @@ impl<P: Read + Write> Session<'_, P> {
         while let Some(owed) = self.owed.pop_front() {
             match owed {
                 Owed::Ready(reply) => out.extend_from_slice(&reply),
-                Owed::Whole { node, blocks: false } => {
+                Owed::Whole { node, blocks: None } => {
                     self.whole(node, &mut out, stream, limits)?;
                 }
-                Owed::Whole { node, blocks: true } => {
+                Owed::Whole { node, blocks: Some(time) } => {
                     send(stream, &mut out, false, limits)?;
-                    self.blocking(node, &mut out, stream, limits)?;
+                    self.blocking(node, time, &mut out, stream, limits)?;
                 }
                 Owed::Merged { merging, nodes } => self.merged(*merging, &nodes, &mut out)?,
             }
@@ -100,27 +103,34 @@ impl<P: Read + Write> Session<'_, P> {
         Ok(())
     }
 
-    /// The same for a blocking command: no reply timeout applies until some of the reply has
-    /// arrived. The wait ends if the client closes its sending side, or if the shard map changes.
+    /// The same for a blocking command: until some of the reply has arrived, the reply timeout is
+    /// longer by the time for which the command may block. The wait ends if the client closes its
+    /// sending side, or if the shard map changes.
     fn blocking<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
+        time: BlockingTime,
         out: &mut Vec<u8>,
         stream: &mut T,
         limits: Limits,
     ) -> io::Result<()> {
+        let timeout = self.shared.settings.node_timeout;
         if let Link::Open(link) = &mut self.links[node] {
             stream.set_read_timeout_of(&link.peer, Limits::LOOK)?;
-            let mut is_moved = false;
-            while !is_moved && link.wait() == Err(Loss::TimedOut) {
+            let (mut is_moved, mut is_late, mut waited) = (false, false, Duration::ZERO);
+            while !is_moved && !is_late && link.wait() == Err(Loss::TimedOut) {
                 if stream.has_ended() {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
+                waited += Limits::LOOK;
+                is_late = matches!(time, BlockingTime::For(limit) if waited >= limit + timeout);
                 is_moved = self.shared.newer_map(self.map.epoch()).is_some();
             }
-            stream.set_read_timeout_of(&link.peer, self.shared.settings.node_timeout)?;
+            stream.set_read_timeout_of(&link.peer, timeout)?;
             if is_moved {
                 self.lose(node, Loss::Moved);
+            } else if is_late {
+                self.lose(node, Loss::TimedOut);
             }
         }
         self.whole(node, out, stream, limits)

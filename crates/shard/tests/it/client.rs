@@ -6,7 +6,7 @@ use super::{
 };
 use rand::{Rng, rngs::SmallRng};
 use regatta_proto::resp::{Replies, Value, write_command};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A client.
 pub struct Client {
@@ -19,19 +19,34 @@ pub struct Client {
     pub depth: usize,
     pub left: usize,
     serial: u64,
-    /// The client only subscribes and receives messages.
+    /// The client subscribes and receives messages. Between subscriptions it reads and writes.
     pub listens: bool,
-    /// Confirmations received so far, and the last message per publisher and channel.
+    /// The prefixes of commands and the names that it has subscribed to: as requested, and as
+    /// confirmed.
+    requested: BTreeSet<Subscription>,
+    confirmed: BTreeSet<Subscription>,
+    /// A SUBSCRIBE or UNSUBSCRIBE failed. Messages may still arrive until the connection is closed.
+    is_unsure: bool,
+    /// It has sent a command that blocks forever.
+    pub is_blocked: bool,
+    /// It may send transactions of several megabytes.
+    sends_much: bool,
+    /// Confirmations of the current command so far, and the last message of each publisher through
+    /// each subscription.
     confirmations: usize,
-    heard: BTreeMap<Vec<u8>, u64>,
+    heard: BTreeMap<(Subscription, Vec<u8>), u64>,
     published: u64,
 }
 
-/// Channels for messages.
+/// A subscription: the prefix of its commands, and the name.
+pub type Subscription = (&'static str, Vec<u8>);
+
+/// Channels for messages, and patterns.
 const CHANNELS: [&[u8]; 4] = [b"news", b"sport", b"weather", b"music"];
+const PATTERNS: [&[u8]; 2] = [b"n*", b"*r*"];
 
 impl Client {
-    pub fn new(number: usize, random: &mut SmallRng) -> Self {
+    pub fn new(number: usize, sends_much: bool, random: &mut SmallRng) -> Self {
         Client {
             number,
             model: Model::default(),
@@ -43,6 +58,11 @@ impl Client {
             left: random.random_range(1..60),
             serial: 0,
             listens: random.random_ratio(1, 8),
+            requested: BTreeSet::new(),
+            confirmed: BTreeSet::new(),
+            is_unsure: false,
+            is_blocked: false,
+            sends_much,
             confirmations: 0,
             heard: BTreeMap::new(),
             published: 0,
@@ -146,6 +166,11 @@ impl Client {
                 let version: &[u8] = if resp3 { b"3" } else { b"2" };
                 self.ask(&[b"hello", version], Expected::Hello(resp3), out);
             }
+            23 if random.random_bool(0.2) => {
+                let list = format!("never{}", self.number).into_bytes();
+                self.ask(&[b"blpop", &list, b"0"], Expected::Never, out);
+                self.is_blocked = true;
+            }
             23 => {
                 self.serial += 1;
                 let list = format!("l{}.{}", self.number, self.serial).into_bytes();
@@ -159,7 +184,8 @@ impl Client {
                 self.published += 1;
                 let channel = CHANNELS[random.random_range(0..CHANNELS.len())];
                 let text = format!("{} {}", self.number, self.published);
-                self.ask(&[b"publish", channel, text.as_bytes()], Expected::Publish, out);
+                let name: &[u8] = if random.random_bool(0.7) { b"publish" } else { b"spublish" };
+                self.ask(&[name, channel, text.as_bytes()], Expected::Publish, out);
             }
         }
     }
@@ -177,6 +203,13 @@ impl Client {
         }
         self.ask(&[b"multi"], Expected::Exactly(b"+OK\r\n".to_vec()), out);
         let mut queued = Vec::new();
+        if self.sends_much && random.random_ratio(1, 100) {
+            let value = vec![b'x'; 400_000];
+            for _ in 0..8 {
+                self.ask(&[b"set", &key("a"), &value], Expected::Queued, out);
+                queued.push(Expected::Set(key("a"), value.clone()));
+            }
+        }
         for _ in 0..random.random_range(0..4) {
             let (args, expected): (Vec<Vec<u8>>, Expected) = match random.random_range(0..4) {
                 0 => {
@@ -194,18 +227,54 @@ impl Client {
         }
         if random.random_bool(0.2) {
             self.ask(&[b"discard"], Expected::Simply("OK"), out);
+        } else if random.random_bool(0.05) {
+            let reply = b"-EXECABORT Transaction discarded because of: wrong number of arguments \
+                          for 'exec' command\r\n";
+            self.ask(&[b"exec", b"now"], Expected::Exactly(reply.to_vec()), out);
         } else {
             self.ask(&[b"exec"], Expected::Exec(queued), out);
         }
     }
 
     fn listen(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
-        let some: Vec<&[u8]> = CHANNELS.into_iter().filter(|_| random.random_bool(0.6)).collect();
+        // Without subscriptions, any command is allowed.
+        if self.requested.is_empty() && random.random_bool(0.5) {
+            let (key, value) = (self.key(random), self.value(random));
+            return match random.random_range(0..6) {
+                0 if self.expected.is_empty() => {
+                    self.ask(&[b"hello", b"3"], Expected::Hello(true), out);
+                }
+                0..3 => {
+                    let set = Expected::Set(key.clone(), value.clone());
+                    self.ask(&[b"set", &key, &value], set, out);
+                }
+                _ => self.ask(&[b"get", &key], Expected::Get(key.clone()), out),
+            };
+        }
+        let prefix = *["", "", "", "p", "s"].get(random.random_range(0..5)).unwrap_or(&"");
+        let all = if prefix == "p" { &PATTERNS[..] } else { &CHANNELS[..] };
+        let leaves = random.random_bool(if self.requested.is_empty() { 0.1 } else { 0.5 });
+        if leaves && self.requested == self.confirmed && random.random_bool(0.5) {
+            // The names are left out: all subscriptions of this kind end.
+            let ended: Vec<Subscription> =
+                self.requested.iter().filter(|(kind, _)| *kind == prefix).cloned().collect();
+            self.requested.retain(|(kind, _)| *kind != prefix);
+            let name = format!("{prefix}unsubscribe");
+            return self.ask(&[name.as_bytes()], Expected::Subscribed(ended.len().max(1)), out);
+        }
+        let some: Vec<&[u8]> = all.iter().copied().filter(|_| random.random_bool(0.6)).collect();
         if some.is_empty() {
             return;
         }
-        let name: &[u8] = if random.random_bool(0.7) { b"subscribe" } else { b"unsubscribe" };
-        let mut args = vec![name];
+        for name in &some {
+            let subscription = (prefix, name.to_vec());
+            match leaves {
+                true => self.requested.remove(&subscription),
+                false => self.requested.insert(subscription),
+            };
+        }
+        let name = format!("{prefix}{}subscribe", if leaves { "un" } else { "" });
+        let mut args = vec![name.as_bytes()];
         args.extend(&some);
         self.ask(&args, Expected::Subscribed(some.len()), out);
     }
@@ -234,27 +303,32 @@ impl Client {
     }
 
     fn reply(&mut self, reply: &[u8], trouble: Trouble, seen: &mut Seen) -> Result<(), String> {
-        if let Some((kind, channel, last)) = parts(reply) {
-            match &kind[..] {
-                b"message" => return self.message(channel, &last, trouble, seen),
-                b"subscribe" | b"unsubscribe" => {
-                    let Some(Expected::Subscribed(count)) = self.expected.front() else {
-                        return Err("a confirmation that was not requested".into());
-                    };
-                    self.confirmations += 1;
-                    if self.confirmations == *count {
-                        self.confirmations = 0;
-                        self.expected.pop_front();
-                    }
-                    return Ok(());
-                }
-                _ => {}
+        if let Some(parts) = parts(reply)
+            && let Some((prefix, what)) = split(&parts[0])
+        {
+            if what == "message" {
+                return self.message(prefix, &parts, trouble, seen);
             }
+            let Some(Expected::Subscribed(count)) = self.expected.front() else {
+                return Err("a confirmation that was not requested".into());
+            };
+            self.confirmations += 1;
+            if self.confirmations == *count {
+                self.confirmations = 0;
+                self.expected.pop_front();
+            }
+            let subscription = (prefix, parts[1].clone());
+            match what {
+                "subscribe" => self.confirmed.insert(subscription),
+                _ => self.confirmed.remove(&subscription),
+            };
+            return Ok(());
         }
         let Some(expected) = self.expected.pop_front() else {
             return Err(format!("\"{}\" was not requested", reply.escape_ascii()));
         };
         seen.failures += u64::from(trouble.explains(reply));
+        self.is_unsure |= matches!(expected, Expected::Subscribed(_)) && trouble.explains(reply);
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
             seen.transactions += 1;
         }
@@ -266,19 +340,22 @@ impl Client {
 
     fn message(
         &mut self,
-        channel: Vec<u8>,
-        text: &[u8],
+        prefix: &'static str,
+        parts: &[Vec<u8>],
         trouble: Trouble,
         seen: &mut Seen,
     ) -> Result<(), String> {
-        if !self.listens {
-            return Err("a message for a client without subscriptions".into());
-        }
+        let [_, name, .., text] = parts else { return Err("an incomplete message".into()) };
+        let subscription = (prefix, name.clone());
         let text = String::from_utf8_lossy(text);
+        if !self.confirmed.contains(&subscription) && !self.is_unsure {
+            return Err(format!("message {text} for {subscription:?}, which is not subscribed"));
+        }
+        seen.messages_while_leaving += u64::from(!self.requested.contains(&subscription));
         let (publisher, number) = text.split_once(' ').ok_or("a message without a publisher")?;
         let number: u64 = number.parse().map_err(|_| "a message without a number")?;
-        let key = [publisher.as_bytes(), b" ", &channel].concat();
-        let last = self.heard.insert(key, number).unwrap_or(0);
+        let from = [publisher.as_bytes(), b" ", &parts[parts.len() - 2]].concat();
+        let last = self.heard.insert((subscription, from), number).unwrap_or(0);
         seen.messages += 1;
         if number > last || trouble.fails && number != last {
             Ok(())
@@ -288,16 +365,35 @@ impl Client {
     }
 }
 
-/// The three elements of a message or a confirmation.
-fn parts(reply: &[u8]) -> Option<(Vec<u8>, Vec<u8>, Vec<u8>)> {
-    let (Value::Elements(_, 3, bytes), _) = Value::read(reply)? else { return None };
-    let (Value::Bulk(kind), one) = Value::read(bytes)? else { return None };
-    let (Value::Bulk(channel), two) = Value::read(&bytes[one..])? else { return None };
-    let (last, _) = Value::read(&bytes[one + two..])?;
-    let last = match last {
-        Value::Bulk(text) => text.to_vec(),
-        Value::Integer(number) => number.to_string().into_bytes(),
+/// The elements of a message or a confirmation.
+fn parts(reply: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (Value::Elements(_, count @ 3..=4, bytes), _) = Value::read(reply)? else { return None };
+    let (mut parts, mut at) = (Vec::new(), 0);
+    for _ in 0..count {
+        let (value, taken) = Value::read(&bytes[at..])?;
+        at += taken;
+        parts.push(match value {
+            Value::Bulk(text) => text.to_vec(),
+            Value::Integer(number) => number.to_string().into_bytes(),
+            Value::Null => Vec::new(),
+            _ => return None,
+        });
+    }
+    Some(parts)
+}
+
+/// Splits the kind of a message or a confirmation into its prefix and the rest.
+fn split(kind: &[u8]) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        b"message" => ("", "message"),
+        b"pmessage" => ("p", "message"),
+        b"smessage" => ("s", "message"),
+        b"subscribe" => ("", "subscribe"),
+        b"psubscribe" => ("p", "subscribe"),
+        b"ssubscribe" => ("s", "subscribe"),
+        b"unsubscribe" => ("", "unsubscribe"),
+        b"punsubscribe" => ("p", "unsubscribe"),
+        b"sunsubscribe" => ("s", "unsubscribe"),
         _ => return None,
-    };
-    Some((kind.to_vec(), channel.to_vec(), last))
+    })
 }

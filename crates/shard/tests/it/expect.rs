@@ -82,6 +82,8 @@ pub enum Expected {
     Select(u32),
     Hello(bool),
     Publish,
+    /// The client is blocked until it disconnects.
+    Never,
     /// The number of confirmations.
     Subscribed(usize),
 }

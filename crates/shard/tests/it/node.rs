@@ -24,15 +24,18 @@ pub struct Session {
     /// The commands queued since MULTI.
     multi: Option<Vec<Vec<Vec<u8>>>>,
     watched: Vec<((u32, Vec<u8>), u64)>,
-    pub channels: Vec<Vec<u8>>,
+    /// The prefix of the commands (`p`, `s` or nothing) and the name of each subscription.
+    subscriptions: Vec<(String, Vec<u8>)>,
     /// BLPOP waits on this list until this time.
     blocked: Option<(Vec<u8>, Instant)>,
 }
 
 /// A message for subscribers.
 pub struct Published {
-    pub channel: Vec<u8>,
-    pub text: Vec<u8>,
+    /// It goes to the subscribers of shard channels (SPUBLISH).
+    is_sharded: bool,
+    channel: Vec<u8>,
+    text: Vec<u8>,
 }
 
 impl Session {
@@ -44,13 +47,18 @@ impl Session {
             resp3: false,
             multi: None,
             watched: Vec::new(),
-            channels: Vec::new(),
+            subscriptions: Vec::new(),
             blocked: None,
         }
     }
 
     pub fn feed(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
+    }
+
+    /// Whether a command of this session waits.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.is_some()
     }
 
     /// Carries out the next command if it is complete. Returns whether it was.
@@ -155,6 +163,7 @@ impl Session {
             "BLPOP" => {
                 if !self.pop(data, &args[1], out) {
                     let seconds: u64 = std::str::from_utf8(&args[2]).unwrap().parse().unwrap();
+                    let seconds = if seconds == 0 { u64::from(u32::MAX) } else { seconds };
                     self.blocked = Some((args[1].clone(), now + Duration::from_secs(seconds)));
                 }
             }
@@ -191,32 +200,47 @@ impl Session {
                     self.command(&args, data, now, out, published);
                 }
             }
-            "SUBSCRIBE" | "UNSUBSCRIBE" => {
-                self.channels.retain(|channel| *channel != args[1]);
-                if name == "SUBSCRIBE" {
-                    self.channels.push(args[1].clone());
-                }
-                let count = self.channels.len();
+            _ if name.ends_with("SUBSCRIBE") => {
                 let kind = name.to_ascii_lowercase();
+                let (prefix, leaves) = match kind.trim_end_matches("subscribe") {
+                    "un" => ("", true),
+                    other => (other.trim_end_matches("un"), other.ends_with("un")),
+                };
+                let subscription = (prefix.to_string(), args[1].clone());
+                self.subscriptions.retain(|other| *other != subscription);
+                if !leaves {
+                    self.subscriptions.push(subscription);
+                }
+                let count = self.subscriptions.len();
                 out.extend_from_slice(if self.resp3 { b">3\r\n" } else { b"*3\r\n" });
                 out.extend_from_slice(format!("${}\r\n{kind}\r\n", kind.len()).as_bytes());
                 self.value(Some(&args[1]), out);
                 out.extend_from_slice(format!(":{count}\r\n").as_bytes());
             }
-            "PUBLISH" => {
-                published.push(Published { channel: args[1].clone(), text: args[2].clone() });
+            "PUBLISH" | "SPUBLISH" => {
+                let is_sharded = name == "SPUBLISH";
+                let (channel, text) = (args[1].clone(), args[2].clone());
+                published.push(Published { is_sharded, channel, text });
                 out.extend_from_slice(b":1\r\n");
             }
             _ => panic!("a node received {name}"),
         }
     }
 
-    /// Writes a message to this session.
+    /// Writes a message to this session, once for each subscription that it fits.
     pub fn message(&self, published: &Published, out: &mut Vec<u8>) {
-        let mut message = Vec::new();
-        write_command([&b"message"[..], &published.channel, &published.text], &mut message);
-        message[0] = if self.resp3 { b'>' } else { b'*' };
-        out.extend_from_slice(&message);
+        let Published { is_sharded, channel, text } = published;
+        for (prefix, name) in &self.subscriptions {
+            let parts: &[&[u8]] = match &prefix[..] {
+                "" if !is_sharded && name == channel => &[b"message", channel, text],
+                "s" if *is_sharded && name == channel => &[b"smessage", channel, text],
+                "p" if !is_sharded && fits(name, channel) => &[b"pmessage", name, channel, text],
+                _ => continue,
+            };
+            let start = out.len();
+            write_command(parts.iter().copied(), out);
+            out[start] = if self.resp3 { b'>' } else { b'*' };
+        }
     }
 
     fn value(&self, value: Option<&Vec<u8>>, out: &mut Vec<u8>) {
@@ -236,6 +260,15 @@ impl Session {
         let Some(element) = list.and_then(VecDeque::pop_front) else { return false };
         write_command([key, &element], out);
         true
+    }
+}
+
+/// Returns whether a channel fits a pattern, in which only `*` is special.
+fn fits(pattern: &[u8], channel: &[u8]) -> bool {
+    match pattern {
+        [] => channel.is_empty(),
+        [b'*', rest @ ..] => (0..=channel.len()).any(|at| fits(rest, &channel[at..])),
+        [byte, rest @ ..] => channel.first() == Some(byte) && fits(rest, &channel[1..]),
     }
 }
 

@@ -64,6 +64,8 @@ seen!(
     transactions,
     pops,
     messages,
+    /// The client had already requested to unsubscribe.
+    messages_while_leaving,
     deaths,
     refusals,
     /// The shard map changed while a client had pending replies.
@@ -71,5 +73,9 @@ seen!(
     stalls,
     resets,
     half_closes,
+    /// A blocked client disconnected.
+    abandoned,
+    /// A drain began.
+    drains,
     slow_reads
 );

@@ -55,4 +55,8 @@ impl Socket for Kernel<'_> {
     fn is_gone(&self, conn: Conn) -> bool {
         self.0.get(&conn).is_none_or(|wire| wire.is_reset || wire.has_ended && wire.is_finished)
     }
+
+    fn has_ended(&self, conn: Conn) -> bool {
+        self.0.get(&conn).is_none_or(|wire| wire.is_reset || wire.has_ended)
+    }
 }

@@ -51,6 +51,13 @@ pub struct World {
 
 const STEPS: usize = 250;
 
+/// The capacity of a socket buffer above which clients may send much, in bytes.
+const MUCH: usize = 100_000;
+
+/// Maximum number of bytes that the proxy may hold for a node: much more than its own limit, because
+/// several clients may each exceed that by a request.
+const PENDING: usize = 5 << 19;
+
 impl World {
     pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
@@ -96,7 +103,7 @@ impl World {
         for number in 0..self.random.random_range(1..5) {
             self.turn();
             let conn = self.core.accept();
-            let client = Client::new(number, &mut self.random);
+            let client = Client::new(number, self.window > MUCH, &mut self.random);
             self.wires.insert(conn, Wire::new(End::Client(client)));
             self.serve(conn);
             self.end_turn();
@@ -107,7 +114,14 @@ impl World {
         // From now on nothing fails: each client must get its pending replies.
         (self.fails, self.remaps) = (false, false);
         self.nodes.fill(Health::Well);
+        for conn in self.conns() {
+            self.abandon(conn, 1.0, seen);
+        }
+        if self.random.random_bool(0.3) {
+            self.drain(seen);
+        }
         self.settle(seen)?;
+        self.check_ends()?;
         for wire in self.wires.values() {
             if let End::Client(client) = &wire.end
                 && client.owes() > 0
@@ -116,6 +130,53 @@ impl World {
                 && !wire.has_ended
             {
                 return Err(format!("a client never got {} pending replies", client.owes()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a client disconnect if it is blocked.
+    fn abandon(&mut self, conn: Conn, probability: f64, seen: &mut Seen) {
+        let Some(wire) = self.wires.get_mut(&conn) else { return };
+        if let End::Client(client) = &wire.end
+            && client.is_blocked
+            && !wire.has_ended
+            && !wire.is_reset
+            && self.random.random_bool(probability)
+        {
+            seen.abandoned += 1;
+            match self.random.random_bool(0.5) {
+                true => wire.is_reset = true,
+                false => wire.has_ended = true,
+            }
+        }
+    }
+
+    /// Starts a graceful shutdown, as a driver does.
+    fn drain(&mut self, seen: &mut Seen) {
+        seen.drains += 1;
+        self.turn();
+        self.core.stop(Duration::from_secs(36_000));
+        let clients: Vec<Conn> = self.core.to_drain().collect();
+        for conn in clients {
+            if let Some(wire) = self.wires.get_mut(&conn) {
+                wire.has_ended = true;
+            }
+        }
+        self.end_turn();
+    }
+
+    /// Checks that nothing remains of the clients that have disconnected.
+    fn check_ends(&self) -> Result<(), String> {
+        for (conn, wire) in &self.wires {
+            match &wire.end {
+                End::Client(_) if wire.has_ended || wire.is_reset => {
+                    return Err(format!("{conn:?} has ended and is still connected"));
+                }
+                End::Node(node, _, session) if session.is_blocked() => {
+                    return Err(format!("node {node} is blocked for a client that has ended"));
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -180,6 +241,9 @@ impl World {
                 }
             }
         }
+        for conn in self.conns() {
+            self.abandon(conn, 0.05, seen);
+        }
         self.turn();
         for conn in self.conns() {
             if self.random.random_bool(0.6) {
@@ -194,7 +258,12 @@ impl World {
                 self.leave(conn, most, seen)?;
             }
         }
-        Ok(())
+        let is_node = |conn: &&Conn| matches!(self.wires[*conn].end, End::Node(..));
+        let held = |conn: &Conn| self.core.output(*conn).len();
+        match self.wires.keys().filter(is_node).map(held).max() {
+            Some(most @ PENDING..) => Err(format!("{most} bytes are held for a node")),
+            _ => Ok(()),
+        }
     }
 
     fn cut(&mut self) -> usize {
@@ -483,7 +552,6 @@ impl World {
             for wire in self.wires.values_mut() {
                 if let End::Node(of, true, session) = &wire.end
                     && *of == node
-                    && session.channels.contains(&message.channel)
                 {
                     session.message(&message, &mut wire.to_proxy);
                 }

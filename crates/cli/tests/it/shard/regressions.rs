@@ -170,23 +170,6 @@ fn an_unreachable_node_is_named_in_the_error() {
     assert!(reply.starts_with("-SHARDDOWN node 127.0.0.1:"), "{reply}");
 }
 
-on_shard_models!(a_client_that_closes_during_a_blocking_command_is_removed_from_the_node: sequential);
-
-fn a_client_that_closes_during_a_blocking_command_is_removed_from_the_node(model: &str) {
-    let (nodes, proxy) = sharded(model, 2, &[]);
-    let blocked = |count: &str| {
-        let waiting = format!("blocked_clients:{count}");
-        nodes.iter().any(|node| node.client().say("INFO clients").contains(&waiting))
-    };
-    let mut client = client(&proxy);
-    client.raw(b"SET a 1\r\nBLPOP list 0\r\n");
-    // The reply to SET does not wait for BLPOP.
-    assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
-    until("a node waits for the list", || blocked("1"));
-    drop(client);
-    until("no node waits for the list", || !blocked("1"));
-}
-
 on_shard_models!(a_blocked_client_gets_an_element_that_another_client_pushes: all);
 
 fn a_blocked_client_gets_an_element_that_another_client_pushes(model: &str) {

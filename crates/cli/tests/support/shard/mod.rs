@@ -6,7 +6,7 @@ pub mod nodes;
 use crate::support::Server;
 use client::Client;
 use nodes::Node;
-use std::process::Command;
+use std::{net::SocketAddr, process::Command};
 
 /// Declares a test for each model on which clients share connections to nodes (`sharing`), on which each client
 /// has its own (`sequential`), or for all: see [`on_models!`]. It is ignored if there is no redis-server.
@@ -39,7 +39,12 @@ pub fn sharded(model: &str, count: usize, more: &[&str]) -> (Vec<Node>, Server) 
 }
 
 pub fn proxy(model: &str, nodes: &[Node], more: &[&str]) -> Server {
-    let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
+    proxy_to(model, nodes.iter().map(Node::addr), more)
+}
+
+/// Starts the proxy in front of nodes at these addresses.
+pub fn proxy_to(model: &str, nodes: impl Iterator<Item = SocketAddr>, more: &[&str]) -> Server {
+    let addresses: Vec<String> = nodes.map(|node| node.to_string()).collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["shard", "--model", model, "--nodes", &addresses.join(",")]).args(more);
     Server::start(command)

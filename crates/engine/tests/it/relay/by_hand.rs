@@ -58,6 +58,9 @@ impl Socket for Quiet {
     fn is_gone(&self, _: Conn) -> bool {
         false
     }
+    fn has_ended(&self, _: Conn) -> bool {
+        false
+    }
 }
 
 impl<E: Engine> ByHand<E> {

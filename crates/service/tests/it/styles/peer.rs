@@ -412,4 +412,8 @@ impl Socket for Peer {
     fn is_gone(&self, _: Conn) -> bool {
         self.is_gone()
     }
+
+    fn has_ended(&self, _: Conn) -> bool {
+        self.is_gone()
+    }
 }

@@ -1,0 +1,109 @@
+//! Blocked clients that disconnect, and blocking commands whose reply never comes.
+
+use crate::support::{
+    Server,
+    shard::{client, nodes::Node, on_shard_models, proxy_to, sharded},
+    until,
+};
+use std::{
+    iter,
+    net::{Shutdown, TcpListener},
+    time::{Duration, Instant},
+};
+
+/// Waits until this number of clients is blocked on the nodes.
+fn until_blocked(nodes: &[Node], count: usize) {
+    let blocked = |node: &Node| {
+        let info = node.client().say("INFO clients");
+        let number = info.split_once("blocked_clients:").and_then(|(_, rest)| rest.lines().next());
+        number.and_then(|number| number.parse::<usize>().ok()).expect("a number of clients")
+    };
+    until(&format!("{count} clients are blocked"), || {
+        nodes.iter().map(blocked).sum::<usize>() == count
+    });
+}
+
+/// Returns an element that no blocked client has taken.
+fn push_and_pop(proxy: &Server) -> String {
+    let mut client = client(proxy);
+    client.say("RPUSH list element");
+    client.say("LPOP list")
+}
+
+on_shard_models!(a_blocked_client_that_disconnects_gets_no_element: all);
+
+fn a_blocked_client_that_disconnects_gets_no_element(model: &str) {
+    let (nodes, proxy) = sharded(model, 2, &[]);
+    // More than the proxy reads ahead, and less than the kernel holds: the end arrives.
+    let many = "GET key\r\n".repeat(7700);
+    for more in ["", "GET key\r\nMULTI\r\nSET key 1\r\n", &many] {
+        for is_reset in [false, true] {
+            let mut client = client(&proxy);
+            client.raw(format!("SET key 1\r\nBLPOP list 0\r\n{more}").as_bytes());
+            // The reply to SET does not wait for BLPOP. A close with unread input sends a reset.
+            match is_reset {
+                true => assert!(client.stream.peek(&mut [0]).is_ok_and(|read| read > 0)),
+                false => assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}"),
+            }
+            until_blocked(&nodes, 1);
+            drop(client);
+            until_blocked(&nodes, 0);
+            assert_eq!(push_and_pop(&proxy), "$7\r\nelement\r\n", "{model}");
+        }
+    }
+}
+
+on_shard_models!(a_client_that_sends_nothing_after_its_blocking_command_gets_an_element: all);
+
+fn a_client_that_sends_nothing_after_its_blocking_command_gets_an_element(model: &str) {
+    let (_nodes, proxy) = sharded(model, 2, &[]);
+    let mut client = client(&proxy);
+    client.say("RPUSH list element");
+    client.raw(b"BLPOP list 0\r\n");
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    let element = b"*2\r\n$4\r\nlist\r\n$7\r\nelement\r\n";
+    assert_eq!(client.next().as_deref(), Some(&element[..]), "{model}");
+    assert_eq!(client.next(), None, "{model}");
+}
+
+on_shard_models!(a_stop_disconnects_blocked_clients_at_once: all);
+
+fn a_stop_disconnects_blocked_clients_at_once(model: &str) {
+    let (nodes, mut proxy) = sharded(model, 2, &["--grace", "60s"]);
+    let mut client = client(&proxy);
+    client.raw(b"BLPOP list 0\r\n");
+    until_blocked(&nodes, 1);
+    let start = Instant::now();
+    proxy.signal("-TERM");
+    assert_eq!(client.next(), None, "{model}");
+    assert!(proxy.ended().success(), "{model}");
+    assert!(start.elapsed() < Duration::from_secs(30), "{model}: {:?}", start.elapsed());
+}
+
+on_shard_models!(blocked_clients_and_silent_subscribers_are_not_idle: sharing);
+
+fn blocked_clients_and_silent_subscribers_are_not_idle(model: &str) {
+    let (nodes, proxy) = sharded(model, 2, &["--idle-timeout", "200ms"]);
+    let (mut blocked, mut subscribed) = (client(&proxy), client(&proxy));
+    subscribed.say("SUBSCRIBE channel");
+    blocked.raw(b"BLPOP list 0\r\n");
+    until_blocked(&nodes, 1);
+    assert_eq!(client(&proxy).next(), None, "{model}: an idle client");
+    assert_eq!(client(&proxy).next(), None, "{model}: an idle client");
+    let mut other = client(&proxy);
+    other.say("RPUSH list element");
+    other.say("PUBLISH channel text");
+    assert!(blocked.next().is_some_and(|reply| reply.ends_with(b"element\r\n")), "{model}");
+    assert!(subscribed.next().is_some_and(|reply| reply.ends_with(b"text\r\n")), "{model}");
+}
+
+on_shard_models!(a_blocking_command_fails_if_the_node_does_not_reply_in_time: epoll, threads);
+
+fn a_blocking_command_fails_if_the_node_does_not_reply_in_time(model: &str) {
+    // The kernel accepts connections and bytes, and nobody reads them.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let node = iter::once(silent.local_addr().expect("its address"));
+    let proxy = proxy_to(model, node, &["--node-timeout", "300ms"]);
+    let reply = client(&proxy).say("BLPOP list 0.2");
+    assert!(reply.starts_with("-SHARDTIMEOUT node 127.0.0.1:"), "{model}: {reply}");
+}

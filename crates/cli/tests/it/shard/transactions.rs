@@ -1,0 +1,54 @@
+//! Transactions.
+
+use crate::support::shard::{client, proxy_to, sharded};
+use regatta_proto::resp::write_command;
+use std::{
+    io::{ErrorKind, Write},
+    iter,
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn exec_with_a_wrong_number_of_arguments_ends_the_transaction() {
+    let (_nodes, proxy) = sharded("epoll", 2, &[]);
+    let mut client = client(&proxy);
+    client.say("SET key before");
+    for watch in [false, true] {
+        if watch {
+            client.say("WATCH key");
+        }
+        client.say("MULTI");
+        client.say("SET key after");
+        let reply = client.say("EXEC now");
+        assert!(reply.starts_with("-EXECABORT "), "{reply}");
+        assert_eq!(client.say("GET key"), "$6\r\nbefore\r\n");
+        assert_eq!(client.say("EXEC"), "-ERR EXEC without MULTI\r\n");
+    }
+}
+
+#[test]
+fn a_node_that_reads_nothing_pauses_a_client_in_a_transaction() {
+    // The kernel accepts connections and bytes, and nobody reads them.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let node = iter::once(silent.local_addr().expect("its address"));
+    let proxy = proxy_to("epoll", node, &["--cores", "1", "--node-timeout", "60s"]);
+    let mut client = client(&proxy);
+    client.say("MULTI");
+    let before = proxy.memory();
+    let mut set = Vec::new();
+    write_command([&b"SET"[..], b"key", &vec![b'x'; 4 << 20]], &mut set);
+    client.stream.set_nonblocking(true).unwrap();
+    let (mut sent, mut paused_at) = (0, Instant::now());
+    // The proxy either pauses the client or keeps everything.
+    while sent < 100 << 20 && paused_at.elapsed() < Duration::from_millis(500) {
+        match client.stream.write(&set[sent % set.len()..]) {
+            Ok(more) => (sent, paused_at) = (sent + more, Instant::now()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+            Err(error) => panic!("the proxy closed the connection: {error}"),
+        }
+    }
+    let growth = proxy.memory().saturating_sub(before);
+    assert!(growth < 32 << 20, "{growth} bytes are kept, {sent} were sent");
+}
