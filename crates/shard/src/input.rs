@@ -58,8 +58,7 @@ impl Proxy {
                     }
                 }
                 Err(malformed) => {
-                    let text = malformed.to_string();
-                    client.fail(&[b"ERR Protocol error: ", text.as_bytes()], effects);
+                    client.fail(&[b"ERR Protocol error: ", &malformed.text()], effects);
                     client.input = Input::Ended;
                 }
             }

@@ -71,5 +71,9 @@ seen!(
     stalls,
     resets,
     half_closes,
-    slow_reads
+    slow_reads,
+    /// Replies of scripts with a line longer than 64 KiB.
+    long_lines,
+    /// Requests that are not RESP.
+    malformed
 );

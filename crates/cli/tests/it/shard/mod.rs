@@ -3,6 +3,8 @@
 mod differential;
 mod everyday;
 mod generate;
+mod protocol;
 mod regressions;
 mod same;
+mod scripts;
 mod unread;
