@@ -2,9 +2,7 @@
 
 mod differential;
 mod everyday;
-mod generate;
 mod protocol;
 mod regressions;
-mod same;
 mod scripts;
 mod unread;
