@@ -3,6 +3,7 @@
 use super::{
     cursor::Cursor,
     decision::{Decision, Lease, Place, Route},
+    merge::Merge,
     plan::Plan,
     policy::Policy,
     refusal,
@@ -87,8 +88,11 @@ fn route<A: Arguments + ?Sized>(
                 None => Route::Split(merge),
             }
         }
-        Policy::AllNodes(_) if map.nodes() == 1 => Route::OneNode(0),
-        Policy::AllNodes(merge) => Route::AllNodes(merge),
+        // The reply of a single node is checked, too.
+        Policy::AllNodes(merge) if map.nodes() > 1 || merge == Merge::Configuration => {
+            Route::AllNodes(merge)
+        }
+        Policy::AllNodes(_) => Route::OneNode(0),
         Policy::AnyNode => Route::AnyNode,
         Policy::Scan => {
             let cursor = args.get(1).and_then(|text| Cursor::parse(text, map.nodes()));

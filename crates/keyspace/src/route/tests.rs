@@ -110,6 +110,15 @@ fn commands_are_split_by_key() {
 }
 
 #[test]
+fn the_configuration_is_checked_even_if_there_is_one_node() {
+    let one = Map::new(1, Slots::even(1).unwrap());
+    for map in [one, map()] {
+        let route = route_over(&map, "config get *");
+        assert_eq!(route, Route::AllNodes(Merge::Configuration));
+    }
+}
+
+#[test]
 fn the_plan_contains_the_parts_of_a_split() {
     let words: Vec<String> = "mset a2 1 b0 2 c2 3".split(' ').map(word).collect();
     let mut plan = Plan::default();

@@ -1,5 +1,6 @@
 //! The proxy in front of real redis-servers.
 
+mod configuration;
 mod differential;
 mod everyday;
 mod protocol;
