@@ -87,7 +87,10 @@ impl Proxy {
             client.epoch = self.map.epoch();
         }
         let mut plan = std::mem::take(&mut self.plan);
-        let decision = decide(command, &self.map, &mut plan);
+        let mut decision = decide(command, &self.map, &mut plan);
+        if !self.shared.settings.splits_writes {
+            decision = decision.without_split_writes();
+        }
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
         } else {

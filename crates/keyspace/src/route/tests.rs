@@ -110,6 +110,24 @@ fn commands_are_split_by_key() {
 }
 
 #[test]
+fn a_split_write_can_be_refused() {
+    let route = |line: &str| {
+        let words: Vec<String> = line.split(' ').map(word).collect();
+        decide(&words[..], &map(), &mut Plan::default()).without_split_writes().route
+    };
+    for line in ["mset a0 1 b1 2", "del a0 b1", "UNLINK a0 b1 c2"] {
+        let text = "CROSSSLOT Keys in request don't hash to the same slot";
+        assert_eq!(route(line), refused(text), "{line}");
+    }
+    assert_eq!(route("mset a1 1 b1 2"), Route::OneNode(1));
+    assert_eq!(route("del a1 b1"), Route::OneNode(1));
+    for line in ["mget a0 b1", "exists a0 b1", "touch a0 b1", "pubsub numsub a0 b1"] {
+        assert!(matches!(route(line), Route::Split(_)), "{line}");
+    }
+    assert_eq!(route("flushall"), Route::AllNodes(Merge::Ok));
+}
+
+#[test]
 fn the_configuration_is_checked_even_if_there_is_one_node() {
     let one = Map::new(1, Slots::even(1).unwrap());
     for map in [one, map()] {

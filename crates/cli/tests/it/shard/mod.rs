@@ -6,4 +6,5 @@ mod everyday;
 mod protocol;
 mod regressions;
 mod scripts;
+mod split_writes;
 mod unread;
