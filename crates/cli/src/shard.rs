@@ -81,6 +81,12 @@ pub struct ShardOptions {
     /// twemproxy's hash_tag. Default: the whole key is hashed
     #[arg(long, value_name = "CHARS")]
     hash_tag: Option<String>,
+    /// MSET, DEL and UNLINK with keys on several nodes: allow splits them over the nodes, so that other
+    /// clients may see some keys changed before others; refuse answers with CROSSSLOT, as Redis Cluster
+    /// does
+    #[arg(long, default_value = "allow", value_name = "HOW",
+          value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
+    split_writes: SplitWrites,
     /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
     /// the end of the file is ignored
     #[arg(long, value_name = "PATH")]
@@ -125,6 +131,23 @@ impl MapName {
             MapName::RedisSharding => "redissharding",
             MapName::Ketama => "ketama",
             MapName::Modula => "modula",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SplitWrites {
+    Allow,
+    Refuse,
+}
+
+impl SplitWrites {
+    const ALL: [SplitWrites; 2] = [SplitWrites::Allow, SplitWrites::Refuse];
+
+    fn name(self) -> &'static str {
+        match self {
+            SplitWrites::Allow => "allow",
+            SplitWrites::Refuse => "refuse",
         }
     }
 }
@@ -218,6 +241,7 @@ impl ShardOptions {
         settings.request.bulk = bytes(self.max_request);
         settings.request.command = bytes(self.max_request);
         settings.patient = patient;
+        settings.splits_writes = self.split_writes == SplitWrites::Allow;
         Ok(settings)
     }
 }

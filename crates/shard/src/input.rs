@@ -62,8 +62,7 @@ impl Proxy {
                     }
                 }
                 Err(malformed) => {
-                    let text = malformed.to_string();
-                    client.fail(&[b"ERR Protocol error: ", text.as_bytes()], effects);
+                    client.fail(&[b"ERR Protocol error: ", &malformed.text()], effects);
                     client.input = Input::Ended;
                 }
             }
@@ -92,7 +91,10 @@ impl Proxy {
             client.epoch = self.map.epoch();
         }
         let mut plan = std::mem::take(&mut self.plan);
-        let decision = decide(command, &self.map, &mut plan);
+        let mut decision = decide(command, &self.map, &mut plan);
+        if !self.shared.settings.splits_writes {
+            decision = decision.without_split_writes();
+        }
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
         } else {

@@ -16,6 +16,7 @@
 
 mod blocking;
 mod client;
+mod configuration;
 mod engine;
 mod errors;
 mod forward;

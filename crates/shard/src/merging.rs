@@ -1,6 +1,6 @@
 //! Merging of replies from several nodes into one.
 
-use super::{errors, nodes::Nodes};
+use super::{configuration, errors, nodes::Nodes};
 use regatta_keyspace::route::{Cursor, Merge, Plan};
 use regatta_proto::resp::{Replies, Value};
 use std::{collections::HashSet, ops::Range, sync::Arc};
@@ -199,6 +199,7 @@ impl Merging {
                     out.extend_from_slice(first);
                 }
             }
+            Rule::All(Merge::Configuration) => configuration::merge(self.replies(), out)?,
             Rule::All(Merge::Concatenation) => {
                 let mut count = 0;
                 for value in self.values() {

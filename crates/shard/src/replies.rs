@@ -56,6 +56,7 @@ impl Proxy {
         {
             start = at;
         }
+        let loss = loss.or_else(|| self.too_long(&upstream, at - start));
         upstream.seen = at - start;
         upstream.partial = if had_partial {
             partial.drain(..start);
@@ -184,6 +185,16 @@ impl Proxy {
             self.peers.put(conn, Peer::Client(client));
         }
         is_too_much
+    }
+
+    /// Bounds the memory of a message, and of a reply to the proxy itself, which cannot be streamed.
+    /// `bytes`: how much of it has arrived.
+    fn too_long(&self, upstream: &Upstream, bytes: usize) -> Option<Loss> {
+        let waiter = upstream.waiting.front();
+        let is_reply =
+            waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part(_)));
+        (!is_reply && bytes > self.shared.settings.client_bytes)
+            .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }
 
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an

@@ -27,6 +27,9 @@ pub struct Settings {
     pub all_bytes: usize,
     /// Idle clients are not disconnected.
     pub patient: bool,
+    /// MSET, DEL and UNLINK with keys on several nodes are split, which is not atomic. Otherwise they
+    /// are refused.
+    pub splits_writes: bool,
 }
 
 impl Settings {
@@ -46,6 +49,7 @@ impl Settings {
             client_bytes: 32 << 20,
             all_bytes: 256 << 20,
             patient: true,
+            splits_writes: true,
         }
     }
 }

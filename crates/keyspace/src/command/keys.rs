@@ -79,23 +79,36 @@ impl Command {
     /// # Errors
     /// See [`KeysError`].
     pub fn keys<A: Arguments + ?Sized>(&self, args: &A) -> Result<Keys, KeysError> {
+        let (keys, error) = self.known_keys(args);
+        error.map_or(Ok(keys), Err)
+    }
+
+    /// Returns the positions of the keys that are known, and the error if there may be more.
+    pub(crate) fn known_keys<A: Arguments + ?Sized>(&self, args: &A) -> (Keys, Option<KeysError>) {
         if self.has(MOVABLEKEYS)
             && let Some(keys) = by_options(self.name, args)
         {
-            return Ok(keys);
+            return (keys, None);
         }
-        let mut keys = Keys::default();
+        let (mut keys, mut error) = (Keys::default(), None);
         for spec in self.specs.iter().filter(|spec| spec.flags & NOT_KEY == 0) {
-            if let Some(span) = span(spec, args)? {
-                keys.push(span);
+            match span(spec, args, self.takes(args.count())) {
+                Ok(Some(span)) => keys.push(span),
+                Ok(None) => {}
+                Err(wrong) => error = error.or(Some(wrong)),
             }
         }
-        Ok(keys)
+        (keys, error)
     }
 }
 
-/// Returns the keys of one specification; `None` if there are none.
-fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>, KeysError> {
+/// Returns the keys of one specification; `None` if there are none. `is_complete`: the command accepts
+/// this number of arguments.
+fn span<A: Arguments + ?Sized>(
+    spec: &KeySpec,
+    args: &A,
+    is_complete: bool,
+) -> Result<Option<Span>, KeysError> {
     if spec.flags & INCOMPLETE != 0 {
         return Err(KeysError::Incomplete);
     }
@@ -109,6 +122,8 @@ fn span<A: Arguments + ?Sized>(spec: &KeySpec, args: &A) -> Result<Option<Span>,
     };
     let (begin, count) = (begin as i64, args.count() as i64);
     let (first, last, step) = match spec.find {
+        // A list of keys up to the end may be empty, e.g. the sources of PFMERGE.
+        Find::Range { last: -1, limit: 0, .. } if begin == count && is_complete => return Ok(None),
         Find::Range { last, step, limit } => {
             let last = match (i64::from(last), i64::from(limit)) {
                 (last @ 0.., _) => begin + last,
@@ -206,6 +221,15 @@ mod tests {
         assert_eq!(keys("object encoding a"), Ok(vec![2]));
         assert_eq!(keys("xinfo stream a full"), Ok(vec![2]));
         assert_eq!(keys("ping"), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_list_of_keys_at_the_end_may_be_empty_if_the_command_allows_it() {
+        assert_eq!(keys("pfmerge d"), Ok(vec![1]));
+        assert_eq!(keys("pfmerge d a b"), Ok(vec![1, 2, 3]));
+        for too_short in ["del", "bitop and d", "sunionstore d", "pfmerge"] {
+            assert_eq!(keys(too_short), Err(KeysError::Malformed), "{too_short}");
+        }
     }
 
     #[test]

@@ -19,13 +19,17 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Parses a client's cursor: decimal digits. Returns `None` if it is not valid for this number
-    /// of nodes.
+    /// Parses a client's cursor: decimal digits, read as Redis reads them (`strtoul`). So a zero byte
+    /// ends the text, and an empty text is 0. Returns `None` if it is not valid for this number of
+    /// nodes.
     pub fn parse(text: &[u8], nodes: usize) -> Option<Cursor> {
-        if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        let text = text.split(|byte| *byte == 0).next()?;
+        let digits = text.strip_prefix(b"+").unwrap_or(text);
+        if !digits.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        let cursor: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+        let cursor: u64 =
+            if text.is_empty() { 0 } else { std::str::from_utf8(digits).ok()?.parse().ok()? };
         if nodes == 1 {
             return Some(Cursor { node: 0, cursor });
         }
@@ -71,8 +75,15 @@ mod tests {
     #[test]
     fn invalid_cursors_are_refused() {
         let beyond = (3_u64 << BITS).to_string();
-        for wrong in ["", "x", "-1", "+1", " 1", "1 ", "99999999999999999999", &beyond] {
+        for wrong in ["x", "-1", "+", "++1", " 1", "1 ", "99999999999999999999", &beyond] {
             assert_eq!(Cursor::parse(wrong.as_bytes(), 3), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_read_like_a_number_in_c() {
+        for (text, cursor) in [("", 0), ("\0x", 0), ("007", 7), ("+7", 7), ("7\0x", 7)] {
+            assert_eq!(Cursor::parse(text.as_bytes(), 3), Some(Cursor { node: 0, cursor }));
         }
     }
 

@@ -3,19 +3,21 @@
 use super::{
     cursor::Cursor,
     decision::{Decision, Lease, Place, Route},
+    merge::Merge,
     plan::Plan,
     policy::Policy,
     refusal,
 };
 use crate::{
     arguments::Arguments,
-    command::{Command, KeysError, options},
+    command::{Command, KeysError, flag, options},
     map::Map,
 };
 
 const UNDESCRIBED: &str = "Redis does not specify the positions of all its keys";
 const OTHER_KEYS: &str = "its BY or GET pattern may read keys on other nodes";
 const NO_KEYS: &str = "without keys, its node is unknown; pass all keys that it uses";
+const MALFORMED: &str = "its arguments are malformed, so the node of its keys is unknown";
 
 /// Decides where to send a request. A request without arguments is refused.
 ///
@@ -55,23 +57,23 @@ fn route<A: Arguments + ?Sized>(
         return Err(refusal::arity(command));
     }
     Ok(match Policy::of(command) {
-        Policy::Keys => to(keys(command, args, map)?),
+        Policy::Keys => to(command, keys(command, args, map)?, map)?,
         Policy::KeysInPairs if args.count().is_multiple_of(2) => {
             return Err(refusal::arity(command));
         }
-        Policy::KeysInPairs => to(keys(command, args, map)?),
-        Policy::BlockingKeys => lease(Lease::Blocking, keys(command, args, map)?),
+        Policy::KeysInPairs => to(command, keys(command, args, map)?, map)?,
+        Policy::BlockingKeys => lease(command, Lease::Blocking, args, map)?,
         Policy::Streams if options::streams(args).blocks => {
-            lease(Lease::Blocking, keys(command, args, map)?)
+            lease(command, Lease::Blocking, args, map)?
         }
-        Policy::Streams => to(keys(command, args, map)?),
+        Policy::Streams => to(command, keys(command, args, map)?, map)?,
         Policy::Sort if map.nodes() > 1 && options::sort(args).has_patterns => {
             return Err(refusal::unsupported(command, OTHER_KEYS));
         }
-        Policy::Sort => to(keys(command, args, map)?),
+        Policy::Sort => to(command, keys(command, args, map)?, map)?,
         Policy::Script => match keys(command, args, map)? {
             Keyed::None if map.nodes() > 1 => return Err(refusal::unsupported(command, NO_KEYS)),
-            keyed => to(keyed),
+            keyed => to(command, keyed, map)?,
         },
         Policy::Split { first, width, merge } => {
             let (first, width) = (usize::from(first), usize::from(width));
@@ -86,8 +88,11 @@ fn route<A: Arguments + ?Sized>(
                 None => Route::Split(merge),
             }
         }
-        Policy::AllNodes(_) if map.nodes() == 1 => Route::OneNode(0),
-        Policy::AllNodes(merge) => Route::AllNodes(merge),
+        // The reply of a single node is checked, too.
+        Policy::AllNodes(merge) if map.nodes() > 1 || merge == Merge::Configuration => {
+            Route::AllNodes(merge)
+        }
+        Policy::AllNodes(_) => Route::OneNode(0),
         Policy::AnyNode => Route::AnyNode,
         Policy::Scan => {
             let cursor = args.get(1).and_then(|text| Cursor::parse(text, map.nodes()));
@@ -96,7 +101,7 @@ fn route<A: Arguments + ?Sized>(
         Policy::Channel => Route::OneNode(map.node(args.get(1).unwrap_or_default())),
         Policy::Channels => Route::Lease(Lease::Subscription, channels(args, map, plan)),
         Policy::Patterns => Route::Lease(Lease::Subscription, Place::AllNodes),
-        Policy::Watch => lease(Lease::Watch, keys(command, args, map)?),
+        Policy::Watch => lease(command, Lease::Watch, args, map)?,
         Policy::Transaction => Route::Lease(Lease::Transaction, Place::Open),
         Policy::Local(local) => Route::Local(local),
         Policy::Cluster => return Err(refusal::no_cluster()),
@@ -106,22 +111,23 @@ fn route<A: Arguments + ?Sized>(
 
 /// Where the keys of a request are.
 enum Keyed {
-    /// All keys are on this node.
+    /// All keys that are known are on this node.
     Node(usize),
     /// The request has no keys.
     None,
-    /// The request is malformed. Every node replies with the same error and changes nothing.
+    /// The request is malformed, and none of its keys is known. Every node replies with the same
+    /// error.
     Malformed,
 }
 
 /// Returns the node of all keys of a request, or an error if they are on several nodes.
 fn keys<A: Arguments + ?Sized>(command: &Command, args: &A, map: &Map) -> Result<Keyed, Vec<u8>> {
-    let keys = match command.keys(args) {
-        Ok(keys) => keys,
-        Err(KeysError::Malformed) => return Ok(Keyed::Malformed),
-        Err(KeysError::Incomplete) => return Err(refusal::unsupported(command, UNDESCRIBED)),
+    let (keys, error) = command.known_keys(args);
+    let mut found = match error {
+        None => Keyed::None,
+        Some(KeysError::Malformed) => Keyed::Malformed,
+        Some(KeysError::Incomplete) => return Err(refusal::unsupported(command, UNDESCRIBED)),
     };
-    let mut found = Keyed::None;
     for position in keys {
         let node = map.node(args.get(position).unwrap_or_default());
         match found {
@@ -132,18 +138,28 @@ fn keys<A: Arguments + ?Sized>(command: &Command, args: &A, map: &Map) -> Result
     Ok(found)
 }
 
-fn to(keyed: Keyed) -> Route {
+/// A request without keys goes to any node, which replies with an error. A command that may write is
+/// refused instead: if the node accepted it, the key would be where nobody looks for it.
+fn to(command: &Command, keyed: Keyed, map: &Map) -> Result<Route, Vec<u8>> {
     match keyed {
-        Keyed::Node(node) => Route::OneNode(node),
-        Keyed::None | Keyed::Malformed => Route::AnyNode,
+        Keyed::Node(node) => Ok(Route::OneNode(node)),
+        Keyed::None | Keyed::Malformed if command.has(flag::READONLY) || map.nodes() == 1 => {
+            Ok(Route::AnyNode)
+        }
+        Keyed::None | Keyed::Malformed => Err(refusal::unsupported(command, MALFORMED)),
     }
 }
 
-/// A request without keys cannot block: the node replies with an error.
-fn lease(why: Lease, keyed: Keyed) -> Route {
-    match keyed {
-        Keyed::Node(node) => Route::Lease(why, Place::Node(node)),
-        Keyed::None | Keyed::Malformed => Route::AnyNode,
+/// A request without keys cannot block.
+fn lease<A: Arguments + ?Sized>(
+    command: &Command,
+    why: Lease,
+    args: &A,
+    map: &Map,
+) -> Result<Route, Vec<u8>> {
+    match keys(command, args, map)? {
+        Keyed::Node(node) => Ok(Route::Lease(why, Place::Node(node))),
+        keyed => to(command, keyed, map),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The decision for a request.
 
-use super::{cursor::Cursor, merge::Merge};
-use crate::command::Command;
+use super::{cursor::Cursor, merge::Merge, refusal};
+use crate::command::{Command, flag};
 
 /// The decision for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,17 @@ impl Decision {
     /// The name of the command or subcommand; empty if Redis does not know it.
     pub fn name(&self) -> &'static str {
         self.command.map_or("", |command| command.name)
+    }
+
+    /// Refuses a write that would be split over several nodes, because it would not be atomic.
+    #[must_use]
+    pub fn without_split_writes(self) -> Self {
+        match (&self.route, self.command) {
+            (Route::Split(_), Some(command)) if command.has(flag::WRITE) => {
+                Decision { route: Route::Refused(refusal::cross_slot()), ..self }
+            }
+            _ => self,
+        }
     }
 }
 

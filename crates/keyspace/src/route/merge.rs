@@ -10,6 +10,9 @@ pub enum Merge {
     Ok,
     /// Returns the common reply of all nodes. If they differ, the merged reply is an error.
     Same,
+    /// Returns the common configuration of all nodes: names and values, in any order. If the nodes
+    /// differ, or if it contains a credential, the merged reply is an error.
+    Configuration,
     /// Returns the elements of arrays in the order of the keys in the request: this many per key.
     InOrder(u8),
     /// Concatenates arrays.

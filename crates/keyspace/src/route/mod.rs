@@ -3,8 +3,12 @@
 //! The rule behind all decisions: a client gets the reply that a single Redis with all keys would
 //! give, or an error that states the reason. It never gets a different reply.
 //!
-//! One case cannot be detected: a script may use keys that were not passed to it. Redis requires
-//! all keys to be passed; otherwise, the script sees only the keys of its node.
+//! Scripts cannot be checked. A script may use keys that were not passed to it. Redis requires all
+//! keys to be passed; otherwise, the script sees only the keys of its node. It may also publish to a
+//! channel, which reaches only the subscribers on its node.
+//!
+//! A request that may write is never sent to a node that does not own its keys, even if it is
+//! malformed, because the node may accept it.
 
 mod cursor;
 mod decide;

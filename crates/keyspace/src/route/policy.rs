@@ -88,7 +88,7 @@ const RULES: &[(&str, Policy)] = &[
     ("pubsub|numsub", Policy::Split { first: 2, width: 1, merge: Merge::InOrder(2) }),
     ("pubsub|shardnumsub", Policy::Split { first: 2, width: 1, merge: Merge::InOrder(2) }),
     // To all nodes.
-    ("config|get", Policy::AllNodes(Merge::Same)),
+    ("config|get", Policy::AllNodes(Merge::Configuration)),
     ("dbsize", Policy::AllNodes(Merge::Sum)),
     ("flushall", Policy::AllNodes(Merge::Ok)),
     ("flushdb", Policy::AllNodes(Merge::Ok)),

@@ -2,7 +2,7 @@
 
 use super::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide};
 use crate::{
-    command::Command,
+    command::{Begin, Command, Find, flag},
     map::{Map, Slots, slot},
 };
 use proptest::prelude::*;
@@ -107,6 +107,33 @@ fn commands_are_split_by_key() {
     assert_eq!(route("pubsub numsub a0 b1"), Route::Split(Merge::InOrder(2)));
     assert_eq!(route("pubsub numsub a2"), Route::OneNode(2));
     assert_eq!(route("pubsub numsub"), Route::AnyNode);
+}
+
+#[test]
+fn a_split_write_can_be_refused() {
+    let route = |line: &str| {
+        let words: Vec<String> = line.split(' ').map(word).collect();
+        decide(&words[..], &map(), &mut Plan::default()).without_split_writes().route
+    };
+    for line in ["mset a0 1 b1 2", "del a0 b1", "UNLINK a0 b1 c2"] {
+        let text = "CROSSSLOT Keys in request don't hash to the same slot";
+        assert_eq!(route(line), refused(text), "{line}");
+    }
+    assert_eq!(route("mset a1 1 b1 2"), Route::OneNode(1));
+    assert_eq!(route("del a1 b1"), Route::OneNode(1));
+    for line in ["mget a0 b1", "exists a0 b1", "touch a0 b1", "pubsub numsub a0 b1"] {
+        assert!(matches!(route(line), Route::Split(_)), "{line}");
+    }
+    assert_eq!(route("flushall"), Route::AllNodes(Merge::Ok));
+}
+
+#[test]
+fn the_configuration_is_checked_even_if_there_is_one_node() {
+    let one = Map::new(1, Slots::even(1).unwrap());
+    for map in [one, map()] {
+        let route = route_over(&map, "config get *");
+        assert_eq!(route, Route::AllNodes(Merge::Configuration));
+    }
 }
 
 #[test]
@@ -244,16 +271,38 @@ fn unsupported_commands_are_refused_with_a_reason() {
 }
 
 #[test]
-fn malformed_requests_are_left_to_a_node() {
-    for line in [
-        "eval s -1",
-        "zunion 0 a1",
-        "zunion x a1",
-        "xread count 1 streams a1",
-        "blmpop 0 9 a1 left",
-    ] {
+fn malformed_reads_are_left_to_any_node() {
+    for line in ["eval_ro s -1", "zunion 0 a1", "zunion x a1", "xread count 1 streams a1"] {
         assert_eq!(route(line), Route::AnyNode, "{line}");
     }
+}
+
+#[test]
+fn malformed_writes_go_to_the_node_of_their_known_keys_or_are_refused() {
+    assert_eq!(route("zunionstore d2 x a1"), Route::OneNode(2));
+    assert_eq!(route("zunionstore d3 9 a1"), Route::OneNode(3));
+    for line in [
+        "eval s -1",
+        "eval s x a1",
+        "fcall f 9 a1",
+        "lmpop 0 a1 left",
+        "zmpop x a1 min",
+        "blmpop 0 9 a1 left",
+        "xreadgroup group g c count 1 streams a1",
+        "xreadgroup group g c block 0 streams a1",
+    ] {
+        unsupported(line);
+    }
+}
+
+#[test]
+fn pfmerge_without_sources_goes_to_the_node_of_its_destination() {
+    assert_eq!(route("pfmerge d2"), Route::OneNode(2));
+    assert_eq!(route("pfmerge d2 a2"), Route::OneNode(2));
+    assert_eq!(
+        route("pfmerge d2 a1"),
+        refused("CROSSSLOT Keys in request don't hash to the same slot")
+    );
 }
 
 #[test]
@@ -296,6 +345,52 @@ fn argument() -> impl Strategy<Value = Vec<u8>> {
         "[a-f]\\{[0-9]\\}".prop_map(String::into_bytes),
         proptest::collection::vec(any::<u8>(), 0..9),
     ]
+}
+
+/// Redis describes these without saying that they write: scripts and functions.
+fn may_write(command: &Command) -> bool {
+    let runs_code = ["eval", "evalsha", "fcall"].contains(&command.name);
+    runs_code || command.has(flag::WRITE)
+}
+
+/// Asserts that a write goes only to nodes of its keys.
+fn check_write(map: &Map, args: &[Vec<u8>]) -> Result<(), TestCaseError> {
+    let Decision { command: Some(command), route } = decide(args, map, &mut Plan::default()) else {
+        return Ok(());
+    };
+    if may_write(command) {
+        prop_assert_ne!(&route, &Route::AnyNode, "{:?}", args);
+    }
+    // A key that has a fixed position decides, whatever follows it.
+    if let Route::OneNode(node) | Route::Lease(_, Place::Node(node)) = route {
+        for spec in command.specs.iter().filter(|spec| spec.flags & flag::NOT_KEY == 0) {
+            if let (Begin::Index(at), Find::Range { .. }) = (spec.begin, spec.find)
+                && let Some(key) = args.get(usize::from(at))
+            {
+                prop_assert_eq!(map.node(key), node, "{:?}", args);
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn a_write_goes_only_to_nodes_of_its_keys_whatever_is_left_out(
+        rest in proptest::collection::vec(argument(), 20),
+    ) {
+        let map = map();
+        for command in Command::all() {
+            let mut args: Vec<Vec<u8>> =
+                command.name.split('|').map(|part| part.as_bytes().to_vec()).collect();
+            args.extend(rest.iter().cloned());
+            let least = usize::from(command.arity.unsigned_abs());
+            for count in least..least + 9 {
+                check_write(&map, &args[..count])?;
+            }
+        }
+    }
 }
 
 proptest! {

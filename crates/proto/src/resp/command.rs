@@ -1,7 +1,7 @@
 //! The server side: bytes → commands.
 
 use super::{Malformed, line::number};
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// Limits on commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,35 @@ impl Default for CommandLimits {
     fn default() -> Self {
         CommandLimits { args: 1 << 20, bulk: 512 << 20, inline: 64 << 10, command: 1 << 30 }
     }
+}
+
+/// Why bytes are not a command. Later bytes cannot be trusted, so the connection must close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProtocolError {
+    what: &'static str,
+    /// The byte that came instead of the expected one.
+    got: Option<u8>,
+}
+
+impl ProtocolError {
+    /// The text that follows `ERR Protocol error: ` in the reply, in the wording of Redis if Redis
+    /// refuses these bytes, too.
+    pub fn text(&self) -> Cow<'static, [u8]> {
+        match self.got {
+            None => Cow::Borrowed(self.what.as_bytes()),
+            Some(byte) => [self.what.as_bytes(), b", got '", &[byte], b"'"].concat().into(),
+        }
+    }
+}
+
+impl From<Malformed> for ProtocolError {
+    fn from(Malformed(what): Malformed) -> Self {
+        ProtocolError { what, got: None }
+    }
+}
+
+fn wrong<T>(what: &'static str) -> Result<T, ProtocolError> {
+    Err(ProtocolError { what, got: None })
 }
 
 /// Finds the commands of one connection.
@@ -114,7 +143,7 @@ impl Commands {
     pub fn next<'a>(
         &'a mut self,
         input: &'a [u8],
-    ) -> Result<(usize, Option<Command<'a>>), Malformed> {
+    ) -> Result<(usize, Option<Command<'a>>), ProtocolError> {
         if self.closed {
             return Ok((input.len(), None));
         }
@@ -122,7 +151,7 @@ impl Commands {
             Ok(Some(end)) => end,
             Ok(None) if input.len() > self.limits.command => {
                 self.closed = true;
-                return Err(Malformed("a command is too long"));
+                return wrong("a command is too long");
             }
             Ok(None) => return Ok((0, None)),
             Err(error) => {
@@ -138,7 +167,7 @@ impl Commands {
 
     /// Returns where the command at the front of `input` ends.
     #[inline]
-    fn end(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+    fn end(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
         loop {
             match self.state {
                 State::Begin => {
@@ -158,7 +187,7 @@ impl Commands {
                     }
                     let left = usize::try_from(count).unwrap_or(usize::MAX);
                     if left > self.limits.args {
-                        return Err(Malformed("invalid multibulk length"));
+                        return wrong("invalid multibulk length");
                     }
                     self.state = State::Args { left, at: 1 + taken };
                 }
@@ -167,7 +196,9 @@ impl Commands {
                     match input.get(at) {
                         None => return Ok(None),
                         Some(b'$') => {}
-                        Some(_) => return Err(Malformed("expected '$'")),
+                        Some(&byte) => {
+                            return Err(ProtocolError { what: "expected '$'", got: Some(byte) });
+                        }
                     }
                     let read = number(&input[at + 1..], "invalid bulk length")?;
                     let Some((length, taken)) = read else { return Ok(None) };
@@ -182,7 +213,7 @@ impl Commands {
                     match input.get(end..) {
                         Some([b'\r', b'\n', ..]) => {}
                         None | Some([] | [b'\r']) => return Ok(None),
-                        Some(_) => return Err(Malformed("expected CR LF after a bulk string")),
+                        Some(_) => return wrong("expected CR LF after a bulk string"),
                     }
                     self.args.push(at..end);
                     self.state = State::Args { left, at: end + 2 };
@@ -191,20 +222,25 @@ impl Commands {
         }
     }
 
-    /// Parses a command that is a line of words. Words may be quoted. Escapes are not interpreted;
-    /// a quoted word with one is refused, because its bytes could not be forwarded unchanged.
-    fn inline(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+    /// Parses a command that is a line of words, separated as in Redis (`sdssplitargs` in its
+    /// `sds.c`). Words may be quoted. Escapes are not interpreted; a quoted word with one is refused,
+    /// because its bytes could not be forwarded unchanged.
+    fn inline(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
         let most = self.limits.inline;
         let window = &input[..input.len().min(most + 1)];
         let Some(end) = memchr::memchr(b'\n', window) else {
             let whole = input.len() <= most;
-            return if whole { Ok(None) } else { Err(Malformed("too big inline request")) };
+            return if whole { Ok(None) } else { wrong("too big inline request") };
         };
         let text = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
+        // Redis would wait for more input.
+        if memchr::memchr(0, text).is_some() {
+            return wrong("a zero byte in an inline request");
+        }
         let mut at = 0;
         while at < text.len() {
             let byte = text[at];
-            if byte.is_ascii_whitespace() {
+            if is_space(&byte) {
                 at += 1;
                 continue;
             }
@@ -212,22 +248,28 @@ impl Commands {
             if byte == b'"' || byte == b'\'' {
                 let quoted = &text[at + 1..];
                 let length = memchr::memchr(byte, quoted)
-                    .filter(|length| quoted.get(length + 1).is_none_or(u8::is_ascii_whitespace))
+                    .filter(|length| quoted.get(length + 1).is_none_or(is_space))
                     .filter(|length| !quoted[..*length].contains(&b'\\'))
                     .ok_or(Malformed("unbalanced quotes in request"))?;
                 self.args.push(start + 1..start + 1 + length);
                 at += length + 2;
                 continue;
             }
-            let length = text[at..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+            let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+            let length = text[at..].iter().take_while(|byte| !ends(byte)).count();
             if text[at..at + length].iter().any(|byte| matches!(byte, b'"' | b'\'')) {
-                return Err(Malformed("unbalanced quotes in request"));
+                return wrong("unbalanced quotes in request");
             }
             self.args.push(start..start + length);
             at += length;
         }
         Ok(Some(end + 1))
     }
+}
+
+/// Returns whether a byte is white space in C. Only some of it ends a word.
+fn is_space(byte: &u8) -> bool {
+    byte.is_ascii_whitespace() || *byte == b'\x0b'
 }
 
 /// Appends a command as clients send it.
@@ -260,7 +302,7 @@ mod tests {
         CommandLimits { args: 9, bulk: 4000, inline: 100, command: 40_000 };
 
     /// Decodes bytes that arrive in these pieces. Returns the commands, and the error after them.
-    fn commands(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
+    fn commands(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<Vec<u8>>>, Option<String>) {
         let mut decoder = Commands::new(LIMITS);
         let (mut held, mut found): (Vec<u8>, _) = (Vec::new(), Vec::new());
         let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
@@ -280,7 +322,10 @@ mod tests {
                         }
                         taken
                     }
-                    Err(error) => return (found, Some(error)),
+                    Err(error) => {
+                        let text = String::from_utf8_lossy(&error.text()).into_owned();
+                        return (found, Some(text));
+                    }
                 };
                 held.drain(..taken);
             }
@@ -288,7 +333,7 @@ mod tests {
         (found, None)
     }
 
-    fn whole(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
+    fn whole(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, Option<String>) {
         commands(bytes, &[usize::MAX])
     }
 
@@ -298,9 +343,14 @@ mod tests {
 
     #[test]
     fn decodes_arrays_and_lines() {
-        let bytes = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n  set  k\t\"a b\" '' \n\r\n*0\r\n*-1\r\n*1\r\n$0\r\n\r\n";
-        let expected =
-            [words(&["GET", "k"]), words(&["PING"]), words(&["set", "k", "a b", ""]), words(&[""])];
+        let bytes = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n  set  k\t\"a b\" '' \n\r\n*0\r\n*-1\r\n*1\r\n$0\r\n\r\n\x0bget a\x0bb\x0c\n*-9223372036854775808\r\n";
+        let expected = [
+            words(&["GET", "k"]),
+            words(&["PING"]),
+            words(&["set", "k", "a b", ""]),
+            words(&[""]),
+            words(&["get", "a\x0bb\x0c"]),
+        ];
         assert_eq!(whole(bytes), (expected.to_vec(), None));
     }
 
@@ -319,7 +369,14 @@ mod tests {
             (&b"*x\r\n"[..], "invalid multibulk length"),
             (b"*10\r\n", "invalid multibulk length"),
             (b"*99999999999999999999999999999999999\r\n", "invalid multibulk length"),
-            (b"*1\r\n:1\r\n", "expected '$'"),
+            (b"*1\r\n:1\r\n", "expected '$', got ':'"),
+            (b"*01\r\n", "invalid multibulk length"),
+            (b"*+1\r\n", "invalid multibulk length"),
+            (b"*-0\r\n", "invalid multibulk length"),
+            (b"*1\r\n$04\r\nPING\r\n", "invalid bulk length"),
+            (b"*1\r\n$+4\r\nPING\r\n", "invalid bulk length"),
+            (b"*1\r\n$-0\r\n\r\n", "invalid bulk length"),
+            (b"get a\0b\n", "a zero byte in an inline request"),
             (b"*1\r\n$-1\r\n", "invalid bulk length"),
             (b"*1\r\n$4001\r\n", "invalid bulk length"),
             (b"*1\r\n$1\r\nab\r\n", "expected CR LF after a bulk string"),
@@ -330,10 +387,10 @@ mod tests {
             (b"get a\"b\"\n", "unbalanced quotes in request"),
             (b"get \"a\\n\"\n", "unbalanced quotes in request"),
         ] {
-            assert_eq!(whole(bytes), (vec![], Some(Malformed(why))), "{}", bytes.escape_ascii());
-            assert_eq!(commands(bytes, &[1]).1, Some(Malformed(why)), "{}", bytes.escape_ascii());
+            assert_eq!(whole(bytes), (vec![], Some(why.into())), "{}", bytes.escape_ascii());
+            assert_eq!(commands(bytes, &[1]).1, Some(why.into()), "{}", bytes.escape_ascii());
         }
-        assert_eq!(whole(&[b'a'; 101]).1, Some(Malformed("too big inline request")));
+        assert_eq!(whole(&[b'a'; 101]).1, Some("too big inline request".into()));
         assert_eq!(whole(&[b'a'; 100]).1, None);
     }
 

@@ -4,7 +4,7 @@ use super::Malformed;
 use memchr::memchr;
 
 /// Maximum length of a line with a number, in bytes. A longer line is not a number.
-const LONGEST_NUMBER: usize = 32;
+pub(super) const LONGEST_NUMBER: usize = 32;
 
 /// Returns the line at the front of `input` without its CR LF, and its length with them; `None` if
 /// it is incomplete. `most`: the maximum length of the line in bytes.
@@ -22,16 +22,30 @@ pub(super) fn line(input: &[u8], most: usize) -> Result<Option<(&[u8], usize)>, 
     }
 }
 
-/// Parses the number in a line at the front of `input`: a length or a count. −1 means null.
+/// Returns the number in a line at the front of `input`, and the length of the line with its CR LF;
+/// `None` if the line is incomplete. The number must be canonical.
 #[inline]
 pub(super) fn number(input: &[u8], wrong: &'static str) -> Result<Option<(i64, usize)>, Malformed> {
     let Some((text, taken)) = line(input, LONGEST_NUMBER).map_err(|_| Malformed(wrong))? else {
         return Ok(None);
     };
-    integer(text).map(|number| Some((number, taken))).ok_or(Malformed(wrong))
+    canonical(text).map(|number| Some((number, taken))).ok_or(Malformed(wrong))
 }
 
-/// Parses an integer of at most 18 digits. Every length and count in RESP fits.
+/// Parses an integer in the only form that Redis accepts in commands (`string2ll` in its `util.c`): no
+/// plus sign, no leading zeros, no −0.
+#[inline]
+fn canonical(text: &[u8]) -> Option<i64> {
+    match text {
+        b"0" => Some(0),
+        [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..] => {
+            integer(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
+        }
+        _ => None,
+    }
+}
+
+/// Parses an integer of at most 18 digits. Every length and count in a reply fits.
 #[inline]
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
@@ -76,6 +90,18 @@ mod tests {
         }
         for wrong in ["", "-", "+1", "1 ", "1.0", "0x1", "1000000000000000000", "--1"] {
             assert_eq!(integer(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_canonical_number_has_one_form() {
+        for value in [0, 1, -1, 10, 999_999_999_999_999_999, i64::MAX, i64::MIN] {
+            assert_eq!(canonical(value.to_string().as_bytes()), Some(value));
+        }
+        for wrong in
+            ["", "-", "-0", "00", "03", "-03", "+3", " 3", "3 ", "3a", "--1", "9223372036854775808"]
+        {
+            assert_eq!(canonical(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

@@ -31,6 +31,22 @@ impl<'a> Value<'a> {
     /// Attributes before it are skipped; the length includes them. Returns `None` if it is malformed
     /// or incomplete.
     pub fn read(bytes: &'a [u8]) -> Option<(Value<'a>, usize)> {
+        let mut start = 0;
+        loop {
+            let rest = bytes.get(start..)?;
+            if rest.first() != Some(&b'|') {
+                let (value, taken) = Value::after_attributes(rest)?;
+                return Some((value, start + taken));
+            }
+            let (text, taken) = line(&rest[1..], rest.len()).ok()??;
+            start += 1 + taken;
+            for _ in 0..2 * integer(text)?.max(0) {
+                start += whole(bytes.get(start..)?)?;
+            }
+        }
+    }
+
+    fn after_attributes(bytes: &'a [u8]) -> Option<(Value<'a>, usize)> {
         let (&kind, rest) = bytes.split_first()?;
         let (text, taken) = line(rest, rest.len()).ok()??;
         let at = 1 + taken;
@@ -63,14 +79,6 @@ impl<'a> Value<'a> {
                 }
                 let count = usize::try_from(count).ok()? * if kind == b'%' { 2 } else { 1 };
                 Value::Elements(kind, count, &bytes[at..])
-            }
-            b'|' => {
-                let mut behind = at;
-                for _ in 0..2 * integer(text)?.max(0) {
-                    behind += whole(bytes.get(behind..)?)?;
-                }
-                let (value, taken) = Value::read(bytes.get(behind..)?)?;
-                return Some((value, behind + taken));
             }
             _ => return None,
         };
@@ -124,6 +132,12 @@ mod tests {
         ] {
             assert_eq!(read(text), Some((value, text.len())), "{text}");
         }
+    }
+
+    #[test]
+    fn a_million_attributes_do_not_overflow_the_stack() {
+        let text = ["|0\r\n".repeat(1_000_000), ":7\r\n".to_string()].concat();
+        assert_eq!(read(&text), Some((Value::Integer(7), text.len())));
     }
 
     #[test]

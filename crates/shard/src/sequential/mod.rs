@@ -69,7 +69,7 @@ impl SequentialProgram for Sequential {
                         }
                     },
                     Err(malformed) => {
-                        session.fail(&[b"ERR Protocol error: ", malformed.0.as_bytes()]);
+                        session.fail(&[b"ERR Protocol error: ", &malformed.text()]);
                         session.settle(stream, limits, false)?;
                         return linger(stream);
                     }

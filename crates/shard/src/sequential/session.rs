@@ -112,7 +112,10 @@ impl<'s, P: Read + Write> Session<'s, P> {
             self.map = map;
         }
         let mut plan = std::mem::take(&mut self.plan);
-        let decision = decide(command, &self.map, &mut plan);
+        let mut decision = decide(command, &self.map, &mut plan);
+        if !self.shared.settings.splits_writes {
+            decision = decision.without_split_writes();
+        }
         let asked = self.go(command, &decision, &plan, stream);
         self.plan = plan;
         asked

@@ -2,6 +2,7 @@
 
 use super::{
     expect::{Expected, Model},
+    node::scripted,
     seen::{Seen, Trouble},
 };
 use rand::{Rng, rngs::SmallRng};
@@ -104,6 +105,11 @@ impl Client {
         if self.listens {
             return self.listen(random, out);
         }
+        match random.random_range(0..80) {
+            0 => return self.script(random, out),
+            1 if random.random_bool(0.2) => return self.malformed(random, out),
+            _ => {}
+        }
         let key = self.key(random);
         match random.random_range(0..28) {
             0..5 => self.ask(&[b"get", &key], Expected::Get(key.clone()), out),
@@ -188,6 +194,30 @@ impl Client {
                 self.ask(&[name, channel, text.as_bytes()], Expected::Publish, out);
             }
         }
+    }
+
+    /// Runs a script whose reply is nested, with a long line inside.
+    fn script(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
+        let depth = [0, 1, 70, 1000][random.random_range(0..4)];
+        let length = [0, 9, 99, 66_000][random.random_range(0..4)];
+        let key = self.key(random);
+        let script = format!("{depth} {length}");
+        let expected = Expected::Scripted(scripted(depth, length));
+        self.ask(&[b"eval", script.as_bytes(), b"1", &key], expected, out);
+    }
+
+    /// Sends a request that Redis refuses. The connection is closed after the error.
+    fn malformed(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
+        let (request, error) = [
+            ("*02\r\n$3\r\nget\r\n$1\r\nk\r\n", "invalid multibulk length"),
+            ("*2\r\n$03\r\nget\r\n$1\r\nk\r\n", "invalid bulk length"),
+            ("*2\r\n$3\r\nget\r\n$-0\r\n\r\n", "invalid bulk length"),
+            ("*2\r\n$3\r\nget\r\n$+1\r\nk\r\n", "invalid bulk length"),
+        ][random.random_range(0..4)];
+        out.extend_from_slice(request.as_bytes());
+        let reply = format!("-ERR Protocol error: {error}\r\n");
+        self.expected.push_back(Expected::Exactly(reply.into_bytes()));
+        self.left = 0;
     }
 
     fn transaction(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
@@ -332,6 +362,10 @@ impl Client {
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
             seen.transactions += 1;
         }
+        if matches!(&expected, Expected::Scripted(whole) if whole.len() > 64 * 1024) {
+            seen.long_lines += 1;
+        }
+        seen.malformed += u64::from(reply.starts_with(b"-ERR Protocol error: "));
         if matches!(expected, Expected::Pop(..)) && reply.starts_with(b"*2") {
             seen.pops += 1;
         }

@@ -65,6 +65,8 @@ pub struct Model {
 pub enum Expected {
     /// These bytes, whatever happens.
     Exactly(Vec<u8>),
+    /// These bytes, or an error.
+    Scripted(Vec<u8>),
     /// This simple string, or an error.
     Simply(&'static str),
     Get(Vec<u8>),
@@ -107,7 +109,7 @@ impl Model {
         }
         let value = Value::read(reply).map(|(value, _)| value);
         let is_right = match (expected, value) {
-            (Expected::Exactly(bytes), _) => reply == bytes,
+            (Expected::Exactly(bytes) | Expected::Scripted(bytes), _) => reply == bytes,
             (Expected::Simply(text), Some(Value::Simple(said))) => said == text.as_bytes(),
             (Expected::Set(key, value), Some(Value::Simple(b"OK"))) => {
                 self.known(key).set(Some(value.clone()));

@@ -81,8 +81,10 @@ impl Session {
         }
         let args = loop {
             let (taken, command) = self.commands.next(&self.input).expect("the proxy speaks RESP");
-            let args: Option<Vec<Vec<u8>>> =
-                command.map(|command: Command<'_>| command.args().map(<[u8]>::to_vec).collect());
+            let args: Option<Vec<Vec<u8>>> = command.map(|command: Command<'_>| {
+                check_form(&command);
+                command.args().map(<[u8]>::to_vec).collect()
+            });
             self.input.drain(..taken);
             match args {
                 Some(args) => break args,
@@ -166,6 +168,11 @@ impl Session {
                     let seconds = if seconds == 0 { u64::from(u32::MAX) } else { seconds };
                     self.blocked = Some((args[1].clone(), now + Duration::from_secs(seconds)));
                 }
+            }
+            "EVAL" => {
+                let numbers = String::from_utf8_lossy(&args[1]).into_owned();
+                let mut numbers = numbers.split(' ').map(|text| text.parse().unwrap());
+                out.extend(scripted(numbers.next().unwrap(), numbers.next().unwrap()));
             }
             "MULTI" => {
                 self.multi = Some(Vec::new());
@@ -270,6 +277,20 @@ fn fits(pattern: &[u8], channel: &[u8]) -> bool {
         [b'*', rest @ ..] => (0..=channel.len()).any(|at| fits(rest, &channel[at..])),
         [byte, rest @ ..] => channel.first() == Some(byte) && fits(rest, &channel[1..]),
     }
+}
+
+/// Returns the reply of a script: `depth` nested arrays, and a status of this length inside.
+pub fn scripted(depth: usize, length: usize) -> Vec<u8> {
+    [&b"*1\r\n".repeat(depth)[..], b"+", &vec![b'x'; length], b"\r\n"].concat()
+}
+
+/// Redis closes a connection on which a number is not in its canonical form. All clients of a core
+/// share it.
+fn check_form(command: &Command<'_>) {
+    let mut canonical = Vec::new();
+    write_command(command.args(), &mut canonical);
+    let sent = command.bytes.escape_ascii();
+    assert!(command.bytes == canonical, "Redis would close the connection: {sent}");
 }
 
 impl Data {

@@ -77,5 +77,9 @@ seen!(
     abandoned,
     /// A drain began.
     drains,
-    slow_reads
+    slow_reads,
+    /// Replies of scripts with a line longer than 64 KiB.
+    long_lines,
+    /// Requests that are not RESP.
+    malformed
 );

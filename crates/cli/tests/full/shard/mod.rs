@@ -1,4 +1,5 @@
-//! The proxy while its nodes are killed, and beside a client that does not read.
+//! The proxy while its nodes are killed, and beside a client that does not read; every command in detail.
 
 mod beside;
+mod differential;
 mod killed;

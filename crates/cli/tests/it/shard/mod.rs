@@ -1,11 +1,13 @@
 //! The proxy in front of real redis-servers.
 
 mod blocked;
+mod configuration;
 mod differential;
 mod everyday;
-mod generate;
+mod protocol;
 mod regressions;
-mod same;
+mod scripts;
+mod split_writes;
 mod subscriptions;
 mod transactions;
 mod unread;

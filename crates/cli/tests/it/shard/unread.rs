@@ -43,3 +43,16 @@ fn a_client_that_leaves_300_mb_unread_takes_bounded_memory(model: &str) {
     drop(bad);
     until("the memory is freed", || proxy.memory().saturating_sub(before) < 8 << 20);
 }
+
+on_shard_models!(a_message_longer_than_its_buffer_disconnects_only_its_subscriber: epoll);
+
+fn a_message_longer_than_its_buffer_disconnects_only_its_subscriber(model: &str) {
+    let (_nodes, proxy) = sharded(model, 1, &["--client-buffer", "1"]);
+    let (mut subscriber, mut publisher) = (client(&proxy), client(&proxy));
+    subscriber.say("SUBSCRIBE news");
+    assert_eq!(publisher.ask(&["PUBLISH", "news", &"x".repeat(60_000)]), b":1\r\n", "{model}");
+    assert!(subscriber.next().is_some_and(|message| message.len() > 60_000), "{model}");
+    assert_eq!(publisher.ask(&["PUBLISH", "news", &"x".repeat(3 << 20)]), b":1\r\n", "{model}");
+    assert_eq!(subscriber.next(), None, "{model}");
+    assert_eq!(publisher.say("SET k v"), "+OK\r\n", "{model}");
+}

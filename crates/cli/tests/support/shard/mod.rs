@@ -1,6 +1,7 @@
 //! The proxy in front of real redis-servers.
 
 pub mod client;
+pub mod differential;
 pub mod nodes;
 
 use crate::support::Server;

@@ -122,7 +122,21 @@ pub struct Generator {
     serial: u64,
     /// The reply of DUMP for a string.
     dumped: Vec<u8>,
+    parts: Parts,
 }
+
+/// Which optional parts a request has, and how often it repeats what may be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parts {
+    /// None, and once.
+    Least,
+    /// All, and twice.
+    All,
+    Random,
+}
+
+/// Maximum number of truncated requests for a command.
+const TRUNCATED: usize = 6;
 
 /// The choices that all arguments of one request share.
 struct Choice<'a> {
@@ -133,24 +147,27 @@ struct Choice<'a> {
 
 impl Generator {
     pub fn new(random: SmallRng, dumped: Vec<u8>) -> Self {
-        Generator { random, serial: 100, dumped }
+        Generator { random, serial: 100, dumped, parts: Parts::Random }
+    }
+
+    /// Makes a request for this command without its optional parts, and one with all of them, which is
+    /// also truncated to each number of arguments that the command accepts. `least`: the minimum.
+    pub fn forms(&mut self, command: &Documented, least: usize) -> Vec<Vec<Vec<u8>>> {
+        self.parts = Parts::Least;
+        let mut all = vec![self.well_formed(command, 1.0)];
+        self.parts = Parts::All;
+        let full = self.well_formed(command, 1.0);
+        let counts = least..full.len().min(least + TRUNCATED);
+        all.extend(counts.map(|count| full[..count].to_vec()));
+        all.push(full);
+        self.parts = Parts::Random;
+        all
     }
 
     /// Makes a request for this command. Most are well-formed.
     pub fn request(&mut self, command: &Documented) -> Vec<Vec<u8>> {
-        let mut request: Vec<Vec<u8>> = command
-            .name
-            .split('|')
-            .map(|word| match self.random.random_bool(0.5) {
-                true => word.to_ascii_uppercase().into_bytes(),
-                false => word.as_bytes().to_vec(),
-            })
-            .collect();
-        let tag =
-            self.random.random_bool(0.8).then(|| *TAGS.choose(&mut self.random).expect("some"));
-        let choice = Choice { group: &command.group, tag };
-        let words = request.len();
-        self.list(&command.arguments, &choice, &mut request);
+        let mut request = self.well_formed(command, 0.8);
+        let words = command.name.split('|').count();
         match self.random.random_range(0..40) {
             0 if request.len() > words => {
                 request.pop();
@@ -165,6 +182,41 @@ impl Generator {
         request
     }
 
+    /// `same_tag`: the probability that all keys have the same tag.
+    fn well_formed(&mut self, command: &Documented, same_tag: f64) -> Vec<Vec<u8>> {
+        let mut request: Vec<Vec<u8>> = command
+            .name
+            .split('|')
+            .map(|word| match self.random.random_bool(0.5) {
+                true => word.to_ascii_uppercase().into_bytes(),
+                false => word.as_bytes().to_vec(),
+            })
+            .collect();
+        let same = self.random.random_bool(same_tag);
+        let tag = same.then(|| *TAGS.choose(&mut self.random).expect("some"));
+        let choice = Choice { group: &command.group, tag };
+        self.list(&command.arguments, &choice, &mut request);
+        request
+    }
+
+    /// Returns whether a request has an optional part.
+    fn has_part(&mut self) -> bool {
+        match self.parts {
+            Parts::Least => false,
+            Parts::All => true,
+            Parts::Random => self.random.random_bool(0.4),
+        }
+    }
+
+    /// Returns how often a request repeats something, at most this often.
+    fn times(&mut self, most: usize) -> usize {
+        match self.parts {
+            Parts::Least => 1,
+            Parts::All => 2,
+            Parts::Random => self.random.random_range(1..=most),
+        }
+    }
+
     fn list(&mut self, arguments: &[Argument], choice: &Choice<'_>, out: &mut Vec<Vec<u8>>) {
         let mut at = 0;
         while let Some(argument) = arguments.get(at) {
@@ -173,7 +225,7 @@ impl Generator {
             let is_keys =
                 |next: Option<&Argument>| next.is_some_and(|n| n.kind == "key" && n.is_multiple);
             if argument.name == "numkeys" && is_keys(next) {
-                let count = self.random.random_range(1..=3);
+                let count = self.times(3);
                 let stated = if self.random.random_bool(0.95) { count } else { 7 };
                 out.push(stated.to_string().into_bytes());
                 (0..count).for_each(|_| out.push(self.key(choice)));
@@ -182,7 +234,7 @@ impl Generator {
                 && argument.is_multiple
                 && next.is_some_and(|n| n.is_multiple && n.name == "id")
             {
-                let count = self.random.random_range(1..=2);
+                let count = self.times(2);
                 (0..count).for_each(|_| out.push(self.key(choice)));
                 (0..count).for_each(|_| out.push(self.id()));
                 at += 1;
@@ -193,10 +245,10 @@ impl Generator {
     }
 
     fn argument(&mut self, argument: &Argument, choice: &Choice<'_>, out: &mut Vec<Vec<u8>>) {
-        if argument.is_optional && self.random.random_bool(0.6) {
+        if argument.is_optional && !self.has_part() {
             return;
         }
-        let times = if argument.is_multiple { self.random.random_range(1..=3) } else { 1 };
+        let times = if argument.is_multiple { self.times(3) } else { 1 };
         for time in 0..times {
             if let Some(token) = &argument.token
                 && (time == 0 || argument.repeats_token)
@@ -319,6 +371,9 @@ impl Generator {
             ),
             ("group" | "groupname", _) => pick(random, &["group1", "group2"]),
             ("consumer" | "consumername", _) => pick(random, &["consumer1", "consumer2"]),
+            // Of ZRANGE, whose options determine what it means.
+            ("start", "string") if random.random_bool(0.4) => b"0".to_vec(),
+            ("stop", "string") => pick(random, &["1", "2", "-1", "+", "[c"]),
             ("id" | "last-id" | "lastid" | "start" | "end", "string") => {
                 self.serial += 1;
                 let fresh = format!("{}-0", self.serial).into_bytes();
