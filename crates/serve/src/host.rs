@@ -7,7 +7,7 @@ use regatta_sys::{
     net::{self, Port},
     queue::unacknowledged,
     shared::SharedCounter,
-    signal::{self, set_on_termination},
+    signal,
     wake::Latch,
 };
 use signal_hook::SigId;
@@ -118,6 +118,10 @@ pub struct Host {
     /// Set to stop the server.
     pub stop: Stop,
 }
+
+/// Printed on SIGHUP, with which many servers reload their configuration.
+const NOTHING_TO_RELOAD: &str =
+    "regatta: received SIGHUP, but there is nothing to reload; the server continues\n";
 
 /// How long accepting pauses if the server is out of descriptors or at its connection limit. A
 /// connection must close first, so retrying at once gains nothing.
@@ -255,7 +259,7 @@ pub struct Stop(Arc<Inner>);
 
 struct Inner {
     latch: Arc<Latch>,
-    signals: OnceLock<[SigId; 2]>,
+    signals: OnceLock<[SigId; 5]>,
 }
 
 impl Stop {
@@ -264,9 +268,10 @@ impl Stop {
         Ok(Stop(Arc::new(Inner { latch: Arc::new(Latch::new()?), signals: OnceLock::new() })))
     }
 
-    /// Sets the stop on SIGTERM and SIGINT. A second signal ends the process at once.
+    /// Sets the stop on SIGTERM and SIGINT. A second one ends the process at once. SIGHUP, SIGUSR1
+    /// and SIGUSR2 do not end it.
     pub fn on_signals(&self) -> io::Result<()> {
-        let signals = set_on_termination(&self.0.latch)?;
+        let signals = signal::handle(&self.0.latch, NOTHING_TO_RELOAD)?;
         self.0.signals.get_or_init(|| signals);
         Ok(())
     }
