@@ -1,7 +1,7 @@
 //! What every model gets: where to listen, its limits, and when to stop.
 
 use crate::{clock, letters::Letters, mail::Mail, offload::Pool};
-use regatta_engine::{Core, Engine};
+use regatta_engine::{Core, Engine, Posted};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
     net::{self, Port},
@@ -164,7 +164,7 @@ impl Host {
 
     /// Serves with a thread per core, each with its own listener. If one core ends with an error or
     /// a panic, the others stop too.
-    pub(crate) fn on_each_core<L: Clone + Send>(
+    pub(crate) fn on_each_core<L: Posted>(
         &self,
         posts: bool,
         serve: impl Fn(Seat<Letters<L>>) -> io::Result<()> + Sync,

@@ -224,7 +224,8 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if mem::replace(&mut self.ended, true) {
             // The session knows of the end, but may have more to send.
-            return if self.inner.wants_drained() { Flow::Continue } else { Flow::Close };
+            let has_more = self.inner.wants_drained() || self.inner.is_working();
+            return if has_more { Flow::Continue } else { Flow::Close };
         }
         self.call(context, |inner, context| inner.on_end(context))
     }
