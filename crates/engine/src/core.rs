@@ -17,6 +17,8 @@ const TIMERS: usize = 256;
 const SLICE: usize = 64;
 /// Number of pushes that take about as long as one write.
 const PUSHES: usize = 32;
+/// Number of pushes in a turn after which letters wait for the next turn. They take some 10 ms.
+const HEARD: usize = 1 << 18;
 
 /// What a driver does with a connection next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +207,13 @@ impl<E: Engine> Core<E> {
     /// Delivers a letter from the engine of another core.
     pub fn heard(&mut self, letter: E::Letter) {
         self.engine.heard(letter, &mut self.effects);
+    }
+
+    /// Whether letters may be delivered in this turn. After many pushes, the others wait for the
+    /// next turn, so that connections are read and timers are served in between.
+    #[inline]
+    pub fn may_hear(&self) -> bool {
+        self.effects.pushes < HEARD
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! The [`Engine`] trait, and the effects of an engine on its connections.
 
 use crate::{
-    Conn, Flow, Job, JobId, Now, Side, Task,
+    Conn, Flow, Job, JobId, Now, Posted, Side, Task,
     link::{End, Link, Status},
 };
 use slab::Slab;
@@ -23,7 +23,7 @@ pub trait Engine: Sized {
 
     /// The messages that it posts to the engines of the other cores; [`Never`](crate::Never) if
     /// none.
-    type Letter: Clone + Send + 'static;
+    type Letter: Posted;
 
     /// Whether it posts letters to other cores.
     const POSTS: bool = false;

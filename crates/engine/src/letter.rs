@@ -6,7 +6,24 @@
 //! then the name; the lobby has the empty name. Numbers are little-endian. Both sides are the same
 //! program, so the format has no version.
 
-use crate::{Push, RoomName};
+use crate::{Never, Push, RoomName};
+
+/// What an engine posts to the engines of the other cores.
+pub trait Posted: Clone + Send + 'static {
+    /// The core that it is for; `None` if it is for all.
+    fn to(&self) -> Option<u32> {
+        None
+    }
+
+    /// The memory that it needs, in bytes, for the bound of a letterbox.
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+impl Posted for Never {}
+
+impl Posted for () {}
 
 /// A message from the sessions of one core to those of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +72,20 @@ const QUEUED: u8 = 2;
 /// Bytes of the length field before a body.
 const LENGTH: usize = 4;
 
-impl<P> Letter<P> {
-    /// The core that the letter is for; `None` if it is for all.
-    pub fn to(&self) -> Option<u32> {
+impl<P: Push> Posted for Letter<P> {
+    fn to(&self) -> Option<u32> {
         match self {
             Letter::Push(..) | Letter::Counted { .. } => None,
             Letter::Queued { to, .. } => Some(*to),
         }
+    }
+
+    fn size(&self) -> usize {
+        let push = match self {
+            Letter::Push(_, push) | Letter::Counted { push, .. } => push.size(),
+            Letter::Queued { .. } => 0,
+        };
+        size_of::<Self>() + push
     }
 }
 

@@ -38,7 +38,7 @@ pub use counter::Counter;
 pub use engine::{Effects, Engine};
 pub use flow::Flow;
 pub use job::{Job, JobId, Never, Task};
-pub use letter::{Letter, LetterDecoder, MalformedLetter, Wire};
+pub use letter::{Letter, LetterDecoder, MalformedLetter, Posted, Wire};
 pub use limits::Limits;
 pub use link::{End, Socket, Status};
 pub use progress::{Activity, Progress};

@@ -477,7 +477,8 @@ impl Link {
             State::Open if waiting && self.in_flight == 0 => Step::Write { last: false },
             State::Open | State::Connecting { .. } => Step::Wait,
             State::Closing { .. } if self.in_flight > 0 => Step::Wait,
-            State::Closing { .. } if waiting => Step::Write { last: true },
+            // During a drain, the FIN waits for the acknowledgement of this output.
+            State::Closing { .. } if waiting => Step::Write { last: !draining },
             // During a drain, input is shut down already. A client that still sends after both
             // directions are shut down gets a reset.
             State::Closing { .. } if draining && socket.unacknowledged(conn) > 0 => {

@@ -21,6 +21,8 @@ use std::{
 
 /// Maximum number of processes of a container.
 const PROCESSES: u64 = 32_768;
+/// How long an engine may take to create a container after its client was killed.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The container of one launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +152,16 @@ impl Container {
         let _ = self.asked(&["rm", "--force", &self.name]);
         ends_within(grace);
         group.all_pids().into_iter().map(named).collect()
+    }
+
+    /// Removes the container in whatever state it is, with its processes. Its client may have been
+    /// killed while the engine was still creating it, so an engine that finds no container is asked
+    /// once more.
+    pub(crate) fn remove(&self) {
+        if self.asked(&["rm", "--force", &self.name]).is_err() {
+            thread::sleep(AGAIN);
+            let _ = self.asked(&["rm", "--force", &self.name]);
+        }
     }
 
     /// Runs an engine command and returns its output, without white space around it.

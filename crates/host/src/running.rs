@@ -38,7 +38,6 @@ pub struct Running {
     /// First process of the contender.
     pid: u32,
     cgroup: Option<Cgroup>,
-    container: Option<Container>,
     /// Control group of the container, once it is ready.
     group: Option<Cgroup>,
     exited: Option<Exited>,
@@ -93,15 +92,19 @@ impl Running {
         let mut launch = launch.clone();
         let (variable, value) = orphans::mark(&supervisor.mark);
         launch.env.insert(variable, value);
+        // From now on, the engine may create it.
+        supervisor.container = launch.container.clone();
         supervisor.send(&launch)?;
         match supervisor.next_event(PATIENCE)? {
             Some(Event::Started { pid, cgroup }) => {
                 supervisor.cgroup = cgroup.clone();
-                let container = launch.container;
                 let (group, exited) = (None, None);
-                Ok(Running { name, port, pid, cgroup, container, group, exited, supervisor })
+                Ok(Running { name, port, pid, cgroup, group, exited, supervisor })
             }
-            Some(Event::NotStarted { because }) => Err(StartError::Refused(because)),
+            Some(Event::NotStarted { because }) => {
+                supervisor.container = None;
+                Err(StartError::Refused(because))
+            }
             other => Err(supervisor.fault(format!("did not report a start; got {other:?}")).into()),
         }
     }
@@ -134,7 +137,7 @@ impl Running {
     /// Returns the CPU time of all of its processes since their start, in nanoseconds; `None` without a control
     /// group of regatta's.
     pub fn cpu_ns(&self) -> Option<u64> {
-        self.cgroup.as_ref().filter(|_| self.container.is_none())?.cpu_ns().ok()
+        self.cgroup.as_ref().filter(|_| self.supervisor.container.is_none())?.cpu_ns().ok()
     }
 
     /// Reads the CPU time and context switches of all its processes until now. Takes well under a
@@ -165,7 +168,7 @@ impl Running {
     /// If it runs in a container, finds the container's control group. Usage is read from that group
     /// from now on.
     pub(crate) fn find_container(&mut self) -> Result<(), SupervisorError> {
-        if let (Some(container), None) = (&self.container, &self.group) {
+        if let (Some(container), None) = (&self.supervisor.container, &self.group) {
             let group = container.cgroup();
             let failed = |error| {
                 self.supervisor.fault(format!("runs a container it cannot observe: {error}"))
@@ -199,13 +202,19 @@ impl Running {
     pub fn stop(mut self, grace: Duration) -> Result<StopReport, SupervisorError> {
         self.supervisor.send(&Command::Stop { grace_ms: grace.as_millis() as u64 })?;
         let stopped = self.stopped_within(grace + KILL_LIMIT + PATIENCE)?;
+        let container = self.supervisor.container.take();
         self.supervisor.end();
         let Stopped { ending, status, killed, mut remaining, last_words, cpu_ns } = stopped;
-        if let (Some(container), Some(group)) = (&self.container, &self.group) {
-            let left = container.end(group, grace);
-            if !left.is_empty() {
-                remaining = left.into();
+        match (&container, &self.group) {
+            (Some(container), Some(group)) => {
+                let left = container.end(group, grace);
+                if !left.is_empty() {
+                    remaining = left.into();
+                }
             }
+            // It never became ready.
+            (Some(container), None) => container.remove(),
+            (None, _) => {}
         }
         let port_free = self.port_is_free().map_err(|error| {
             self.supervisor.fault(format!("is gone, but its port could not be checked: {error}"))
@@ -220,7 +229,7 @@ impl Running {
             port: self.port,
             grace,
             last_words,
-            cpu_ns: cpu_ns.filter(|_| self.container.is_none()),
+            cpu_ns: cpu_ns.filter(|_| container.is_none()),
         })
     }
 
@@ -262,6 +271,8 @@ struct Supervisor {
     /// The mark in the environment of every process of the contender.
     mark: String,
     cgroup: Option<Cgroup>,
+    /// The container that the contender runs in, until it is removed.
+    container: Option<Container>,
     ended: bool,
 }
 
@@ -287,6 +298,7 @@ impl Supervisor {
             inbox: Inbox::default(),
             mark,
             cgroup: None,
+            container: None,
             ended: false,
         })
     }
@@ -318,11 +330,18 @@ impl Supervisor {
     }
 
     /// Lets the supervisor kill all processes and waits for it. If the supervisor fails, does this
-    /// itself.
+    /// itself. A container is not below it and is removed, too.
     fn end(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        self.end_processes();
+        if let Some(container) = &self.container {
+            container.remove();
+        }
+    }
+
+    fn end_processes(&mut self) {
         self.commands = None;
         let deadline = Instant::now() + KILL_LIMIT + PATIENCE;
         loop {

@@ -2,7 +2,7 @@
 //! its processes behind. It is the subreaper of all of them. So an orphan becomes its child, and "no
 //! children" (ECHILD) proves that nothing remains. It kills them all when the pipe from `race`
 //! closes. The other side of the pipe is [`crate::running`]. The processes of a container that docker
-//! runs are not below it: `container` ends those.
+//! runs are not below it: `race` ends those (`container`), and this process if `race` is gone.
 
 use crate::{
     cgroup::Cgroup,
@@ -64,7 +64,13 @@ fn run() -> io::Result<()> {
     if stopped.is_err() {
         kill_all(watch.cgroup.as_ref(), |_, _| ());
     }
-    watch.race.send(&Event::Stopped(stopped?));
+    if let Ok(stopped) = &stopped {
+        watch.race.send(&Event::Stopped(stopped.clone()));
+    }
+    if let Some(container) = launch.container.filter(|_| watch.race.gone || stopped.is_err()) {
+        container.remove();
+    }
+    stopped?;
     watch.cgroup.map_or(Ok(()), |cgroup| cgroup.remove())
 }
 

@@ -69,7 +69,8 @@ impl Children {
         }
     }
 
-    /// Reaps the children that have ended. Returns the last one.
+    /// Reaps the children that have ended. Returns the last one. Process 1 of a container also
+    /// inherits the orphans of other programs there. They are reaped, but are no children.
     pub(crate) fn reap(&mut self) -> io::Result<Option<(Pid, WaitStatus)>> {
         let mut last = None;
         let mut discard = [0; 64];
@@ -77,8 +78,9 @@ impl Children {
         while !self.alive.is_empty()
             && let Some((child, status)) = wait(WaitOptions::NOHANG)?
         {
-            self.alive.remove(&child);
-            last = Some((child, status));
+            if self.alive.remove(&child) {
+                last = Some((child, status));
+            }
         }
         Ok(last)
     }

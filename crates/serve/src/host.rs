@@ -1,13 +1,13 @@
 //! What every model gets: where to listen, its limits, and when to stop.
 
 use crate::{clock, letters::Letters, mail::Mail, offload::Pool};
-use regatta_engine::{Core, Engine};
+use regatta_engine::{Core, Engine, Posted};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
     net::{self, Port},
     queue::unacknowledged,
     shared::SharedCounter,
-    signal::{self, set_on_termination},
+    signal,
     wake::Latch,
 };
 use signal_hook::SigId;
@@ -119,6 +119,10 @@ pub struct Host {
     pub stop: Stop,
 }
 
+/// Printed on SIGHUP, with which many servers reload their configuration.
+const NOTHING_TO_RELOAD: &str =
+    "regatta: received SIGHUP, but there is nothing to reload; the server continues\n";
+
 /// How long accepting pauses if the server is out of descriptors or at its connection limit. A
 /// connection must close first, so retrying at once gains nothing.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
@@ -160,7 +164,7 @@ impl Host {
 
     /// Serves with a thread per core, each with its own listener. If one core ends with an error or
     /// a panic, the others stop too.
-    pub(crate) fn on_each_core<L: Clone + Send>(
+    pub(crate) fn on_each_core<L: Posted>(
         &self,
         posts: bool,
         serve: impl Fn(Seat<Letters<L>>) -> io::Result<()> + Sync,
@@ -255,7 +259,7 @@ pub struct Stop(Arc<Inner>);
 
 struct Inner {
     latch: Arc<Latch>,
-    signals: OnceLock<[SigId; 2]>,
+    signals: OnceLock<[SigId; 5]>,
 }
 
 impl Stop {
@@ -264,9 +268,10 @@ impl Stop {
         Ok(Stop(Arc::new(Inner { latch: Arc::new(Latch::new()?), signals: OnceLock::new() })))
     }
 
-    /// Sets the stop on SIGTERM and SIGINT. A second signal ends the process at once.
+    /// Sets the stop on SIGTERM and SIGINT. A second one ends the process at once. SIGHUP, SIGUSR1
+    /// and SIGUSR2 do not end it.
     pub fn on_signals(&self) -> io::Result<()> {
-        let signals = set_on_termination(&self.0.latch)?;
+        let signals = signal::handle(&self.0.latch, NOTHING_TO_RELOAD)?;
         self.0.signals.get_or_init(|| signals);
         Ok(())
     }

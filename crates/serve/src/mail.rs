@@ -32,7 +32,9 @@ pub(crate) trait Mail<L> {
 
     /// Whether so many letters are pending that clients must not be read, because their input may
     /// cause more.
-    fn is_full(&self) -> bool {
-        false
-    }
+    fn is_full(&self) -> bool;
+
+    /// Reports that this core has no clients and accepts none. Returns whether another core still
+    /// has clients, whose letters must be answered. An event follows when none has.
+    fn is_needed(&mut self) -> bool;
 }

@@ -13,7 +13,7 @@
 //! before an event.
 
 use crate::mail::Mail;
-use regatta_engine::{Letter, LetterDecoder, Wire};
+use regatta_engine::{Letter, LetterDecoder, Posted, Wire};
 use regatta_sys::{Event, Interest, Readiness, net, shared::SharedCounter};
 use std::{
     io,
@@ -21,7 +21,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
-        atomic::Ordering::{Acquire, Release},
+        atomic::Ordering::{Acquire, Release, SeqCst},
     },
 };
 
@@ -39,6 +39,7 @@ pub(crate) struct Sockets {
     /// Indexed by process, then by sibling.
     all: Vec<Vec<Option<OwnedFd>>>,
     written: Arc<[SharedCounter]>,
+    done: Arc<[SharedCounter]>,
 }
 
 impl Sockets {
@@ -56,8 +57,8 @@ impl Sockets {
             own.push(None);
             all.push(own);
         }
-        let written = (0..processes).map(|_| SharedCounter::new()).collect::<io::Result<_>>()?;
-        Ok(Sockets { all, written })
+        let counters = || (0..processes).map(|_| SharedCounter::new()).collect::<io::Result<_>>();
+        Ok(Sockets { all, written: counters()?, done: counters()? })
     }
 
     /// Returns the sockets of one process, and closes the others.
@@ -70,6 +71,7 @@ impl Sockets {
             own,
             siblings: siblings.into_iter().map(|socket| socket.map(Sibling::new)).collect(),
             written: Arc::clone(&self.written),
+            done: Arc::clone(&self.done),
             read: 0,
             more: false,
             full: false,
@@ -88,6 +90,8 @@ pub(crate) struct Mesh<P> {
     siblings: Vec<Option<Sibling>>,
     /// Total bytes written to each process. They are added after they are written.
     written: Arc<[SharedCounter]>,
+    /// 1 for each process that has no clients and accepts none.
+    done: Arc<[SharedCounter]>,
     /// Total bytes read by this process.
     read: usize,
     /// There may be more to read after this turn.
@@ -111,6 +115,8 @@ struct Sibling {
     watches_room: bool,
     /// The process has ended and accepts nothing more.
     gone: bool,
+    /// The socket has reported that the process has ended.
+    ended: bool,
     decoder: LetterDecoder,
 }
 
@@ -123,6 +129,7 @@ impl Sibling {
             blocked: false,
             watches_room: false,
             gone: false,
+            ended: false,
             decoder: LetterDecoder::default(),
         }
     }
@@ -196,9 +203,11 @@ impl<P: Wire> Mail<Letter<P>> for Mesh<P> {
     }
 
     fn ready(&mut self, source: usize, event: &Event) {
-        if let Some(Some(sibling)) = self.siblings.get_mut(source)
-            && event.writable
-        {
+        let Some(Some(sibling)) = self.siblings.get_mut(source) else { return };
+        sibling.ended |= event.ended;
+        // Its letters may be taken later, and it counts them only after it has written them.
+        self.more |= event.readable;
+        if event.writable {
             sibling.blocked = false;
             self.flush();
         }
@@ -279,6 +288,15 @@ impl<P: Wire> Mail<Letter<P>> for Mesh<P> {
 
     fn is_full(&self) -> bool {
         self.full
+    }
+
+    /// The last process ends at once, which is an event for its siblings.
+    fn is_needed(&mut self) -> bool {
+        self.done[self.own].store(1, SeqCst);
+        let mut siblings = self.siblings.iter().zip(&*self.done);
+        siblings.any(|(sibling, done)| {
+            sibling.as_ref().is_some_and(|sibling| !sibling.ended) && done.load(SeqCst) == 0
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod door;
 mod message;
 mod metrics;
 mod origin;
+mod results;
 mod settings;
 
 pub use access::{Access, Jwt};
@@ -31,12 +32,19 @@ use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
 };
-use std::{mem, sync::Arc, time::Instant};
+use results::Results;
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Maximum number of names in the list sent to a new member.
 const NAMES: usize = 100;
 /// Bytes of pending output from which on broadcasts go into the member's backlog.
 const FULL: usize = 64 * 1024;
+/// How long a member that leaves waits for the results of its broadcasts.
+const RESULTS: Duration = Duration::from_secs(1);
 
 /// Creates the members of a hub.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +89,7 @@ impl Start for Hub {
             state: State::Http(server::Decoder::default()),
             inflates: false,
             held: Vec::new(),
-            results: Vec::new(),
+            results: Results::default(),
             backlog: Backlog::default(),
             heard_at: now.instant,
             inside: None,
@@ -113,7 +121,7 @@ pub struct Member {
     /// The start of an incomplete request or frame.
     held: Vec<u8>,
     /// Payloads of its broadcasts that are not yet queued on every core, by ticket.
-    results: Vec<(u64, Box<str>)>,
+    results: Results,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
     /// When input last arrived.
@@ -133,8 +141,9 @@ enum State {
         echoes: bool,
         next_ticket: u64,
     },
-    /// The input has ended, but broadcasts are pending. A Close frame follows them.
-    Leaving,
+    /// The input has ended, but broadcasts or results are pending. A Close frame with this code
+    /// follows them.
+    Leaving(CloseCode),
     /// A Close frame was sent. Input is ignored.
     Closed,
 }
@@ -167,16 +176,18 @@ impl Session for Member {
         flow
     }
 
-    /// The client closed its side, or the server is stopping. Pending broadcasts are sent, then a
-    /// Close frame.
+    /// The client closed its side, or the server is stopping. Pending broadcasts and results are
+    /// sent, then a Close frame.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        if !matches!(self.state, State::Open { .. }) {
-            return Flow::Close;
+        match self.state {
+            State::Open { .. } => {
+                self.leave(context.now.instant, CloseCode::GOING_AWAY);
+                self.on_drained(context)
+            }
+            // The client closed its side after its Close frame.
+            State::Leaving(_) if self.is_working() || self.wants_drained() => Flow::Continue,
+            _ => Flow::Close,
         }
-        self.state = State::Leaving;
-        // The client can no longer answer a ping.
-        self.pings_at = None;
-        self.on_drained(context)
     }
 
     fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
@@ -210,9 +221,11 @@ impl Session for Member {
         {
             context.out.extend_from_slice(push.frame(self.inflates));
         }
-        if matches!(self.state, State::Leaving) && self.backlog.is_empty() {
-            CloseCode::GOING_AWAY.write("", context.out);
-            self.state = State::Closed;
+        if let State::Leaving(code) = self.state {
+            if !self.backlog.is_empty() || !self.results.is_empty() {
+                return Flow::Continue;
+            }
+            self.close(context, code, "");
             return Flow::Close;
         }
         // It was not read while so much output was pending, so its time starts anew.
@@ -221,6 +234,12 @@ impl Session for Member {
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        if matches!(self.state, State::Leaving(_)) {
+            // A core does not answer.
+            self.pings_at = None;
+            self.results = Results::default();
+            return self.on_drained(context);
+        }
         let Some(every) = self.settings.ping else { return Flow::Continue };
         let now = context.now.instant;
         let gone = self.heard_at + self.settings.silence;
@@ -254,12 +273,23 @@ impl Session for Member {
     }
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
-        if let Some(at) = self.results.iter().position(|(own, _)| *own == ticket) {
-            let (_, payload) = self.results.swap_remove(at);
+        if let Some(payload) = self.results.take(ticket) {
             self.census.deliveries.add(members as usize);
             write_result(&payload, members, context.out);
         }
-        Flow::Continue
+        match self.state {
+            State::Leaving(_) => self.on_drained(context),
+            _ => Flow::Continue,
+        }
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.results.is_full()
+    }
+
+    /// A member that leaves waits for the results of its broadcasts.
+    fn is_working(&self) -> bool {
+        matches!(self.state, State::Leaving(_)) && !self.results.is_empty()
     }
 }
 
@@ -271,7 +301,7 @@ impl Member {
         while taken < bytes.len() {
             let input = &mut bytes[taken..];
             let (more, flow) = match &mut self.state {
-                State::Leaving | State::Closed => return (bytes.len(), Flow::Continue),
+                State::Leaving(_) | State::Closed => return (bytes.len(), Flow::Continue),
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
             };
@@ -341,6 +371,13 @@ impl Member {
         self.presence = Some(presence);
     }
 
+    /// Handles no more input. A Close frame follows once everything pending has been sent.
+    fn leave(&mut self, now: Instant, code: CloseCode) {
+        self.state = State::Leaving(code);
+        // The client can no longer answer a ping.
+        self.pings_at = (!self.results.is_empty()).then(|| now + RESULTS);
+    }
+
     /// Sends a Close frame and leaves the room. Further input is ignored.
     fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
         code.write(why, context.out);
@@ -384,7 +421,7 @@ impl Member {
                         self.census.broadcasts.add(1);
                         let push = Broadcast::new(payload, self.settings.deflate);
                         context.out.extend_from_slice(push.frame(self.inflates));
-                        self.results.push((*next_ticket, payload.into()));
+                        self.results.add(*next_ticket, payload);
                         context.post(Post::Counted(push, *next_ticket));
                         *next_ticket += 1;
                     }
@@ -403,7 +440,14 @@ impl Member {
                 None
             }
             Some(Event::Close(code)) => {
-                Some((code.map_or(CloseCode::NORMAL, |(code, _)| code), ""))
+                let code = code.map_or(CloseCode::NORMAL, |(code, _)| code);
+                if !self.results.is_empty() {
+                    // The client may have sent the Close frame right behind a broadcast.
+                    self.backlog.clear();
+                    self.leave(context.now.instant, code);
+                    return (taken, Flow::Continue);
+                }
+                Some((code, ""))
             }
             None | Some(Event::Pong(_)) => None,
         };

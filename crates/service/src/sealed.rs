@@ -110,11 +110,12 @@ impl<S: Session<Job = Never>> TlsSession<S> {
         true
     }
 
-    /// Decrypts input and passes it to the session.
+    /// Decrypts input and passes it to the session. Input after the end is discarded, because TLS
+    /// takes no more bytes after a `close_notify`.
     fn open(&mut self, context: &mut Context<'_, Self>, mut bytes: &[u8]) -> Flow {
-        while !bytes.is_empty() {
+        while !bytes.is_empty() && !self.ended {
             let Some(tls) = &mut self.tls else { return Flow::Close };
-            let read = tls.read_tls(&mut bytes).is_ok();
+            let read = tls.read_tls(&mut bytes).is_ok_and(|taken| taken > 0);
             let Some(state) = tls.process_new_packets().ok().filter(|_| read) else {
                 // Sends the alert that describes the error.
                 flush(tls, context.out);
@@ -209,7 +210,11 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         if self.records.is_inside() {
             self.inside.get_or_insert(context.now.instant);
         }
-        self.open(context, bytes)
+        let flow = self.open(context, bytes);
+        if self.ended {
+            self.inside = None;
+        }
+        flow
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
@@ -219,7 +224,8 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if mem::replace(&mut self.ended, true) {
             // The session knows of the end, but may have more to send.
-            return if self.inner.wants_drained() { Flow::Continue } else { Flow::Close };
+            let has_more = self.inner.wants_drained() || self.inner.is_working();
+            return if has_more { Flow::Continue } else { Flow::Close };
         }
         self.call(context, |inner, context| inner.on_end(context))
     }

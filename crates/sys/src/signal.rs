@@ -4,7 +4,7 @@ use crate::wake::Latch;
 use rustix::net::{Shutdown, shutdown};
 use signal_hook::{
     SigId,
-    consts::{SIGCHLD, SIGINT, SIGTERM, SIGUSR1},
+    consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2},
     low_level,
 };
 use std::{
@@ -19,24 +19,33 @@ use std::{
     },
 };
 
-/// Sets `latch` on SIGTERM and SIGINT. A second signal ends the process at once, with status 128 +
-/// signal. Returns the handlers' ids, for [`ignore`].
-pub fn set_on_termination(latch: &Arc<Latch>) -> io::Result<[SigId; 2]> {
+/// Sets `latch` on SIGTERM and SIGINT. A second one ends the process at once, with status 128 +
+/// signal. SIGHUP prints `on_hangup`; SIGUSR1 and SIGUSR2 do nothing. None of these three ends the
+/// process. Returns the handlers' ids, for [`ignore`].
+pub fn handle(latch: &Arc<Latch>, on_hangup: &'static str) -> io::Result<[SigId; 5]> {
     let seen = Arc::new(AtomicBool::new(false));
     let register = |signal| {
         let (latch, seen) = (Arc::clone(latch), Arc::clone(&seen));
-        let handler = move || {
-            if seen.swap(true, SeqCst) {
-                low_level::exit(128 + signal);
+        let handler = move || match signal {
+            SIGHUP => {
+                let _ = rustix::io::write(io::stderr(), on_hangup.as_bytes());
             }
-            latch.set();
+            SIGTERM | SIGINT if seen.swap(true, SeqCst) => low_level::exit(128 + signal),
+            SIGTERM | SIGINT => latch.set(),
+            _ => {}
         };
         // SAFETY: the handler swaps an atomic, then calls _exit(2), or stores an atomic and calls
-        // write(2). All of these are async-signal-safe (signal-safety(7)). It neither locks nor
-        // allocates.
+        // write(2), or only calls write(2). All of these are async-signal-safe (signal-safety(7)).
+        // It neither locks nor allocates.
         unsafe { low_level::register(signal, handler) }
     };
-    Ok([register(SIGTERM)?, register(SIGINT)?])
+    Ok([
+        register(SIGTERM)?,
+        register(SIGINT)?,
+        register(SIGHUP)?,
+        register(SIGUSR1)?,
+        register(SIGUSR2)?,
+    ])
 }
 
 /// Ignores these signals in this process from now on.

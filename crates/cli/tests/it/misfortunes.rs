@@ -5,9 +5,9 @@ use crate::support::{Server, expect, on_every_model, until};
 
 use rustix::net::sockopt::set_socket_linger;
 use std::{
-    io::{ErrorKind, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::TcpStream,
-    process::Command,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -202,4 +202,71 @@ fn is_answered(stream: &TcpStream) -> bool {
     let answered = stream.peek(&mut [0; 8]).is_ok();
     stream.set_nonblocking(false).unwrap();
     answered
+}
+
+/// SIGHUP is also what a terminal sends when it is closed, and logrotate after a rotation.
+#[test]
+fn signals_that_request_no_stop_do_not_end_a_server() {
+    on_every_model(|model, more| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.args(["serve", "double", "--model", model]).args(more).stderr(Stdio::piped());
+        let mut server = Server::start(command);
+        let mut open = server.connect();
+        open.write_all(b"3\n").unwrap();
+        expect(&mut open, b"6\n");
+        for signal in ["-HUP", "-USR2"] {
+            server.signal_all(signal);
+        }
+        server.signal("-USR1");
+        let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        assert!(line.contains("nothing to reload"), "{model}: {line}");
+        for stream in [&mut open, &mut server.connect()] {
+            stream.write_all(b"4\n").unwrap();
+            expect(stream, b"8\n");
+        }
+        drop(open);
+        server.signal("-TERM");
+        assert!(server.ended().success(), "{model}");
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).unwrap();
+        // Each process that receives the signal reports it.
+        assert!(rest.lines().all(|line| line.contains("nothing to reload")), "{model}: {rest}");
+    });
+}
+
+/// Process 1 of a container inherits the processes that others leave behind there.
+#[test]
+fn a_server_with_processes_outlives_foreign_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for model in ["cluster", "prefork", "fork"] {
+        // The shell becomes the server, so `cat` is a child of the server.
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat \"$0\" & exec \"$@\""]).arg(&pipe);
+        command.args([env!("CARGO_BIN_EXE_regatta"), "serve", "double", "--model", model]);
+        let mut server = Server::start(command);
+        let mut open = server.connect();
+        open.write_all(b"3\n").unwrap();
+        expect(&mut open, b"6\n");
+        let cat = || {
+            let all = server.processes();
+            let is_cat = |pid: u32| {
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+                name.is_ok_and(|name| name.trim() == "cat")
+            };
+            all.into_iter().any(|(pid, _)| is_cat(pid))
+        };
+        until("`cat` has started", cat);
+        // It reads until here.
+        drop(std::fs::OpenOptions::new().write(true).open(&pipe).unwrap());
+        until("the server has reaped it", || !cat());
+        open.write_all(b"4\n").unwrap();
+        expect(&mut open, b"8\n");
+        drop(open);
+        server.signal("-TERM");
+        assert!(server.ended().success(), "{model}");
+    }
 }

@@ -8,7 +8,7 @@ use super::{
     station::Station,
     world::{World, note},
 };
-use crate::{Core, Limits, Side};
+use crate::{Core, Engine, Limits, Side};
 use std::time::Duration;
 
 /// Maximum number of events, and maximum simulated time. Beyond them a history is considered stuck.
@@ -32,6 +32,10 @@ impl<S: Scenario> World<S> {
 
     fn begin(&mut self, seed: u64) {
         self.random = Random::new(seed);
+        // Of its own, so that the other choices of a history do not depend on it.
+        self.slices = Random::new(!seed);
+        let limited = S::Engine::POSTS && self.slices.chance(400);
+        self.room = if limited { self.slices.magnitude(1, 16) as usize } else { usize::MAX };
         let random = &mut self.random;
         (self.time, self.events, self.used, self.held) = (0, 0, 0, None);
         (self.struck, self.opportunities) = (false, random.below(OPPORTUNITIES));
@@ -53,7 +57,10 @@ impl<S: Scenario> World<S> {
             let engine = self.scenario.engine(core);
             let mut core = Core::new(engine, self.limits, now);
             core.set_core(self.stations.len() as u32, cores as u32);
-            self.stations.push(Station::new(core, &mut self.random));
+            let mut station = Station::new(core, &mut self.random);
+            // The models whose cores exchange letters are edge-triggered, or rings.
+            station.edge |= limited;
+            self.stations.push(station);
         }
         for _ in 0..self.random.between(2, 5) {
             let at = self.random.magnitude(1, 40_000);

@@ -67,7 +67,9 @@ impl<S: Scenario> World<S> {
     fn may_read(&self, who: usize) -> bool {
         let line = &self.lines[who];
         let Some(conn) = line.conn else { return false };
-        line.ready.readable && self.stations[line.station].core.wants_read(conn)
+        line.ready.readable
+            && self.stations[line.station].core.wants_read(conn)
+            && !self.is_held(line.station)
     }
 
     fn read(&mut self, who: usize) {
@@ -148,6 +150,7 @@ impl<S: Scenario> World<S> {
     fn watch(&mut self, who: usize) {
         let Some(conn) = self.conn(who) else { return };
         let index = self.lines[who].station;
+        let is_held = self.is_held(index);
         let station = &mut self.stations[index];
         station.core.settle(conn);
         let read = station.core.wants_read(conn);
@@ -157,7 +160,7 @@ impl<S: Scenario> World<S> {
         line.ready.watched_read = read;
         line.ready.watched_write = write && !connecting;
         let more = if station.edge {
-            read && line.ready.readable
+            read && line.ready.readable && !is_held
         } else {
             read && line.wire.is_readable()
         };

@@ -14,6 +14,9 @@ impl<S: Scenario> World<S> {
     /// for it.
     pub fn ring_accepted(&mut self, who: usize) {
         self.lines[who].ring.fresh = true;
+        if self.is_held(self.lines[who].station) {
+            return self.serve_ring(who);
+        }
         match self.lines[who].wire.read(&mut self.buffer) {
             Read::Bytes(read) => {
                 self.drained(who);
@@ -215,9 +218,10 @@ impl<S: Scenario> World<S> {
     fn ring_receive(&mut self, who: usize) {
         let Some(conn) = self.conn(who) else { return };
         let soon = self.soon();
+        let is_held = self.is_held(self.lines[who].station);
         let line = &mut self.lines[who];
         let station = &mut self.stations[line.station];
-        let wants = station.core.wants_read(conn);
+        let wants = station.core.wants_read(conn) && !is_held;
         match (line.ring.receiving, wants) {
             (Receiving::No, true) => {
                 line.ring.fresh = false;

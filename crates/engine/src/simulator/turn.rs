@@ -84,6 +84,9 @@ impl<S: Scenario> World<S> {
     fn hear(&mut self, index: usize) {
         let now = self.now();
         let mut letters = std::mem::take(&mut self.stations[index].inbox);
+        let was_full = letters.len() > self.room;
+        let slice = if self.room < usize::MAX { 1 + self.slices.below(4) } else { usize::MAX };
+        let rest = letters.split_off(slice.min(letters.len()));
         let same = |place: &usize| letters[*place].0 == letters[place - 1].0;
         if let Some(place) = (1..letters.len()).find(same)
             && self.strikes(Fault::SwappedLetters)
@@ -107,6 +110,31 @@ impl<S: Scenario> World<S> {
             self.stations[index].core.heard(letter);
             self.observe_all(index);
         }
+        if !rest.is_empty() {
+            self.wake(index);
+        }
+        let inbox = &mut self.stations[index].inbox;
+        inbox.extend(rest);
+        if was_full && inbox.len() <= self.room {
+            self.read_again(index);
+        }
+    }
+
+    /// Whether the clients of a core are not read, because the box of another one is full.
+    pub fn is_held(&self, index: usize) -> bool {
+        let mut boxes = self.stations.iter().enumerate();
+        boxes.any(|(other, station)| other != index && station.inbox.len() > self.room)
+    }
+
+    /// The box of a core has room again: the clients of the others are read.
+    fn read_again(&mut self, index: usize) {
+        for who in 0..self.used {
+            let line = &mut self.lines[who];
+            if line.station != index {
+                (line.ready.again, line.ring.changed) = (true, true);
+            }
+        }
+        (0..self.stations.len()).filter(|other| *other != index).for_each(|o| self.wake(o));
     }
 
     fn take_done(&mut self, index: usize) {

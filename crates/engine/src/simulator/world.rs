@@ -33,6 +33,11 @@ pub(super) struct Working<J> {
 pub(super) struct World<S: Scenario> {
     pub scenario: S,
     pub random: Random,
+    /// Selects how many letters a core receives in a turn.
+    pub slices: Random,
+    /// Number of letters in the box of a core above which the clients of the other cores are not
+    /// read. If it is limited, a core also receives only a few letters per turn.
+    pub room: usize,
     /// Microseconds since the start of the history.
     pub time: u64,
     base: Instant,
@@ -68,6 +73,8 @@ impl<S: Scenario> World<S> {
         World {
             scenario,
             random: Random::new(0),
+            slices: Random::new(0),
+            room: usize::MAX,
             time: 0,
             base: Instant::now(),
             stations: Vec::new(),

@@ -1,7 +1,9 @@
 //! Connections that an engine opens, output that is written at once or taken and completed later,
 //! and a late alarm.
 
-use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Socket, Status};
+use regatta_engine::{
+    Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Posted, Socket, Status,
+};
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -17,7 +19,18 @@ struct Scripted {
 }
 
 /// What it does next. Scripts arrive as letters, which can be delivered at any time.
-type Script = Arc<dyn Fn(&mut Effects<Scripted>) + Send + Sync>;
+#[derive(Clone)]
+struct Script(Arc<Step>);
+
+type Step = dyn Fn(&mut Effects<Scripted>) + Send + Sync;
+
+impl Script {
+    fn new(what: impl Fn(&mut Effects<Scripted>) + Send + Sync + 'static) -> Script {
+        Script(Arc::new(what))
+    }
+}
+
+impl Posted for Script {}
 
 impl Engine for Scripted {
     type Job = Never;
@@ -44,7 +57,7 @@ impl Engine for Scripted {
         self.seen.push(("closed", conn));
     }
     fn heard(&mut self, script: Script, effects: &mut Effects<Self>) {
-        script(effects);
+        (script.0)(effects);
     }
 }
 
@@ -77,7 +90,7 @@ fn to(port: u16) -> SocketAddr {
 /// A core that connects to port 1.
 fn connecting() -> (Core<Scripted>, Conn) {
     let mut core = core();
-    core.heard(Arc::new(|effects| {
+    core.heard(Script::new(|effects| {
         effects.connect(to(1));
     }));
     let upstream = core.next_changed().expect("its deadline must be set");
@@ -87,7 +100,7 @@ fn connecting() -> (Core<Scripted>, Conn) {
 #[test]
 fn connections_are_opened_in_the_order_of_the_requests() {
     let mut core = core();
-    core.heard(Arc::new(|effects| {
+    core.heard(Script::new(|effects| {
         effects.connect(to(1));
         effects.connect(to(2));
     }));
@@ -99,7 +112,7 @@ fn connections_are_opened_in_the_order_of_the_requests() {
 #[test]
 fn output_of_a_connecting_connection_is_written_once_it_is_open() {
     let (mut core, upstream) = connecting();
-    core.heard(Arc::new(move |effects| {
+    core.heard(Script::new(move |effects| {
         effects.out(upstream).expect("it has output").extend(b"early");
         assert_eq!(effects.pending(upstream), 5);
     }));
@@ -112,15 +125,15 @@ fn output_of_a_connecting_connection_is_written_once_it_is_open() {
 #[test]
 fn a_connection_abandoned_before_it_is_opened_is_never_opened() {
     let ways: [Script; 3] = [
-        Arc::new(|effects| {
+        Script::new(|effects| {
             let upstream = effects.connect(to(1));
             effects.abort(upstream);
         }),
-        Arc::new(|effects| {
+        Script::new(|effects| {
             let upstream = effects.connect(to(1));
             effects.close(upstream, Flow::Close);
         }),
-        Arc::new(|effects| {
+        Script::new(|effects| {
             let upstream = effects.connect(to(1));
             effects.close(upstream, Flow::Part);
         }),
@@ -141,7 +154,7 @@ fn a_connection_abandoned_before_it_is_opened_is_never_opened() {
 fn closing_a_connecting_connection_abandons_it_and_its_output() {
     let (mut core, upstream) = connecting();
     assert!(core.next_connect().is_some());
-    core.heard(Arc::new(move |effects| {
+    core.heard(Script::new(move |effects| {
         effects.out(upstream).unwrap().extend(b"never sent");
         effects.close(upstream, Flow::Continue);
         effects.close(upstream, Flow::Close);
@@ -156,7 +169,7 @@ fn closing_a_connecting_connection_abandons_it_and_its_output() {
 fn output_that_was_partly_written_at_once_is_not_taken_again() {
     let mut core = core();
     let client = core.accept();
-    core.heard(Arc::new(move |effects| {
+    core.heard(Script::new(move |effects| {
         effects.set(client, Status { wants_drained: true, ..Status::default() });
         effects.out(client).unwrap().extend(b"0123456789");
     }));
@@ -177,7 +190,7 @@ fn an_alarm_that_waited_for_buffer_space_rings_after_the_next_input() {
         let mut core =
             Core::new(Scripted { ends, ..Scripted::default() }, Limits::default(), start);
         let client = core.accept();
-        core.heard(Arc::new(move |effects| {
+        core.heard(Script::new(move |effects| {
             effects.out(client).expect("it is open").resize(1 << 20, 0);
             effects.set(client, Status { alarm: Some(alarm), ..Status::default() });
         }));

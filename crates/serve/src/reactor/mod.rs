@@ -81,6 +81,7 @@ pub(crate) fn run<E: Engine, R: Readiness, M: Mail<E::Letter>>(
         sockets: Sockets::new(),
         again: Vec::new(),
         held: Vec::new(),
+        unheard: Vec::new().into_iter(),
         long: VecDeque::new(),
         input: vec![0; READ].into_boxed_slice(),
         resume_at: None,
@@ -105,6 +106,8 @@ struct Reactor<'h, E: Engine, R, M> {
     again: Vec<Conn>,
     /// Connections that are not read until pending letters have been sent.
     held: Vec<Conn>,
+    /// Letters that were taken but not delivered yet.
+    unheard: std::vec::IntoIter<E::Letter>,
     /// Long jobs, of which one runs per turn.
     long: VecDeque<Task<E::Job>>,
     /// The input buffer, shared by all connections, so that an idle one needs none.
@@ -133,9 +136,10 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     fn run(mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::new();
         let mut again = Vec::new();
-        while self.seat.listener.is_some() || self.core.clients() > 0 {
+        while self.seat.listener.is_some() || self.core.clients() > 0 || self.is_needed() {
             self.readiness.wait(&mut events, self.timeout())?;
             self.core.turn(clock::now());
+            self.hear_first()?;
             mem::swap(&mut again, &mut self.again);
             for event in &events {
                 match event.token {

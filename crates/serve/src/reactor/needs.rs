@@ -56,7 +56,12 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     /// Whether other cores have posted something.
     #[inline]
     pub(super) fn has_letters(&self) -> bool {
-        self.seat.letters.as_ref().is_some_and(Mail::has_any)
+        self.unheard.len() > 0 || self.seat.letters.as_ref().is_some_and(Mail::has_any)
+    }
+
+    /// Whether the other cores still need this one, which has no clients and accepts none.
+    pub(super) fn is_needed(&mut self) -> bool {
+        E::POSTS && self.seat.letters.as_mut().is_some_and(Mail::is_needed)
     }
 
     /// Receives letters that were posted before the next event.
@@ -73,9 +78,17 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         self.hear()
     }
 
+    /// Delivers letters. After many pushes, the others wait for the next turn. Only when all are
+    /// delivered, the next ones are taken, so that those who post see how many are pending.
     pub(super) fn hear(&mut self) -> io::Result<()> {
-        let Some(letters) = &mut self.seat.letters else { return Ok(()) };
-        for letter in letters.take()? {
+        if self.unheard.len() == 0
+            && let Some(letters) = &mut self.seat.letters
+        {
+            self.unheard = letters.take()?.into_iter();
+        }
+        while self.core.may_hear()
+            && let Some(letter) = self.unheard.next()
+        {
             self.core.heard(letter);
             if self.core.is_crowded() {
                 self.flush_changed(usize::MAX)?;

@@ -60,6 +60,7 @@ impl<E: Engine> Driver<'_, E> {
             fresh: true,
             changed: false,
             closing: false,
+            held: false,
             connecting,
         };
         self.sockets.insert(conn, Rc::new(socket), place, state);

@@ -78,6 +78,10 @@ struct Driver<'h, E: Engine> {
     desk: Option<Desk>,
     /// Connections whose receive found no free buffer, in order.
     starved: VecDeque<Conn>,
+    /// Connections that are not read until pending letters have been taken.
+    held: Vec<Conn>,
+    /// Letters that were taken but not delivered yet.
+    unheard: std::vec::IntoIter<E::Letter>,
     input: Box<[u8]>,
 }
 
@@ -93,6 +97,8 @@ struct State {
     changed: bool,
     /// It is closed once no operation is in flight.
     closing: bool,
+    /// It is in `held`.
+    held: bool,
     /// The connection is being opened.
     connecting: bool,
 }
@@ -144,15 +150,18 @@ impl<'h, E: Engine> Driver<'h, E> {
             long: VecDeque::new(),
             desk,
             starved: VecDeque::new(),
+            held: Vec::new(),
+            unheard: Vec::new().into_iter(),
             input: vec![0; READ].into_boxed_slice(),
         })
     }
 
     fn run(mut self) -> io::Result<()> {
-        while self.listener.is_some() || self.core.clients() > 0 {
+        while self.listener.is_some() || self.core.clients() > 0 || self.is_needed() {
             self.feed()?;
             self.ring.wait(self.timeout())?;
             self.core.turn(clock::now());
+            self.hear_first();
             while let Some(completion) = self.ring.completion() {
                 self.completed(completion)?;
             }
@@ -193,7 +202,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         if E::CONNECTS && self.core.connects() > 0 {
             return Some(Duration::ZERO);
         }
-        if E::POSTS && self.core.has_changed() {
+        if E::POSTS && (self.has_letters() || self.core.has_changed()) {
             return Some(Duration::ZERO);
         }
         let due = self.core.due().into_iter().chain(self.resume_at).min()?;
@@ -236,6 +245,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         if self.core.due().is_some_and(|due| due <= now) && !self.ring.has_overflown() {
             self.core.tick(&self.sockets);
         }
+        self.settle_letters();
         self.flush()?;
         if E::Job::EVER
             && let Some((task, result, content)) = self.long.pop_front()
@@ -296,6 +306,9 @@ impl<'h, E: Engine> Driver<'h, E> {
 
     /// Reads a new connection, for which no receive has been started yet.
     fn read_now(&mut self, conn: Conn) {
+        if self.is_held() {
+            return;
+        }
         let Some(slot) = self.sockets.get(conn) else { return };
         match net::read_now(&slot.fd, &mut self.input) {
             Ok(0) => self.core.ended(conn),
@@ -420,9 +433,14 @@ impl<'h, E: Engine> Driver<'h, E> {
     /// Starts or cancels the receive, as input is wanted or not.
     #[inline]
     fn receive(&mut self, conn: Conn) -> io::Result<()> {
+        let is_held = self.is_held();
         let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
         let place = conn.index() as u32;
-        match (slot.driver.receiving, self.core.wants_read(conn)) {
+        let wants = self.core.wants_read(conn);
+        if wants && is_held && !mem::replace(&mut slot.driver.held, true) {
+            self.held.push(conn);
+        }
+        match (slot.driver.receiving, wants && !is_held) {
             (Receiving::No, true) => {
                 slot.driver.fresh = false;
                 slot.driver.receiving = Receiving::Yes;
@@ -470,30 +488,5 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
         }
         Ok(())
-    }
-
-    /// Writes large output at once, without the ring, because many events of one turn may push to
-    /// the same connection.
-    #[inline]
-    fn relieve(&mut self) {
-        if !(E::POSTS && self.core.is_crowded()) {
-            return;
-        }
-        self.post();
-        while let Some(conn) = self.core.next_changed() {
-            self.change(conn);
-            let Some(slot) = self.sockets.get(conn) else { continue };
-            let output = self.core.output(conn);
-            if slot.driver.sending.is_some() || slot.driver.closing || output.is_empty() {
-                continue;
-            }
-            match net::write_now(&slot.fd, output, false) {
-                Ok(written) => self.core.wrote(conn, written),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.core.wrote(conn, 0);
-                }
-                Err(_) => self.core.failed(conn),
-            }
-        }
     }
 }

@@ -1,9 +1,10 @@
-//! Jobs, and letters to and from other cores.
+//! Jobs, letters to and from other cores, and large output that is written at once.
 
 use super::{DONE, Driver, LETTERS};
 use crate::{clock, letters::Letters, offload::Done};
 use regatta_engine::{Engine, Job, Task};
-use std::io;
+use regatta_sys::net;
+use std::{io, mem};
 
 impl<E: Engine> Driver<'_, E> {
     /// Starts the jobs that replies need: the ring reads the file, and this thread computes. Long
@@ -55,9 +56,20 @@ impl<E: Engine> Driver<'_, E> {
     /// Receives letters that were posted before the next event.
     #[inline]
     pub(super) fn hear_first(&mut self) {
-        if E::POSTS && self.seat.letters.as_ref().is_some_and(Letters::has_any) {
+        if E::POSTS && self.has_letters() {
             self.take_letters();
         }
+    }
+
+    /// Whether other cores have posted something.
+    #[inline]
+    pub(super) fn has_letters(&self) -> bool {
+        self.unheard.len() > 0 || self.seat.letters.as_ref().is_some_and(Letters::has_any)
+    }
+
+    /// Whether the other cores still need this one, which has no clients and accepts none.
+    pub(super) fn is_needed(&self) -> bool {
+        E::POSTS && self.seat.letters.as_ref().is_some_and(Letters::is_needed)
     }
 
     pub(super) fn hear(&mut self) -> io::Result<()> {
@@ -68,11 +80,68 @@ impl<E: Engine> Driver<'_, E> {
         }
     }
 
+    /// Delivers letters. After many pushes, the others wait for the next turn. Only when all are
+    /// delivered, the next ones are taken, so that those who post see how many are pending.
     pub(super) fn take_letters(&mut self) {
-        let letters = self.seat.letters.as_ref().map(Letters::take).unwrap_or_default();
-        for letter in letters {
+        if self.unheard.len() == 0
+            && let Some(letters) = &mut self.seat.letters
+        {
+            self.unheard = letters.take().into_iter();
+        }
+        while self.core.may_hear()
+            && let Some(letter) = self.unheard.next()
+        {
             self.core.heard(letter);
             self.relieve();
+        }
+    }
+
+    // ---- connections that are not read because too many letters are pending ----
+
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        E::POSTS && self.seat.letters.as_ref().is_some_and(Letters::is_full)
+    }
+
+    /// Called before a wait. Once there is room again, all held connections are read.
+    pub(super) fn settle_letters(&mut self) {
+        if !E::POSTS {
+            return;
+        }
+        let Some(letters) = &mut self.seat.letters else { return };
+        letters.settle();
+        if !letters.is_full() {
+            for conn in mem::take(&mut self.held) {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.held = false;
+                    self.change(conn);
+                }
+            }
+        }
+    }
+
+    /// Writes large output at once, without the ring, because many events of one turn may push to
+    /// the same connection.
+    #[inline]
+    pub(super) fn relieve(&mut self) {
+        if !(E::POSTS && self.core.is_crowded()) {
+            return;
+        }
+        self.post();
+        while let Some(conn) = self.core.next_changed() {
+            self.change(conn);
+            let Some(slot) = self.sockets.get(conn) else { continue };
+            let output = self.core.output(conn);
+            if slot.driver.sending.is_some() || slot.driver.closing || output.is_empty() {
+                continue;
+            }
+            match net::write_now(&slot.fd, output, false) {
+                Ok(written) => self.core.wrote(conn, written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.core.wrote(conn, 0);
+                }
+                Err(_) => self.core.failed(conn),
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use regatta_service::hub::{Hub, Settings};
 use std::time::Instant;
 
 /// A socket whose state never matters.
-struct Silent;
+pub struct Silent;
 
 impl Socket for Silent {
     fn unacknowledged(&self, _: Conn) -> usize {
@@ -27,7 +27,7 @@ impl Socket for Silent {
     }
 }
 
-const OPENING: &[u8] =
+pub const OPENING: &[u8] =
     b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 

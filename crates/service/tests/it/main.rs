@@ -1,5 +1,7 @@
 //! Programs over their styles, by hand and under the simulator.
 
 mod hub;
+mod results;
+mod sealed;
 mod simulation;
 mod styles;

@@ -2,7 +2,7 @@
 
 use crate::support::{
     Server,
-    hub::{Patient, Socket, hear, member, on_hub_models, send},
+    hub::{Patient, Socket, closed, hear, member, members, on_hub_models, send},
 };
 use serde_json::{Value, json};
 use socket2::{Domain, SockRef, Socket as Raw, Type};
@@ -87,4 +87,47 @@ fn a_member_that_closes_its_side_gets_all_queued_messages(model: &str) {
     let (heard, close) = heard_to_the_end(&mut slow, model);
     assert_eq!(heard.len() as u64, MANY, "{model}: {:?}", heard.last());
     assert_eq!(close.map(|close| close.code), Some(CloseCode::Away), "{model}");
+}
+
+on_hub_models!(a_broadcast_right_before_a_stop_gets_its_result);
+
+/// The other core may have no member, and then nothing else to do.
+fn a_broadcast_right_before_a_stop_gets_its_result(model: &str) {
+    for others in [0, 0, 0, 3] {
+        let mut server = Server::of("hub", model, &["--cores", "2"]);
+        let mut members = members(&server, 1 + others);
+        let message = json!({"type": "broadcast", "payload": "last"});
+        send(&mut members[0], &message);
+        server.signal("-TERM");
+        assert_eq!(hear(&mut members[0]), message, "{model}");
+        let result = hear(&mut members[0]);
+        assert_eq!(result["type"], "broadcastResult", "{model}");
+        assert_eq!(closed(&mut members[0]), Some(CloseCode::Away), "{model}");
+        drop(members);
+        assert!(server.ended().success(), "{model}");
+    }
+}
+
+on_hub_models!(a_close_frame_right_behind_a_broadcast_is_answered_after_the_result);
+
+fn a_close_frame_right_behind_a_broadcast_is_answered_after_the_result(model: &str) {
+    let server = Server::of("hub", model, &["--cores", "2"]);
+    for _ in 0..5 {
+        let mut sender = member(&server);
+        for n in 0..3 {
+            sender
+                .write(Message::text(format!(r#"{{"type":"broadcast","payload":{n}}}"#)))
+                .unwrap();
+        }
+        sender.close(None).unwrap();
+        let mut results = 0;
+        let close = loop {
+            match sender.read().unwrap() {
+                Message::Text(text) => results += u32::from(text.contains("broadcastResult")),
+                Message::Close(frame) => break frame.map(|frame| frame.code),
+                _ => {}
+            }
+        };
+        assert_eq!((results, close), (3, Some(CloseCode::Normal)), "{model}");
+    }
 }

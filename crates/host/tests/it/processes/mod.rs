@@ -2,6 +2,7 @@
 //! machine. The tests check the reports, and that no process is left.
 
 mod common;
+mod container;
 mod killed;
 mod start;
 mod stop;
