@@ -49,6 +49,10 @@ pub struct ShardArgs {
     /// Close the connection of a client that sends nothing for this long. Default: never
     #[arg(long, value_parser = limit, value_name = "TIME")]
     idle_timeout: Option<Duration>,
+    /// Close the connection of a client whose request is not complete this long after its first byte.
+    /// A large request has a second more for each 16 KiB that has arrived
+    #[arg(long, default_value = "30s", value_parser = limit, value_name = "TIME")]
+    request_timeout: Duration,
     /// Maximum number of open client connections; more wait
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
@@ -97,8 +101,9 @@ pub struct ShardOptions {
     /// threads, green, fork and prefork only merged replies count, because the others wait in the nodes
     #[arg(long, default_value = "32", value_name = "MIB")]
     client_buffer: NonZeroUsize,
-    /// Maximum MiB of unread replies of all clients of one core; beyond it the clients with the most
-    /// are disconnected. Not on threads, green, fork and prefork
+    /// Maximum MiB of memory for all clients of one core: unread replies, and requests that are
+    /// incomplete or queued. Beyond it, the clients with the most are disconnected. Not on threads,
+    /// green, fork and prefork
     #[arg(long, default_value = "256", value_name = "MIB")]
     all_buffers: NonZeroUsize,
     /// Maximum size of one request, in MiB
@@ -139,7 +144,10 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     let host = Host {
         listen: args.listen,
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
-        limits: Limits { idle: args.idle_timeout.unwrap_or(limits.idle), ..limits },
+        limits: Limits {
+            idle: args.idle_timeout.unwrap_or(limits.idle.max(args.request_timeout)),
+            request: args.request_timeout,
+        },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: None,
         grace: args.grace,

@@ -14,6 +14,7 @@
 //! watched keys, blocking commands and subscriptions each get a dedicated connection. A client's
 //! requests to one node never use two connections at once, so they cannot overtake each other.
 
+mod budget;
 mod client;
 mod engine;
 mod errors;

@@ -64,6 +64,8 @@ impl Proxy {
         if upstream.partial.is_empty() {
             upstream.partial.shrink_to(LARGE);
         }
+        let held = upstream.partial.len();
+        self.charge(&mut upstream, held);
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);
         }
@@ -178,6 +180,7 @@ impl Proxy {
         // The bytes stay stashed for this client, so its limit applies.
         let is_too_much = bytes.len() > self.shared.settings.client_bytes;
         if is_too_much && let Some(Peer::Client(mut client)) = self.peers.take(conn) {
+            self.shared.counts.unread.add(1);
             self.disconnect(&mut client, effects);
             self.peers.put(conn, Peer::Client(client));
         }
@@ -187,6 +190,7 @@ impl Proxy {
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
     /// error. It is disconnected instead if it has the start of the reply, or is subscribed.
     pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
+        self.charge(&mut upstream, 0);
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);

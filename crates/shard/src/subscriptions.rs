@@ -190,9 +190,9 @@ fn confirm(
     }
     for channel in names {
         if adds {
-            subscriptions.of(kind).insert(channel.clone());
+            subscriptions.add(kind, channel.clone());
         } else {
-            subscriptions.of(kind).remove(&channel);
+            subscriptions.remove(kind, &channel);
         }
         line(Some(&channel), subscriptions.count(kind));
     }

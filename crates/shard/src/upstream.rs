@@ -25,6 +25,8 @@ pub(super) struct Upstream {
     pub(super) waiting: VecDeque<Waiter>,
     /// When the first entry became the first.
     pub(super) since: Instant,
+    /// The client to which the incomplete reply is charged, and its bytes.
+    pub(super) charged: Option<(Conn, usize)>,
     /// Clients that are paused until the node has room again.
     pub(super) held: Vec<Conn>,
 }
@@ -84,6 +86,7 @@ impl Upstream {
             streams: false,
             waiting: VecDeque::new(),
             since: now,
+            charged: None,
             held: Vec::new(),
         }
     }

@@ -74,6 +74,11 @@ impl Client {
         self.expected.push_back(expected);
     }
 
+    /// Sends the password.
+    pub fn authenticate(&mut self, password: &[u8], out: &mut Vec<u8>) {
+        self.ask(&[b"AUTH", password], Expected::Exactly(b"+OK\r\n".to_vec()), out);
+    }
+
     /// Sends a request or a group of requests, unless the client is at its pipeline depth or has sent
     /// all.
     pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {

@@ -71,5 +71,9 @@ seen!(
     stalls,
     resets,
     half_closes,
-    slow_reads
+    slow_reads,
+    /// A client was disconnected because all together held too much.
+    evictions,
+    /// A request did not arrive in time.
+    late_requests
 );

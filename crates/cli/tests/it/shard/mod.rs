@@ -3,6 +3,7 @@
 mod differential;
 mod everyday;
 mod generate;
+mod memory;
 mod regressions;
 mod same;
 mod unread;
