@@ -93,6 +93,11 @@ impl Proxy {
         if push && !matches!(upstream.use_, Use::Subscribed(_)) {
             return None; // unsolicited, and not a reply to any request
         }
+        if let Some(text) = upstream.denied.clone() {
+            // Without the password, the node may still serve a user that needs none.
+            let is_applied = !reply.starts_with(b"-NOAUTH");
+            return Some(if is_applied { Loss::Refused(text) } else { Loss::Denied(text) });
+        }
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
@@ -105,6 +110,23 @@ impl Proxy {
                 self.part(waiter, reply.len(), effects, |merging| {
                     merging.reply(part as usize, reply);
                 });
+            }
+            What::Authenticated => {
+                if let [b'-', text @ ..] = reply {
+                    let text = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+                    upstream.denied = Some(text.clone());
+                    // Otherwise, the next reply shows whether the node carries out commands.
+                    return upstream.waiting.is_empty().then_some(Loss::Denied(text));
+                }
+            }
+            What::Begun => {
+                if let [b'-', text @ ..] = reply {
+                    let text = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+                    upstream.waiting.push_front(waiter);
+                    return Some(Loss::Refused(text));
+                }
+                upstream.is_verified = true;
+                self.begun(waiter, effects);
             }
             What::Prepared | What::Selected => match reply {
                 [b'-', text @ ..] => {
@@ -137,6 +159,14 @@ impl Proxy {
         if client.needs_resume(out.len()) {
             self.resume_later(waiter.client);
         }
+    }
+
+    /// Lets a client continue that waits for a connection of its own.
+    fn begun(&mut self, waiter: Waiter, effects: &mut Fx) {
+        let Some(client) = self.peers.client(waiter.client) else { return };
+        let Some(out) = effects.out(waiter.client) else { return };
+        client.ring.complete(waiter.slot, b"", out);
+        self.resume_later(waiter.client);
     }
 
     fn selects(&self, client: Conn) -> bool {
@@ -202,7 +232,10 @@ impl Proxy {
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);
-        let is_blamed = !upstream.is_open || loss == Loss::TimedOut || upstream.use_ == Use::Probe;
+        let is_blamed = !upstream.is_open
+            || loss == Loss::TimedOut
+            || upstream.denied.is_some()
+            || upstream.use_ == Use::Probe;
         if is_blamed && loss != Loss::Moved {
             self.fails(node, &why, effects);
         }
@@ -224,12 +257,22 @@ impl Proxy {
                 What::Part(part) => self.part(waiter, 0, effects, |merging| {
                     merging.lost(part as usize, part_error.as_bytes());
                 }),
-                What::Prepared | What::Selected | What::Queued | What::Probed => {}
+                What::Begun => self.begun(waiter, effects),
+                What::Authenticated
+                | What::Prepared
+                | What::Selected
+                | What::Queued
+                | What::Probed => {}
             }
         }
         self.release(std::mem::take(&mut upstream.held));
         match upstream.use_ {
             Use::Leased(client) => self.lease_is_lost(client, conn, loss),
+            // Nothing was subscribed over it yet.
+            Use::Subscribed(client) if !upstream.is_verified => {
+                let why = loss.text(self.shared.settings.nodes.name(node), false, timeout);
+                self.subscriber_is_lost(client, node, why.into_bytes());
+            }
             // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
             Use::Shared | Use::Idle | Use::Probe => {}
@@ -260,15 +303,6 @@ impl Upstream {
         match self.use_ {
             Use::Leased(client) => peers.peek(client).is_some_and(|client| client.is_blocked()),
             _ => false,
-        }
-    }
-
-    /// Sends a request from the proxy itself.
-    pub(super) fn ask(&mut self, args: &[&[u8]], what: What, effects: &mut Fx) {
-        let now = effects.now().instant;
-        if let Some(out) = effects.out(self.conn) {
-            regatta_proto::resp::write_command(args.iter().copied(), out);
-            self.wait(Waiter { client: self.conn, slot: 0, what }, now);
         }
     }
 }

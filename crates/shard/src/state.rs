@@ -21,7 +21,7 @@ pub struct Proxy {
     pub(super) plan: Plan,
     #[expect(clippy::vec_box, reason = "they move from here to clients and back")]
     pub(super) spare: Vec<Box<Rest>>,
-    /// Bytes held for all clients, as far as they count; see `budget`.
+    /// Bytes held for all clients that count; see `budget`.
     pub(super) held: usize,
     /// When the nodes are checked next.
     pub(super) tick_at: Option<Instant>,

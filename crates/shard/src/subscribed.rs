@@ -11,6 +11,9 @@ pub(super) struct Subscriptions {
     channels: BTreeSet<Vec<u8>>,
     patterns: BTreeSet<Vec<u8>>,
     shard_channels: BTreeSet<Vec<u8>>,
+    /// A command waits until connections are open. Why one could not be opened.
+    pub(super) is_opening: bool,
+    pub(super) failed: Option<Vec<u8>>,
     /// Bytes of the names in these sets.
     bytes: usize,
 }

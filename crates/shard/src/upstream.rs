@@ -13,6 +13,10 @@ pub(super) struct Upstream {
     pub(super) pool: usize,
     pub(super) use_: Use,
     pub(super) is_open: bool,
+    /// The node has accepted what only this kind of use needs; see [`What::Begun`].
+    pub(super) is_verified: bool,
+    /// The error with which the node has refused the password.
+    pub(super) denied: Option<Vec<u8>>,
     /// Finds where replies end.
     pub(super) replies: Replies,
     /// The start of an incomplete reply.
@@ -68,6 +72,11 @@ pub(super) enum What {
     /// The reply to a command that the proxy sent for the client in a transaction. The client does
     /// not see it.
     Queued,
+    /// The reply to AUTH.
+    Authenticated,
+    /// The reply that shows whether the connection can be used: to MULTI, or to PING before the first
+    /// subscription. The client sees nothing of it, but waits for it.
+    Begun,
     /// The reply to a probe.
     Probed,
 }
@@ -80,6 +89,8 @@ impl Upstream {
             pool,
             use_,
             is_open: false,
+            is_verified: false,
+            denied: None,
             replies: Replies::default(),
             partial: Vec::new(),
             seen: 0,

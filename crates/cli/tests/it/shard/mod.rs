@@ -4,6 +4,7 @@ mod differential;
 mod everyday;
 mod generate;
 mod memory;
+mod refusals;
 mod regressions;
 mod same;
 mod unread;
