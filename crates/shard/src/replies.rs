@@ -198,7 +198,16 @@ impl Proxy {
         if !matches!(what, What::Whole | What::Part(_)) {
             return false;
         }
+        let pending = effects.pending(conn);
         let Some(client) = self.peers.client(conn) else { return true };
+        if !upstream.streams
+            && let Some(length) = bulk_length(bytes)
+            && length.saturating_add(pending + client.ring.held())
+                > self.shared.settings.client_bytes
+        {
+            self.refuse_large(upstream, waiter, length, effects);
+            return true;
+        }
         let Some(out) = effects.out(conn) else { return true };
         client.reply_bytes = client.reply_bytes.max(bytes.len());
         if what == What::Whole && client.ring.is_first(slot) {
@@ -217,9 +226,35 @@ impl Proxy {
         is_too_much
     }
 
+    /// Replies with an error instead of a value that would exceed the client's limit. The value itself
+    /// is discarded: its waiter becomes the connection.
+    fn refuse_large(
+        &mut self,
+        upstream: &mut Upstream,
+        waiter: Waiter,
+        length: usize,
+        effects: &mut Fx,
+    ) {
+        let most = self.shared.settings.client_bytes >> 20;
+        let text = format!(
+            "SHARDTOOLARGE the proxy has no room for this value of {length} bytes; its limit is \
+             --client-buffer {most} (MiB)"
+        );
+        match waiter.what {
+            What::Part(part) => self.part(waiter, 0, effects, |merging| {
+                merging.lost(part as usize, text.as_bytes());
+            }),
+            _ => self.deliver(waiter, &errors::line(&[text.as_bytes()]), effects),
+        }
+        if let Some(first) = upstream.waiting.front_mut() {
+            first.client = upstream.conn;
+        }
+    }
+
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
     /// error. It is disconnected instead if it has the start of the reply, or is subscribed.
     pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
+        let loss = upstream.shortage.take().map_or(loss, Loss::NotOpened);
         self.charge(&mut upstream, 0);
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
@@ -232,7 +267,7 @@ impl Proxy {
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);
-        let is_blamed = !upstream.is_open
+        let is_blamed = !upstream.is_open && !matches!(loss, Loss::NotOpened(_))
             || loss == Loss::TimedOut
             || upstream.denied.is_some()
             || upstream.use_ == Use::Probe;
@@ -305,4 +340,11 @@ impl Upstream {
             _ => false,
         }
     }
+}
+
+/// The length of a bulk string of which this is the start.
+fn bulk_length(bytes: &[u8]) -> Option<usize> {
+    let line = bytes.strip_prefix(b"$").or_else(|| bytes.strip_prefix(b"="))?;
+    let end = line.iter().take(20).position(|byte| *byte == b'\r')?;
+    std::str::from_utf8(&line[..end]).ok()?.parse().ok()
 }

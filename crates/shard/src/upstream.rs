@@ -15,6 +15,8 @@ pub(super) struct Upstream {
     pub(super) is_open: bool,
     /// The node has accepted what only this kind of use needs; see [`What::Begun`].
     pub(super) is_verified: bool,
+    /// Why this machine refused to open it.
+    pub(super) shortage: Option<String>,
     /// The error with which the node has refused the password.
     pub(super) denied: Option<Vec<u8>>,
     /// Finds where replies end.
@@ -90,6 +92,7 @@ impl Upstream {
             use_,
             is_open: false,
             is_verified: false,
+            shortage: None,
             denied: None,
             replies: Replies::default(),
             partial: Vec::new(),

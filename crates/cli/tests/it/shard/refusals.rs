@@ -1,7 +1,8 @@
 //! Nodes that refuse a connection, a password, or a command that the proxy needs.
 
 use crate::support::{
-    shard::{client, nodes::Node, proxy, sharded},
+    Server,
+    shard::{client, client::Client, nodes::Node, on_shard_models, proxy, sharded},
     until,
 };
 use std::{fs, process::Command};
@@ -72,6 +73,26 @@ fn a_node_that_refuses_the_password_is_down() {
     let count = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
     let count: usize = count.expect("a number").parse().unwrap();
     assert!(count < 50, "{count} connections for 200 requests");
+}
+
+on_shard_models!(a_node_is_not_down_if_the_proxy_is_out_of_descriptors: epoll, uring);
+
+fn a_node_is_not_down_if_the_proxy_is_out_of_descriptors(model: &str) {
+    let node = Node::start(&[]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 48; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_regatta")]);
+    command.args(["shard", "--model", model, "--cores", "1", "--nodes", &node.addr().to_string()]);
+    let proxy = Server::start(command);
+    let mut good = client(&proxy);
+    assert_eq!(good.say("RPUSH l a"), ":1\r\n");
+    let fillers: Vec<Client> = (0..60).map(|_| client(&proxy)).collect();
+    until("no descriptor is free", || {
+        good.say("RPUSH l a");
+        good.say("BLPOP l 0").contains("the proxy cannot connect: ")
+    });
+    assert!(good.say("INFO").contains(",state=up"), "{model}");
+    drop(fillers);
+    until("a descriptor is free", || good.say("BLPOP l 0").starts_with("*2\r\n"));
 }
 
 #[test]

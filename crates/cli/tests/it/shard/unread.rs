@@ -43,3 +43,22 @@ fn a_client_that_leaves_300_mb_unread_takes_bounded_memory(model: &str) {
     drop(bad);
     until("the memory is freed", || proxy.memory().saturating_sub(before) < 8 << 20);
 }
+
+on_shard_models!(a_value_without_room_is_an_error_and_later_replies_are_right: epoll, uring);
+
+fn a_value_without_room_is_an_error_and_later_replies_are_right(model: &str) {
+    let (_nodes, proxy) = sharded(model, 2, &["--cores", "1", "--client-buffer", "2"]);
+    let mut client = client(&proxy);
+    client.say("SET k v");
+    for (key, size) in [("fits", 1 << 20), ("large", 5 << 20)] {
+        assert_eq!(client.ask(&[&b"SET"[..], key.as_bytes(), &vec![b'x'; size]]), b"+OK\r\n");
+    }
+    assert_eq!(client.say("GET fits").len(), (1 << 20) + 12, "{model}");
+    client.raw(b"GET large\r\nGET k\r\nGET large\r\nGET k\r\n");
+    let mut next = || String::from_utf8_lossy(&client.next().expect("a reply")).into_owned();
+    let is_refused = |reply: String| reply.contains("SHARDTOOLARGE");
+    assert!(is_refused(next()), "{model}");
+    assert_eq!(next(), "$1\r\nv\r\n", "{model}");
+    assert!(is_refused(next()), "{model}");
+    assert_eq!(next(), "$1\r\nv\r\n", "{model}");
+}
