@@ -27,6 +27,8 @@ pub struct Trouble {
     pub fails: bool,
     /// The shard map may have changed.
     pub remaps: bool,
+    /// A client may have too little room for a value.
+    pub is_tight: bool,
 }
 
 impl Trouble {
@@ -35,6 +37,7 @@ impl Trouble {
         let is = |code: &str| reply.starts_with(code.as_bytes());
         self.fails && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
             || self.remaps && is("-SHARDMOVED ")
+            || self.is_tight && is("-SHARDTOOLARGE ")
             || (self.fails || self.remaps) && is("-EXECABORT ")
     }
 }
@@ -74,6 +77,8 @@ seen!(
     slow_reads,
     /// A client was disconnected because all together held too much.
     evictions,
+    /// A value was refused because its client had no room for it.
+    large_values,
     /// A request did not arrive in time.
     late_requests
 );

@@ -66,13 +66,14 @@ impl World {
         memory::limit(&mut settings, &mut random);
         let now = Instant::now();
         let remaps = fault.is_none() && random.random_bool(0.3);
+        let is_tight = settings.client_bytes == memory::TIGHT;
         let shared = Arc::new(Shared::new(settings));
         let proxy = Proxy::new(Arc::clone(&shared), seed);
         let limits = Limits { idle: Duration::from_secs(3600), request: Duration::from_secs(5) };
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World {
             fails,
-            trouble: Trouble { fails, remaps },
+            trouble: Trouble { fails, remaps, is_tight },
             remaps,
             shared,
             window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),

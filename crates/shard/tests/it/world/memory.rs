@@ -14,6 +14,9 @@ use std::time::Duration;
 /// More memory than the clients of a history can use.
 const MUCH: usize = 100_000_000;
 
+/// Room for the replies of one client in some histories. A value may be larger.
+pub(super) const TIGHT: usize = 150_000;
+
 /// The password of the clients, if they need one.
 const PASSWORD: &[u8] = b"secret";
 
@@ -32,6 +35,9 @@ pub(super) fn limit(settings: &mut Settings, random: &mut SmallRng) {
     }
     if random.random_bool(0.3) {
         settings.all_bytes = random.random_range(100_000..1_000_000);
+    }
+    if random.random_bool(0.1) {
+        settings.client_bytes = TIGHT;
     }
 }
 
