@@ -260,6 +260,8 @@ impl Client {
             return Err(format!("\"{}\" was not requested", reply.escape_ascii()));
         };
         seen.failures += u64::from(trouble.explains(reply));
+        let is_refused = reply.windows(15).any(|part| part == b" refused MULTI:");
+        seen.refused_transactions += u64::from(is_refused);
         seen.large_values += u64::from(reply.starts_with(b"-SHARDTOOLARGE "));
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
             seen.transactions += 1;

@@ -27,6 +27,8 @@ pub struct Trouble {
     pub fails: bool,
     /// The shard map may have changed.
     pub remaps: bool,
+    /// The nodes refuse MULTI.
+    pub refuses_multi: bool,
     /// A client may have too little room for a value.
     pub is_tight: bool,
 }
@@ -35,10 +37,10 @@ impl Trouble {
     /// Returns whether it explains an error reply.
     pub fn explains(self, reply: &[u8]) -> bool {
         let is = |code: &str| reply.starts_with(code.as_bytes());
-        self.fails && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
+        (self.fails || self.refuses_multi) && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
             || self.remaps && is("-SHARDMOVED ")
             || self.is_tight && is("-SHARDTOOLARGE ")
-            || (self.fails || self.remaps) && is("-EXECABORT ")
+            || (self.fails || self.remaps || self.refuses_multi) && is("-EXECABORT ")
     }
 }
 
@@ -77,6 +79,8 @@ seen!(
     slow_reads,
     /// A client was disconnected because all together held too much.
     evictions,
+    /// A transaction failed because the node refused MULTI.
+    refused_transactions,
     /// A value was refused because its client had no room for it.
     large_values,
     /// A request did not arrive in time.

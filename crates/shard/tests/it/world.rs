@@ -66,6 +66,7 @@ impl World {
         memory::limit(&mut settings, &mut random);
         let now = Instant::now();
         let remaps = fault.is_none() && random.random_bool(0.3);
+        let refuses_multi = random.random_bool(0.1) && fault.is_none();
         let is_tight = settings.client_bytes == memory::TIGHT;
         let shared = Arc::new(Shared::new(settings));
         let proxy = Proxy::new(Arc::clone(&shared), seed);
@@ -73,7 +74,7 @@ impl World {
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World {
             fails,
-            trouble: Trouble { fails, remaps, is_tight },
+            trouble: Trouble { fails, remaps, is_tight, refuses_multi },
             remaps,
             shared,
             window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),
@@ -287,7 +288,10 @@ impl World {
             }
             let Some((conn, to)) = self.core.next_connect() else { return };
             let node = usize::from(to.port()) - 1;
-            self.wires.insert(conn, Wire::new(End::Node(node, false, Session::new())));
+            self.wires.insert(
+                conn,
+                Wire::new(End::Node(node, false, Session::new(self.trouble.refuses_multi))),
+            );
         }
         panic!("a turn does not end: 1000 rounds");
     }
