@@ -50,6 +50,10 @@ pub struct ShardArgs {
     /// blocked. Default: never
     #[arg(long, value_parser = limit, value_name = "TIME")]
     idle_timeout: Option<Duration>,
+    /// Close the connection of a client whose request is not complete this long after its first byte.
+    /// A large request has a second more for each 16 KiB that has arrived
+    #[arg(long, default_value = "30s", value_parser = limit, value_name = "TIME")]
+    request_timeout: Duration,
     /// Maximum number of open client connections; more wait
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
@@ -100,16 +104,17 @@ pub struct ShardOptions {
     /// Maximum time for a reply from a node, except to a blocking command
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     node_timeout: Duration,
-    /// Maximum MiB of unread replies of one client; a client that exceeds it is disconnected. On
+    /// Maximum MiB of unread replies of one client, at most 512; a client that exceeds it is disconnected. On
     /// threads, green, fork and prefork only merged replies count, because the others wait in the nodes
-    #[arg(long, default_value = "32", value_name = "MIB")]
+    #[arg(long, default_value = "32", value_parser = mib, value_name = "MIB")]
     client_buffer: NonZeroUsize,
-    /// Maximum MiB of unread replies of all clients of one core; beyond it the clients with the most
-    /// are disconnected. Not on threads, green, fork and prefork
+    /// Maximum MiB of memory for all clients of one core: unread replies, and requests that are
+    /// incomplete or queued. Beyond it, the clients with the most are disconnected. Not on threads,
+    /// green, fork and prefork
     #[arg(long, default_value = "256", value_name = "MIB")]
     all_buffers: NonZeroUsize,
-    /// Maximum size of one request, in MiB
-    #[arg(long, default_value = "64", value_name = "MIB")]
+    /// Maximum size of one request, in MiB; at most 512
+    #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
     max_request: NonZeroUsize,
 }
 
@@ -163,7 +168,10 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     let host = Host {
         listen: args.listen,
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
-        limits: Limits { idle: args.idle_timeout.unwrap_or(limits.idle), ..limits },
+        limits: Limits {
+            idle: args.idle_timeout.unwrap_or(limits.idle.max(args.request_timeout)),
+            request: args.request_timeout,
+        },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: None,
         grace: args.grace,
@@ -288,6 +296,15 @@ fn resolve(node: &str) -> anyhow::Result<SocketAddr> {
         .to_socket_addrs()
         .with_context(|| format!("the node {node}: expected HOST:PORT, e.g. 127.0.0.1:6379"))?;
     addresses.next().with_context(|| format!("the node {node} has no address"))
+}
+
+/// The largest value of --client-buffer and --max-request, in MiB: that of an argument in Redis. Offsets
+/// in a client's stash of replies have 32 bits, and the stash may be several times as large.
+const MOST_MIB: usize = 512;
+
+fn mib(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_MIB);
+    number.ok_or_else(|| format!("expected a number from 1 to {MOST_MIB}"))
 }
 
 fn credentials(user: &str, path: &Path) -> anyhow::Result<Credentials> {

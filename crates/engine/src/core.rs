@@ -6,6 +6,7 @@ use crate::{
     timers::Timers,
 };
 use std::{
+    io,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -133,6 +134,12 @@ impl<E: Engine> Core<E> {
         if let Some(link) = self.effects.get(conn) {
             link.end(End::Failed);
         }
+    }
+
+    /// Reports that a connection could not be opened at once, e.g. because no descriptor is free.
+    pub fn not_opened(&mut self, conn: Conn, why: &io::Error) {
+        self.engine.not_opened(conn, why);
+        self.failed(conn);
     }
 
     /// Reports how many bytes of [`Core::output`] were written.

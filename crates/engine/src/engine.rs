@@ -5,7 +5,7 @@ use crate::{
     link::{End, Link, Status},
 };
 use slab::Slab;
-use std::{collections::VecDeque, net::SocketAddr, sync::Weak, time::Instant};
+use std::{collections::VecDeque, io, net::SocketAddr, sync::Weak, time::Instant};
 
 /// Maximum number of output buffers kept for reuse, and maximum size of each in bytes.
 const SPARE: usize = 64;
@@ -48,6 +48,10 @@ pub trait Engine: Sized {
 
     /// Called when the connection is closed, or could not be opened. `conn` is invalid from now on.
     fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>);
+
+    /// Called before [`Engine::closed`] if a connection could not be opened at once, e.g. because no
+    /// descriptor is free.
+    fn not_opened(&mut self, _conn: Conn, _why: &io::Error) {}
 
     /// Called when the alarm of [`Status::alarm`] is due.
     fn alarm(&mut self, _conn: Conn, _effects: &mut Effects<Self>) {}

@@ -3,6 +3,7 @@
 use super::{identity::Identity, leased::Transaction, ring::Ring, subscribed::Subscriptions};
 use regatta_engine::{Conn, Status};
 use regatta_proto::resp::Commands;
+use std::time::Instant;
 
 /// A client of the proxy.
 #[derive(Debug)]
@@ -23,8 +24,15 @@ pub(super) struct Client {
     pub(super) mode: Mode,
     /// The pool that it switches to once the node accepts its SELECT.
     pub(super) selects: Option<usize>,
-    /// The bytes of its replies that count towards the limit of all clients.
+    /// The bytes of its replies, and of its requests, that are counted in the budget.
     pub(super) counted: usize,
+    pub(super) requests: usize,
+    /// Bytes of incomplete replies that nodes are sending to it.
+    pub(super) arriving: usize,
+    /// When the request started of which only a part has arrived.
+    pub(super) partial_since: Option<Instant>,
+    /// It was disconnected at once.
+    pub(super) is_cut: bool,
     /// The client has closed its sending side.
     pub(super) has_ended: bool,
     /// A node does not read its requests fast enough.
@@ -101,6 +109,11 @@ impl Rest {
         self.bytes.len() - self.taken
     }
 
+    /// The number of bytes in memory.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Marks `count` of these bytes as consumed and keeps the others. Returns whether none remain.
     pub(super) fn took(&mut self, count: usize, more: &[u8]) -> bool {
         if self.bytes.is_empty() {
@@ -138,6 +151,10 @@ impl Client {
             mode: Mode::Plain,
             selects: None,
             counted: 0,
+            requests: 0,
+            arriving: 0,
+            partial_since: None,
+            is_cut: false,
             has_ended: false,
             node_is_full: false,
             last_succeeded: false,

@@ -8,7 +8,7 @@ use super::{
     state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Engine, Never};
-use std::{mem, time::Instant};
+use std::{io, mem, time::Instant};
 
 impl Engine for Proxy {
     type Job = Never;
@@ -77,6 +77,12 @@ impl Engine for Proxy {
         self.resume_due(effects);
     }
 
+    fn not_opened(&mut self, conn: Conn, why: &io::Error) {
+        if let Some(upstream) = self.peers.upstream(conn) {
+            upstream.shortage = is_own(why).then(|| why.to_string());
+        }
+    }
+
     fn due(&self) -> Option<Instant> {
         self.tick_at
     }
@@ -86,4 +92,13 @@ impl Engine for Proxy {
         self.check_nodes(effects);
         self.resume_due(effects);
     }
+}
+
+/// Returns whether this machine refused a connection, and not the node or the network.
+fn is_own(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    !matches!(
+        error.kind(),
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut
+    )
 }

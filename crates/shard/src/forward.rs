@@ -259,7 +259,7 @@ impl Proxy {
         let out = effects.out(conn)?;
         if let Some(own) = &settings.auth.nodes {
             write_command([&b"AUTH"[..], &own.user, &own.password], out);
-            upstream.wait_for_itself(What::Prepared, now);
+            upstream.wait_for_itself(What::Authenticated, now);
         }
         if resp3 {
             write_command([&b"HELLO"[..], b"3"], out);

@@ -173,7 +173,13 @@ impl Identity {
     }
 
     /// Answers INFO. `state`: returns the state of a node.
-    pub(super) fn info(&self, shared: &Shared, state: impl Fn(usize) -> String) -> Vec<u8> {
+    /// `held`: bytes held for the clients of this core.
+    pub(super) fn info(
+        &self,
+        shared: &Shared,
+        held: usize,
+        state: impl Fn(usize) -> String,
+    ) -> Vec<u8> {
         let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
         let connections = counts.connections.get();
         let connected = connections.saturating_sub(counts.disconnections.get());
@@ -184,11 +190,16 @@ impl Identity {
             "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n\
              proxy:regatta\r\nproxy_version:{}\r\n\r\n\
              # Clients\r\nconnected_clients:{connected}\r\n\r\n\
+             # Memory\r\nclients_memory_on_this_core:{held}\r\n\
+             clients_memory_limit_per_core:{}\r\n\r\n\
              # Stats\r\ntotal_connections_received:{connections}\r\n\
-             clients_disconnected_for_unread_replies:{}\r\nnode_connections_lost:{}\r\n\
+             clients_disconnected_for_unread_replies:{}\r\n\
+             clients_disconnected_at_the_memory_limit:{}\r\nnode_connections_lost:{}\r\n\
              node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Nodes\r\nnodes:{}\r\n",
             env!("CARGO_PKG_VERSION"),
+            shared.settings.all_bytes,
             counts.unread.get(),
+            counts.evicted.get(),
             counts.lost.get(),
             counts.timeouts.get(),
             nodes.count(),

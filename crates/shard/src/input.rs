@@ -2,6 +2,7 @@
 
 use super::{
     blocking::HALF_CLOSED,
+    budget::COUNTED,
     client::{Client, Input, Mode, Rest},
     errors,
     identity::is_set_info,
@@ -22,9 +23,6 @@ const OWED_BYTES: usize = 256 * 1024;
 /// Unsent reply bytes for a client beyond which its input pauses.
 const UNREAD: usize = 64 * 1024;
 
-/// Unread reply bytes from which on a client counts towards the limits.
-const COUNTED: usize = 16 * 1024;
-
 /// Bytes of input of a blocked client from which on it is not read.
 const AHEAD: usize = 64 * 1024;
 
@@ -41,6 +39,7 @@ impl Proxy {
         let (commands, input) = rest.with(bytes);
         let mut at = 0;
         while client.input == Input::Read {
+            commands.set_limits(self.shared.settings.limits(client.identity.is_trusted));
             match commands.next(&input[at..]) {
                 Ok((0, None)) => break,
                 Ok((taken, None)) => at += taken,
@@ -68,6 +67,8 @@ impl Proxy {
             }
         }
         let is_empty = rest.took(at, bytes);
+        let is_partial = client.input == Input::Read && !is_empty;
+        client.note_partial(is_partial, at > 0, effects.now().instant);
         if client.input == Input::Ended || is_empty {
             if is_empty && self.spare.len() < SPARE {
                 self.spare.push(rest);
@@ -89,6 +90,10 @@ impl Proxy {
                 return Next::Again;
             }
             client.epoch = self.map.epoch();
+        }
+        if self.is_too_large_now(command, effects) {
+            client.refuse_for_memory(effects);
+            return Next::Go;
         }
         let mut plan = std::mem::take(&mut self.plan);
         let mut decision = decide(command, &self.map, &mut plan);
@@ -158,7 +163,7 @@ impl Proxy {
         }
     }
 
-    /// Resumes a client's input if possible, counts its unread bytes, closes its connection if it is
+    /// Resumes a client's input if possible, counts what is held for it, closes its connection if it is
     /// done, and updates its status at the driver.
     pub(super) fn resume(&mut self, client: &mut Client, effects: &mut Fx) {
         loop {
@@ -177,7 +182,7 @@ impl Proxy {
                 self.input(client, &[], effects);
             }
         }
-        self.count_unread(client, effects);
+        self.count_memory(client, effects);
         // When a blocked client that has closed its sending side is disconnected. Nobody may be
         // there to read the reply, and an element that the node pops would be lost.
         let gone_at_end = client.blocking().map(|blocking| blocking.since + HALF_CLOSED);
@@ -195,12 +200,15 @@ impl Proxy {
             client.input = Input::Ended;
         }
         let pending = effects.pending(client.conn);
+        let inside = client.inside();
         let status = Status {
             reads: client.input == Input::Read || client.reads_ahead(),
-            waits: self.shared.settings.patient
+            waits: (self.shared.settings.patient
                 || !client.ring.is_empty()
-                || matches!(client.mode, Mode::Subscribed(_)),
+                || matches!(client.mode, Mode::Subscribed(_)))
+                && inside.is_none(),
             wants_drained: pending >= COUNTED,
+            inside,
             gone_at_end,
             ..Status::default()
         };
@@ -210,47 +218,10 @@ impl Proxy {
         }
     }
 
-    /// Disconnects this client if it leaves too many bytes unread, or the client with the most if all
-    /// together do.
-    fn count_unread(&mut self, client: &mut Client, effects: &mut Fx) {
-        let unread = effects.pending(client.conn) + client.ring.held();
-        if unread < COUNTED && client.counted == 0 {
-            return;
-        }
-        let counted = if unread < COUNTED { 0 } else { unread };
-        self.unread = self.unread - client.counted + counted;
-        client.counted = counted;
-        let settings = &self.shared.settings;
-        if unread > settings.client_bytes {
-            return self.disconnect(client, effects);
-        }
-        if self.unread > settings.all_bytes {
-            let most = self.peers.clients().max_by_key(|other| other.counted);
-            match most.filter(|most| most.counted > client.counted).map(|most| most.conn) {
-                Some(conn) => {
-                    if let Some(Peer::Client(mut most)) = self.peers.take(conn) {
-                        self.disconnect(&mut most, effects);
-                        self.peers.put(conn, Peer::Client(most));
-                    }
-                }
-                None => self.disconnect(client, effects),
-            }
-        }
-    }
-
-    /// Disconnects a client that does not read its replies.
-    pub(super) fn disconnect(&mut self, client: &mut Client, effects: &mut Fx) {
-        self.shared.counts.unread.add(1);
-        self.unread -= std::mem::take(&mut client.counted);
-        client.ring = Default::default();
-        client.input = Input::Ended;
-        effects.abort(client.conn);
-    }
-
     /// Cleans up after a client that has disconnected.
     pub(super) fn leave(&mut self, mut client: Box<Client>, effects: &mut Fx) {
         self.shared.counts.disconnections.add(1);
-        self.unread -= client.counted;
+        self.forget_memory(&mut client);
         self.end_mode(&mut client, effects);
         self.leave_pool(client.pool, effects);
         if let Some(pool) = client.selects {

@@ -15,6 +15,7 @@
 //! requests to one node never use two connections at once, so they cannot overtake each other.
 
 mod blocking;
+mod budget;
 mod client;
 mod configuration;
 mod engine;

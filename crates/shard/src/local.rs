@@ -50,7 +50,7 @@ impl Proxy {
             }
             Local::Auth => identity.auth(command, own),
             Local::Client => identity.client(command),
-            Local::Info => Ok(identity.info(&shared, |node| {
+            Local::Info => Ok(identity.info(&shared, self.held, |node| {
                 let why = self.health[node].why_down();
                 why.map_or("up".to_string(), |why| format!("down, {why}"))
             })),

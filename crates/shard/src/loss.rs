@@ -13,6 +13,8 @@ pub(super) enum Loss {
     Malformed(&'static str),
     /// The node rejected the preparation of the connection with this error.
     Refused(Vec<u8>),
+    /// The node rejected the password with this error, and carried out no command without it.
+    Denied(Vec<u8>),
     /// The shard map changed while the connection was in use by one client.
     Moved,
     /// The proxy itself could not open the connection, for this reason.
@@ -32,7 +34,7 @@ impl Loss {
             Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect: {why}")),
             Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
             Loss::Malformed(what) => ("SHARDDOWN", format!("unusable reply: {what}")),
-            Loss::Refused(text) => {
+            Loss::Refused(text) | Loss::Denied(text) => {
                 ("SHARDDOWN", format!("the node refused the connection: {}", text.escape_ascii()))
             }
         }
@@ -41,7 +43,8 @@ impl Loss {
     /// The error text for a client whose request was, or would have been, sent to this node.
     pub(super) fn text(&self, node: &str, was_open: bool, timeout: Duration) -> String {
         let (code, why) = self.words(was_open, timeout);
-        let note = if was_open { "; the command may have been applied" } else { "" };
+        let is_unclear = was_open && !matches!(self, Loss::Denied(_));
+        let note = if is_unclear { "; the command may have been applied" } else { "" };
         format!("{code} node {node}: {why}{note}")
     }
 }

@@ -67,6 +67,8 @@ impl Proxy {
         if upstream.partial.is_empty() {
             upstream.partial.shrink_to(LARGE);
         }
+        let held = upstream.partial.len();
+        self.charge(&mut upstream, held);
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);
         }
@@ -94,6 +96,11 @@ impl Proxy {
         if push && !matches!(upstream.use_, Use::Subscribed(_)) {
             return None; // unsolicited, and not a reply to any request
         }
+        if let Some(text) = upstream.denied.clone() {
+            // Without the password, the node may still serve a user that needs none.
+            let is_applied = !reply.starts_with(b"-NOAUTH");
+            return Some(if is_applied { Loss::Refused(text) } else { Loss::Denied(text) });
+        }
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
@@ -106,6 +113,23 @@ impl Proxy {
                 self.part(waiter, reply.len(), effects, |merging| {
                     merging.reply(part as usize, reply);
                 });
+            }
+            What::Authenticated => {
+                if let [b'-', text @ ..] = reply {
+                    let text = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+                    upstream.denied = Some(text.clone());
+                    // Otherwise, the next reply shows whether the node carries out commands.
+                    return upstream.waiting.is_empty().then_some(Loss::Denied(text));
+                }
+            }
+            What::Begun => {
+                if let [b'-', text @ ..] = reply {
+                    let text = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+                    upstream.waiting.push_front(waiter);
+                    return Some(Loss::Refused(text));
+                }
+                upstream.is_verified = true;
+                self.begun(waiter, effects);
             }
             What::Prepared | What::Selected => match reply {
                 [b'-', text @ ..] => {
@@ -140,6 +164,14 @@ impl Proxy {
         }
     }
 
+    /// Lets a client continue that waits for a connection of its own.
+    fn begun(&mut self, waiter: Waiter, effects: &mut Fx) {
+        let Some(client) = self.peers.client(waiter.client) else { return };
+        let Some(out) = effects.out(waiter.client) else { return };
+        client.ring.complete(waiter.slot, b"", out);
+        self.resume_later(waiter.client);
+    }
+
     fn selects(&self, client: Conn) -> bool {
         self.peers.peek(client).is_some_and(|client| client.selects.is_some())
     }
@@ -169,7 +201,16 @@ impl Proxy {
         if !matches!(what, What::Whole | What::Part(_)) {
             return false;
         }
+        let pending = effects.pending(conn);
         let Some(client) = self.peers.client(conn) else { return true };
+        if !upstream.streams
+            && let Some(length) = bulk_length(bytes)
+            && length.saturating_add(pending + client.ring.held())
+                > self.shared.settings.client_bytes
+        {
+            self.refuse_large(upstream, waiter, length, effects);
+            return true;
+        }
         let Some(out) = effects.out(conn) else { return true };
         client.reply_bytes = client.reply_bytes.max(bytes.len());
         if what == What::Whole && client.ring.is_first(slot) {
@@ -181,6 +222,7 @@ impl Proxy {
         // The bytes stay stashed for this client, so its limit applies.
         let is_too_much = bytes.len() > self.shared.settings.client_bytes;
         if is_too_much && let Some(Peer::Client(mut client)) = self.peers.take(conn) {
+            self.shared.counts.unread.add(1);
             self.disconnect(&mut client, effects);
             self.peers.put(conn, Peer::Client(client));
         }
@@ -197,9 +239,36 @@ impl Proxy {
             .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }
 
+    /// Replies with an error instead of a value that would exceed the client's limit. The value itself
+    /// is discarded: its waiter becomes the connection.
+    fn refuse_large(
+        &mut self,
+        upstream: &mut Upstream,
+        waiter: Waiter,
+        length: usize,
+        effects: &mut Fx,
+    ) {
+        let most = self.shared.settings.client_bytes >> 20;
+        let text = format!(
+            "SHARDTOOLARGE the proxy has no room for this value of {length} bytes; its limit is \
+             --client-buffer {most} (MiB)"
+        );
+        match waiter.what {
+            What::Part(part) => self.part(waiter, 0, effects, |merging| {
+                merging.lost(part as usize, text.as_bytes());
+            }),
+            _ => self.deliver(waiter, &errors::line(&[text.as_bytes()]), effects),
+        }
+        if let Some(first) = upstream.waiting.front_mut() {
+            first.client = upstream.conn;
+        }
+    }
+
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
     /// error. It is disconnected instead if it has the start of the reply, or is subscribed.
     pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
+        let loss = upstream.shortage.take().map_or(loss, Loss::NotOpened);
+        self.charge(&mut upstream, 0);
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);
@@ -211,7 +280,10 @@ impl Proxy {
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);
-        let is_blamed = !upstream.is_open || loss == Loss::TimedOut || upstream.use_ == Use::Probe;
+        let is_blamed = !upstream.is_open && !matches!(loss, Loss::NotOpened(_))
+            || loss == Loss::TimedOut
+            || upstream.denied.is_some()
+            || upstream.use_ == Use::Probe;
         if is_blamed && loss != Loss::Moved {
             self.fails(node, &why, effects);
         }
@@ -233,12 +305,22 @@ impl Proxy {
                 What::Part(part) => self.part(waiter, 0, effects, |merging| {
                     merging.lost(part as usize, part_error.as_bytes());
                 }),
-                What::Prepared | What::Selected | What::Queued | What::Probed => {}
+                What::Begun => self.begun(waiter, effects),
+                What::Authenticated
+                | What::Prepared
+                | What::Selected
+                | What::Queued
+                | What::Probed => {}
             }
         }
         self.release(std::mem::take(&mut upstream.held));
         match upstream.use_ {
             Use::Leased(client) => self.lease_is_lost(client, conn, loss),
+            // Nothing was subscribed over it yet.
+            Use::Subscribed(client) if !upstream.is_verified => {
+                let why = loss.text(self.shared.settings.nodes.name(node), false, timeout);
+                self.subscriber_is_lost(client, node, why.into_bytes());
+            }
             // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
             Use::Shared | Use::Idle | Use::Probe => {}
@@ -276,13 +358,11 @@ impl Upstream {
             Some(BlockingTime::Forever) => None,
         }
     }
+}
 
-    /// Sends a request from the proxy itself.
-    pub(super) fn ask(&mut self, args: &[&[u8]], what: What, effects: &mut Fx) {
-        let now = effects.now().instant;
-        if let Some(out) = effects.out(self.conn) {
-            regatta_proto::resp::write_command(args.iter().copied(), out);
-            self.wait(Waiter { client: self.conn, slot: 0, what }, now);
-        }
-    }
+/// The length of a bulk string of which this is the start.
+fn bulk_length(bytes: &[u8]) -> Option<usize> {
+    let line = bytes.strip_prefix(b"$").or_else(|| bytes.strip_prefix(b"="))?;
+    let end = line.iter().take(20).position(|byte| *byte == b'\r')?;
+    std::str::from_utf8(&line[..end]).ok()?.parse().ok()
 }

@@ -22,8 +22,9 @@ pub struct Settings {
     /// Maximum number of reply bytes, pending or stashed, that a client may leave unread. A client
     /// that exceeds it is disconnected.
     pub client_bytes: usize,
-    /// The same limit for all clients of one core together. When it is exceeded, the client with
-    /// the most unread bytes is disconnected.
+    /// Maximum number of bytes that are held for all clients of one core together: unread replies,
+    /// requests that are incomplete or must wait, queued commands, names of subscriptions. When it is
+    /// exceeded, the client with the most is disconnected.
     pub all_bytes: usize,
     /// Idle clients are not disconnected.
     pub patient: bool,
@@ -32,7 +33,26 @@ pub struct Settings {
     pub splits_writes: bool,
 }
 
+/// Limits on a request of a client that has not authenticated: those of Redis. AUTH and HELLO need no
+/// more.
+const BEFORE_TRUST: CommandLimits =
+    CommandLimits { args: 10, bulk: 16 << 10, inline: 16 << 10, command: 10 * ((16 << 10) + 16) };
+
 impl Settings {
+    /// The limits on a request.
+    pub(super) fn limits(&self, is_trusted: bool) -> CommandLimits {
+        let CommandLimits { args, bulk, inline, command } = self.request;
+        if is_trusted {
+            return self.request;
+        }
+        CommandLimits {
+            args: args.min(BEFORE_TRUST.args),
+            bulk: bulk.min(BEFORE_TRUST.bulk),
+            inline: inline.min(BEFORE_TRUST.inline),
+            command: command.min(BEFORE_TRUST.command),
+        }
+    }
+
     /// Settings with the default limits.
     pub fn new(map: Map, nodes: Nodes) -> Self {
         assert_eq!(map.nodes(), nodes.count(), "the map and the list of nodes differ in length");

@@ -70,6 +70,8 @@ pub struct Counts {
     pub disconnections: Counter,
     /// Clients disconnected because they left too many reply bytes unread.
     pub unread: Counter,
+    /// Clients disconnected because all clients of a core together held too much memory.
+    pub evicted: Counter,
     /// Connections to nodes that were lost or could not be opened, except idle ones and those closed
     /// because the shard map changed.
     pub lost: Counter,
@@ -87,6 +89,7 @@ impl Counts {
             connections: make()?,
             disconnections: make()?,
             unread: make()?,
+            evicted: make()?,
             lost: make()?,
             timeouts: make()?,
         })

@@ -21,8 +21,8 @@ pub struct Proxy {
     pub(super) plan: Plan,
     #[expect(clippy::vec_box, reason = "they move from here to clients and back")]
     pub(super) spare: Vec<Box<Rest>>,
-    /// Unread reply bytes of the clients that count towards the limit.
-    pub(super) unread: usize,
+    /// Bytes held for all clients that count; see `budget`.
+    pub(super) held: usize,
     /// When the nodes are checked next.
     pub(super) tick_at: Option<Instant>,
     pub(super) random: SmallRng,
@@ -43,7 +43,7 @@ impl Proxy {
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),
-            unread: 0,
+            held: 0,
             tick_at: None,
             random: SmallRng::seed_from_u64(seed),
             map: Arc::clone(&shared.settings.map),

@@ -14,6 +14,11 @@ pub(super) struct Subscriptions {
     channels: BTreeSet<Vec<u8>>,
     patterns: BTreeSet<Vec<u8>>,
     shard_channels: BTreeSet<Vec<u8>>,
+    /// A command waits until connections are open. Why one could not be opened.
+    pub(super) is_opening: bool,
+    pub(super) failed: Option<Vec<u8>>,
+    /// Bytes of the names in these sets.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,9 @@ pub(super) enum Kind {
     ShardChannels,
 }
 
+/// Approximate memory of a name beside its bytes.
+const ENTRY: usize = 64;
+
 impl Subscriptions {
     pub(super) fn of(&mut self, kind: Kind) -> &mut BTreeSet<Vec<u8>> {
         match kind {
@@ -30,6 +38,27 @@ impl Subscriptions {
             Kind::Patterns => &mut self.patterns,
             Kind::ShardChannels => &mut self.shard_channels,
         }
+    }
+
+    /// Adds a name.
+    pub(super) fn add(&mut self, kind: Kind, name: Vec<u8>) {
+        let bytes = name.len() + ENTRY;
+        self.bytes += if self.of(kind).insert(name) { bytes } else { 0 };
+    }
+
+    /// Removes a name.
+    pub(super) fn remove(&mut self, kind: Kind, name: &[u8]) {
+        self.bytes -= if self.of(kind).remove(name) { name.len() + ENTRY } else { 0 };
+    }
+
+    /// The memory of the names, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The names of all kinds.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.channels.iter().chain(&self.patterns).chain(&self.shard_channels)
     }
 
     /// The count that a single Redis would report.

@@ -9,7 +9,7 @@ use super::{
     next::Next,
     state::{Fx, Proxy},
     subscribed::Kind,
-    upstream::Use,
+    upstream::{Use, Waiter, What},
 };
 use regatta_engine::{Conn, Effects};
 use regatta_keyspace::route::{Decision, Lease, Local, Plan, Route, is_notification};
@@ -75,6 +75,12 @@ impl Proxy {
         }
         let (map, nodes) = (Arc::clone(&self.map), self.health.len());
         let Mode::Subscribed(subscriptions) = &mut client.mode else { return Next::Go };
+        subscriptions.is_opening = false;
+        if let Some(why) = subscriptions.failed.take() {
+            client.fail(&[&why], effects);
+            self.end_subscriptions(client, effects);
+            return Next::Go;
+        }
         let mut names: Vec<Vec<u8>> = command.args().skip(1).map(<[u8]>::to_vec).collect();
         if names.is_empty() {
             names.extend(subscriptions.of(kind).iter().cloned());
@@ -93,10 +99,24 @@ impl Proxy {
         let mut conns = Vec::with_capacity(asked.len());
         for (node, _) in &asked {
             let Some(conn) = self.subscriber(client, *node, effects) else {
-                client.fail(&[&self.down(*node)], effects);
-                return Next::Go;
+                let why = self.down(*node);
+                if let Mode::Subscribed(subscriptions) = &mut client.mode {
+                    subscriptions.failed = Some(why);
+                }
+                break;
             };
             conns.push(conn);
+        }
+        // Nothing changes before all nodes can be reached: a failure then needs no undoing.
+        let Mode::Subscribed(subscriptions) = &mut client.mode else { return Next::Go };
+        subscriptions.is_opening = !client.ring.is_empty();
+        if subscriptions.is_opening {
+            return Next::Again;
+        }
+        if let Some(why) = subscriptions.failed.take() {
+            client.fail(&[&why], effects);
+            self.end_subscriptions(client, effects);
+            return Next::Go;
         }
         let text = confirm(client, &name, kind, adds, names);
         if asked.is_empty() {
@@ -132,7 +152,26 @@ impl Proxy {
         }
         let conn = self.connect(pool, node, Use::Subscribed(own), effects)?;
         subscriptions.conns[node] = Some(conn);
+        let now = effects.now().instant;
+        if let Some(out) = effects.out(conn) {
+            write_command([&b"PING"[..]], out);
+        }
+        let waiter = Waiter { client: own, slot: client.ring.wait(), what: What::Begun };
+        self.peers.upstream(conn)?.wait(waiter, now);
         Some(conn)
+    }
+
+    /// Records that a connection for subscriptions could not be opened. The command that needs it
+    /// fails.
+    pub(super) fn subscriber_is_lost(&mut self, client: Conn, node: usize, why: Vec<u8>) {
+        if let Some(Client { mode: Mode::Subscribed(subscriptions), .. }) =
+            self.peers.client(client)
+        {
+            if let Some(conn) = subscriptions.conns.get_mut(node) {
+                *conn = None;
+            }
+            subscriptions.failed = Some(why);
+        }
     }
 
     /// Forwards a message to its subscriber. Returns `false` if the reply is not a message.
@@ -169,7 +208,7 @@ impl Proxy {
         if client.ring.is_empty() {
             subscriptions.is_leaving = false;
         }
-        if subscriptions.is_empty() {
+        if subscriptions.is_empty() && !subscriptions.is_opening {
             self.end_mode(client, effects);
         }
     }
@@ -205,9 +244,9 @@ fn confirm(
     }
     for channel in names {
         if adds {
-            subscriptions.of(kind).insert(channel.clone());
+            subscriptions.add(kind, channel.clone());
         } else {
-            subscriptions.of(kind).remove(&channel);
+            subscriptions.remove(kind, &channel);
         }
         line(Some(&channel), subscriptions.count(kind));
     }

@@ -12,11 +12,11 @@ use super::{
     loss::Loss,
     next::Next,
     state::{Fx, Proxy},
-    upstream::What,
+    upstream::{Waiter, What},
 };
 use regatta_engine::Conn;
 use regatta_keyspace::route::{Decision, Lease, Local, Place, Plan, Route, cross_slot};
-use regatta_proto::resp::Command;
+use regatta_proto::resp::{Command, write_command};
 
 /// Bytes of commands that may be queued before the node is known.
 const EARLY: usize = 1 << 20;
@@ -162,7 +162,9 @@ impl Proxy {
                 Err(next) => return next,
             },
         };
-        self.begin_on(client, conn, effects);
+        if let Some(next) = self.begin_on(client, conn, effects) {
+            return next;
+        }
         self.send(client, conn, command, effects);
         Next::Go
     }
@@ -185,20 +187,36 @@ impl Proxy {
         Ok(conn)
     }
 
-    /// Sends MULTI to the node, and the commands queued before the node was known.
-    fn begin_on(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) {
-        let Some(multi) = &mut client.transaction().multi else { return };
-        if std::mem::replace(&mut multi.has_started, true) {
-            return;
-        }
-        let (early, count) = (std::mem::take(&mut multi.early), multi.count);
+    /// Sends MULTI to the node, and the commands queued before the node was known. Returns what the
+    /// client's command does if it must be repeated later: over a connection on which MULTI was never
+    /// accepted, commands behind a refused MULTI would run outside a transaction.
+    fn begin_on(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> Option<Next> {
         let now = effects.now().instant;
-        let Some(upstream) = self.peers.upstream(conn) else { return };
-        upstream.ask(&[b"MULTI"], What::Queued, effects);
-        if let Some(out) = effects.out(conn) {
+        let upstream = self.peers.upstream(conn)?;
+        let waits = client.conn;
+        let multi = client.transaction().multi.as_mut()?;
+        if !std::mem::replace(&mut multi.has_started, true) {
+            let is_verified = upstream.is_verified;
+            if let Some(out) = effects.out(conn) {
+                write_command([&b"MULTI"[..]], out);
+            }
+            let (waits, slot) = if is_verified { (conn, 0) } else { (waits, client.ring.wait()) };
+            upstream.wait(Waiter { client: waits, slot, what: What::Begun }, now);
+            self.check_soon(now);
+            if !is_verified {
+                return Some(Next::Again);
+            }
+        }
+        let multi = client.transaction().multi.as_mut()?;
+        let (early, count) = (std::mem::take(&mut multi.early), std::mem::take(&mut multi.count));
+        if count > 0
+            && let Some(out) = effects.out(conn)
+            && let Some(upstream) = self.peers.upstream(conn)
+        {
             out.extend_from_slice(&early);
             (0..count).for_each(|_| upstream.wait_for_itself(What::Queued, now));
         }
+        None
     }
 
     fn exec(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
@@ -232,7 +250,9 @@ impl Proxy {
                 }
             }
         };
-        self.begin_on(client, conn, effects);
+        if let Some(next) = self.begin_on(client, conn, effects) {
+            return next;
+        }
         self.send(client, conn, command, effects);
         client.end()
     }
@@ -325,8 +345,11 @@ impl Proxy {
     /// The error for a transaction whose connection was lost, without the leading `-`.
     fn lost(&self, transaction: &Transaction) -> Vec<u8> {
         let name = self.shared.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
-        let what = match transaction.lost {
+        let what = match &transaction.lost {
             Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
+            Some(Loss::Refused(text)) => {
+                format!("SHARDDOWN node {name}: the node refused MULTI: {}", text.escape_ascii())
+            }
             _ => format!("SHARDDOWN node {name}: the connection was lost"),
         };
         format!("{what}; no command of the transaction was applied").into_bytes()

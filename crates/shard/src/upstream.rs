@@ -13,6 +13,12 @@ pub(super) struct Upstream {
     pub(super) pool: usize,
     pub(super) use_: Use,
     pub(super) is_open: bool,
+    /// The node has accepted what only this kind of use needs; see [`What::Begun`].
+    pub(super) is_verified: bool,
+    /// Why this machine refused to open it.
+    pub(super) shortage: Option<String>,
+    /// The error with which the node has refused the password.
+    pub(super) denied: Option<Vec<u8>>,
     /// Finds where replies end.
     pub(super) replies: Replies,
     /// The start of an incomplete reply.
@@ -25,6 +31,8 @@ pub(super) struct Upstream {
     pub(super) waiting: VecDeque<Waiter>,
     /// When the first entry became the first.
     pub(super) since: Instant,
+    /// The client to which the incomplete reply is charged, and its bytes.
+    pub(super) charged: Option<(Conn, usize)>,
     /// Clients that are paused until the node has room again.
     pub(super) held: Vec<Conn>,
 }
@@ -66,6 +74,11 @@ pub(super) enum What {
     /// The reply to a command that the proxy sent for the client in a transaction. The client does
     /// not see it.
     Queued,
+    /// The reply to AUTH.
+    Authenticated,
+    /// The reply that shows whether the connection can be used: to MULTI, or to PING before the first
+    /// subscription. The client sees nothing of it, but waits for it.
+    Begun,
     /// The reply to a probe.
     Probed,
 }
@@ -78,12 +91,16 @@ impl Upstream {
             pool,
             use_,
             is_open: false,
+            is_verified: false,
+            shortage: None,
+            denied: None,
             replies: Replies::default(),
             partial: Vec::new(),
             seen: 0,
             streams: false,
             waiting: VecDeque::new(),
             since: now,
+            charged: None,
             held: Vec::new(),
         }
     }

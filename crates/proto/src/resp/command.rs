@@ -135,6 +135,13 @@ impl Commands {
         Commands { limits, state: State::Begin, args: Vec::new(), closed: false }
     }
 
+    /// Changes the limits from the next command on. They apply to what is read from now on of a
+    /// command that is incomplete.
+    #[inline]
+    pub fn set_limits(&mut self, limits: CommandLimits) {
+        self.limits = limits;
+    }
+
     /// Returns the number of bytes to take off the front of `input`, and the command in them. Like
     /// in Redis, empty lines and empty arrays are skipped: bytes may be taken without a command;
     /// then call again. If nothing is taken, the command is incomplete. After an error, all bytes are

@@ -90,7 +90,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
             let Some((conn, to)) = self.core.next_connect() else { break };
             match net::connect(to) {
                 Ok(socket) => self.insert(conn, socket, None, false),
-                Err(_) => self.core.failed(conn),
+                Err(error) => self.core.not_opened(conn, &error),
             }
             self.flush_one(conn)?;
         }

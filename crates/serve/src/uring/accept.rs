@@ -102,7 +102,7 @@ impl<E: Engine> Driver<'_, E> {
                     self.ring.watch_writable(&socket, key)?;
                     self.insert(conn, socket, None, true);
                 }
-                Err(_) => self.core.failed(conn),
+                Err(error) => self.core.not_opened(conn, &error),
             }
             self.serve(conn)?;
         }

@@ -15,16 +15,16 @@ mod node;
 mod session;
 mod settle;
 
-use super::shared::Shared;
+use super::{budget::earned, shared::Shared};
 use buffer::Buffer;
 use regatta_engine::Limits;
 use regatta_proto::resp::Commands;
 use regatta_service::style::{
-    sequential::{is_timeout, linger, part},
+    sequential::{is_timeout, linger, part, read_timeout},
     straight::{ConnectingStream, SequentialProgram},
 };
 use session::{Asked, Session};
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Instant};
 
 /// Maximum number of pending replies, and of request bytes, before the replies are waited for.
 const OWED: usize = 4096;
@@ -47,8 +47,12 @@ impl SequentialProgram for Sequential {
         let mut session = Session::new(&self.0);
         let mut commands = Commands::new(settings.request);
         let mut input = Buffer::default();
-        while read(stream, &mut input, limits, settings.patient)? > 0 {
+        // When the request started of which only a part has arrived.
+        let mut partial_since = None;
+        while read(stream, &mut input, limits, settings.patient, partial_since)? > 0 {
+            let before = input.rest().len();
             loop {
+                commands.set_limits(settings.limits(session.is_trusted()));
                 match commands.next(input.rest()) {
                     Ok((0, None)) => break,
                     Ok((taken, None)) => input.take(taken),
@@ -79,24 +83,41 @@ impl SequentialProgram for Sequential {
                 }
             }
             session.settle(stream, limits, false)?;
+            let is_next = input.rest().len() < before;
+            partial_since = match partial_since {
+                _ if input.rest().is_empty() => None,
+                Some(since) if !is_next => Some(since),
+                _ => Some(stream.now().instant),
+            };
         }
         Ok(())
     }
 }
 
-/// Waits for input and reads it. Returns 0 at its end.
+/// Waits for input and reads it. Returns 0 at its end. `partial_since`: the start of a request that is
+/// incomplete, for the request timeout.
 fn read<T: ConnectingStream>(
     stream: &mut T,
     input: &mut Buffer,
     limits: Limits,
     is_patient: bool,
+    partial_since: Option<Instant>,
 ) -> io::Result<usize> {
     let since = stream.now().instant;
+    let due = partial_since.map(|since| since + limits.request + earned(input.rest().len()));
     loop {
+        match due {
+            None => stream.set_read_timeout(read_timeout(limits))?,
+            Some(due) => {
+                let left = due.checked_duration_since(stream.now().instant);
+                let left = left.filter(|left| !left.is_zero()).ok_or(io::ErrorKind::TimedOut)?;
+                stream.set_read_timeout(left)?;
+            }
+        }
         match input.fill(|room| stream.read(room)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_timeout(&error) => {
-                if !is_patient && stream.now().instant - since >= limits.idle {
+                if due.is_none() && !is_patient && stream.now().instant - since >= limits.idle {
                     return Err(error);
                 }
             }

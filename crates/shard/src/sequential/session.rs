@@ -89,6 +89,10 @@ impl<'s, P: Read + Write> Session<'s, P> {
         }
     }
 
+    pub(super) fn is_trusted(&self) -> bool {
+        self.identity.is_trusted
+    }
+
     pub(super) fn settings(&self) -> &'s Settings {
         &self.shared.settings
     }
@@ -337,7 +341,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             }
             Local::Auth => self.identity.auth(command, own),
             Local::Client => self.identity.client(command),
-            Local::Info => Ok(self.identity.info(self.shared, |node| match &self.links[node] {
+            Local::Info => Ok(self.identity.info(self.shared, 0, |node| match &self.links[node] {
                 Link::Open(_) => "connected".to_string(),
                 Link::Closed | Link::Lost(_) => "not connected".to_string(),
             })),

@@ -95,6 +95,11 @@ impl Client {
         self.expected.push_back(expected);
     }
 
+    /// Sends the password.
+    pub fn authenticate(&mut self, password: &[u8], out: &mut Vec<u8>) {
+        self.ask(&[b"AUTH", password], Expected::Exactly(b"+OK\r\n".to_vec()), out);
+    }
+
     /// Sends a request or a group of requests, unless the client is at its pipeline depth or has sent
     /// all.
     pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
@@ -359,6 +364,9 @@ impl Client {
         };
         seen.failures += u64::from(trouble.explains(reply));
         self.is_unsure |= matches!(expected, Expected::Subscribed(_)) && trouble.explains(reply);
+        let is_refused = reply.windows(15).any(|part| part == b" refused MULTI:");
+        seen.refused_transactions += u64::from(is_refused);
+        seen.large_values += u64::from(reply.starts_with(b"-SHARDTOOLARGE "));
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
             seen.transactions += 1;
         }

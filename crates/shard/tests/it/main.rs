@@ -8,6 +8,7 @@
 mod client;
 mod expect;
 mod node;
+mod pest;
 mod seen;
 mod wire;
 mod world;

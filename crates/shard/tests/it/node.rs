@@ -21,6 +21,8 @@ pub struct Session {
     input: Vec<u8>,
     database: u32,
     resp3: bool,
+    /// The user may not run MULTI.
+    refuses_multi: bool,
     /// The commands queued since MULTI.
     multi: Option<Vec<Vec<Vec<u8>>>>,
     watched: Vec<((u32, Vec<u8>), u64)>,
@@ -39,8 +41,9 @@ pub struct Published {
 }
 
 impl Session {
-    pub fn new() -> Self {
+    pub fn new(refuses_multi: bool) -> Self {
         Session {
+            refuses_multi,
             commands: Commands::new(CommandLimits::default()),
             input: Vec::new(),
             database: 0,
@@ -173,6 +176,9 @@ impl Session {
                 let numbers = String::from_utf8_lossy(&args[1]).into_owned();
                 let mut numbers = numbers.split(' ').map(|text| text.parse().unwrap());
                 out.extend(scripted(numbers.next().unwrap(), numbers.next().unwrap()));
+            }
+            "MULTI" if self.refuses_multi => {
+                out.extend_from_slice(b"-NOPERM this user may not run 'multi'\r\n");
             }
             "MULTI" => {
                 self.multi = Some(Vec::new());

@@ -27,15 +27,20 @@ pub struct Trouble {
     pub fails: bool,
     /// The shard map may have changed.
     pub remaps: bool,
+    /// The nodes refuse MULTI.
+    pub refuses_multi: bool,
+    /// A client may have too little room for a value.
+    pub is_tight: bool,
 }
 
 impl Trouble {
     /// Returns whether it explains an error reply.
     pub fn explains(self, reply: &[u8]) -> bool {
         let is = |code: &str| reply.starts_with(code.as_bytes());
-        self.fails && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
+        (self.fails || self.refuses_multi) && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
             || self.remaps && is("-SHARDMOVED ")
-            || (self.fails || self.remaps) && is("-EXECABORT ")
+            || self.is_tight && is("-SHARDTOOLARGE ")
+            || (self.fails || self.remaps || self.refuses_multi) && is("-EXECABORT ")
     }
 }
 
@@ -81,5 +86,13 @@ seen!(
     /// Replies of scripts with a line longer than 64 KiB.
     long_lines,
     /// Requests that are not RESP.
-    malformed
+    malformed,
+    /// A client was disconnected because all together held too much.
+    evictions,
+    /// A transaction failed because the node refused MULTI.
+    refused_transactions,
+    /// A value was refused because its client had no room for it.
+    large_values,
+    /// A request did not arrive in time.
+    late_requests
 );

@@ -1,6 +1,6 @@
 //! A connection: the state of the kernel and the network.
 
-use super::{client::Client, node::Session};
+use super::{client::Client, node::Session, pest::Pest};
 use regatta_engine::{Conn, Socket};
 use std::collections::BTreeMap;
 
@@ -22,6 +22,7 @@ pub struct Wire {
 
 pub enum End {
     Client(Client),
+    Pest(Pest),
     /// The node, and whether the connection is open.
     Node(usize, bool, Session),
 }

@@ -1,17 +1,18 @@
 //! One history: the proxy's core, its sockets, the clients and the nodes.
 
+mod map;
+mod memory;
+
 use super::{
     client::Client,
     node::{Data, Published, Session},
+    pest::Kind,
     seen::{Fault, Seen, Trouble},
     wire::{End, Kernel, Wire},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Core, Limits, Next, Now};
-use regatta_keyspace::map::{
-    Map, Mode, RedisSharding, Slots, Twemproxy,
-    twemproxy::{Distribution, Hash, Server},
-};
+use regatta_keyspace::map::{Map, Slots};
 use regatta_shard::{Nodes, Proxy, Settings, Shared};
 use std::{
     collections::BTreeMap,
@@ -69,15 +70,18 @@ impl World {
         // Without failures the timeout is long, because a small socket buffer also slows a node down.
         let fails = fault.is_none() && random.random_bool(0.6);
         settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
+        memory::limit(&mut settings, &mut random);
         let now = Instant::now();
         let remaps = fault.is_none() && random.random_bool(0.3);
+        let refuses_multi = random.random_bool(0.1) && fault.is_none();
+        let is_tight = settings.client_bytes == memory::TIGHT;
         let shared = Arc::new(Shared::new(settings));
         let proxy = Proxy::new(Arc::clone(&shared), seed);
-        let limits = Limits { idle: Duration::from_secs(3600), request: Duration::from_secs(3600) };
+        let limits = Limits { idle: Duration::from_secs(3600), request: Duration::from_secs(5) };
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World {
             fails,
-            trouble: Trouble { fails, remaps },
+            trouble: Trouble { fails, remaps, is_tight, refuses_multi },
             remaps,
             shared,
             window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),
@@ -105,11 +109,16 @@ impl World {
             let conn = self.core.accept();
             let client = Client::new(number, self.window > MUCH, &mut self.random);
             self.wires.insert(conn, Wire::new(End::Client(client)));
+            self.authenticate(conn);
             self.serve(conn);
             self.end_turn();
         }
+        if self.random.random_bool(0.08) {
+            self.admit_pests();
+        }
         for _ in 0..STEPS {
             self.step(seen)?;
+            self.check_memory()?;
         }
         // From now on nothing fails: each client must get its pending replies.
         (self.fails, self.remaps) = (false, false);
@@ -122,6 +131,8 @@ impl World {
         }
         self.settle(seen)?;
         self.check_ends()?;
+        self.check_memory()?;
+        self.check_evictions(seen)?;
         for wire in self.wires.values() {
             if let End::Client(client) = &wire.end
                 && client.owes() > 0
@@ -132,7 +143,7 @@ impl World {
                 return Err(format!("a client never got {} pending replies", client.owes()));
             }
         }
-        Ok(())
+        self.expire(seen)
     }
 
     /// Lets a client disconnect if it is blocked.
@@ -230,6 +241,7 @@ impl World {
             0 => self.random.random_range(0..400_000),
             _ => self.random.random_range(0..3000),
         });
+        self.pests_send();
         for conn in self.conns() {
             let Some(wire) = self.wires.get_mut(&conn) else { continue };
             if let End::Client(client) = &mut wire.end
@@ -314,27 +326,6 @@ impl World {
         }
     }
 
-    fn change_map(&mut self, seen: &mut Seen) {
-        self.epoch += 1;
-        let count = self.nodes.len();
-        let mode: Mode = match self.random.random_range(0..3) {
-            0 => Slots::even(count).expect("few nodes").into(),
-            1 => RedisSharding::new(count).expect("few nodes").into(),
-            _ => {
-                let servers: Vec<Server> = (0..count)
-                    .map(|node| format!("n{node}:1:1").parse().expect("a server"))
-                    .collect();
-                let tag = Some(*b"{}");
-                let map = Twemproxy::new(Distribution::Modula, Hash::Murmur, tag, &servers);
-                map.expect("few nodes").into()
-            }
-        };
-        self.note(|| format!("map {}: {mode:?}", self.epoch));
-        self.shared.change_map(Map::new(self.epoch, mode));
-        let owes = |wire: &Wire| matches!(&wire.end, End::Client(client) if client.owes() > 0);
-        seen.maps += u64::from(self.wires.values().any(owes));
-    }
-
     /// The data set that a node uses.
     fn data_of(&self, node: usize) -> usize {
         node.min(self.data.len() - 1)
@@ -366,7 +357,10 @@ impl World {
             }
             let Some((conn, to)) = self.core.next_connect() else { return };
             let node = usize::from(to.port()) - 1;
-            self.wires.insert(conn, Wire::new(End::Node(node, false, Session::new())));
+            self.wires.insert(
+                conn,
+                Wire::new(End::Node(node, false, Session::new(self.trouble.refuses_multi))),
+            );
         }
         panic!("a turn does not end: 1000 rounds");
     }
@@ -469,7 +463,8 @@ impl World {
             wire.from_proxy.clear();
             return Ok(false);
         }
-        let count = wire.from_proxy.len().min(most);
+        let is_deaf = matches!(&wire.end, End::Pest(pest) if pest.kind == Kind::Deaf);
+        let count = if is_deaf { 0 } else { wire.from_proxy.len().min(most) };
         let mut bytes: Vec<u8> = wire.from_proxy.drain(..count).collect();
         let mut moved = count > 0;
         match &mut wire.end {
@@ -497,7 +492,7 @@ impl World {
                     moved |= self.answer(conn, node);
                 }
             }
-            End::Node(..) => {}
+            End::Node(..) | End::Pest(_) => {}
         }
         // The socket buffer has room again.
         if moved {

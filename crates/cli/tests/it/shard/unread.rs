@@ -56,3 +56,22 @@ fn a_message_longer_than_its_buffer_disconnects_only_its_subscriber(model: &str)
     assert_eq!(subscriber.next(), None, "{model}");
     assert_eq!(publisher.say("SET k v"), "+OK\r\n", "{model}");
 }
+
+on_shard_models!(a_value_without_room_is_an_error_and_later_replies_are_right: epoll, uring);
+
+fn a_value_without_room_is_an_error_and_later_replies_are_right(model: &str) {
+    let (_nodes, proxy) = sharded(model, 2, &["--cores", "1", "--client-buffer", "2"]);
+    let mut client = client(&proxy);
+    client.say("SET k v");
+    for (key, size) in [("fits", 1 << 20), ("large", 5 << 20)] {
+        assert_eq!(client.ask(&[&b"SET"[..], key.as_bytes(), &vec![b'x'; size]]), b"+OK\r\n");
+    }
+    assert_eq!(client.say("GET fits").len(), (1 << 20) + 12, "{model}");
+    client.raw(b"GET large\r\nGET k\r\nGET large\r\nGET k\r\n");
+    let mut next = || String::from_utf8_lossy(&client.next().expect("a reply")).into_owned();
+    let is_refused = |reply: String| reply.contains("SHARDTOOLARGE");
+    assert!(is_refused(next()), "{model}");
+    assert_eq!(next(), "$1\r\nv\r\n", "{model}");
+    assert!(is_refused(next()), "{model}");
+    assert_eq!(next(), "$1\r\nv\r\n", "{model}");
+}

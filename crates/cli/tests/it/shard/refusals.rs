@@ -1,0 +1,107 @@
+//! Nodes that refuse a connection, a password, or a command that the proxy needs.
+
+use crate::support::{
+    Server,
+    shard::{client, client::Client, nodes::Node, on_shard_models, proxy, sharded},
+    until,
+};
+use std::{fs, process::Command};
+use tempfile::TempDir;
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn nothing_is_applied_if_the_node_refuses_multi() {
+    let (nodes, proxy) = sharded("epoll", 1, &[]);
+    nodes[0].client().say("ACL SETUSER default -multi");
+    // The key is known from the first command, from the second, or never.
+    for commands in [&["SET a 1"][..], &["PING", "SET a 1"], &["PING"]] {
+        let mut client = client(&proxy);
+        assert_eq!(client.say("MULTI"), "+OK\r\n");
+        for command in commands {
+            let reply = client.say(command);
+            let is_refused = reply.starts_with("-SHARDDOWN node ") && reply.contains("NOPERM");
+            assert_eq!(is_refused, command.starts_with("SET"), "{reply}");
+        }
+        let reply = client.say("EXEC");
+        assert!(reply.starts_with("-SHARDDOWN node "), "{reply}");
+        assert_eq!(client.say("GET a"), "$-1\r\n");
+    }
+    nodes[0].client().say("ACL SETUSER default +multi");
+    let mut client = client(&proxy);
+    client.say("MULTI");
+    assert_eq!(client.say("PING"), "+QUEUED\r\n");
+    assert_eq!(client.say("SET a 1"), "+QUEUED\r\n");
+    assert_eq!(client.say("EXEC"), "*2\r\n+PONG\r\n+OK\r\n");
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn a_subscription_on_a_dead_node_fails_and_the_client_stays_connected() {
+    let (mut nodes, proxy) = sharded("epoll", 2, &[]);
+    nodes[1].kill();
+    let mut client = client(&proxy);
+    // The first command finds out that the node is dead, the second knows.
+    for _ in 0..2 {
+        let reply = client.say("PSUBSCRIBE *");
+        assert!(reply.starts_with("-SHARDDOWN node 127.0.0.1:"), "{reply}");
+        assert_eq!(client.say("PING"), "+PONG\r\n");
+    }
+    nodes[1].revive();
+    until("the node is used again", || client.say("PSUBSCRIBE *").starts_with("*3\r\n"));
+    client.raw(b"PING\r\n");
+    assert_eq!(client.next().as_deref(), Some(&b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"[..]));
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn a_node_that_refuses_the_password_is_down() {
+    let node = Node::start(&["--requirepass", "right"]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("password");
+    fs::write(&path, "wrong").unwrap();
+    let nodes = [node];
+    let proxy = proxy("epoll", &nodes, &["--node-password-file", path.to_str().unwrap()]);
+    let mut client = client(&proxy);
+    for _ in 0..200 {
+        let reply = client.say("SET k v");
+        assert!(reply.starts_with("-SHARDDOWN node ") && reply.contains("WRONGPASS"), "{reply}");
+        assert!(!reply.contains("may have been applied"), "{reply}");
+    }
+    let mut direct = nodes[0].client();
+    assert_eq!(direct.say("AUTH right"), "+OK\r\n");
+    let info = direct.say("INFO stats");
+    let count = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    let count: usize = count.expect("a number").parse().unwrap();
+    assert!(count < 50, "{count} connections for 200 requests");
+}
+
+on_shard_models!(a_node_is_not_down_if_the_proxy_is_out_of_descriptors: epoll, uring);
+
+fn a_node_is_not_down_if_the_proxy_is_out_of_descriptors(model: &str) {
+    let node = Node::start(&[]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 48; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_regatta")]);
+    command.args(["shard", "--model", model, "--cores", "1", "--nodes", &node.addr().to_string()]);
+    let proxy = Server::start(command);
+    let mut good = client(&proxy);
+    assert_eq!(good.say("RPUSH l a"), ":1\r\n");
+    let fillers: Vec<Client> = (0..60).map(|_| client(&proxy)).collect();
+    until("no descriptor is free", || {
+        good.say("RPUSH l a");
+        good.say("BLPOP l 0").contains("the proxy cannot connect: ")
+    });
+    assert!(good.say("INFO").contains(",state=up"), "{model}");
+    drop(fillers);
+    until("a descriptor is free", || good.say("BLPOP l 0").starts_with("*2\r\n"));
+}
+
+#[test]
+fn buffers_above_their_limit_are_refused() {
+    for option in ["--client-buffer", "--max-request"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.args(["shard", "--nodes", "127.0.0.1:1", option, "513"]);
+        let output = command.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains("from 1 to 512"), "{error}");
+    }
+}
