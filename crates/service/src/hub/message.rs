@@ -47,6 +47,10 @@ impl<'a> Message<'a> {
     /// # Errors
     /// Returns the reason, which is sent to the sender.
     pub fn read(text: &'a str) -> Result<Self, MalformedMessage> {
+        // serde would also accept an array of the two values.
+        if text.trim_start().starts_with('[') {
+            return Err(MalformedMessage::NotJson("this is an array".to_owned()));
+        }
         let raw: Raw<'a> = serde_json::from_str(text)
             .map_err(|error| MalformedMessage::NotJson(error.to_string()))?;
         let payload = || raw.payload.map(RawValue::get).ok_or(MalformedMessage::NoPayload);
@@ -148,7 +152,8 @@ mod tests {
         let why = |text: &str| Message::read(text).unwrap_err();
         assert_eq!(why(r#"{"type":"echo"}"#), MalformedMessage::NoPayload);
         assert_eq!(why(r#"{"type":"x","payload":1}"#), MalformedMessage::UnknownType("x".into()));
-        for text in ["", "1", "[]", "{", r#"{"payload":1}"#, r#"{"type":1,"payload":1}"#] {
+        let array = r#" ["broadcast",1]"#;
+        for text in ["", "1", "[]", array, "{", r#"{"payload":1}"#, r#"{"type":1,"payload":1}"#] {
             assert!(matches!(why(text), MalformedMessage::NotJson(_)), "{text}");
         }
         let twice = r#"{"type":"echo","payload":1,"payload":2}"#;

@@ -108,11 +108,14 @@ impl Buffers {
     }
 
     pub(super) fn bytes(&mut self, buffer: &mut Buffer) -> &mut [u8] {
-        assert!(self.parts[buffer.id as usize].lent > 0, "a buffer of another ring");
+        let part = &self.parts[buffer.id as usize];
+        assert!(part.lent > 0, "a buffer of another ring");
+        // Also for a buffer of another ring, whose number may be in use here.
+        assert!(buffer.at + buffer.len <= part.filled, "a buffer of another ring");
         // SAFETY: the range is in bounds and initialised (zeroed at first). The kernel does not
         // write before the end of what it has filled until the buffer is offered again, and that
-        // happens only after all pieces have been returned. No other piece contains these bytes,
-        // and `self` is borrowed exclusively.
+        // happens only after all pieces have been returned. `self` is borrowed exclusively, so
+        // nobody else accesses these bytes.
         unsafe {
             let all: *mut u8 = (&raw mut (*self.shared.as_ptr()).bytes[buffer.id as usize]).cast();
             std::slice::from_raw_parts_mut(all.add(buffer.at), buffer.len)
