@@ -106,7 +106,7 @@ pub struct ShardOptions {
     node_timeout: Duration,
     /// Maximum MiB of unread replies of one client, at most 512; a client that exceeds it is disconnected. On
     /// threads, green, fork and prefork only merged replies count, because the others wait in the nodes
-    #[arg(long, default_value = "32", value_parser = mib, value_name = "MIB")]
+    #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
     client_buffer: NonZeroUsize,
     /// Maximum MiB of memory for all clients of one core: unread replies, and requests that are
     /// incomplete or queued. Beyond it, the clients with the most are disconnected. Not on threads,

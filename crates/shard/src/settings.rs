@@ -66,7 +66,7 @@ impl Settings {
                 ..CommandLimits::default()
             },
             node_timeout: Duration::from_secs(10),
-            client_bytes: 32 << 20,
+            client_bytes: 64 << 20,
             all_bytes: 256 << 20,
             patient: true,
             splits_writes: true,
