@@ -4,6 +4,7 @@
 use super::same::Tree;
 use crate::support::shard::client::Client;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use regatta_keyspace::command::{Command, flag};
 
 /// A command or a subcommand, as the server documents it.
 #[derive(Debug)]
@@ -138,6 +139,11 @@ enum Parts {
 /// Maximum number of truncated requests for a command.
 const TRUNCATED: usize = 6;
 
+fn may_block(name: &str) -> bool {
+    let known = Command::all().iter().find(|command| command.name == name);
+    known.is_some_and(|command| command.has(flag::BLOCKING))
+}
+
 /// The choices that all arguments of one request share.
 struct Choice<'a> {
     group: &'a str,
@@ -175,7 +181,13 @@ impl Generator {
             1 => request.push(b"more".to_vec()),
             2 if request.len() > words => {
                 let at = self.random.random_range(words..request.len());
-                request[at] = self.word();
+                request[at] = match self.word() {
+                    // As a timeout, 0 would mean forever.
+                    word if word == b"0" && may_block(&command.name) => b"0.01".to_vec(),
+                    // Redis accepts any number as a cursor, even one that it has never returned.
+                    word if word.starts_with(b"-") && command.name == "scan" => b"x".to_vec(),
+                    word => word,
+                };
             }
             _ => {}
         }
@@ -336,10 +348,13 @@ impl Generator {
             ("milliseconds", _) if argument.token.as_deref() == Some("BLOCK") => {
                 pick(random, &["5", "10"])
             }
-            // Times that do not expire during the test, or that have expired already.
-            ("seconds" | "milliseconds" | "ttl", _) => {
-                pick(random, &["500000", "600000000", "0", "-1"])
+            // Times that do not expire during the test, or that have expired already. They differ by
+            // seconds, because GT and LT compare them with earlier ones.
+            ("seconds" | "milliseconds" | "ttl", _) if random.random_bool(0.5) => {
+                self.serial += 1;
+                (500_000_000 + self.serial * 7919 % 10_007 * 10_000).to_string().into_bytes()
             }
+            ("seconds" | "milliseconds" | "ttl", _) => pick(random, &["0", "-1"]),
             (_, "unix-time") => pick(random, &["4102444800", "4102444800000", "1", "0"]),
             ("script", _) => pick(
                 random,

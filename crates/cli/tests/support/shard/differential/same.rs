@@ -114,9 +114,9 @@ pub fn comparable(command: &str, reply: Tree) -> Tree {
         | "hvals"
         | "hgetall"
         | "pubsub|channels"
-        | "pubsub|shardchannels"
-        | "sort"
-        | "sort_ro" => reply.sorted(),
+        | "pubsub|shardchannels" => reply.sorted(),
+        // LIMIT selects from elements without an order if BY is not a pattern.
+        "sort" | "sort_ro" => reply.shape().sorted(),
         "hscan" | "zscan" => reply.sorted_within(),
         // The hash table of a set has any order, and streams have times.
         "dump" => reply.shape(),
