@@ -120,7 +120,7 @@ mod tests {
     fn an_environment_that_is_missing_for_a_moment_is_told_from_none() {
         assert!(!has_ended_or_cleared(&stat('R', 0, 0)), "it is about to run another program");
         assert!(!has_ended_or_cleared(&stat('R', 4_096, 4_200)), "it has one by now");
-        assert!(has_ended_or_cleared(&stat('S', 4_096, 4_096)), "it was given none");
+        assert!(has_ended_or_cleared(&stat('S', 4_096, 4_096)), "it was started without one");
         assert!(has_ended_or_cleared(&stat('Z', 0, 0)) && has_ended_or_cleared(&stat('X', 0, 0)));
     }
 

@@ -76,6 +76,7 @@ impl<S: AsFd> ConnectingStream for Blocking<'_, S> {
         let peer = TcpStream::connect_timeout(&addr, limit)?;
         net::opened(&peer)?;
         peer.set_nodelay(true)?;
+        net::detect_vanished_peers(&peer)?;
         net::set_timeouts(&peer, limit, limit)?;
         Ok(peer)
     }

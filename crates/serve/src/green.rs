@@ -39,7 +39,10 @@ pub(crate) fn run_straight<P: SequentialProgram>(
     program: P,
     host: &Host,
 ) -> Result<(), ServeError> {
-    run_each(host, move |mut stream: Green<'_>, limits| program.serve(&mut stream, limits))
+    run_each(host, move |mut stream: Green<'_>, limits| {
+        net::detect_vanished_peers(stream.stream)?;
+        program.serve(&mut stream, limits)
+    })
 }
 
 /// Runs sessions that post to each other.
@@ -221,6 +224,7 @@ impl<M> ConnectingStream for Green<'_, M> {
         let peer = TcpStream::connect_timeout(addr, limit)?;
         net::opened(&peer)?;
         peer.set_nodelay(true)?;
+        net::detect_vanished_peers(&peer)?;
         peer.set_read_timeout(Some(limit))?;
         peer.set_write_timeout(Some(limit))?;
         Ok(peer)

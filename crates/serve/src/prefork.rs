@@ -23,7 +23,10 @@ pub(crate) fn run_straight<P: SequentialProgram>(
     program: P,
     host: &Host,
 ) -> Result<(), ServeError> {
-    run_each(host, |stream, limits| program.serve(stream, limits))
+    run_each(host, |stream, limits| {
+        net::detect_vanished_peers(stream.socket)?;
+        program.serve(stream, limits)
+    })
 }
 
 /// `serve` serves one connection until it closes.

@@ -59,16 +59,34 @@ fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
 }
 
 /// Starts to connect to `addr`, without waiting. The socket becomes writable when the attempt
-/// succeeds or fails ([`opened`]).
+/// succeeds or fails ([`opened`]). The connection detects that its peer has vanished.
 pub fn connect(addr: SocketAddr) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     sockopt::set_tcp_nodelay(&fd, true)?;
+    detect_vanished_peers(&fd)?;
     match rustix::net::connect(&fd, &addr) {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(fd),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Silence after which keepalive probes a peer, the interval between probes, and the number of
+/// probes that may stay unanswered.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 4;
+
+/// Lets the kernel detect that a peer has vanished: within two minutes, whether the connection is
+/// idle (SO_KEEPALIVE) or output is unacknowledged (TCP_USER_TIMEOUT).
+pub fn detect_vanished_peers(socket: impl AsFd) -> io::Result<()> {
+    let most = KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES;
+    sockopt::set_socket_keepalive(&socket, true)?;
+    sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_PROBES)?;
+    Ok(sockopt::set_tcp_user_timeout(&socket, most.as_millis() as u32)?)
 }
 
 /// Creates two connected stream sockets (AF_UNIX), for the processes of one server.

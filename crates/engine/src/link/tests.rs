@@ -312,6 +312,8 @@ fn deadlines_and_what_they_find() {
     let late = State::Closed(End::Request);
     let waits = Status { waits: true, ..Status::default() };
     let pauses = Status { reads: false, ..Status::default() };
+    let ends = Status { gone_at_end: Some(at(0)), ..pauses };
+    let ended = Known { ended: true, ..Known::default() };
     let (open, closing) = (State::Open, State::Closing { part: false });
     let stuck = |link: Link| Link { stuck: Some(at(100)), ..link };
     let owes = |link: Link| Link { owes: true, ..link };
@@ -340,6 +342,8 @@ fn deadlines_and_what_they_find() {
         (new(open, waits), 250, Timer::HeldUp, none, open),
         (new(open, waits), 250, Timer::HeldUp, gone, closed(End::Gone)),
         (new(open, pauses), 250, Timer::HeldUp, gone, closed(End::Gone)),
+        (new(open, ends), 250, Timer::HeldUp, ended, closed(End::Gone)),
+        (new(open, pauses), 250, Timer::HeldUp, ended, open),
         (Link { ended: true, ..new(open, plain) }, 250, Timer::HeldUp, gone, closed(End::Gone)),
         (owes(new(open, plain)), 2000, Timer::Owed, holds, open),
         (owes(new(open, inside)), 2000, Timer::Owed, holds, open),
@@ -489,22 +493,4 @@ fn acknowledgements_are_checked_until_nothing_is_pending() {
         Some((at(start, 11), Timer::Idle)),
         "it acknowledged at 3 s"
     );
-}
-
-#[test]
-fn a_peer_that_is_not_read_may_count_as_gone_once_it_sends_no_more() {
-    let start = Instant::now();
-    let ended = Known { ended: true, ..Known::default() };
-    let status = Status { reads: false, gone_at_end: Some(at(start, 1)), ..Status::default() };
-    let state = |seconds, status, socket| {
-        let mut link = Link { status, ..client(start) };
-        link.look(at(start, seconds), &limits(), CONN(), &socket);
-        link.state()
-    };
-    assert_eq!(state(1, status, ended), State::Closed(End::Gone));
-    assert_eq!(state(0, status, ended), State::Open, "too early");
-    assert_eq!(state(1, status, Known::default()), State::Open, "it may send more");
-    assert_eq!(state(1, Status { gone_at_end: None, ..status }, ended), State::Open);
-    // The end is reported after the input that is read first.
-    assert_eq!(state(1, Status { reads: true, waits: true, ..status }, ended), State::Open);
 }

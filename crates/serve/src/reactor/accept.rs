@@ -24,6 +24,10 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                         self.refusals.add(self.core.now().instant, because);
                         continue;
                     }
+                    if E::CONNECTS {
+                        // Fails only for a connection that is gone, which is noticed below.
+                        let _ = net::detect_vanished_peers(&socket);
+                    }
                     let conn = self.core.accept();
                     // The first request has often arrived already. So the connection is read before
                     // it is watched, and one that is finished at once is never watched.

@@ -36,6 +36,10 @@ impl<E: Engine> Driver<'_, E> {
             let Some(place) = self.seat.places.take() else { return Ok(false) };
             let Some(socket) = self.parked.pop_front() else { break };
             self.hear_first();
+            if E::CONNECTS {
+                // Fails only for a connection that is gone, which is noticed below.
+                let _ = net::detect_vanished_peers(&socket);
+            }
             let conn = self.core.accept();
             self.insert(conn, socket, Some(place), false);
             // The first request has often arrived already, and it may be the only one.

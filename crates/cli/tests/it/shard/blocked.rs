@@ -97,6 +97,35 @@ fn blocked_clients_and_silent_subscribers_are_not_idle(model: &str) {
     assert!(subscribed.next().is_some_and(|reply| reply.ends_with(b"text\r\n")), "{model}");
 }
 
+on_shard_models!(vanished_clients_and_nodes_are_detected: all);
+
+fn vanished_clients_and_nodes_are_detected(model: &str) {
+    let (nodes, proxy) = sharded(model, 1, &[]);
+    let mut client = client(&proxy);
+    client.raw(b"BLPOP list 0\r\n");
+    until_blocked(&nodes, 1);
+    let (own, to_node) = (proxy.addr.port(), nodes[0].addr().port());
+    // Only the proxy's ends: connections of a client, and to the node.
+    until("keepalive timers run on all connections", || {
+        let timers = keepalive_timers(|local, remote| local == own || remote == to_node);
+        timers.len() >= 2 && timers.iter().all(|runs| *runs)
+    });
+}
+
+/// Whether a keepalive timer runs, for each established connection with these ports, local and
+/// remote (proc_pid_net(5)).
+fn keepalive_timers(chosen: impl Fn(u16, u16) -> bool) -> Vec<bool> {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's table");
+    let port = |address: &str| {
+        let (_, port) = address.split_once(':').expect("a port");
+        u16::from_str_radix(port, 16).expect("a number")
+    };
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| row[3] == "01" && chosen(port(row[1]), port(row[2])))
+        .map(|row| row[5].starts_with("02:"))
+        .collect()
+}
+
 on_shard_models!(a_blocking_command_fails_if_the_node_does_not_reply_in_time: epoll, threads);
 
 fn a_blocking_command_fails_if_the_node_does_not_reply_in_time(model: &str) {
