@@ -135,6 +135,11 @@ impl Signed {
     }
 }
 
+/// Limits of the page with the metrics, so that idle connections do not block its readers: a place
+/// is free before a scrape of Prometheus times out (after 10 s).
+const METRICS_CONNECTIONS: usize = 64;
+const METRICS_IDLE: Duration = Duration::from_secs(5);
+
 /// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the
 /// hub was given.
 pub fn serve(
@@ -151,10 +156,14 @@ pub fn serve(
     }
     let args = args.unwrap_or_default();
     let settings = args.settings(host)?;
+    let mut limits = host.limits;
+    limits.idle = limits.idle.min(METRICS_IDLE);
+    limits.request = limits.request.min(METRICS_IDLE);
     let metrics = args.metrics.map(|listen| Host {
         listen,
         cores: NonZeroUsize::MIN,
-        connections: 16,
+        limits,
+        connections: METRICS_CONNECTIONS,
         offload: None,
         on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
         ..host.clone()

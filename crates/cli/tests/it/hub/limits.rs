@@ -123,3 +123,11 @@ fn a_load_shows_the_close_code_of_a_hub_that_is_stopped() {
     assert!(said.contains("no Close frame from the server"), "{said}");
     assert!(said.contains("a Close frame with code 1001"), "{said}");
 }
+
+#[test]
+fn idle_connections_to_the_metrics_do_not_block_other_readers() {
+    let (server, page) = hub("percore", &[]);
+    let idle: Vec<_> = (0..30).map(|_| std::net::TcpStream::connect(page).unwrap()).collect();
+    assert_eq!(metric(page, "regatta_hub_members"), 0);
+    drop((idle, server));
+}
