@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_that_is_missing_for_a_moment_is_told_from_none() {
+    fn a_missing_environment_may_be_missing_for_a_moment() {
         assert!(!has_ended_or_cleared(&stat('R', 0, 0)), "it is about to run another program");
         assert!(!has_ended_or_cleared(&stat('R', 4_096, 4_200)), "it has one by now");
         assert!(has_ended_or_cleared(&stat('S', 4_096, 4_096)), "it was started without one");
