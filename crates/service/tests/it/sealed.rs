@@ -81,6 +81,10 @@ impl Socket for Silent {
     fn is_gone(&self, _: Conn) -> bool {
         false
     }
+
+    fn has_ended(&self, _: Conn) -> bool {
+        false
+    }
 }
 
 type Hubs = Core<Sessions<TlsStart<Hub>>>;
