@@ -435,16 +435,16 @@ fn replies_that_arrived_but_are_not_read_yet_do_not_time_out() {
     let server = Server::double("epoll", &[]);
     let url = format!("line://{}", server.addr);
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url, "-c", "4000", "--timeout", "1s"]);
-    command.args(["--warm-up", "100ms", "-d", "5s", "--json", "-"]);
+    command.args(["load", &url, "-c", "4000", "--timeout", "2500ms"]);
+    command.args(["--warm-up", "100ms", "-d", "8s", "--json", "-"]);
     let load = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&load);
     let opened = || fs::read_dir(format!("/proc/{}/fd", load.id())).unwrap().count();
     until("all connections are open", || opened() > 4000);
     for _ in 0..2 {
         rustix::process::kill_process(pid, Signal::STOP).unwrap();
-        // Longer than the timeout.
-        std::thread::sleep(Duration::from_millis(1300));
+        // Longer than the timeout, which is longer than other tests keep the server from running.
+        std::thread::sleep(Duration::from_millis(2800));
         rustix::process::kill_process(pid, Signal::CONT).unwrap();
         // Time to read the replies that arrived, and to send new requests, even beside other programs.
         std::thread::sleep(Duration::from_millis(600));

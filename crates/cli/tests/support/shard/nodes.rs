@@ -1,8 +1,9 @@
 //! Real redis-servers.
 
 use super::client::Client;
+use regatta_testkit::port;
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -21,23 +22,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a server on a free port, with more options.
+    /// Starts a server on a port of its own, with more options.
     pub fn start(more: &[&str]) -> Node {
         let more = more.iter().map(ToString::to_string).collect();
         let folder = tempfile::tempdir().expect("a folder");
-        let mut node = Node { child: None, folder, port: 0, more };
-        // Another program may take the port before the server starts.
-        for _ in 0..20 {
-            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-            node.port = free.local_addr().expect("its address").port();
-            drop(free);
-            match node.launch() {
-                Ok(true) => return node,
-                Ok(false) => {}
-                Err(error) => panic!("redis-server does not start: {error}"),
-            }
-        }
-        panic!("redis-server finds no free port");
+        let mut node = Node { child: None, folder, port: port::free(), more };
+        assert!(node.launch().expect("redis-server starts"), "its port is taken");
+        node
     }
 
     /// Starts the process. Returns whether it listens; `false` if it exits first, e.g. because the port
