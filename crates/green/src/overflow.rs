@@ -1,7 +1,7 @@
 //! A stack overflow in a coroutine aborts the process with a message.
 //!
-//! The fault hits the guard page below the stack. The handler runs on the thread's alternate signal
-//! stack, because the coroutine's stack is full. It compares the address with the guard pages of
+//! The fault hits the guard below the stack. The handler runs on the thread's alternate signal
+//! stack, because the coroutine's stack is full. It compares the address with the guards of
 //! this thread's scheduler, prints one preformatted line, and aborts. Any other fault goes to the
 //! previous handler, usually the one of std for thread stacks.
 
@@ -11,6 +11,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 /// What the handler knows about the scheduler on its thread.
@@ -30,7 +31,7 @@ static PREVIOUS: OnceLock<[(libc::c_int, libc::sigaction); 2]> = OnceLock::new()
 
 /// While it is alive, stack overflows in the coroutines of this thread's scheduler are reported.
 pub(crate) struct Watch {
-    watched: Box<Watched>,
+    watched: Rc<Watched>,
     /// The alternate stack, if the thread had none (std creates one for each thread it starts).
     alternate: Option<Box<[MaybeUninit<u8>]>>,
     /// It refers to this thread's signal stack, so it must not be sent to another thread.
@@ -46,15 +47,15 @@ impl Watch {
         );
         let alternate = ensure_alternate_stack()?;
         install_handlers()?;
-        let watched = Box::new(Watched { shape, message });
-        WATCHED.set(&raw const *watched);
+        let watched = Rc::new(Watched { shape, message });
+        WATCHED.set(Rc::as_ptr(&watched));
         Ok(Watch { watched, alternate, not_send: PhantomData })
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        debug_assert!(ptr::eq(WATCHED.get(), &raw const *self.watched));
+        debug_assert!(ptr::eq(WATCHED.get(), Rc::as_ptr(&self.watched)));
         WATCHED.set(ptr::null());
         if self.alternate.is_some() {
             let off =

@@ -2,7 +2,7 @@
 //!
 //! The reservation costs only address space (`MAP_NORESERVE`). A page uses memory once a coroutine
 //! touches it, so a parked coroutine costs the one or two pages that its frames occupy. Below each
-//! stack is a guard page. `MADV_GUARD_INSTALL` (Linux 6.13) creates it without an extra mapping.
+//! stack are guard pages. `MADV_GUARD_INSTALL` (Linux 6.13) creates them without an extra mapping.
 //! Before that, `mprotect` splits the reservation, and the kernel's limit on mappings
 //! (`vm.max_map_count`, 65,530 by default) allows about 32,000 stacks.
 //!
@@ -17,7 +17,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
 
-/// How the guard page below each stack is created.
+/// How the guard pages below each stack are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// `MADV_GUARD_INSTALL` if the kernel supports it, otherwise `mprotect`.
@@ -29,34 +29,38 @@ pub enum Guard {
 /// `MADV_GUARD_INSTALL` of `<linux/mman.h>`; neither `rustix` nor `libc` defines it yet.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
+/// Guard pages below a stack. Rust touches each page of a large frame in turn; C and assembly do not, so a
+/// frame of theirs must not reach over the guard into the next stack.
+const GUARD_PAGES: usize = 4;
+
 /// The stacks of a scheduler, used and free.
 pub(crate) struct Stacks {
     start: NonNull<c_void>,
     shape: Shape,
     guard: Guard,
-    /// Number of stacks used so far. Stacks from this number on have no guard page yet.
+    /// Number of stacks used so far. Stacks from this number on have no guard yet.
     used: Cell<usize>,
     free: RefCell<Vec<StackPointer>>,
 }
 
-/// The layout of the reservation, in bytes: `count` times a guard page followed by a stack.
+/// The layout of the reservation, in bytes: `count` times a guard followed by a stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) start: usize,
-    pub(crate) page: usize,
+    pub(crate) guard: usize,
     pub(crate) stack_size: usize,
     pub(crate) count: usize,
 }
 
 impl Shape {
     fn stride(self) -> usize {
-        self.page + self.stack_size
+        self.guard + self.stack_size
     }
 
-    /// Whether an address lies in a guard page.
+    /// Whether an address lies in a guard.
     pub(crate) fn is_guard(self, address: usize) -> bool {
         let Some(offset) = address.checked_sub(self.start) else { return false };
-        offset / self.stride() < self.count && offset % self.stride() < self.page
+        offset / self.stride() < self.count && offset % self.stride() < self.guard
     }
 }
 
@@ -65,9 +69,10 @@ impl Stacks {
     /// whole pages, plus guard pages.
     pub(crate) fn reserve(stack_size: usize, count: usize, guard: Guard) -> io::Result<Rc<Stacks>> {
         let page = rustix::param::page_size();
+        let below = GUARD_PAGES * page;
         let sizes =
             stack_size.max(MIN_STACK_SIZE).checked_next_multiple_of(page).and_then(|size| {
-                let length = size.checked_add(page)?.checked_mul(count)?;
+                let length = size.checked_add(below)?.checked_mul(count)?;
                 (length > 0).then_some((size, length))
             });
         let (stack_size, length) = sizes.ok_or_else(|| {
@@ -94,7 +99,7 @@ impl Stacks {
                 ),
             )
         })?;
-        let shape = Shape { start: start.as_ptr().addr(), page, stack_size, count };
+        let shape = Shape { start: start.as_ptr().addr(), guard: below, stack_size, count };
         let (used, free) = (Cell::new(0), RefCell::new(Vec::new()));
         let mut stacks = Stacks { start, shape, guard, used, free };
         // Otherwise one touched page could become a huge page, which covers 30 stacks. A kernel
@@ -137,7 +142,7 @@ impl Stacks {
             return Err(io::Error::new(
                 io::ErrorKind::OutOfMemory,
                 format!(
-                    "green: cannot create a guard page for coroutine {number} ({:?}: {}); without \
+                    "green: cannot create guard pages for coroutine {number} ({:?}: {}); without \
                      MADV_GUARD_INSTALL (Linux 6.13) each takes two mappings: \
                      raise vm.max_map_count",
                     self.guard,
@@ -150,20 +155,20 @@ impl Stacks {
         Ok(StackPointer::new(base).expect("a mapping does not end at address 0"))
     }
 
-    fn guard_page(&self, number: usize) -> *mut c_void {
+    fn guard_of(&self, number: usize) -> *mut c_void {
         assert!(number < self.shape.count);
         self.start.as_ptr().wrapping_byte_add(number * self.shape.stride())
     }
 
     fn install_guard(&self, number: usize) -> bool {
-        // SAFETY: the page lies in our reservation (asserted in `guard_page`), below a stack that
-        // has never been used, so nothing refers to it.
-        unsafe { libc::madvise(self.guard_page(number), self.shape.page, MADV_GUARD_INSTALL) == 0 }
+        // SAFETY: the pages lie in our reservation (asserted in `guard_of`), below a stack that
+        // has never been used, so nothing refers to them.
+        unsafe { libc::madvise(self.guard_of(number), self.shape.guard, MADV_GUARD_INSTALL) == 0 }
     }
 
     fn protect_guard(&self, number: usize) -> bool {
         // SAFETY: as in `install_guard`.
-        unsafe { libc::mprotect(self.guard_page(number), self.shape.page, libc::PROT_NONE) == 0 }
+        unsafe { libc::mprotect(self.guard_of(number), self.shape.guard, libc::PROT_NONE) == 0 }
     }
 }
 
@@ -214,7 +219,7 @@ mod tests {
         let page = rustix::param::page_size();
         let stacks = Stacks::reserve(2 * page + 1, 2, Guard::Lightest).unwrap();
         let (first, second) = (stacks.take().unwrap(), stacks.take().unwrap());
-        assert_eq!(first.base().get() - first.limit().get(), 3 * page + page);
+        assert_eq!(first.base().get() - first.limit().get(), (3 + GUARD_PAGES) * page);
         assert!(second.limit() >= first.base());
         let error = stacks.take().err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
@@ -225,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_is_the_lowest_page_of_each_stack() {
-        let shape = Shape { start: 0x10_0000, page: 4096, stack_size: 65536, count: 2 };
+    fn the_guard_is_below_each_stack() {
+        let shape = Shape { start: 0x10_0000, guard: 4096, stack_size: 65536, count: 2 };
         for (address, guard) in [
             (0x0f_ffff, false),
             (0x10_0000, true),

@@ -10,7 +10,7 @@ use super::{
 use crate::http::flow;
 use regatta_engine::{Flow, RoomName};
 use regatta_proto::{
-    http1::{Date, Field, Fields, Reply, Status, server::Request},
+    http1::{Date, Field, Fields, Method, Reply, Status, server::Request},
     websocket::{
         DeflateSettings,
         handshake::{Opening, Refusal},
@@ -50,11 +50,15 @@ pub(super) fn answer(
     let room = room(request.path());
     let echoes = settings.echo && request.path() == ECHO;
     if room.is_none() && !echoes {
-        if settings.page && request.path() == "/" {
-            PAGE.write_with(&[policy()], request.terms, date, out);
-            return (None, flow(request.terms));
+        match request.method {
+            _ if !settings.page || request.path() != "/" => {
+                Reply::not_found().write(request.terms, date, out);
+            }
+            Method::Get | Method::Head => {
+                PAGE.write_with(&[policy()], request.terms, date, out);
+            }
+            _ => Reply::method_not_allowed("GET, HEAD").write(request.terms, date, out),
         }
-        Reply::not_found().write(request.terms, date, out);
         return (None, flow(request.terms));
     }
     match open(request, settings, census, room.as_ref(), date) {

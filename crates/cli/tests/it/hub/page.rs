@@ -1,4 +1,4 @@
-//! The hub's demo page in a real browser.
+//! The hub's demo page, also in a real browser.
 
 use crate::support::{
     Server,
@@ -6,6 +6,22 @@ use crate::support::{
 };
 use regatta_testkit::browser::{Browser, installed};
 use serde_json::json;
+use std::io::{Read, Write};
+
+#[test]
+fn the_page_is_sent_only_for_get_and_head() {
+    let server = Server::of("hub", "epoll", &["--page"]);
+    for (method, status) in [("GET", 200), ("HEAD", 200), ("POST", 405), ("DELETE", 405)] {
+        let mut stream = server.connect();
+        let request = format!("{method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{method}: {reply}");
+        assert_eq!(reply.contains("Allow: GET, HEAD\r\n"), status == 405, "{method}: {reply}");
+        assert_eq!(reply.contains("<html"), method == "GET", "{method}: {reply}");
+    }
+}
 
 #[test]
 #[cfg_attr(
