@@ -71,6 +71,8 @@ enum Broadcast {
     Leavers,
     /// [`Head::Forgotten`] when it was sent.
     Forgotten,
+    /// 1 once it was reported as missing.
+    Reported,
 }
 
 /// The state of all broadcasts.
@@ -199,6 +201,7 @@ impl Roster {
         set(Broadcast::Left, members);
         set(Broadcast::Leavers, self.head(Head::Leavers).load(Relaxed));
         set(Broadcast::Forgotten, self.forgotten(at));
+        set(Broadcast::Reported, 0);
         if members > 0 {
             self.head(Head::Owed).fetch_add(1, Relaxed);
         }
@@ -284,15 +287,16 @@ impl Roster {
         self.head(Head::Owed).load(Relaxed) > 0
     }
 
-    /// Returns the broadcasts that are still owed, and the number of members that have not received
-    /// each.
+    /// Returns the broadcasts that are still owed and that no call has returned before, in any process that
+    /// shares the roster; and the number of members that have not received each.
     pub fn missing(&self) -> Vec<(u64, Sent, u64)> {
         let next = self.next();
         let first = next.saturating_sub(MAX_IN_FLIGHT as u64);
         let each = (first..next).filter_map(|number| {
             let left = self.broadcast(number, Broadcast::Left).load(Acquire);
             let sent = self.sent(number)?;
-            (left > 0).then_some((number, sent, left))
+            let is_new = || self.broadcast(number, Broadcast::Reported).swap(1, AcqRel) == 0;
+            (left > 0 && is_new()).then_some((number, sent, left))
         });
         each.collect()
     }
@@ -418,5 +422,6 @@ mod tests {
         assert_eq!(other.leave(), 1);
         assert_eq!(one.send(7, 200), Ok(1));
         assert_eq!(other.missing(), [(1, Sent { sender: 7, at: 200, members: 1 }, 1)]);
+        assert_eq!(one.missing(), [], "it is reported once");
     }
 }
