@@ -398,6 +398,12 @@ mod tests {
             assert_eq!(commands(bytes, &[1]).1, Some(why.into()), "{}", bytes.escape_ascii());
         }
         assert_eq!(whole(&[b'a'; 101]).1, Some("too big inline request".into()));
+        let longest = [&[b'a'; 100][..], b"\n"].concat();
+        assert_eq!(
+            whole(&longest),
+            (vec![vec![vec![b'a'; 100]]], None),
+            "the line end is not counted"
+        );
         assert_eq!(whole(&[b'a'; 100]).1, None);
     }
 
