@@ -3,9 +3,10 @@
 use regatta_proto::resp::Command;
 use std::time::{Duration, Instant};
 
-/// Time for which a blocked client may have closed its sending side without being disconnected. If
-/// the node can reply at once, such a client gets its reply, as from Redis.
-pub(super) const HALF_CLOSED: Duration = Duration::from_millis(100);
+/// Time after a blocking command for which a client that closes its sending side stays connected. If the node
+/// can reply at once, such a client gets its reply, as from Redis. What others push meanwhile goes to it, too,
+/// although it may be gone, so this is short.
+pub(super) const HALF_CLOSED: Duration = Duration::from_millis(20);
 
 /// A blocking command in flight.
 #[derive(Clone, Copy, Debug)]

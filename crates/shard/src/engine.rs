@@ -83,6 +83,12 @@ impl Engine for Proxy {
         }
     }
 
+    /// A blocked client closed its sending side right after its command.
+    fn alarm(&mut self, conn: Conn, effects: &mut Fx) {
+        self.resume_later(conn);
+        self.resume_due(effects);
+    }
+
     fn due(&self) -> Option<Instant> {
         self.tick_at
     }

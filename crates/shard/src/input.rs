@@ -209,6 +209,7 @@ impl Proxy {
                 && inside.is_none(),
             wants_drained: pending >= COUNTED,
             inside,
+            alarm: gone_at_end.filter(|_| client.has_ended && !is_over),
             gone_at_end,
             ..Status::default()
         };
