@@ -211,7 +211,6 @@ impl Proxy {
             inside,
             alarm: gone_at_end.filter(|_| client.has_ended && !is_over),
             gone_at_end,
-            ..Status::default()
         };
         if client.status != Some(status) {
             client.status = Some(status);
