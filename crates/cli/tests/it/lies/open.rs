@@ -38,7 +38,9 @@ fn no_wait_is_reported_as_zero() {
     let server = Server::lines(|_, _, line| Some(double(line)));
     let more = ["-c", "32", "-r", "50/s", "-d", "1s", "--warm-up", "0s"];
     let ended = load(&server.line_url(), &more).with_status(0);
-    assert!(ended.line("wait").starts_with("p50 0 "), "{}", ended.stdout);
+    // In parentheses if the machine was so busy that latencies are void.
+    let wait = ended.line("wait");
+    assert!(wait.trim_start_matches('(').starts_with("p50 0 "), "{}", ended.stdout);
     let ended = load(&server.line_url(), &[&more[..], &["--json", "-"]].concat()).with_status(0);
     assert_eq!(ended.json()["wait_ns"]["p50"], 0);
 }
