@@ -34,6 +34,25 @@ pub trait Socket {
     fn has_ended(&self, conn: Conn) -> bool;
 }
 
+/// For drivers without sockets: everything is acknowledged, and no peer sends more or goes.
+impl Socket for () {
+    fn unacknowledged(&self, _: Conn) -> usize {
+        0
+    }
+
+    fn is_readable(&self, _: Conn) -> bool {
+        false
+    }
+
+    fn is_gone(&self, _: Conn) -> bool {
+        false
+    }
+
+    fn has_ended(&self, _: Conn) -> bool {
+        false
+    }
+}
+
 /// Bytes of pending output at which a connection is no longer read: backpressure on a client that
 /// does not read its replies.
 pub(crate) const OUTPUT_FULL: usize = 64 * 1024;

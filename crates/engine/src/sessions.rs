@@ -281,7 +281,7 @@ impl<F: Start> Engine for Sessions<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Core, Limits, Next, Socket};
+    use crate::{Core, Limits, Next};
     use crate::{Never, Now};
     use std::time::Instant;
 
@@ -334,27 +334,6 @@ mod tests {
         }
     }
 
-    /// A socket that nothing is asked about.
-    struct Silent;
-
-    impl Socket for Silent {
-        fn unacknowledged(&self, _: Conn) -> usize {
-            0
-        }
-
-        fn is_readable(&self, _: Conn) -> bool {
-            false
-        }
-
-        fn is_gone(&self, _: Conn) -> bool {
-            false
-        }
-
-        fn has_ended(&self, _: Conn) -> bool {
-            false
-        }
-    }
-
     fn core() -> Core<Sessions<Louds>> {
         let now = Now { instant: Instant::now(), unix_s: 0 };
         Core::new(Sessions::new(Louds), Limits::default(), now)
@@ -373,8 +352,8 @@ mod tests {
         core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.output(slow), b"c!!!", "exactly the backlog was still allowed");
         core.received(loud, &mut b"p".to_vec());
-        assert_eq!(core.next(slow, &Silent), Next::Close);
-        assert_eq!(core.next(loud, &Silent), Next::Wait, "the others are unaffected");
+        assert_eq!(core.next(slow, &()), Next::Close);
+        assert_eq!(core.next(loud, &()), Next::Wait, "the others are unaffected");
     }
 
     #[test]
@@ -433,6 +412,6 @@ mod tests {
         core.ended(closing);
         core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.output(closing), b"many replies");
-        assert_eq!(core.next(closing, &Silent), Next::Write { last: true });
+        assert_eq!(core.next(closing, &()), Next::Write { last: true });
     }
 }

@@ -117,7 +117,6 @@ impl Proxy {
     #[doc(hidden)]
     pub fn held_for_clients(&self) -> usize {
         let clients = self.peers.clients().map(|client| {
-            let rest = client.rest.as_ref().map_or(0, |rest| rest.held());
             let queued = match &client.mode {
                 Mode::Leased(transaction) => {
                     transaction.multi.as_ref().map_or(0, |multi| multi.early.len())
@@ -125,7 +124,7 @@ impl Proxy {
                 Mode::Subscribed(subscriptions) => subscriptions.names().map(Vec::len).sum(),
                 Mode::Plain => 0,
             };
-            rest + queued + client.ring.held()
+            client.unparsed() + queued + client.ring.held()
         });
         let partial = self.peers.upstreams().map(|upstream| upstream.partial.len());
         let nodes = partial.filter(|partial| *partial >= COUNTED);
@@ -136,12 +135,16 @@ impl Proxy {
     #[doc(hidden)]
     pub fn held_before_trust(&self) -> usize {
         let strangers = self.peers.clients().filter(|client| !client.identity.is_trusted);
-        let rest = |client: &Client| client.rest.as_ref().map_or(0, |rest| rest.held());
-        strangers.map(|client| rest(client) + client.ring.held()).max().unwrap_or(0)
+        strangers.map(|client| client.unparsed() + client.ring.held()).max().unwrap_or(0)
     }
 }
 
 impl Client {
+    /// The bytes of its input that are not yet parsed into commands.
+    fn unparsed(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.held())
+    }
+
     /// The bytes of its requests that are held.
     fn requests(&self) -> usize {
         let mode = match &self.mode {
@@ -151,7 +154,7 @@ impl Client {
             }
             Mode::Subscribed(subscriptions) => subscriptions.bytes(),
         };
-        mode + self.rest.as_ref().map_or(0, |rest| rest.held())
+        mode + self.unparsed()
     }
 
     /// The bytes that count towards the budget.
@@ -177,8 +180,7 @@ impl Client {
     /// The start of the incomplete request, for the request timeout, moved by the time that the bytes
     /// so far have [earned].
     pub(super) fn inside(&self) -> Option<Instant> {
-        let bytes = self.rest.as_ref().map_or(0, |rest| rest.held());
-        self.partial_since.map(|since| since + earned(bytes))
+        self.partial_since.map(|since| since + earned(self.unparsed()))
     }
 
     /// Queues nothing more for a request for which there is no memory.

@@ -24,8 +24,9 @@ pub(super) struct Client {
     pub(super) mode: Mode,
     /// The pool that it switches to once the node accepts its SELECT.
     pub(super) selects: Option<usize>,
-    /// The bytes of its replies, and of its requests, that are counted in the budget.
+    /// The bytes of its replies that are counted in the budget.
     pub(super) counted: usize,
+    /// The bytes of its requests that are counted in the budget.
     pub(super) requests: usize,
     /// Bytes of incomplete replies that nodes are sending to it.
     pub(super) arriving: usize,

@@ -115,33 +115,28 @@ impl Proxy {
                 });
             }
             What::Authenticated => {
-                if let [b'-', text @ ..] = reply {
-                    let text = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+                if let Some(text) = error_text(reply) {
                     upstream.denied = Some(text.clone());
                     // Otherwise, the next reply shows whether the node carries out commands.
                     return upstream.waiting.is_empty().then_some(Loss::Denied(text));
                 }
             }
             What::Begun => {
-                if let [b'-', text @ ..] = reply {
-                    let text = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+                if let Some(text) = error_text(reply) {
                     upstream.waiting.push_front(waiter);
                     return Some(Loss::Refused(text));
                 }
                 upstream.is_verified = true;
                 self.begun(waiter, effects);
             }
-            What::Prepared | What::Selected => match reply {
-                [b'-', text @ ..] => {
-                    return Some(Loss::Refused(
-                        text.strip_suffix(b"\r\n").unwrap_or(text).to_vec(),
-                    ));
+            What::Prepared | What::Selected => {
+                if let Some(text) = error_text(reply) {
+                    return Some(Loss::Refused(text));
                 }
-                _ if waiter.what == What::Selected => {
+                if waiter.what == What::Selected {
                     self.pools.get(upstream.pool).is_verified = true;
                 }
-                _ => {}
-            },
+            }
             What::Queued => {}
             What::Probed => {
                 self.health[upstream.node].answered();
@@ -358,6 +353,12 @@ impl Upstream {
             Some(BlockingTime::Forever) => None,
         }
     }
+}
+
+/// The text of an error reply.
+fn error_text(reply: &[u8]) -> Option<Vec<u8>> {
+    let text = reply.strip_prefix(b"-")?;
+    Some(text.strip_suffix(b"\r\n").unwrap_or(text).to_vec())
 }
 
 /// The length of a bulk string of which this is the start.

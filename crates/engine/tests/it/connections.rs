@@ -1,9 +1,7 @@
 //! Connections that an engine opens, output that is written at once or taken and completed later,
 //! and a late alarm.
 
-use regatta_engine::{
-    Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Posted, Socket, Status,
-};
+use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Posted, Status};
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -61,23 +59,6 @@ impl Engine for Scripted {
     }
 }
 
-struct Quiet;
-
-impl Socket for Quiet {
-    fn unacknowledged(&self, _: Conn) -> usize {
-        0
-    }
-    fn is_readable(&self, _: Conn) -> bool {
-        false
-    }
-    fn is_gone(&self, _: Conn) -> bool {
-        false
-    }
-    fn has_ended(&self, _: Conn) -> bool {
-        false
-    }
-}
-
 fn core() -> Core<Scripted> {
     let now = Now { instant: Instant::now(), unix_s: 0 };
     Core::new(Scripted::default(), Limits::default(), now)
@@ -116,9 +97,9 @@ fn output_of_a_connecting_connection_is_written_once_it_is_open() {
         effects.out(upstream).expect("it has output").extend(b"early");
         assert_eq!(effects.pending(upstream), 5);
     }));
-    assert_eq!(core.next(upstream, &Quiet), Next::Wait);
+    assert_eq!(core.next(upstream, &()), Next::Wait);
     core.connected(upstream);
-    assert_eq!(core.next(upstream, &Quiet), Next::Write { last: false });
+    assert_eq!(core.next(upstream, &()), Next::Write { last: false });
     assert_eq!(core.output(upstream), b"early");
 }
 
@@ -143,7 +124,7 @@ fn a_connection_abandoned_before_it_is_opened_is_never_opened() {
         core.heard(way);
         assert_eq!(core.next_connect(), None);
         let upstream = core.next_changed().unwrap();
-        assert_eq!(core.next(upstream, &Quiet), Next::Close);
+        assert_eq!(core.next(upstream, &()), Next::Close);
         core.closed(upstream);
         assert_eq!(core.engine().seen, [("closed", upstream)]);
         assert_eq!(core.clients(), 0);
@@ -160,9 +141,9 @@ fn closing_a_connecting_connection_abandons_it_and_its_output() {
         effects.close(upstream, Flow::Close);
         assert!(effects.out(upstream).is_none());
     }));
-    assert_eq!(core.next(upstream, &Quiet), Next::Close);
+    assert_eq!(core.next(upstream, &()), Next::Close);
     core.connected(upstream); // too late
-    assert_eq!(core.next(upstream, &Quiet), Next::Close);
+    assert_eq!(core.next(upstream, &()), Next::Close);
 }
 
 #[test]
@@ -194,7 +175,7 @@ fn an_alarm_that_waited_for_buffer_space_rings_after_the_next_input() {
             effects.out(client).expect("it is open").resize(1 << 20, 0);
             effects.set(client, Status { alarm: Some(alarm), ..Status::default() });
         }));
-        assert_eq!(core.next(client, &Quiet), Next::Write { last: false });
+        assert_eq!(core.next(client, &()), Next::Write { last: false });
         let output = core.take_output(client);
         core.turn(Now { instant: start.instant + Duration::from_millis(10), unix_s: 0 });
         core.received(client, &mut [0]);

@@ -6,7 +6,7 @@
 
 use regatta_engine::{
     Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, RoomName, Session, Sessions,
-    Slots, Socket, Start,
+    Slots, Start,
 };
 use regatta_service::{Shared, double::Double};
 use std::{marker::PhantomData, mem::size_of, sync::Arc, time::Instant};
@@ -78,23 +78,6 @@ impl<P: Push, const JOINS: bool> Start for Program<P, JOINS> {
     }
 }
 
-struct Quiet;
-
-impl Socket for Quiet {
-    fn unacknowledged(&self, _: Conn) -> usize {
-        0
-    }
-    fn is_readable(&self, _: Conn) -> bool {
-        false
-    }
-    fn is_gone(&self, _: Conn) -> bool {
-        false
-    }
-    fn has_ended(&self, _: Conn) -> bool {
-        false
-    }
-}
-
 const CONNECTIONS: usize = 1000;
 
 /// Returns the bytes allocated for `CONNECTIONS` connections after one reply each.
@@ -105,7 +88,7 @@ fn bytes<F: Start>(start: F) -> u64 {
         for _ in 0..CONNECTIONS {
             let conn = core.accept();
             core.received(conn, &mut b"21\n".to_vec());
-            assert_eq!(core.next(conn, &Quiet), Next::Write { last: false });
+            assert_eq!(core.next(conn, &()), Next::Write { last: false });
             assert_eq!(core.output(conn), b"42\n");
             core.wrote(conn, 3);
             core.settle(conn);

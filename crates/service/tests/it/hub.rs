@@ -1,31 +1,10 @@
 //! The hub without sockets, with its input split anywhere, and with random input.
 
 use proptest::prelude::*;
-use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions, Socket};
+use regatta_engine::{Core, Limits, Next, Now, Sessions};
 use regatta_proto::websocket::{Frame, Opcode};
 use regatta_service::hub::{Hub, Settings};
 use std::time::Instant;
-
-/// A socket whose state never matters.
-pub struct Silent;
-
-impl Socket for Silent {
-    fn unacknowledged(&self, _: Conn) -> usize {
-        0
-    }
-
-    fn is_readable(&self, _: Conn) -> bool {
-        false
-    }
-
-    fn is_gone(&self, _: Conn) -> bool {
-        false
-    }
-
-    fn has_ended(&self, _: Conn) -> bool {
-        false
-    }
-}
 
 pub const OPENING: &[u8] =
     b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -42,7 +21,7 @@ fn play<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
     for piece in pieces {
         core.received(conn, &mut piece.to_vec());
         loop {
-            match core.next(conn, &Silent) {
+            match core.next(conn, &()) {
                 Next::Write { .. } => {
                     let output = core.output(conn);
                     got.extend_from_slice(output);

@@ -1,7 +1,7 @@
 //! The results of broadcasts on a hub with two cores, of which the second answers late or not at
 //! all: a member has a limited number in flight, and its Close frame follows its results.
 
-use crate::hub::{OPENING, Silent};
+use crate::hub::OPENING;
 use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions};
 use regatta_proto::websocket::{CloseCode, Frame};
 use regatta_service::hub::{Hub, Settings};
@@ -39,7 +39,7 @@ impl Cores {
         let now = self.now;
         for core in &mut self.all {
             core.turn(now);
-            core.tick(&Silent);
+            core.tick(&());
         }
     }
 }
@@ -56,7 +56,7 @@ fn member(core: &mut Core<Sessions<Hub>>) -> Conn {
 fn read(core: &mut Core<Sessions<Hub>>, conn: Conn) -> Vec<String> {
     let (mut got, mut closed) = (Vec::new(), false);
     loop {
-        match core.next(conn, &Silent) {
+        match core.next(conn, &()) {
             Next::Write { .. } => {
                 let output = core.output(conn).to_vec();
                 core.wrote(conn, output.len());
@@ -140,7 +140,7 @@ fn large_broadcasts_without_a_result_are_limited_by_their_bytes() {
         assert!(sent < 20, "{sent} large broadcasts without a result");
         cores.all[0].received(sender, &mut masked(&Frame::text(text.as_bytes())));
         sent += 1;
-        while let Next::Write { .. } = cores.all[0].next(sender, &Silent) {
+        while let Next::Write { .. } = cores.all[0].next(sender, &()) {
             let length = cores.all[0].output(sender).len();
             cores.all[0].wrote(sender, length);
         }

@@ -1,7 +1,7 @@
 //! The hub over TLS in seeded histories: real TLS clients whose bytes arrive in random pieces, who
 //! read or do not, and who end their side in every way that TLS knows, at any moment.
 
-use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions, Socket, simulator::Random};
+use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
 use regatta_service::{
     hub::{Hub, Settings},
@@ -67,26 +67,6 @@ const AFTER: [&[u8]; 5] = [
     b"GET / HTTP/1.1\r\n\r\n",
 ];
 
-struct Silent;
-
-impl Socket for Silent {
-    fn unacknowledged(&self, _: Conn) -> usize {
-        0
-    }
-
-    fn is_readable(&self, _: Conn) -> bool {
-        false
-    }
-
-    fn is_gone(&self, _: Conn) -> bool {
-        false
-    }
-
-    fn has_ended(&self, _: Conn) -> bool {
-        false
-    }
-}
-
 type Hubs = Core<Sessions<TlsStart<Hub>>>;
 
 struct Peer {
@@ -125,7 +105,7 @@ impl Peer {
     /// Receives what the hub has written, if it reads.
     fn read(&mut self, core: &mut Hubs) {
         loop {
-            match core.next(self.conn, &Silent) {
+            match core.next(self.conn, &()) {
                 Next::Write { .. } => {
                     let output = core.output(self.conn);
                     let read = output[..self.reads.min(output.len())].to_vec();

@@ -1,7 +1,7 @@
 //! A manual driver of a core: sockets are buffers, and a test advances the time.
 #![allow(dead_code)] // each test uses its own part
 
-use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Socket};
+use regatta_engine::{Conn, Core, Engine, Limits, Next, Now};
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
@@ -43,24 +43,6 @@ struct Peer {
     /// The core has shut down its sending side, or closed.
     finished: bool,
     closed: bool,
-}
-
-/// All output is acknowledged, and no peer is gone.
-struct Quiet;
-
-impl Socket for Quiet {
-    fn unacknowledged(&self, _: Conn) -> usize {
-        0
-    }
-    fn is_readable(&self, _: Conn) -> bool {
-        false
-    }
-    fn is_gone(&self, _: Conn) -> bool {
-        false
-    }
-    fn has_ended(&self, _: Conn) -> bool {
-        false
-    }
 }
 
 impl<E: Engine> ByHand<E> {
@@ -192,7 +174,7 @@ impl<E: Engine> ByHand<E> {
                 self.carry_out(conn);
             }
             if self.core.due().is_some_and(|due| due <= self.now.instant) {
-                self.core.tick(&Quiet);
+                self.core.tick(&());
             }
             while let Some(conn) = self.core.next_changed() {
                 busy = true;
@@ -229,7 +211,7 @@ impl<E: Engine> ByHand<E> {
             if self.writes == Writes::Later && self.complete(conn) {
                 continue;
             }
-            match self.core.next(conn, &Quiet) {
+            match self.core.next(conn, &()) {
                 Next::Wait => break,
                 Next::Write { .. } if self.writes == Writes::Later => {
                     let output = self.core.take_output(conn);
