@@ -30,7 +30,7 @@ pub struct Client {
     is_unsure: bool,
     /// It has sent a command that blocks forever.
     pub is_blocked: bool,
-    /// It may send transactions of several megabytes.
+    /// It often sends large values, and transactions of several megabytes.
     sends_much: bool,
     /// Confirmations of the current command so far, and the last message of each publisher through
     /// each subscription.
@@ -81,9 +81,10 @@ impl Client {
     fn value(&mut self, random: &mut SmallRng) -> Vec<u8> {
         self.serial += 1;
         let mut value = format!("{}.{}.", self.number, self.serial).into_bytes();
+        let often = if self.sends_much { 3 } else { 1 };
         let more = match random.random_range(0..200) {
-            0 => random.random_range(60_000..300_000),
-            1..20 => random.random_range(0..5000),
+            rare if rare < often => random.random_range(60_000..300_000),
+            3..20 => random.random_range(0..5000),
             _ => random.random_range(0..30),
         };
         value.resize(value.len() + more, b'x');
@@ -113,6 +114,7 @@ impl Client {
         match random.random_range(0..80) {
             0 => return self.script(random, out),
             1 if random.random_bool(0.2) => return self.malformed(random, out),
+            2 if random.random_bool(0.2) => return self.configuration(random, out),
             _ => {}
         }
         let key = self.key(random);
@@ -209,6 +211,18 @@ impl Client {
         let script = format!("{depth} {length}");
         let expected = Expected::Scripted(scripted(depth, length));
         self.ask(&[b"eval", script.as_bytes(), b"1", &key], expected, out);
+    }
+
+    /// Reads the configuration of the nodes.
+    fn configuration(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
+        let (pattern, expected) = [
+            ("max*", Expected::Configuration),
+            ("*", Expected::Secret),
+            ("require*", Expected::Secret),
+            ("masteruser", Expected::Secret),
+        ][random.random_range(0..4)]
+        .clone();
+        self.ask(&[b"config", b"get", pattern.as_bytes()], expected, out);
     }
 
     /// Sends a request that Redis refuses. The connection is closed after the error.
@@ -373,6 +387,7 @@ impl Client {
         if matches!(&expected, Expected::Scripted(whole) if whole.len() > 64 * 1024) {
             seen.long_lines += 1;
         }
+        seen.secrets += u64::from(matches!(expected, Expected::Secret));
         seen.malformed += u64::from(reply.starts_with(b"-ERR Protocol error: "));
         if matches!(expected, Expected::Pop(..)) && reply.starts_with(b"*2") {
             seen.pops += 1;

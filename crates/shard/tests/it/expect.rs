@@ -1,6 +1,6 @@
 //! A client's knowledge of its own keys, and the check of replies against it.
 
-use super::seen::Trouble;
+use super::{node::CONFIGURATION, seen::Trouble};
 use regatta_proto::resp::{Replies, Value};
 use std::collections::BTreeMap;
 
@@ -51,6 +51,20 @@ struct Counter {
     maybe: i64,
 }
 
+/// The refusal of a request for credentials.
+const SECRET: &[u8] = b"ERR the proxy does not support 'config|get' of user names and passwords";
+
+/// Returns whether these are the parameters `max*` of the nodes with their values, in any order.
+fn is_configuration(bytes: &[u8]) -> bool {
+    let bulk = |word: &str| format!("${}\r\n{word}\r\n", word.len());
+    let all = CONFIGURATION.iter().filter(|(name, _)| name.starts_with("max"));
+    let mut all: Vec<String> = all.map(|(name, value)| bulk(name) + &bulk(value)).collect();
+    let is = |all: &[String]| all.concat().as_bytes() == bytes;
+    let is_first = is(&all);
+    all.reverse();
+    is_first || is(&all)
+}
+
 /// A client's knowledge of its own keys.
 #[derive(Debug, Default)]
 pub struct Model {
@@ -84,6 +98,10 @@ pub enum Expected {
     Select(u32),
     Hello(bool),
     Publish,
+    /// CONFIG GET of parameters without credentials.
+    Configuration,
+    /// CONFIG GET of credentials, which is refused.
+    Secret,
     /// The client is blocked until it disconnects.
     Never,
     /// The number of confirmations.
@@ -172,6 +190,10 @@ impl Model {
                 (kind == b'%') == *resp3
             }
             (Expected::Publish, Some(Value::Integer(count))) => count == 1,
+            (Expected::Configuration, Some(Value::Elements(kind, _, bytes))) => {
+                (kind == b'%') == self.resp3 && is_configuration(bytes)
+            }
+            (Expected::Secret, Some(Value::Error(text))) => text.starts_with(SECRET),
             _ => false,
         };
         if is_right {

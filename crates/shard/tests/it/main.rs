@@ -17,6 +17,7 @@ use regatta_testkit::by_tier;
 use seen::{Fault, Seen};
 use std::{
     env,
+    panic::{self, AssertUnwindSafe},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
 };
@@ -39,7 +40,10 @@ fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, Strin
                 if seed >= seeds.end {
                     return (None, seen);
                 }
-                if let Err(found) = World::new(seed, fault, false).run(&mut seen) {
+                let history = || World::new(seed, fault, false).run(&mut seen);
+                let ended = panic::catch_unwind(AssertUnwindSafe(history));
+                let ended = ended.unwrap_or_else(|_| Err("it panics".into()));
+                if let Err(found) = ended {
                     next.store(seeds.end, Relaxed);
                     return (Some((seed, found)), seen);
                 }

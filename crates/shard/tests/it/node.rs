@@ -1,10 +1,19 @@
 //! A node: a small Redis server.
 
-use regatta_proto::resp::{Command, CommandLimits, Commands, write_command};
+use regatta_proto::resp::{Command, CommandLimits, Commands, write_bulk, write_command};
 use std::{
     collections::{BTreeMap, VecDeque},
     time::{Duration, Instant},
 };
+
+/// The configuration of every node: the parameters with credentials, and others.
+pub const CONFIGURATION: [(&str, &str); 5] = [
+    ("maxclients", "10000"),
+    ("requirepass", "hidden"),
+    ("maxmemory", "0"),
+    ("masterauth", "hidden"),
+    ("masteruser", "hidden"),
+];
 
 /// The data of a node, which survives a crash.
 #[derive(Default)]
@@ -177,6 +186,20 @@ impl Session {
                 let mut numbers = numbers.split(' ').map(|text| text.parse().unwrap());
                 out.extend(scripted(numbers.next().unwrap(), numbers.next().unwrap()));
             }
+            "CONFIG" => {
+                let parameters = CONFIGURATION.iter().filter(|one| fits(&args[2], one.0.as_bytes()));
+                let mut parameters: Vec<_> = parameters.collect();
+                // Each server has its own order.
+                if data.strings.len() % 2 == 1 {
+                    parameters.reverse();
+                }
+                let (kind, each) = if self.resp3 { ('%', 1) } else { ('*', 2) };
+                out.extend_from_slice(format!("{kind}{}\r\n", parameters.len() * each).as_bytes());
+                for (name, value) in parameters {
+                    write_bulk(name.as_bytes(), out);
+                    write_bulk(value.as_bytes(), out);
+                }
+            }
             "MULTI" if self.refuses_multi => {
                 out.extend_from_slice(b"-NOPERM this user may not run 'multi'\r\n");
             }
@@ -276,12 +299,12 @@ impl Session {
     }
 }
 
-/// Returns whether a channel fits a pattern, in which only `*` is special.
-fn fits(pattern: &[u8], channel: &[u8]) -> bool {
+/// Returns whether a name fits a pattern, in which only `*` is special.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
     match pattern {
-        [] => channel.is_empty(),
-        [b'*', rest @ ..] => (0..=channel.len()).any(|at| fits(rest, &channel[at..])),
-        [byte, rest @ ..] => channel.first() == Some(byte) && fits(rest, &channel[1..]),
+        [] => name.is_empty(),
+        [b'*', rest @ ..] => (0..=name.len()).any(|at| fits(rest, &name[at..])),
+        [byte, rest @ ..] => name.first() == Some(byte) && fits(rest, &name[1..]),
     }
 }
 

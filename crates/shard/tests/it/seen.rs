@@ -87,6 +87,8 @@ seen!(
     long_lines,
     /// Requests that are not RESP.
     malformed,
+    /// Requests for the credentials of the nodes.
+    secrets,
     /// A client was disconnected because all together held too much.
     evictions,
     /// A transaction failed because the node refused MULTI.

@@ -85,7 +85,11 @@ impl World {
             trouble: Trouble { fails, remaps, is_tight, refuses_multi },
             remaps,
             shared,
-            window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),
+            window: match random.random_range(0..3) {
+                0 if !is_tight => 300,
+                1 if !is_tight => 5000,
+                _ => 200_000,
+            },
             random,
             core,
             now,
