@@ -32,6 +32,8 @@ pub struct Client {
     pub is_blocked: bool,
     /// It often sends large values, and transactions of several megabytes.
     sends_much: bool,
+    /// The size of its longest request, in bytes.
+    pub longest: usize,
     /// Confirmations of the current command so far, and the last message of each publisher through
     /// each subscription.
     confirmations: usize,
@@ -64,6 +66,7 @@ impl Client {
             is_unsure: false,
             is_blocked: false,
             sends_much,
+            longest: 0,
             confirmations: 0,
             heard: BTreeMap::new(),
             published: 0,
@@ -92,7 +95,9 @@ impl Client {
     }
 
     fn ask(&mut self, args: &[&[u8]], expected: Expected, out: &mut Vec<u8>) {
+        let start = out.len();
         write_command(args.iter().copied(), out);
+        self.longest = self.longest.max(out.len() - start);
         self.expected.push_back(expected);
     }
 
@@ -252,7 +257,7 @@ impl Client {
         }
         self.ask(&[b"multi"], Expected::Exactly(b"+OK\r\n".to_vec()), out);
         let mut queued = Vec::new();
-        if self.sends_much && random.random_ratio(1, 100) {
+        if self.sends_much && random.random_ratio(1, 20) {
             let value = vec![b'x'; 400_000];
             for _ in 0..8 {
                 self.ask(&[b"set", &key("a"), &value], Expected::Queued, out);

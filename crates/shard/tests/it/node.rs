@@ -187,7 +187,8 @@ impl Session {
                 out.extend(scripted(numbers.next().unwrap(), numbers.next().unwrap()));
             }
             "CONFIG" => {
-                let parameters = CONFIGURATION.iter().filter(|one| fits(&args[2], one.0.as_bytes()));
+                let parameters =
+                    CONFIGURATION.iter().filter(|one| fits(&args[2], one.0.as_bytes()));
                 let mut parameters: Vec<_> = parameters.collect();
                 // Each server has its own order.
                 if data.strings.len() % 2 == 1 {

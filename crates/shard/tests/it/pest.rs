@@ -32,6 +32,9 @@ impl Kind {
 const MOST: usize = 3_000_000;
 
 impl Pest {
+    /// The size of the longest request that it completes, in bytes.
+    pub const LONGEST: usize = 41_000;
+
     pub fn new(random: &mut SmallRng) -> Self {
         Pest { kind: *Kind::ALL.choose(random).unwrap_or(&Kind::Partial), sent: 0 }
     }

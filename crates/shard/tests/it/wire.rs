@@ -39,6 +39,10 @@ impl Wire {
             is_finished: false,
         }
     }
+
+    pub fn is_node(&self) -> bool {
+        matches!(self.end, End::Node(..))
+    }
 }
 
 /// What the kernel would report.

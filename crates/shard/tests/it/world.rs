@@ -49,6 +49,11 @@ pub struct World {
     prints: bool,
     /// Capacity of a socket buffer, in bytes.
     window: usize,
+    /// The most bytes that a node reads at once.
+    sip: usize,
+    /// The number of clients so far, and the size of their longest request.
+    clients: usize,
+    longest: usize,
 }
 
 const STEPS: usize = 250;
@@ -56,9 +61,8 @@ const STEPS: usize = 250;
 /// The capacity of a socket buffer above which clients may send much, in bytes.
 const MUCH: usize = 100_000;
 
-/// Maximum number of bytes that the proxy may hold for a node: much more than its own limit, because
-/// several clients may each exceed that by a request.
-const PENDING: usize = 5 << 19;
+/// Bytes that the proxy may hold for a node, besides one request of each client.
+const PENDING: usize = 1 << 20;
 
 impl World {
     pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
@@ -90,6 +94,9 @@ impl World {
                 1 if !is_tight => 5000,
                 _ => 200_000,
             },
+            sip: if random.random_bool(0.1) { 1000 } else { usize::MAX },
+            clients: 0,
+            longest: 0,
             random,
             core,
             now,
@@ -109,7 +116,8 @@ impl World {
     }
 
     pub fn run(mut self, seen: &mut Seen) -> Result<(), String> {
-        for number in 0..self.random.random_range(1..5) {
+        self.clients = self.random.random_range(1..5);
+        for number in 0..self.clients {
             self.turn();
             let conn = self.core.accept();
             let client = Client::new(number, self.window > MUCH, &mut self.random);
@@ -208,6 +216,7 @@ impl World {
             {
                 while self.random.random_bool(0.7) {
                     client.send(&mut self.random, &mut wire.to_proxy);
+                    self.longest = self.longest.max(client.longest);
                 }
             }
         }
@@ -224,14 +233,16 @@ impl World {
         self.end_turn();
         for conn in self.conns() {
             if self.random.random_bool(0.6) {
-                let most = self.cut();
+                let is_node = self.wires.get(&conn).is_some_and(Wire::is_node);
+                let most = self.cut().min(if is_node { self.sip } else { usize::MAX });
                 self.leave(conn, most, seen)?;
             }
         }
-        let is_node = |conn: &&Conn| matches!(self.wires[*conn].end, End::Node(..));
-        let held = |conn: &Conn| self.core.output(*conn).len();
-        match self.wires.keys().filter(is_node).map(held).max() {
-            Some(most @ PENDING..) => Err(format!("{most} bytes are held for a node")),
+        let nodes = self.wires.iter().filter(|(_, wire)| wire.is_node());
+        match nodes.map(|(conn, _)| self.core.output(*conn).len()).max() {
+            Some(most) if most > PENDING + self.clients * self.longest => {
+                Err(format!("{most} bytes are held for a node"))
+            }
             _ => Ok(()),
         }
     }

@@ -54,6 +54,8 @@ impl World {
     /// Connects clients that try to fill the memory.
     pub(super) fn admit_pests(&mut self) {
         for _ in 0..self.random.random_range(1..6) {
+            self.clients += 1;
+            self.longest = self.longest.max(Pest::LONGEST);
             self.turn();
             let conn = self.core.accept();
             let pest = Pest::new(&mut self.random);
@@ -90,8 +92,7 @@ impl World {
 
     /// Checks that the memory for clients is within its limit.
     pub(super) fn check_memory(&self) -> Result<(), String> {
-        let is_client = |wire: &Wire| !matches!(wire.end, End::Node(..));
-        let clients = || self.wires.iter().filter(|(_, wire)| is_client(wire));
+        let clients = || self.wires.iter().filter(|(_, wire)| !wire.is_node());
         let unsent: usize = clients().map(|(conn, _)| self.core.output(*conn).len()).sum();
         let held = unsent + self.core.engine().held_for_clients();
         let most = self.shared.settings.all_bytes + clients().count() * UNCOUNTED;
