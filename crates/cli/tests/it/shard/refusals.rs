@@ -5,7 +5,8 @@ use crate::support::{
     shard::{client, client::Client, nodes::Node, on_shard_models, proxy, sharded},
     until,
 };
-use std::{fs, process::Command};
+use regatta_testkit::child::run_within;
+use std::{fs, process::Command, time::Duration};
 use tempfile::TempDir;
 
 #[test]
@@ -100,8 +101,8 @@ fn buffers_above_their_limit_are_refused() {
     for option in ["--client-buffer", "--max-request"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(["shard", "--nodes", "127.0.0.1:1", option, "513"]);
-        let output = command.output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains("from 1 to 512"), "{error}");
+        let ended = run_within(Duration::from_secs(20), command);
+        let error = &ended.stderr;
+        assert!(!ended.status.success() && error.contains("from 1 to 512"), "{error}");
     }
 }

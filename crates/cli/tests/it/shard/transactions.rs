@@ -3,7 +3,7 @@
 use crate::support::shard::{client, proxy_to, sharded};
 use regatta_proto::resp::write_command;
 use std::{
-    io::{ErrorKind, Write},
+    io::{ErrorKind, Read, Write},
     iter,
     net::TcpListener,
     time::{Duration, Instant},
@@ -30,12 +30,17 @@ fn exec_with_a_wrong_number_of_arguments_ends_the_transaction() {
 
 #[test]
 fn a_node_that_reads_nothing_pauses_a_client_in_a_transaction() {
-    // The kernel accepts connections and bytes, and nobody reads them.
-    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let node = iter::once(silent.local_addr().expect("its address"));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let node = iter::once(listener.local_addr().expect("its address"));
     let proxy = proxy_to("epoll", node, &["--cores", "1", "--node-timeout", "60s"]);
     let mut client = client(&proxy);
     client.say("MULTI");
+    // The first command starts the transaction on the node, which accepts it and then reads nothing.
+    client.raw(b"SET key 1\r\n");
+    let (mut node, _) = listener.accept().expect("the proxy");
+    let mut multi = [0; b"*1\r\n$5\r\nMULTI\r\n".len()];
+    node.read_exact(&mut multi).expect("MULTI");
+    node.write_all(b"+OK\r\n").expect("a reply");
     let before = proxy.memory();
     let mut set = Vec::new();
     write_command([&b"SET"[..], b"key", &vec![b'x'; 4 << 20]], &mut set);

@@ -15,6 +15,8 @@ pub struct Client {
     pub stream: TcpStream,
     replies: Replies,
     bytes: Vec<u8>,
+    /// What was sent last.
+    sent: Vec<u8>,
 }
 
 impl Client {
@@ -23,7 +25,7 @@ impl Client {
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
-        Client { stream, replies: Replies::default(), bytes: Vec::new() }
+        Client { stream, replies: Replies::default(), bytes: Vec::new(), sent: Vec::new() }
     }
 
     /// Sends a command.
@@ -36,6 +38,7 @@ impl Client {
     /// Sends bytes.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the server reads");
+        self.sent = bytes[..bytes.len().min(1000)].to_vec();
     }
 
     /// Returns the bytes of the next reply, or `None` if the connection is closed.
@@ -53,7 +56,9 @@ impl Client {
                 Ok(read) => self.bytes.extend_from_slice(&buffer[..read]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("no reply in time: {error}"),
+                Err(error) => {
+                    panic!("no reply in time to {}: {error}", self.sent.escape_ascii())
+                }
             }
         }
     }

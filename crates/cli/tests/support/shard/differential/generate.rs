@@ -144,6 +144,14 @@ fn may_block(name: &str) -> bool {
     known.is_some_and(|command| command.has(flag::BLOCKING))
 }
 
+fn takes_time(arguments: &[Argument]) -> bool {
+    let is_time = |name: &str| TIMES.contains(&name);
+    arguments.iter().any(|one| is_time(&one.name) || takes_time(&one.arguments))
+}
+
+/// The names of arguments that are times from now on.
+const TIMES: [&str; 3] = ["seconds", "milliseconds", "ttl"];
+
 /// The choices that all arguments of one request share.
 struct Choice<'a> {
     group: &'a str,
@@ -156,15 +164,20 @@ impl Generator {
         Generator { random, serial: 100, dumped, parts: Parts::Random }
     }
 
-    /// Makes a request for this command without its optional parts, and one with all of them, which is
-    /// also truncated to each number of arguments that the command accepts. `least`: the minimum.
+    /// Makes a request for this command without its optional parts, and requests with all of them: one
+    /// truncated to each number of arguments that the command accepts, and a whole one. `least`: the
+    /// minimum.
     pub fn forms(&mut self, command: &Documented, least: usize) -> Vec<Vec<Vec<u8>>> {
         self.parts = Parts::Least;
         let mut all = vec![self.well_formed(command, 1.0)];
         self.parts = Parts::All;
         let full = self.well_formed(command, 1.0);
-        let counts = least..full.len().min(least + TRUNCATED);
-        all.extend(counts.map(|count| full[..count].to_vec()));
+        for count in least..full.len().min(least + TRUNCATED) {
+            // Other values: a time that another request sets may be the same in one millisecond.
+            let mut request = self.well_formed(command, 1.0);
+            request.truncate(count);
+            all.push(request);
+        }
         all.push(full);
         self.parts = Parts::Random;
         all
@@ -184,6 +197,10 @@ impl Generator {
                 request[at] = match self.word() {
                     // As a timeout, 0 would mean forever.
                     word if word == b"0" && may_block(&command.name) => b"0.01".to_vec(),
+                    // As a time, these could be over for one server and not yet for the other.
+                    word if matches!(&word[..], b"1" | b"2") && takes_time(&command.arguments) => {
+                        b"x".to_vec()
+                    }
                     // Redis accepts any number as a cursor, even one that it has never returned.
                     word if word.starts_with(b"-") && command.name == "scan" => b"x".to_vec(),
                     word => word,
@@ -350,11 +367,11 @@ impl Generator {
             }
             // Times that do not expire during the test, or that have expired already. They differ by
             // seconds, because GT and LT compare them with earlier ones.
-            ("seconds" | "milliseconds" | "ttl", _) if random.random_bool(0.5) => {
+            (name, _) if TIMES.contains(&name) && random.random_bool(0.5) => {
                 self.serial += 1;
                 (500_000_000 + self.serial * 7919 % 10_007 * 10_000).to_string().into_bytes()
             }
-            ("seconds" | "milliseconds" | "ttl", _) => pick(random, &["0", "-1"]),
+            (name, _) if TIMES.contains(&name) => pick(random, &["0", "-1"]),
             (_, "unix-time") => pick(random, &["4102444800", "4102444800000", "1", "0"]),
             ("script", _) => pick(
                 random,
