@@ -7,7 +7,7 @@ use crate::{
 use anyhow::{Context, bail};
 use regatta_judge::judge;
 use regatta_race::{Store, StoredEvents};
-use regatta_record::{FORMAT, Round, Summary};
+use regatta_record::{Round, Summary, check_format};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -134,9 +134,7 @@ impl Results {
 fn read_summary(path: &Path) -> anyhow::Result<Summary> {
     let text = fs::read_to_string(path)?;
     let summary: Summary = serde_json::from_str(&text)?;
-    if summary.format != FORMAT {
-        bail!("expected format {FORMAT}, found {}", summary.format);
-    }
+    check_format(summary.format).map_err(anyhow::Error::msg)?;
     Ok(summary)
 }
 

@@ -2,7 +2,7 @@
 //! at most the events of the round in progress.
 
 use crate::store::{EVENTS, StoreError, io_error};
-use regatta_record::{Event, FORMAT, Happened};
+use regatta_record::{Event, Happened, check_format};
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
@@ -131,11 +131,9 @@ impl Iterator for StoredEvents {
         }
         self.line += 1;
         Some(match serde_json::from_slice::<Event>(&line) {
-            Ok(event) if event.format == FORMAT => Ok(event),
-            Ok(event) => Err(self.damaged(format!(
-                "it has format {}; this regatta reads format {FORMAT}",
-                event.format
-            ))),
+            Ok(event) => {
+                check_format(event.format).map_err(|because| self.damaged(because)).map(|()| event)
+            }
             Err(error) => Err(self.damaged(error.to_string())),
         })
     }
@@ -199,8 +197,9 @@ mod tests {
     #[test]
     fn errors_name_the_line_that_cannot_be_parsed() {
         let dir = race();
-        let newer = String::from_utf8(line(7)).unwrap().replace("\"format\":1", "\"format\":2");
-        for (bad, said) in [("{}\n", "line 2: missing field"), (&newer, "line 2: it has format 2")]
+        let newer = String::from_utf8(line(7)).unwrap().replace("\"format\":2", "\"format\":3");
+        for (bad, said) in
+            [("{}\n", "line 2: missing field"), (&newer, "expected format 1 to 2, found 3")]
         {
             fs::write(dir.path().join(EVENTS), [&line(5)[..], bad.as_bytes()].concat()).unwrap();
             let mut events = StoredEvents::open(dir.path()).unwrap();

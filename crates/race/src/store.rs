@@ -4,7 +4,7 @@
 //! `events.jsonl` holds the events shown during the race (`events_file`). The program adds
 //! `summary.json` and `report.html`.
 
-use regatta_record::{Asked, FORMAT, Round, Settled};
+use regatta_record::{Asked, Round, Settled, check_format};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -212,13 +212,6 @@ fn lines<T: DeserializeOwned>(
         })
     });
     each.collect()
-}
-
-fn check_format(format: u32) -> Result<(), String> {
-    if format == FORMAT {
-        return Ok(());
-    }
-    Err(format!("it has format {format}; this regatta reads format {FORMAT}"))
 }
 
 #[cfg(test)]

@@ -368,17 +368,17 @@ mod tests {
     fn an_event_is_one_flat_object_with_its_time() {
         assert_eq!(
             json(Happened::PhaseStarted { phase: Phase::WarmUp }),
-            r#"{"format":1,"ns":1500,"event":"phase-started","phase":"warm-up"}"#
+            r#"{"format":2,"ns":1500,"event":"phase-started","phase":"warm-up"}"#
         );
         assert_eq!(
             json(Happened::RaceFinished),
-            r#"{"format":1,"ns":1500,"event":"race-finished"}"#
+            r#"{"format":2,"ns":1500,"event":"race-finished"}"#
         );
         let progress =
             LoadSample { open: 64, replies: u64::MAX, errors: 0, rate_per_s: Some(1.0 / 3.0) };
         assert_eq!(
             json(Happened::LoadSampled(progress)),
-            r#"{"format":1,"ns":1500,"event":"load-sampled","open":64,"replies":18446744073709551615,"errors":0,"rate_per_s":0.3333333333333333}"#
+            r#"{"format":2,"ns":1500,"event":"load-sampled","open":64,"replies":18446744073709551615,"errors":0,"rate_per_s":0.3333333333333333}"#
         );
     }
 

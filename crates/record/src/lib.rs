@@ -105,8 +105,21 @@ pub use unknown::{Percentile, Unknown};
 pub use unlike::Mismatch;
 pub use verdict::{Figure, Kind, Verdict};
 
-/// Version of every file of a result directory; readers refuse unknown versions.
-pub const FORMAT: u32 = 1;
+/// Version of every file of a result directory. 1: races in rounds. 2: races in duels, too, so a program that
+/// knows only rounds does not read their slices as rounds.
+pub const FORMAT: u32 = 2;
+
+/// Checks that this program reads files of version `format`: its own, and all earlier ones.
+///
+/// # Errors
+///
+/// What was expected and what was found.
+pub fn check_format(format: u32) -> Result<(), String> {
+    match (1..=FORMAT).contains(&format) {
+        true => Ok(()),
+        false => Err(format!("expected format 1 to {FORMAT}, found {format}")),
+    }
+}
 
 /// Whether a field is omitted from a file because it is 0.
 fn is_zero<N: Default + PartialEq>(number: &N) -> bool {

@@ -37,7 +37,7 @@ impl Remedy<'_> {
                         list(&[&own[..], &[cpu]].concat())
                     ),
                     None => "this machine has no CPU left for the load: set a lower `rate` in the \
-                             race file, or trust the cost only"
+                             race file"
                         .to_owned(),
                 }
             }

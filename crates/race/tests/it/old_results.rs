@@ -82,7 +82,7 @@ const REWORDED: &[(&str, &str)] = &[
 ];
 
 /// Keys that are not judgements.
-const LEFT_OUT: [&str; 1] = ["asked"];
+const LEFT_OUT: [&str; 2] = ["asked", "format"];
 
 /// Collects the places where `new` differs from `old`. Ignores keys that exist only in `new`: they were
 /// added later.

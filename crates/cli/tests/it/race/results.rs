@@ -76,8 +76,8 @@ fn a_summary_alone_is_shown_like_its_race() {
     course.write("other.json", "{}");
     shown(&["other.json"]).with_status(2).assert_printed(&["other.json is no summary of a race"]);
     let text = std::fs::read_to_string(course.path("out/summary.json")).unwrap();
-    course.write("later.json", &text.replacen("\"format\": 1", "\"format\": 2", 1));
-    shown(&["later.json"]).with_status(2).assert_printed(&["expected format 1, found 2"]);
+    course.write("later.json", &text.replacen("\"format\": 2", "\"format\": 3", 1));
+    shown(&["later.json"]).with_status(2).assert_printed(&["expected format 1 to 2, found 3"]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn invalid_counts_are_refused_with_the_number_of_the_process() {
         ("precision", "reported counts of another load: a histogram of 1 to"),
         ("requests", "reported wrong counts: "),
         ("slices", "reported counts of another load: "),
-        ("format", "reported wrong counts: format 2, expected format 1"),
+        ("format", "reported wrong counts: format 3, expected format 2"),
         ("instances", "reported wrong counts: burst instances of another process"),
         ("words", "sent no valid report: expected a message, got \"all is well\""),
         ("silent", "ended before its counts were reported: exit status: 7"),
