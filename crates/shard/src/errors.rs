@@ -1,5 +1,8 @@
 //! Errors that the proxy itself sends to clients.
 
+/// What is before the text of an error with which Redis refuses EXEC: that ends the transaction.
+pub(super) const EXEC_REFUSED: &[u8] = b"EXECABORT Transaction discarded because of: ";
+
 /// Appends an error. The parts are concatenated, without the leading `-`; line breaks become
 /// spaces.
 pub(super) fn write(out: &mut Vec<u8>, parts: &[&[u8]]) {

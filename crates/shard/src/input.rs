@@ -38,13 +38,18 @@ impl Proxy {
         let mut rest = client.rest.take().unwrap_or_else(|| self.rest());
         let (commands, input) = rest.with(bytes);
         let mut at = 0;
+        commands.set_limits(self.shared.settings.limits(client.identity.is_trusted));
         while client.input == Input::Read {
-            commands.set_limits(self.shared.settings.limits(client.identity.is_trusted));
             match commands.next(&input[at..]) {
                 Ok((0, None)) => break,
                 Ok((taken, None)) => at += taken,
                 Ok((taken, Some(command))) => {
+                    let was_trusted = client.identity.is_trusted;
                     let next = self.command(client, &command, effects);
+                    // AUTH, HELLO and RESET change the limits.
+                    if client.identity.is_trusted != was_trusted {
+                        commands.set_limits(self.shared.settings.limits(!was_trusted));
+                    }
                     match next {
                         Next::Go => {}
                         Next::Stop | Next::Again => client.input = Input::Waits,

@@ -2,6 +2,7 @@
 
 use super::{
     client::{Client, Mode},
+    errors::EXEC_REFUSED,
     identity::{self, NO_AUTH, bulked},
     next::Next,
     pools::Key,
@@ -25,6 +26,7 @@ impl Proxy {
                 return self.answer_locally(client, command, *local, effects);
             }
             Route::Refused(text) => client.fail(&[text], effects),
+            _ if decision.name() == "exec" => client.fail(&[EXEC_REFUSED, NO_AUTH], effects),
             _ => client.fail(&[NO_AUTH], effects),
         }
         Next::Go

@@ -5,6 +5,7 @@
 
 use super::{
     client::{Client, Mode},
+    errors::EXEC_REFUSED,
     merging::{Merging, Rule},
     next::Next,
     state::{Fx, Proxy},
@@ -37,11 +38,12 @@ impl Proxy {
                 Next::Go
             }
             _ if !client.identity.resp3 => {
+                let code = if name == "exec" { EXEC_REFUSED } else { b"ERR " };
                 let text = format!(
-                    "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / \
+                    "Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / \
                      QUIT / RESET are allowed in this context"
                 );
-                client.fail(&[text.as_bytes()], effects);
+                client.fail(&[code, text.as_bytes()], effects);
                 Next::Go
             }
             Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello) => {

@@ -45,14 +45,14 @@ impl SequentialProgram for Sequential {
     fn serve<T: ConnectingStream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
         let settings = &self.0.settings;
         let mut session = Session::new(&self.0);
-        let mut commands = Commands::new(settings.request);
+        let mut commands = Commands::new(settings.limits(session.is_trusted()));
         let mut input = Buffer::default();
         // When the request started of which only a part has arrived.
         let mut partial_since = None;
         while read(stream, &mut input, limits, settings.patient, partial_since)? > 0 {
             let before = input.rest().len();
             loop {
-                commands.set_limits(settings.limits(session.is_trusted()));
+                let was_trusted = session.is_trusted();
                 match commands.next(input.rest()) {
                     Ok((0, None)) => break,
                     Ok((taken, None)) => input.take(taken),
@@ -77,6 +77,10 @@ impl SequentialProgram for Sequential {
                         session.settle(stream, limits, false)?;
                         return linger(stream);
                     }
+                }
+                // AUTH, HELLO and RESET change the limits.
+                if session.is_trusted() != was_trusted {
+                    commands.set_limits(settings.limits(!was_trusted));
                 }
                 if session.owed.len() >= OWED || session.asked >= ASKED {
                     session.settle(stream, limits, false)?;

@@ -3,7 +3,7 @@
 use super::node::Node;
 use crate::{
     blocking::BlockingTime,
-    errors,
+    errors::{self, EXEC_REFUSED},
     forward::{as_array, write_part, write_scan},
     identity::{self, Identity, NO_AUTH, bulked, is_set_info},
     loss::Loss,
@@ -139,6 +139,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
                 self.owed.push_back(Owed::Ready(b"+OK\r\n".to_vec()));
             }
             Route::Refused(text) => self.fail(&[text]),
+            _ if !is_trusted && decision.name() == "exec" => self.fail(&[EXEC_REFUSED, NO_AUTH]),
             _ if !is_trusted => self.fail(&[NO_AUTH]),
             Route::OneNode(node) => self.forward(*node, None, command, stream),
             Route::Lease(Lease::Blocking, Place::Node(node)) => {

@@ -1,13 +1,15 @@
 //! Transactions.
 
-use crate::support::shard::{client, proxy_to, sharded};
+use crate::support::shard::{client, nodes::Node, on_shard_models, proxy, proxy_to, sharded};
 use regatta_proto::resp::write_command;
 use std::{
+    fs,
     io::{ErrorKind, Read, Write},
     iter,
     net::TcpListener,
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
@@ -25,6 +27,30 @@ fn exec_with_a_wrong_number_of_arguments_ends_the_transaction() {
         assert!(reply.starts_with("-EXECABORT "), "{reply}");
         assert_eq!(client.say("GET key"), "$6\r\nbefore\r\n");
         assert_eq!(client.say("EXEC"), "-ERR EXEC without MULTI\r\n");
+    }
+}
+
+on_shard_models!(a_refused_exec_is_answered_as_by_redis: all);
+
+fn a_refused_exec_is_answered_as_by_redis(model: &str) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("password");
+    fs::write(&path, "secret").unwrap();
+    let nodes = [Node::start(&[])];
+    let proxy = proxy(model, &nodes, &["--password-file", path.to_str().unwrap()]);
+    let single = Node::start(&["--requirepass", "secret"]);
+    let (mut ours, mut redis) = (client(&proxy), single.client());
+    let mut same = |line: &str| {
+        let reply = ours.say(line);
+        assert_eq!(reply, redis.say(line), "{model}: {line}");
+    };
+    for line in ["EXEC", "EXEC now", "GET key", "AUTH secret", "GET key", "RESET", "GET key"] {
+        same(line);
+    }
+    if !["threads", "green", "fork", "prefork"].contains(&model) {
+        for line in ["AUTH secret", "SUBSCRIBE channel", "MULTI", "SET key 1", "EXEC", "DISCARD"] {
+            same(line);
+        }
     }
 }
 
