@@ -104,8 +104,9 @@ pub struct ShardOptions {
     /// Maximum time for a reply from a node, except to a blocking command
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     node_timeout: Duration,
-    /// Maximum MiB of unread replies of one client, at most 512; a client that exceeds it is disconnected. On
-    /// threads, green, fork and prefork only merged replies count, because the others wait in the nodes
+    /// Maximum MiB of unread replies of one client, at most 512. A reply without room is replaced by an
+    /// error, or disconnects the client if it has begun. On threads, green, fork and prefork only merged
+    /// replies count, because the others wait in the nodes
     #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
     client_buffer: NonZeroUsize,
     /// Maximum MiB of memory for all clients of one core: unread replies, and requests that are

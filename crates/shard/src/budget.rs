@@ -6,9 +6,10 @@
 //! disconnected, as with `maxmemory-clients` of Redis. Clients that have not authenticated go first.
 
 use super::{
-    client::{Client, Input, Mode},
+    client::{Client, Input, Mode, OWED},
     forward::FULL,
     peers::Peer,
+    replies::SHORT,
     state::{Fx, Proxy},
     upstream::{Upstream, Use},
 };
@@ -18,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Bytes of replies from which on they count. Fewer are held only for a moment: the kernel's send
 /// buffer is larger. Requests always count.
 pub(super) const COUNTED: usize = 16 * 1024;
+
+/// Bytes that a client may leave unread beyond its limit: short replies, which are sent in any case.
+const MARGIN: usize = OWED * SHORT;
 
 /// A byte of a client that has not authenticated weighs as much as this many of one that has.
 const STRANGER: usize = 256;
@@ -46,7 +50,7 @@ impl Proxy {
         let counted = if replies < COUNTED { 0 } else { replies };
         self.held = self.held - client.held() + requests + counted;
         (client.requests, client.counted) = (requests, counted);
-        if unread > self.shared.settings.client_bytes {
+        if unread > self.shared.settings.client_bytes + MARGIN {
             self.shared.counts.unread.add(1);
             return self.disconnect(client, effects);
         }

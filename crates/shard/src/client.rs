@@ -16,7 +16,8 @@ pub(super) struct Client {
     pub(super) pool: usize,
     /// Its pending replies.
     pub(super) ring: Ring,
-    /// Expected size of its next reply in bytes: a moving average over the previous replies.
+    /// Expected size of its next reply in bytes: a moving average over the previous replies, or more
+    /// after a large request.
     pub(super) reply_bytes: usize,
     /// Input that is not yet parsed into commands.
     pub(super) rest: Option<Box<Rest>>,
@@ -30,6 +31,8 @@ pub(super) struct Client {
     pub(super) requests: usize,
     /// Bytes of incomplete replies that nodes are sending to it.
     pub(super) arriving: usize,
+    /// Bytes that are still to come of the value whose start was sent to it.
+    pub(super) promised: usize,
     /// When the request started of which only a part has arrived.
     pub(super) partial_since: Option<Instant>,
     /// It was disconnected at once.
@@ -46,8 +49,12 @@ pub(super) struct Client {
     pub(super) is_due: bool,
 }
 
-/// Expected size of a client's first replies, in bytes.
-const FIRST_REPLY: usize = 16 * 1024;
+/// Maximum number of replies that may be pending for a client.
+pub(super) const OWED: usize = 4096;
+
+/// Expected size of a client's first replies, in bytes: if it pipelines requests for large values,
+/// only a few are sent before the first reply shows that.
+const FIRST_REPLY: usize = 64 * 1024;
 
 /// The state of a client's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +161,7 @@ impl Client {
             counted: 0,
             requests: 0,
             arriving: 0,
+            promised: 0,
             partial_since: None,
             is_cut: false,
             has_ended: false,

@@ -3,7 +3,7 @@
 use super::{
     blocking::HALF_CLOSED,
     budget::COUNTED,
-    client::{Client, Input, Mode, Rest},
+    client::{Client, Input, Mode, OWED, Rest},
     errors,
     identity::is_set_info,
     next::Next,
@@ -14,10 +14,9 @@ use regatta_engine::{Conn, Flow, Status};
 use regatta_keyspace::route::{Decision, Plan, Route, decide};
 use regatta_proto::resp::{Command, Commands};
 
-/// Maximum number of replies that may be pending for a client, and their expected number of bytes.
-/// Beyond either, the client's input pauses until half of them have arrived: one client must not
-/// hold up all others that use the same nodes.
-const OWED: usize = 4096;
+/// Expected number of bytes of a client's pending replies beyond which its input pauses, as beyond
+/// [`OWED`] replies, until half of them have arrived: one client must not hold up all others that use
+/// the same nodes.
 const OWED_BYTES: usize = 256 * 1024;
 
 /// Unsent reply bytes for a client beyond which its input pauses.
@@ -96,9 +95,13 @@ impl Proxy {
             }
             client.epoch = self.map.epoch();
         }
-        if self.is_too_large_now(command, effects) {
-            client.refuse_for_memory(effects);
-            return Next::Go;
+        if command.bytes.len() >= OWED_BYTES {
+            if self.is_too_large_now(command, effects) {
+                client.refuse_for_memory(effects);
+                return Next::Go;
+            }
+            // Who stores large values may read them next.
+            client.reply_bytes = client.reply_bytes.max(command.bytes.len());
         }
         let mut plan = std::mem::take(&mut self.plan);
         let mut decision = decide(command, &self.map, &mut plan);

@@ -18,12 +18,17 @@ use std::time::{Duration, Instant};
 /// until it is complete, because its client gets an error if the node is lost.
 const LARGE: usize = 64 * 1024;
 
+/// Replies shorter than this many bytes are sent to a client that has no room for others. An error
+/// that replaces a reply is one of them.
+pub(super) const SHORT: usize = 1024;
+
 impl Proxy {
     /// Handles bytes from a node.
     pub(super) fn replies(&mut self, mut upstream: Box<Upstream>, bytes: &[u8], effects: &mut Fx) {
         let mut partial = std::mem::take(&mut upstream.partial);
         let had_partial = !partial.is_empty();
         let input: &[u8] = if had_partial {
+            self.charge(&mut upstream, 0);
             partial.extend_from_slice(bytes);
             &partial
         } else {
@@ -106,8 +111,25 @@ impl Proxy {
         };
         match waiter.what {
             What::Whole => {
-                upstream.streams = false;
-                self.deliver(waiter, reply, effects);
+                let streamed = std::mem::take(&mut upstream.streamed);
+                if reply.len() >= SHORT
+                    && streamed == 0
+                    && !self.has_room(waiter.client, reply.len(), effects)
+                {
+                    self.refuse(waiter, reply.len(), effects);
+                } else {
+                    if streamed > 0
+                        && let Some(client) = self.peers.client(waiter.client)
+                    {
+                        client.promised = 0;
+                    }
+                    self.deliver(waiter, streamed, reply, effects);
+                }
+            }
+            What::Part(_)
+                if reply.len() >= SHORT && !self.has_room(waiter.client, reply.len(), effects) =>
+            {
+                self.refuse(waiter, reply.len(), effects);
             }
             What::Part(part) => {
                 self.part(waiter, reply.len(), effects, |merging| {
@@ -146,12 +168,12 @@ impl Proxy {
         None
     }
 
-    /// Delivers a client's reply, or the remainder of one whose start was already sent.
+    /// Delivers a client's reply, or the remainder of one of which `streamed` bytes were already sent.
     #[inline]
-    fn deliver(&mut self, waiter: Waiter, reply: &[u8], effects: &mut Fx) {
+    fn deliver(&mut self, waiter: Waiter, streamed: usize, reply: &[u8], effects: &mut Fx) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
-        client.note_reply_size(reply.len());
+        client.note_reply_size(streamed + reply.len());
         client.ring.complete(waiter.slot, reply, out);
         client.last_succeeded = reply.first() != Some(&b'-');
         if client.needs_resume(out.len()) {
@@ -188,40 +210,42 @@ impl Proxy {
         }
     }
 
-    /// Forwards the start of a large reply if it is the next one for its client. Returns whether
-    /// the caller may drop these bytes.
+    /// Forwards the start of a large reply if it is the next one for its client, or refuses the reply.
+    /// Returns whether the caller may drop these bytes.
     fn stream(&mut self, upstream: &mut Upstream, bytes: &[u8], effects: &mut Fx) -> bool {
         let Some(waiter) = upstream.waiting.front().copied() else { return false };
         let Waiter { client: conn, slot, what } = waiter;
         if !matches!(what, What::Whole | What::Part(_)) {
             return false;
         }
-        let pending = effects.pending(conn);
         let Some(client) = self.peers.client(conn) else { return true };
-        if !upstream.streams
-            && let Some(length) = bulk_length(bytes)
-            && length.saturating_add(pending + client.ring.held())
-                > self.shared.settings.client_bytes
-        {
-            self.refuse_large(upstream, waiter, length, effects);
+        let length = match upstream.streamed {
+            0 => bulk_length(bytes).unwrap_or(0).max(bytes.len()),
+            streamed => streamed + bytes.len(),
+        };
+        // Its later requests are not sent before this reply has arrived.
+        client.reply_bytes = client.reply_bytes.max(length.min(self.shared.settings.client_bytes));
+        if upstream.streamed == 0 && !self.has_room(conn, length, effects) {
+            self.refuse(waiter, length, effects);
+            // The reply itself is discarded: its waiter becomes the connection.
+            if let Some(first) = upstream.waiting.front_mut() {
+                first.client = upstream.conn;
+            }
             return true;
         }
+        let Some(client) = self.peers.client(conn) else { return true };
         let Some(out) = effects.out(conn) else { return true };
-        client.reply_bytes = client.reply_bytes.max(bytes.len());
-        if what == What::Whole && client.ring.is_first(slot) {
+        let is_next = what == What::Whole && client.ring.is_first(slot);
+        if is_next {
             out.extend_from_slice(bytes);
-            upstream.streams = true;
+            client.promised = match upstream.streamed {
+                0 => length - bytes.len(),
+                _ => client.promised.saturating_sub(bytes.len()),
+            };
+            upstream.streamed += bytes.len();
             self.resume_later(conn);
-            return true;
         }
-        // The bytes stay stashed for this client, so its limit applies.
-        let is_too_much = bytes.len() > self.shared.settings.client_bytes;
-        if is_too_much && let Some(Peer::Client(mut client)) = self.peers.take(conn) {
-            self.shared.counts.unread.add(1);
-            self.disconnect(&mut client, effects);
-            self.peers.put(conn, Peer::Client(client));
-        }
-        is_too_much
+        is_next
     }
 
     /// Bounds the memory of a message, and of a reply to the proxy itself, which cannot be streamed.
@@ -234,28 +258,28 @@ impl Proxy {
             .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }
 
-    /// Replies with an error instead of a value that would exceed the client's limit. The value itself
-    /// is discarded: its waiter becomes the connection.
-    fn refuse_large(
-        &mut self,
-        upstream: &mut Upstream,
-        waiter: Waiter,
-        length: usize,
-        effects: &mut Fx,
-    ) {
-        let most = self.shared.settings.client_bytes >> 20;
+    /// Returns whether a client has room for a reply of this many bytes. The part of a reply
+    /// that has arrived over another connection counts.
+    fn has_room(&self, conn: Conn, bytes: usize, effects: &Fx) -> bool {
+        let Some(client) = self.peers.peek(conn) else { return true };
+        let held = effects.pending(conn) + client.ring.held() + client.arriving;
+        (held + client.promised).saturating_add(bytes) <= self.shared.settings.client_bytes
+    }
+
+    /// Replies with an error instead of a reply of this many bytes, or more, for which the client has no
+    /// room.
+    fn refuse(&mut self, waiter: Waiter, bytes: usize, effects: &mut Fx) {
+        let most = self.shared.settings.client_bytes;
         let text = format!(
-            "SHARDTOOLARGE the proxy has no room for this value of {length} bytes; its limit is \
-             --client-buffer {most} (MiB)"
+            "SHARDTOOLARGE the command was carried out, but the proxy has no room for its reply of \
+             {bytes} bytes; the limit for unread replies is --client-buffer {} (MiB)",
+            most >> 20
         );
         match waiter.what {
             What::Part(part) => self.part(waiter, 0, effects, |merging| {
                 merging.lost(part as usize, text.as_bytes());
             }),
-            _ => self.deliver(waiter, &errors::line(&[text.as_bytes()]), effects),
-        }
-        if let Some(first) = upstream.waiting.front_mut() {
-            first.client = upstream.conn;
+            _ => self.deliver(waiter, bytes.min(most), &errors::line(&[text.as_bytes()]), effects),
         }
     }
 
@@ -288,14 +312,14 @@ impl Proxy {
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {
                 // The client has the start of this reply. An error cannot follow it.
-                What::Whole if place == 0 && upstream.streams => effects.abort(waiter.client),
+                What::Whole if place == 0 && upstream.streamed > 0 => effects.abort(waiter.client),
                 // The node's error to SELECT is the client's reply, even if the proxy sent the
                 // SELECT.
                 What::Whole => match &loss {
                     Loss::Refused(text) if self.selects(waiter.client) => {
-                        self.deliver(waiter, &errors::line(&[text]), effects);
+                        self.deliver(waiter, 0, &errors::line(&[text]), effects);
                     }
-                    _ => self.deliver(waiter, &error, effects),
+                    _ => self.deliver(waiter, 0, &error, effects),
                 },
                 What::Part(part) => self.part(waiter, 0, effects, |merging| {
                     merging.lost(part as usize, part_error.as_bytes());
@@ -361,9 +385,10 @@ fn error_text(reply: &[u8]) -> Option<Vec<u8>> {
     Some(text.strip_suffix(b"\r\n").unwrap_or(text).to_vec())
 }
 
-/// The length of a bulk string of which this is the start.
+/// The size of a reply that is a bulk string, of which this is the start.
 fn bulk_length(bytes: &[u8]) -> Option<usize> {
     let line = bytes.strip_prefix(b"$").or_else(|| bytes.strip_prefix(b"="))?;
     let end = line.iter().take(20).position(|byte| *byte == b'\r')?;
-    std::str::from_utf8(&line[..end]).ok()?.parse().ok()
+    let length: usize = std::str::from_utf8(&line[..end]).ok()?.parse().ok()?;
+    length.checked_add(1 + end + 2 + 2)
 }

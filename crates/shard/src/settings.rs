@@ -19,8 +19,9 @@ pub struct Settings {
     pub request: CommandLimits,
     /// Maximum time that a node may take to reply, except to a blocking command.
     pub node_timeout: Duration,
-    /// Maximum number of reply bytes, pending or stashed, that a client may leave unread. A client
-    /// that exceeds it is disconnected.
+    /// Maximum number of reply bytes, pending or stashed, that a client may leave unread. A reply that
+    /// does not fit becomes an error. A client that exceeds it, by short replies or by a reply that has
+    /// begun, is disconnected.
     pub client_bytes: usize,
     /// Maximum number of bytes that are held for all clients of one core together: unread replies,
     /// requests that are incomplete or must wait, queued commands, names of subscriptions. When it is

@@ -25,15 +25,15 @@ pub(super) struct Upstream {
     pub(super) partial: Vec<u8>,
     /// How many bytes of it are parsed.
     pub(super) seen: usize,
-    /// The start of the current reply was already sent to its client.
-    pub(super) streams: bool,
+    /// How many bytes of the incomplete reply were already sent to its client.
+    pub(super) streamed: usize,
     /// What the next replies are for. An entry stays when its client disconnects.
     pub(super) waiting: VecDeque<Waiter>,
     /// When the first entry became the first.
     pub(super) since: Instant,
     /// The client to which the incomplete reply is charged, and its bytes.
     pub(super) charged: Option<(Conn, usize)>,
-    /// Clients that are paused until the node has room again.
+    /// Clients that are paused until the node has room again, or has reported its limit.
     pub(super) held: Vec<Conn>,
 }
 
@@ -97,7 +97,7 @@ impl Upstream {
             replies: Replies::default(),
             partial: Vec::new(),
             seen: 0,
-            streams: false,
+            streamed: 0,
             waiting: VecDeque::new(),
             since: now,
             charged: None,
