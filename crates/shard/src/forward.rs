@@ -40,6 +40,9 @@ impl Proxy {
         if self.is_full(client, conn, effects) {
             return Next::Full;
         }
+        if let Some(next) = self.exceeds(client, conn, command, effects) {
+            return next;
+        }
         self.send(client, conn, command, effects);
         Next::Go
     }
@@ -76,7 +79,7 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         let asked = || plan.parts().map(|part| part.node);
-        let conns = match self.all_of(client, asked(), effects) {
+        let conns = match self.all_of(client, asked(), command, effects) {
             Ok(conns) => conns,
             Err(next) => return next,
         };
@@ -101,7 +104,7 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         let nodes = self.health.len();
-        let conns = match self.all_of(client, 0..nodes, effects) {
+        let conns = match self.all_of(client, 0..nodes, command, effects) {
             Ok(conns) => conns,
             Err(next) => return next,
         };
@@ -127,7 +130,7 @@ impl Proxy {
         cursor: Cursor,
         effects: &mut Fx,
     ) -> Next {
-        let conns = match self.all_of(client, std::iter::once(cursor.node), effects) {
+        let conns = match self.all_of(client, std::iter::once(cursor.node), command, effects) {
             Ok(conns) => conns,
             Err(next) => return next,
         };
@@ -146,12 +149,14 @@ impl Proxy {
         Next::Go
     }
 
-    /// Returns the shared connections to these nodes. If one of the nodes is down, nothing is sent
-    /// to any of them, and the client gets an error. If one reads too slowly, the client waits.
+    /// Returns the shared connections to these nodes. If one of the nodes is down, or does not accept
+    /// so long an argument, nothing is sent to any of them, and the client gets an error. If one reads
+    /// too slowly, the client waits.
     fn all_of(
         &mut self,
         client: &mut Client,
         nodes: impl Iterator<Item = usize>,
+        command: &Command<'_>,
         effects: &mut Fx,
     ) -> Result<Vec<Conn>, Next> {
         let mut conns = Vec::new();
@@ -162,6 +167,9 @@ impl Proxy {
             };
             if self.is_full(client, conn, effects) {
                 return Err(Next::Full);
+            }
+            if let Some(next) = self.exceeds(client, conn, command, effects) {
+                return Err(next);
             }
             conns.push(conn);
         }

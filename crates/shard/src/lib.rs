@@ -27,6 +27,7 @@ mod input;
 mod lease;
 mod leased;
 mod local;
+mod longest;
 mod loss;
 mod merging;
 mod next;

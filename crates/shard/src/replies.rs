@@ -8,7 +8,7 @@ use super::{
     merging::Merging,
     peers::{Peer, Peers},
     state::{Fx, Proxy},
-    upstream::{Upstream, Use, Waiter, What},
+    upstream::{Longest, Upstream, Use, Waiter, What},
 };
 use regatta_engine::{Conn, Flow};
 use regatta_proto::resp::Found;
@@ -160,6 +160,11 @@ impl Proxy {
                 }
             }
             What::Queued => {}
+            What::Longest => {
+                upstream.longest = Longest::of(reply);
+                let held = std::mem::take(&mut upstream.held);
+                self.release(held);
+            }
             What::Probed => {
                 self.health[upstream.node].answered();
                 effects.abort(upstream.conn);
@@ -329,6 +334,7 @@ impl Proxy {
                 | What::Prepared
                 | What::Selected
                 | What::Queued
+                | What::Longest
                 | What::Probed => {}
             }
         }

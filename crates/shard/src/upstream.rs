@@ -1,7 +1,7 @@
 //! A connection to a node.
 
 use regatta_engine::Conn;
-use regatta_proto::resp::Replies;
+use regatta_proto::resp::{Replies, Value};
 use std::{collections::VecDeque, time::Instant};
 
 /// A connection to a node.
@@ -35,6 +35,7 @@ pub(super) struct Upstream {
     pub(super) charged: Option<(Conn, usize)>,
     /// Clients that are paused until the node has room again, or has reported its limit.
     pub(super) held: Vec<Conn>,
+    pub(super) longest: Longest,
 }
 
 /// What uses a connection to a node.
@@ -50,6 +51,32 @@ pub(super) enum Use {
     Subscribed(Conn),
     /// The proxy, to check that the node answers.
     Probe,
+}
+
+/// The limit of a node that does not report it, in bytes: the default of Redis.
+const DEFAULT_LONGEST: usize = 512 << 20;
+
+/// What is known about the limit of a node on the size of an argument (`proto-max-bulk-len`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Longest {
+    #[default]
+    Unknown,
+    /// The node was asked for it.
+    Asked,
+    Is(usize),
+}
+
+impl Longest {
+    /// Reads the reply to CONFIG GET. A user may not be allowed to send that.
+    pub(super) fn of(reply: &[u8]) -> Self {
+        let number = || {
+            let (Value::Elements(_, 2, bytes), _) = Value::read(reply)? else { return None };
+            let (_, at) = Value::read(bytes)?;
+            let (Value::Bulk(number), _) = Value::read(&bytes[at..])? else { return None };
+            std::str::from_utf8(number).ok()?.parse().ok()
+        };
+        Longest::Is(number().unwrap_or(DEFAULT_LONGEST))
+    }
 }
 
 /// What a node's reply is for.
@@ -81,6 +108,8 @@ pub(super) enum What {
     Begun,
     /// The reply to a probe.
     Probed,
+    /// The limit on an argument.
+    Longest,
 }
 
 impl Upstream {
@@ -102,6 +131,7 @@ impl Upstream {
             since: now,
             charged: None,
             held: Vec::new(),
+            longest: Longest::Unknown,
         }
     }
 
@@ -117,5 +147,23 @@ impl Upstream {
     /// Registers a pending reply to the proxy itself.
     pub(super) fn wait_for_itself(&mut self, what: What, now: Instant) {
         self.wait(Waiter { client: self.conn, slot: 0, what }, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_does_not_report_its_limit_has_the_default() {
+        for (reply, limit) in [
+            ("*2\r\n$18\r\nproto-max-bulk-len\r\n$7\r\n1048576\r\n", 1 << 20),
+            ("%1\r\n$18\r\nproto-max-bulk-len\r\n$7\r\n2000000\r\n", 2_000_000),
+            ("-NOPERM this user has no permissions\r\n", DEFAULT_LONGEST),
+            ("*0\r\n", DEFAULT_LONGEST),
+            ("*2\r\n$18\r\nproto-max-bulk-len\r\n$2\r\n-1\r\n", DEFAULT_LONGEST),
+        ] {
+            assert_eq!(Longest::of(reply.as_bytes()), Longest::Is(limit), "{reply}");
+        }
     }
 }

@@ -30,7 +30,7 @@ pub struct Client {
     is_unsure: bool,
     /// It has sent a command that blocks forever.
     pub is_blocked: bool,
-    /// It often sends large values, and transactions of several megabytes.
+    /// It often sends large values, transactions of several megabytes, and values of more than one.
     sends_much: bool,
     /// The size of its longest request, in bytes.
     pub longest: usize,
@@ -123,6 +123,15 @@ impl Client {
             _ => {}
         }
         let key = self.key(random);
+        if self.sends_much && random.random_ratio(1, 300) {
+            // More than some nodes accept in an argument.
+            let value = vec![b'x'; 1_100_000];
+            return self.ask(
+                &[b"set", &key, &value],
+                Expected::Set(key.clone(), value.clone()),
+                out,
+            );
+        }
         match random.random_range(0..28) {
             0..5 => self.ask(&[b"get", &key], Expected::Get(key.clone()), out),
             5..10 => {
@@ -385,7 +394,9 @@ impl Client {
         self.is_unsure |= matches!(expected, Expected::Subscribed(_)) && trouble.explains(reply);
         let is_refused = reply.windows(15).any(|part| part == b" refused MULTI:");
         seen.refused_transactions += u64::from(is_refused);
-        seen.large_values += u64::from(reply.starts_with(b"-SHARDTOOLARGE "));
+        let has_limit = reply.starts_with(b"-SHARDTOOLARGE node ");
+        seen.long_arguments += u64::from(has_limit);
+        seen.large_values += u64::from(reply.starts_with(b"-SHARDTOOLARGE ") && !has_limit);
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
             seen.transactions += 1;
         }

@@ -137,6 +137,10 @@ impl Model {
                 self.known(key).set(Some(value.clone()));
                 true
             }
+            (Expected::Set(_, value), Some(Value::Error(text))) => {
+                let is_refused = text.starts_with(b"SHARDTOOLARGE node ");
+                value.len() > 1 << 20 && is_refused && text.ends_with(b"; nothing was sent")
+            }
             (Expected::Get(key), Some(Value::Bulk(value))) => self.known(key).read(Some(value)),
             (Expected::Get(key), Some(Value::Null)) => {
                 self.is_null(reply) && self.known(key).read(None)

@@ -26,6 +26,8 @@ pub struct Data {
 
 /// One connection, from the node's side.
 pub struct Session {
+    /// The maximum size of an argument, in bytes.
+    longest: usize,
     commands: Commands,
     input: Vec<u8>,
     database: u32,
@@ -50,8 +52,9 @@ pub struct Published {
 }
 
 impl Session {
-    pub fn new(refuses_multi: bool) -> Self {
+    pub fn new(longest: usize, refuses_multi: bool) -> Self {
         Session {
+            longest,
             refuses_multi,
             commands: Commands::new(CommandLimits::default()),
             input: Vec::new(),
@@ -116,6 +119,8 @@ impl Session {
         out: &mut Vec<u8>,
         published: &mut Vec<Published>,
     ) {
+        let longest = args.iter().map(Vec::len).max().unwrap_or(0);
+        assert!(longest <= self.longest, "Redis would close the connection: {longest} bytes");
         let name = String::from_utf8_lossy(&args[0]).to_ascii_uppercase();
         if let Some(queue) = &mut self.multi
             && !matches!(&name[..], "EXEC" | "DISCARD" | "MULTI" | "WATCH")
@@ -180,6 +185,12 @@ impl Session {
                     let seconds = if seconds == 0 { u64::from(u32::MAX) } else { seconds };
                     self.blocked = Some((args[1].clone(), now + Duration::from_secs(seconds)));
                 }
+            }
+            "CONFIG" if args[2] == b"proto-max-bulk-len" => {
+                let longest = self.longest.to_string().into_bytes();
+                out.extend_from_slice(if self.resp3 { b"%1\r\n" } else { b"*2\r\n" });
+                self.value(Some(&args[2]), out);
+                self.value(Some(&longest), out);
             }
             "EVAL" => {
                 let numbers = String::from_utf8_lossy(&args[1]).into_owned();

@@ -95,6 +95,8 @@ seen!(
     refused_transactions,
     /// A value was refused because its client had no room for it.
     large_values,
+    /// An argument was refused because of the limit of its node.
+    long_arguments,
     /// A request did not arrive in time.
     late_requests
 );

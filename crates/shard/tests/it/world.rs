@@ -54,6 +54,8 @@ pub struct World {
     /// The number of clients so far, and the size of their longest request.
     clients: usize,
     longest: usize,
+    /// The limit of the nodes on an argument, in bytes.
+    limit: usize,
 }
 
 const STEPS: usize = 250;
@@ -97,6 +99,7 @@ impl World {
             sip: if random.random_bool(0.1) { 1000 } else { usize::MAX },
             clients: 0,
             longest: 0,
+            limit: *[1 << 20, 512 << 20].get(random.random_range(0..2)).unwrap_or(&0),
             random,
             core,
             now,
@@ -286,10 +289,8 @@ impl World {
             }
             let Some((conn, to)) = self.core.next_connect() else { return };
             let node = usize::from(to.port()) - 1;
-            self.wires.insert(
-                conn,
-                Wire::new(End::Node(node, false, Session::new(self.trouble.refuses_multi))),
-            );
+            let session = Session::new(self.limit, self.trouble.refuses_multi);
+            self.wires.insert(conn, Wire::new(End::Node(node, false, session)));
         }
         panic!("a turn does not end: 1000 rounds");
     }

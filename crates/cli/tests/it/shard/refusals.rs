@@ -76,6 +76,44 @@ fn a_node_that_refuses_the_password_is_down() {
     assert!(count < 50, "{count} connections for 200 requests");
 }
 
+on_shard_models!(an_argument_above_the_limit_of_its_node_is_refused: sharing);
+
+fn an_argument_above_the_limit_of_its_node_is_refused(model: &str) {
+    let nodes = [Node::start(&["--proto-max-bulk-len", "1mb"]), Node::start(&[])];
+    let proxy = proxy(model, &nodes, &["--cores", "1"]);
+    let (mut good, mut bad) = (client(&proxy), client(&proxy));
+    good.say("RPUSH list a");
+    // A key of each node.
+    let is_small = |key: &str| {
+        client(&proxy).say(&format!("SET {key} v"));
+        nodes[0].client().say(&format!("EXISTS {key}")) == ":1\r\n"
+    };
+    let keys: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();
+    let small = keys.iter().find(|key| is_small(key)).expect("a key");
+    let large = keys.iter().find(|key| !is_small(key)).expect("a key");
+    let value = |size: usize| vec![b'x'; size];
+    let set = |key: &str, size| [b"SET".to_vec(), key.into(), value(size)];
+    // A request of another client is behind it, and one of its own.
+    for hello in ["HELLO 2", "HELLO 3"] {
+        bad.say(hello);
+        bad.send(&set(small, (1 << 20) + 1));
+        bad.raw(format!("GET {small}\r\n").as_bytes());
+        assert_eq!(good.say(&format!("GET {small}")), "$1\r\nv\r\n", "{model}");
+        let reply = String::from_utf8(bad.next().expect("a reply")).unwrap();
+        let node = nodes[0].addr();
+        assert!(reply.starts_with(&format!("-SHARDTOOLARGE node {node} ")), "{model}: {reply}");
+        assert!(reply.contains("1048576") && reply.ends_with("nothing was sent\r\n"), "{reply}");
+        assert_eq!(bad.next().as_deref(), Some(&b"$1\r\nv\r\n"[..]), "{model}");
+    }
+    assert_eq!(bad.ask(&set(large, 3 << 20)), b"+OK\r\n", "{model}");
+    let mset =
+        ["MSET".into(), large.as_str().into(), value(2 << 20), small.as_str().into(), value(1)];
+    assert!(bad.ask(&mset).starts_with(b"-SHARDTOOLARGE "), "{model}");
+    assert_eq!(bad.say(&format!("STRLEN {large}")), ":3145728\r\n", "{model}: nothing was sent");
+    assert_eq!(bad.ask(&set(small, 1 << 20)), b"+OK\r\n", "{model}: exactly the limit");
+    assert!(bad.say("INFO").contains("node_connections_lost:0\r\n"), "{model}");
+}
+
 on_shard_models!(a_node_is_not_down_if_the_proxy_is_out_of_descriptors: epoll, uring);
 
 fn a_node_is_not_down_if_the_proxy_is_out_of_descriptors(model: &str) {
