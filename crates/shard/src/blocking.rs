@@ -3,23 +3,24 @@
 use regatta_proto::resp::Command;
 use std::time::{Duration, Instant};
 
-/// Time after a blocking command for which a client that closes its sending side stays connected. If the node
-/// can reply at once, such a client gets its reply, as from Redis. What others push meanwhile goes to it, too,
-/// although it may be gone, so this is short.
-pub(super) const HALF_CLOSED: Duration = Duration::from_millis(20);
-
 /// A blocking command in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocking {
     /// When it was sent.
     pub(super) since: Instant,
     pub(super) limit: BlockingTime,
+    /// When the node was first asked to end it, and when it is asked again.
+    pub(super) asked: Option<Instant>,
+    pub(super) again_at: Option<Instant>,
+    /// The node cannot be asked: the command ends with its connection.
+    pub(super) is_left: bool,
 }
 
 impl Blocking {
     /// A command that is sent now.
     pub(super) fn new(command: &Command<'_>, now: Instant) -> Self {
-        Blocking { since: now, limit: BlockingTime::of(command) }
+        let limit = BlockingTime::of(command);
+        Blocking { since: now, limit, asked: None, again_at: None, is_left: false }
     }
 }
 

@@ -83,7 +83,7 @@ impl Engine for Proxy {
         }
     }
 
-    /// A blocked client closed its sending side right after its command.
+    /// The node is asked again to end a blocking command.
     fn alarm(&mut self, conn: Conn, effects: &mut Fx) {
         self.resume_later(conn);
         self.resume_due(effects);

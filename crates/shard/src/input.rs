@@ -1,7 +1,6 @@
 //! Input from a client: commands in order, and when reading pauses.
 
 use super::{
-    blocking::HALF_CLOSED,
     budget::COUNTED,
     client::{Client, Input, Mode, OWED, Rest},
     errors,
@@ -191,15 +190,16 @@ impl Proxy {
             }
         }
         self.count_memory(client, effects);
-        // When a blocked client that has closed its sending side is disconnected. Nobody may be
-        // there to read the reply, and an element that the node pops would be lost.
-        let gone_at_end = client.blocking().map(|blocking| blocking.since + HALF_CLOSED);
+        if client.has_ended && client.input == Input::Waits {
+            self.unblock(client, effects);
+        }
+        let blocking = client.blocking();
         let is_over = match client.input {
             Input::Ended => client.ring.is_empty(),
             Input::Read => client.has_ended && client.ring.is_empty(),
             Input::Waits => {
-                let is_late = gone_at_end.is_none_or(|at| effects.now().instant >= at);
-                client.has_ended && client.is_blocked() && is_late
+                let is_left = blocking.map_or(client.is_blocked(), |blocking| blocking.is_left);
+                client.has_ended && is_left
             }
             Input::Full => false,
         };
@@ -217,8 +217,8 @@ impl Proxy {
                 && inside.is_none(),
             wants_drained: pending >= COUNTED,
             inside,
-            alarm: gone_at_end.filter(|_| client.has_ended && !is_over),
-            gone_at_end,
+            alarm: blocking.and_then(|blocking| blocking.again_at).filter(|_| !is_over),
+            gone_at_end: blocking.filter(|_| !client.has_ended).map(|blocking| blocking.since),
         };
         if client.status != Some(status) {
             client.status = Some(status);

@@ -42,12 +42,12 @@ impl Proxy {
                 let mut transaction = Transaction::default();
                 transaction.leases(node, conn);
                 transaction.watches = lease == Lease::Watch;
-                let blocks = lease == Lease::Blocking;
-                transaction.blocking =
-                    blocks.then(|| Blocking::new(command, effects.now().instant));
                 client.mode = Mode::Leased(Box::new(transaction));
+                if lease == Lease::Blocking {
+                    return self.send_blocking(client, conn, command, effects);
+                }
                 self.send(client, conn, command, effects);
-                if blocks { Next::Stop } else { Next::Go }
+                Next::Go
             }
             // Unreachable: `decide` gives such commands a node.
             (Lease::Watch | Lease::Blocking, Place::Open | Place::Parts | Place::AllNodes) => {

@@ -43,6 +43,7 @@ mod state;
 mod subscribed;
 mod subscriptions;
 mod transaction;
+mod unblock;
 mod upstream;
 
 pub use nodes::Nodes;

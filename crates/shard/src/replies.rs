@@ -8,6 +8,7 @@ use super::{
     merging::Merging,
     peers::{Peer, Peers},
     state::{Fx, Proxy},
+    unblock,
     upstream::{Longest, Upstream, Use, Waiter, What},
 };
 use regatta_engine::{Conn, Flow};
@@ -165,6 +166,13 @@ impl Proxy {
                 let held = std::mem::take(&mut upstream.held);
                 self.release(held);
             }
+            What::Number => {
+                upstream.number = unblock::number(reply);
+                if let Use::Leased(client) = upstream.use_ {
+                    self.resume_later(client);
+                }
+            }
+            What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
             What::Probed => {
                 self.health[upstream.node].answered();
                 effects.abort(upstream.conn);
@@ -179,8 +187,13 @@ impl Proxy {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
         client.note_reply_size(streamed + reply.len());
-        client.ring.complete(waiter.slot, reply, out);
         client.last_succeeded = reply.first() != Some(&b'-');
+        if !client.last_succeeded && streamed == 0 && client.was_unblocked(reply) {
+            client.ring.complete(waiter.slot, b"", out);
+            client.input = Input::Ended;
+            return self.resume_later(waiter.client);
+        }
+        client.ring.complete(waiter.slot, reply, out);
         if client.needs_resume(out.len()) {
             self.resume_later(waiter.client);
         }
@@ -330,11 +343,13 @@ impl Proxy {
                     merging.lost(part as usize, part_error.as_bytes());
                 }),
                 What::Begun => self.begun(waiter, effects),
+                What::Unblocked => self.asked_to_unblock(waiter.client, None, effects),
                 What::Authenticated
                 | What::Prepared
                 | What::Selected
                 | What::Queued
                 | What::Longest
+                | What::Number
                 | What::Probed => {}
             }
         }

@@ -5,7 +5,6 @@
 //! known.
 
 use super::{
-    blocking::Blocking,
     client::{Client, Mode},
     forward::as_array,
     leased::{Multi, Transaction},
@@ -321,9 +320,7 @@ impl Proxy {
             (_, Route::Lease(Lease::Blocking, Place::Node(node)), Some((leased, conn)))
                 if *node == leased =>
             {
-                transaction.blocking = Some(Blocking::new(command, effects.now().instant));
-                self.send(client, conn, command, effects);
-                Next::Stop
+                self.send_blocking(client, conn, command, effects)
             }
             (_, Route::OneNode(_), Some(_)) => self.go(client, command, decision, plan, effects),
             (_, Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello), _) => {

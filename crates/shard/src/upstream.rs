@@ -36,6 +36,8 @@ pub(super) struct Upstream {
     /// Clients that are paused until the node has room again, or has reported its limit.
     pub(super) held: Vec<Conn>,
     pub(super) longest: Longest,
+    /// Its number at the node (CLIENT ID), if it was asked for it.
+    pub(super) number: Option<u64>,
 }
 
 /// What uses a connection to a node.
@@ -110,6 +112,10 @@ pub(super) enum What {
     Probed,
     /// The limit on an argument.
     Longest,
+    /// The number of the connection.
+    Number,
+    /// Whether the client's blocking command was ended.
+    Unblocked,
 }
 
 impl Upstream {
@@ -132,6 +138,7 @@ impl Upstream {
             charged: None,
             held: Vec::new(),
             longest: Longest::Unknown,
+            number: None,
         }
     }
 

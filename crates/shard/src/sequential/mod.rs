@@ -10,6 +10,7 @@
 //! replies are bounded, because writes to the client block, and no further request is read
 //! meanwhile.
 
+mod blocking;
 mod buffer;
 mod node;
 mod session;

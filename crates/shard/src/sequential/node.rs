@@ -17,6 +17,8 @@ pub(super) struct Node<P> {
     pub(super) out: Vec<u8>,
     /// No request has been added since the last replies arrived.
     pub(super) is_quiet: bool,
+    /// Its number at the node (CLIENT ID). The inner option is `None` if the node refused to tell it.
+    pub(super) number: Option<Option<u64>>,
     input: Buffer,
     replies: Replies,
 }
@@ -28,6 +30,7 @@ impl<P: Read + Write> Node<P> {
             peer,
             out: Vec::new(),
             is_quiet: true,
+            number: None,
             input: Buffer::default(),
             replies: Replies::default(),
         }

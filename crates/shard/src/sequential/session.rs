@@ -26,8 +26,8 @@ use std::{
 
 const NOT_HERE: &str = "this is a sequential model; use select, poll, epoll, percore or uring";
 
-/// Maximum size of a reply to AUTH, HELLO or SELECT, in bytes.
-const LONGEST: usize = 64 * 1024;
+/// Maximum size of a reply to AUTH, HELLO, SELECT or CLIENT, in bytes.
+pub(super) const LONGEST: usize = 64 * 1024;
 
 /// A client, its connections to the nodes, and its pending replies.
 pub(super) struct Session<'s, P> {
@@ -199,6 +199,9 @@ impl<'s, P: Read + Write> Session<'s, P> {
         match self.link(node, stream) {
             Ok(link) => {
                 link.is_quiet = false;
+                if blocks.is_some() && link.number.is_none() {
+                    write_command([&b"CLIENT"[..], b"ID"], &mut link.out);
+                }
                 as_array(command, &mut link.out);
                 self.owed.push_back(Owed::Whole { node, blocks });
             }
@@ -290,7 +293,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// Opens a connection to a node and prepares it for the client.
-    fn open<T: ConnectingStream<Peer = P>>(
+    pub(super) fn open<T: ConnectingStream<Peer = P>>(
         &self,
         node: usize,
         stream: &T,

@@ -1,13 +1,10 @@
 //! Pending replies, from the nodes to the client.
 
 use super::session::{Link, Owed, Session};
-use crate::{blocking::BlockingTime, errors, loss::Loss, merging::Merging};
+use crate::{errors, loss::Loss, merging::Merging};
 use regatta_engine::Limits;
 use regatta_service::style::{sequential::send, straight::ConnectingStream};
-use std::{
-    io::{self, Read, Write},
-    time::Duration,
-};
+use std::io::{self, Read, Write};
 
 /// Reply bytes that are collected before they are sent.
 const FULL: usize = 64 * 1024;
@@ -69,7 +66,7 @@ impl<P: Read + Write> Session<'_, P> {
     }
 
     /// Forwards the next reply of a node to the client. A long reply is sent in pieces.
-    fn whole<T: ConnectingStream<Peer = P>>(
+    pub(super) fn whole<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,
         out: &mut Vec<u8>,
@@ -103,39 +100,6 @@ impl<P: Read + Write> Session<'_, P> {
         Ok(())
     }
 
-    /// The same for a blocking command: until some of the reply has arrived, the reply timeout is
-    /// longer by the time for which the command may block. The wait ends if the client closes its
-    /// sending side, or if the shard map changes.
-    fn blocking<T: ConnectingStream<Peer = P>>(
-        &mut self,
-        node: usize,
-        time: BlockingTime,
-        out: &mut Vec<u8>,
-        stream: &mut T,
-        limits: Limits,
-    ) -> io::Result<()> {
-        let timeout = self.shared.settings.node_timeout;
-        if let Link::Open(link) = &mut self.links[node] {
-            stream.set_read_timeout_of(&link.peer, Limits::LOOK)?;
-            let (mut is_moved, mut is_late, mut waited) = (false, false, Duration::ZERO);
-            while !is_moved && !is_late && link.wait() == Err(Loss::TimedOut) {
-                if stream.has_ended() {
-                    return Err(io::ErrorKind::ConnectionAborted.into());
-                }
-                waited += Limits::LOOK;
-                is_late = matches!(time, BlockingTime::For(limit) if waited >= limit + timeout);
-                is_moved = self.shared.newer_map(self.map.epoch()).is_some();
-            }
-            stream.set_read_timeout_of(&link.peer, timeout)?;
-            if is_moved {
-                self.lose(node, Loss::Moved);
-            } else if is_late {
-                self.lose(node, Loss::TimedOut);
-            }
-        }
-        self.whole(node, out, stream, limits)
-    }
-
     /// Merges the next replies of several nodes.
     fn merged(
         &mut self,
@@ -166,7 +130,7 @@ impl<P: Read + Write> Session<'_, P> {
         Ok(())
     }
 
-    fn lose(&mut self, node: usize, loss: Loss) {
+    pub(super) fn lose(&mut self, node: usize, loss: Loss) {
         if let Link::Open(_) = self.links[node] {
             let counts = &self.shared.counts;
             if loss != Loss::Moved {

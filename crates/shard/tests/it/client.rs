@@ -2,7 +2,7 @@
 
 use super::{
     expect::{Expected, Model},
-    node::scripted,
+    node::{ELEMENT, scripted},
     seen::{Seen, Trouble},
 };
 use rand::{Rng, rngs::SmallRng};
@@ -404,6 +404,9 @@ impl Client {
             seen.long_lines += 1;
         }
         seen.secrets += u64::from(matches!(expected, Expected::Secret));
+        let pops_in_drain =
+            reply.starts_with(b"*2") && reply.ends_with(&[ELEMENT, b"\r\n"].concat());
+        seen.delivered_in_drain += u64::from(pops_in_drain);
         seen.malformed += u64::from(reply.starts_with(b"-ERR Protocol error: "));
         if matches!(expected, Expected::Pop(..)) && reply.starts_with(b"*2") {
             seen.pops += 1;

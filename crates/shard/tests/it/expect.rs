@@ -1,6 +1,9 @@
 //! A client's knowledge of its own keys, and the check of replies against it.
 
-use super::{node::CONFIGURATION, seen::Trouble};
+use super::{
+    node::{CONFIGURATION, ELEMENT},
+    seen::Trouble,
+};
 use regatta_proto::resp::{Replies, Value};
 use std::collections::BTreeMap;
 
@@ -179,6 +182,10 @@ impl Model {
             }
             // The RPUSH failed.
             (Expected::Pop(..), Some(Value::Null)) => trouble.fails,
+            // An element that was pushed while the proxy stopped.
+            (Expected::Never, Some(Value::Elements(_, 2, bytes))) => {
+                bytes.ends_with(&[ELEMENT, b"\r\n"].concat())
+            }
             (Expected::Queued, Some(Value::Simple(text))) => text == b"QUEUED",
             (Expected::Exec(queued), Some(Value::Elements(_, count, bytes))) => {
                 count == queued.len() && self.each(queued, bytes, trouble)?

@@ -2,7 +2,7 @@
 
 use regatta_proto::resp::{Command, CommandLimits, Commands, write_bulk, write_command};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,9 @@ pub const CONFIGURATION: [(&str, &str); 5] = [
     ("masteruser", "hidden"),
 ];
 
+/// An element that is pushed while the proxy stops.
+pub const ELEMENT: &[u8] = b"pushed in a drain";
+
 /// The data of a node, which survives a crash.
 #[derive(Default)]
 pub struct Data {
@@ -22,10 +25,15 @@ pub struct Data {
     lists: BTreeMap<(u32, Vec<u8>), VecDeque<Vec<u8>>>,
     /// How often each key was changed, for WATCH.
     changes: BTreeMap<(u32, Vec<u8>), u64>,
+    /// The numbers of the connections that are blocked, and of those that CLIENT UNBLOCK has ended.
+    blocked: BTreeSet<u64>,
+    unblocked: BTreeSet<u64>,
 }
 
 /// One connection, from the node's side.
 pub struct Session {
+    /// The number that CLIENT ID returns.
+    number: u64,
     /// The maximum size of an argument, in bytes.
     longest: usize,
     commands: Commands,
@@ -52,8 +60,9 @@ pub struct Published {
 }
 
 impl Session {
-    pub fn new(longest: usize, refuses_multi: bool) -> Self {
+    pub fn new(number: u64, longest: usize, refuses_multi: bool) -> Self {
         Session {
+            number,
             longest,
             refuses_multi,
             commands: Commands::new(CommandLimits::default()),
@@ -76,6 +85,17 @@ impl Session {
         self.blocked.is_some()
     }
 
+    /// Adds an element to the list on which a command of this session waits, if one does. Returns
+    /// whether it did.
+    pub fn push_to_blocked(&self, element: &[u8], data: &mut Data) -> bool {
+        let Some((key, _)) = self.blocked.as_ref().filter(|(key, _)| key.starts_with(b"never"))
+        else {
+            return false;
+        };
+        data.lists.entry((self.database, key.clone())).or_default().push_back(element.to_vec());
+        true
+    }
+
     /// Carries out the next command if it is complete. Returns whether it was.
     pub fn step(
         &mut self,
@@ -85,6 +105,10 @@ impl Session {
         published: &mut Vec<Published>,
     ) -> bool {
         if let Some((key, until)) = self.blocked.take() {
+            if data.unblocked.remove(&self.number) {
+                out.extend_from_slice(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+                return true;
+            }
             if !self.pop(data, &key, out) {
                 if now < until {
                     self.blocked = Some((key, until));
@@ -92,6 +116,7 @@ impl Session {
                 }
                 out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" });
             }
+            data.blocked.remove(&self.number);
             return true;
         }
         let args = loop {
@@ -184,7 +209,20 @@ impl Session {
                     let seconds: u64 = std::str::from_utf8(&args[2]).unwrap().parse().unwrap();
                     let seconds = if seconds == 0 { u64::from(u32::MAX) } else { seconds };
                     self.blocked = Some((args[1].clone(), now + Duration::from_secs(seconds)));
+                    data.blocked.insert(self.number);
                 }
+            }
+            "CLIENT" if args[1] == b"ID" => {
+                out.extend_from_slice(format!(":{}\r\n", self.number).as_bytes());
+            }
+            "CLIENT" => {
+                assert_eq!((&args[1][..], &args[3][..]), (&b"UNBLOCK"[..], &b"ERROR"[..]));
+                let number = std::str::from_utf8(&args[2]).unwrap().parse().unwrap();
+                let was_blocked = data.blocked.remove(&number);
+                if was_blocked {
+                    data.unblocked.insert(number);
+                }
+                out.extend_from_slice(if was_blocked { b":1\r\n" } else { b":0\r\n" });
             }
             "CONFIG" if args[2] == b"proto-max-bulk-len" => {
                 let longest = self.longest.to_string().into_bytes();
@@ -335,6 +373,11 @@ fn check_form(command: &Command<'_>) {
 }
 
 impl Data {
+    /// How often an element is in the lists.
+    pub fn count(&self, element: &[u8]) -> usize {
+        self.lists.values().flatten().filter(|one| *one == element).count()
+    }
+
     fn change(&mut self, key: (u32, Vec<u8>)) {
         *self.changes.entry(key).or_default() += 1;
     }

@@ -82,6 +82,9 @@ seen!(
     abandoned,
     /// A drain began.
     drains,
+    /// An element that was pushed in a drain was delivered, or left in its list.
+    delivered_in_drain,
+    left_in_drain,
     slow_reads,
     /// Replies of scripts with a line longer than 64 KiB.
     long_lines,

@@ -45,6 +45,8 @@ pub struct World {
     fault: Option<Fault>,
     /// Nodes and clients may fail.
     fails: bool,
+    /// The proxy stops at the end. Until then, blocked clients stay connected.
+    drains: bool,
     trouble: Trouble,
     prints: bool,
     /// Capacity of a socket buffer, in bytes.
@@ -56,6 +58,8 @@ pub struct World {
     longest: usize,
     /// The limit of the nodes on an argument, in bytes.
     limit: usize,
+    /// The number of the last connection to a node.
+    number: u64,
 }
 
 const STEPS: usize = 250;
@@ -88,6 +92,7 @@ impl World {
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World {
             fails,
+            drains: random.random_bool(0.3),
             trouble: Trouble { fails, remaps, is_tight, refuses_multi },
             remaps,
             shared,
@@ -100,6 +105,7 @@ impl World {
             clients: 0,
             longest: 0,
             limit: *[1 << 20, 512 << 20].get(random.random_range(0..2)).unwrap_or(&0),
+            number: 0,
             random,
             core,
             now,
@@ -139,13 +145,14 @@ impl World {
         // From now on nothing fails: each client must get its pending replies.
         (self.fails, self.remaps) = (false, false);
         self.nodes.fill(Health::Well);
-        for conn in self.conns() {
-            self.abandon(conn, 1.0, seen);
+        if self.drains {
+            self.drain(seen)?;
+        } else {
+            for conn in self.conns() {
+                self.abandon(conn, 1.0, seen);
+            }
+            self.settle(seen)?;
         }
-        if self.random.random_bool(0.3) {
-            self.drain(seen);
-        }
-        self.settle(seen)?;
         self.check_ends()?;
         self.check_memory()?;
         self.check_evictions(seen)?;
@@ -224,7 +231,7 @@ impl World {
             }
         }
         for conn in self.conns() {
-            self.abandon(conn, 0.05, seen);
+            self.abandon(conn, if self.drains { 0.0 } else { 0.05 }, seen);
         }
         self.turn();
         for conn in self.conns() {
@@ -289,7 +296,8 @@ impl World {
             }
             let Some((conn, to)) = self.core.next_connect() else { return };
             let node = usize::from(to.port()) - 1;
-            let session = Session::new(self.limit, self.trouble.refuses_multi);
+            self.number += 1;
+            let session = Session::new(self.number, self.limit, self.trouble.refuses_multi);
             self.wires.insert(conn, Wire::new(End::Node(node, false, session)));
         }
         panic!("a turn does not end: 1000 rounds");

@@ -2,12 +2,14 @@
 
 use crate::support::{
     Server,
-    shard::{client, nodes::Node, on_shard_models, proxy_to, sharded},
+    shard::{client, client::Client, nodes::Node, on_shard_models, proxy, proxy_to, sharded},
     until,
 };
 use std::{
+    io::Write,
     iter,
     net::{Shutdown, TcpListener},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -58,18 +60,83 @@ on_shard_models!(a_client_that_sends_nothing_after_its_blocking_command_gets_an_
 fn a_client_that_sends_nothing_after_its_blocking_command_gets_an_element(model: &str) {
     let (_nodes, proxy) = sharded(model, 2, &[]);
     let element = b"*2\r\n$4\r\nlist\r\n$7\r\nelement\r\n";
-    // It has a short time for that, in which a busy machine may not run the node.
-    let gets_it = (0..20).any(|_| {
+    for _ in 0..20 {
         let mut client = client(&proxy);
         client.say("RPUSH list element");
         client.raw(b"BLPOP list 0\r\n");
         client.stream.shutdown(Shutdown::Write).unwrap();
-        let reply = client.next();
-        assert!(reply.as_deref().is_none_or(|reply| reply == element), "{model}: {reply:?}");
-        assert!(reply.is_none() || client.next().is_none(), "{model}: then it is disconnected");
-        reply.is_some()
-    });
-    assert!(gets_it, "{model}");
+        assert_eq!(client.next().as_deref(), Some(&element[..]), "{model}");
+        assert_eq!(client.next(), None, "{model}: then it is disconnected");
+    }
+}
+
+on_shard_models!(a_stop_loses_no_element: all);
+
+/// Elements are pushed while the proxy stops. Each of them is delivered, or still in the list.
+fn a_stop_loses_no_element(model: &str) {
+    let nodes = [Node::start(&[])];
+    for round in 0..20 {
+        let mut proxy = proxy(model, &nodes, &["--cores", "2"]);
+        let blpop = format!("BLPOP list{round} 0\r\n");
+        let consumers: Vec<Client> = (0..8).map(|_| client(&proxy)).collect();
+        let consumers = consumers.into_iter().map(|mut consumer| {
+            consumer.raw(blpop.as_bytes());
+            consumer
+        });
+        let consumers: Vec<Client> = consumers.collect();
+        until_blocked(&nodes, 8);
+        let consume = |mut consumer: Client| {
+            let mut taken = Vec::new();
+            while let Some(reply) = consumer.next() {
+                let text = String::from_utf8(reply).unwrap();
+                taken.push(text.lines().nth(4).unwrap_or_else(|| panic!("{text}")).to_string());
+                // The proxy may have stopped.
+                let _ = consumer.stream.write_all(blpop.as_bytes());
+            }
+            taken
+        };
+        let (mut pushed, taken) = thread::scope(|scope| {
+            let consumers: Vec<_> =
+                consumers.into_iter().map(|one| scope.spawn(|| consume(one))).collect();
+            let (mut pusher, mut pushed) = (nodes[0].client(), Vec::new());
+            while pushed.len() < 30 || !consumers.iter().all(|one| one.is_finished()) {
+                assert!(pushed.len() < 200_000, "{model}: the proxy does not stop");
+                if pushed.len() == round {
+                    scope.spawn(|| proxy.signal("-TERM"));
+                }
+                let element = format!("e{}", pushed.len());
+                pusher.say(&format!("RPUSH list{round} {element}"));
+                pushed.push(element);
+            }
+            let taken = consumers.into_iter().flat_map(|one| one.join().unwrap());
+            (pushed, taken.collect::<Vec<String>>())
+        });
+        assert!(proxy.ended().success(), "{model}");
+        let left = nodes[0].client().say(&format!("LRANGE list{round} 0 -1"));
+        let left = left.lines().filter(|line| line.starts_with('e')).map(String::from);
+        let mut found: Vec<String> = left.chain(taken).collect();
+        pushed.sort();
+        found.sort();
+        let lost: Vec<&String> = pushed.iter().filter(|one| !found.contains(one)).collect();
+        assert!(lost.is_empty(), "{model}, round {round}: lost {lost:?} of {}", pushed.len());
+        assert_eq!(found, pushed, "{model}, round {round}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn a_node_that_refuses_to_unblock_still_loses_its_blocked_client() {
+    let (nodes, proxy) = sharded("epoll", 1, &[]);
+    for refused in ["-client|id", "-client|unblock"] {
+        assert_eq!(nodes[0].client().say(&format!("ACL SETUSER default {refused}")), "+OK\r\n");
+        let mut client = client(&proxy);
+        client.raw(b"BLPOP list 0\r\n");
+        until_blocked(&nodes, 1);
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.next(), None);
+        until_blocked(&nodes, 0);
+        assert_eq!(nodes[0].client().say("ACL SETUSER default +client"), "+OK\r\n");
+    }
 }
 
 on_shard_models!(a_stop_disconnects_blocked_clients_at_once: all);

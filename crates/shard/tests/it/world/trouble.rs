@@ -1,6 +1,7 @@
 //! What goes wrong in a history: failures, clients that disconnect, and drains.
 
 use super::*;
+use crate::node::ELEMENT;
 
 impl World {
     /// Lets a client disconnect if it is blocked.
@@ -20,9 +21,49 @@ impl World {
         }
     }
 
-    /// Starts a graceful shutdown, as a driver does.
-    pub(super) fn drain(&mut self, seen: &mut Seen) {
+    /// Stops gracefully, as a driver does. Elements are pushed meanwhile to the lists on which clients
+    /// wait: each is delivered, or stays in its list.
+    pub(super) fn drain(&mut self, seen: &mut Seen) -> Result<(), String> {
+        self.settle(seen)?;
         seen.drains += 1;
+        let stops_at = self.random.random_range(0..10);
+        let (mut pushed, before) = (0, seen.delivered_in_drain);
+        for round in 0..30 {
+            if round == stops_at {
+                self.stop();
+            }
+            if self.random.random_bool(0.3) {
+                pushed += self.push_to_blocked();
+            }
+            self.now += Duration::from_millis(self.random.random_range(0..3));
+            self.turn();
+            for conn in self.conns() {
+                if self.random.random_bool(0.5) {
+                    self.arrive(conn, usize::MAX, seen);
+                }
+            }
+            self.end_turn();
+            for conn in self.conns() {
+                if self.random.random_bool(0.5) {
+                    self.leave(conn, usize::MAX, seen)?;
+                }
+            }
+        }
+        self.settle(seen)?;
+        let left: usize = self.data.iter().map(|data| data.count(ELEMENT)).sum();
+        let delivered = (seen.delivered_in_drain - before) as usize;
+        // Otherwise, a connection may have been lost.
+        let is_safe = !self.trouble.fails && self.shared.counts.evicted.get() == 0;
+        if left + delivered != pushed && is_safe {
+            return Err(format!(
+                "of {pushed} elements, {delivered} were delivered, {left} are left"
+            ));
+        }
+        seen.left_in_drain += left as u64;
+        Ok(())
+    }
+
+    fn stop(&mut self) {
         self.turn();
         self.core.stop(Duration::from_secs(36_000));
         let clients: Vec<Conn> = self.core.to_drain().collect();
@@ -32,6 +73,18 @@ impl World {
             }
         }
         self.end_turn();
+    }
+
+    /// Pushes an element for each client that waits for one. Returns their number.
+    fn push_to_blocked(&mut self) -> usize {
+        let mut pushed = 0;
+        for wire in self.wires.values() {
+            if let End::Node(node, true, session) = &wire.end {
+                let place = self.data_of(*node);
+                pushed += usize::from(session.push_to_blocked(ELEMENT, &mut self.data[place]));
+            }
+        }
+        pushed
     }
 
     /// Checks that nothing remains of the clients that have disconnected.
