@@ -1,5 +1,7 @@
 //! `regatta shard`: the sharding proxy in front of Redis nodes.
 
+mod names;
+
 use crate::{
     exit::Outcome,
     output::print_address,
@@ -15,7 +17,7 @@ use regatta_service::Limits;
 use regatta_shard::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared};
 use std::{
     fs,
-    net::{SocketAddr, ToSocketAddrs},
+    net::SocketAddr,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
@@ -162,7 +164,7 @@ impl SplitWrites {
 pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
-    let settings = args.options.settings(args.idle_timeout.is_none())?;
+    let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     let limits = Limits::default();
@@ -179,7 +181,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
         on_ready: print_address,
         stop,
     };
-    serve_proxy(settings, args.model, &host)?;
+    serve_proxy(settings, names, args.model, &host)?;
     Ok(Outcome::Success)
 }
 
@@ -193,7 +195,8 @@ pub fn serve(
 ) -> anyhow::Result<bool> {
     match (service, options) {
         (Service::Shard, Some(options)) => {
-            serve_proxy(options.settings(false)?, model, host)?;
+            let (settings, names) = options.settings(false)?;
+            serve_proxy(settings, names, model, host)?;
             Ok(true)
         }
         (Service::Shard, None) => bail!(NO_NODES),
@@ -206,16 +209,25 @@ pub fn serve(
 
 const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
 
-fn serve_proxy(settings: Settings, model: Model, host: &Host) -> Result<(), ServeError> {
+/// `names`: the nodes as HOST:PORT.
+fn serve_proxy(
+    settings: Settings,
+    names: Vec<String>,
+    model: Model,
+    host: &Host,
+) -> Result<(), ServeError> {
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
         return Err(ServeError::NoOffload { model, service, because });
     }
-    let counts = match model {
-        Model::Fork | Model::Prefork => Counts::new(regatta_serve::shared_counter)?,
-        _ => Counts::default(),
-    };
+    let forks = matches!(model, Model::Fork | Model::Prefork);
+    let counts =
+        if forks { Counts::new(regatta_serve::shared_counter)? } else { Counts::default() };
+    // A process with several threads must not fork.
+    if !forks {
+        names::follow(&settings.nodes, names)?;
+    }
     let shared = Arc::new(Shared::counting(settings, counts));
     let ended = match model {
         Model::Fork | Model::Prefork | Model::Threads | Model::Green => {
@@ -232,9 +244,10 @@ fn serve_proxy(settings: Settings, model: Model, host: &Host) -> Result<(), Serv
 }
 
 impl ShardOptions {
-    /// `patient`: clients that send nothing are not disconnected.
-    fn settings(&self, patient: bool) -> anyhow::Result<Settings> {
-        let (map, nodes) = map(self)?;
+    /// Returns the settings, and the nodes as HOST:PORT. `patient`: clients that send nothing are not
+    /// disconnected.
+    fn settings(&self, patient: bool) -> anyhow::Result<(Settings, Vec<String>)> {
+        let (map, nodes, names) = map(self)?;
         let mut settings = Settings::new(map, nodes);
         let read = |user, path: &Option<PathBuf>| {
             path.as_deref().map(|path| credentials(user, path)).transpose()
@@ -251,11 +264,12 @@ impl ShardOptions {
         settings.request.command = bytes(self.max_request);
         settings.patient = patient;
         settings.splits_writes = self.split_writes == SplitWrites::Allow;
-        Ok(settings)
+        Ok((settings, names))
     }
 }
 
-fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
+/// Returns the map, the nodes, and each of them as HOST:PORT.
+fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
     ensure!(!args.nodes.is_empty(), NO_NODES);
     let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
     if args.hash_tag.is_some() && !is_twemproxy {
@@ -263,16 +277,12 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
     }
     let count = args.nodes.len();
     if !is_twemproxy {
-        let nodes: Vec<_> = args
-            .nodes
-            .iter()
-            .map(|node| Ok((node.clone(), resolve(node)?)))
-            .collect::<anyhow::Result<_>>()?;
+        let nodes = nodes(args.nodes.iter().map(|node| (&node[..], &node[..])))?;
         let map = match args.map {
             MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
             _ => Map::new(1, Slots::even(count)?),
         };
-        return Ok((map, Nodes::new(nodes)));
+        return Ok((map, nodes, args.nodes.clone()));
     }
     let servers: Vec<Server> =
         args.nodes.iter().map(|line| Ok(line.parse()?)).collect::<anyhow::Result<_>>()?;
@@ -284,19 +294,16 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
         MapName::Modula => Distribution::Modula,
         _ => Distribution::Ketama,
     };
-    let nodes: Vec<_> = servers
-        .iter()
-        .map(|server| Ok((server.name().to_owned(), resolve(server.address())?)))
-        .collect::<anyhow::Result<_>>()?;
+    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())))?;
+    let names = servers.iter().map(|server| server.address().to_string()).collect();
     let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, &servers)?;
-    Ok((Map::new(1, map), Nodes::new(nodes)))
+    Ok((Map::new(1, map), nodes, names))
 }
 
-fn resolve(node: &str) -> anyhow::Result<SocketAddr> {
-    let mut addresses = node
-        .to_socket_addrs()
-        .with_context(|| format!("the node {node}: expected HOST:PORT, e.g. 127.0.0.1:6379"))?;
-    addresses.next().with_context(|| format!("the node {node} has no address"))
+/// Resolves nodes, each with its name for messages and as HOST:PORT.
+fn nodes<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Nodes> {
+    let resolved = nodes.map(|(name, node)| Ok((name.to_string(), names::resolve(node)?)));
+    Ok(Nodes::new(resolved.collect::<anyhow::Result<Vec<_>>>()?))
 }
 
 /// The largest value of --client-buffer and --max-request, in MiB: that of an argument in Redis. Offsets

@@ -1,35 +1,70 @@
 //! The nodes behind the proxy, and their health.
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 /// The nodes behind a proxy, in the order of the shard map.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Nodes {
-    nodes: Vec<(String, SocketAddr)>,
+    names: Vec<String>,
+    addresses: Mutex<Addresses>,
+    /// A connection to a node was lost.
+    lost: Condvar,
+}
+
+#[derive(Debug)]
+struct Addresses {
+    addresses: Vec<SocketAddr>,
+    /// Nodes whose address is in doubt, because a connection was lost.
+    in_doubt: BTreeSet<usize>,
 }
 
 impl Nodes {
     /// Creates the list from names, which appear in error messages, and addresses.
     pub fn new(nodes: impl IntoIterator<Item = (String, SocketAddr)>) -> Self {
-        Nodes { nodes: nodes.into_iter().collect() }
+        let (names, addresses) = nodes.into_iter().unzip();
+        let addresses = Mutex::new(Addresses { addresses, in_doubt: BTreeSet::new() });
+        Nodes { names, addresses, lost: Condvar::new() }
     }
 
     /// The number of nodes.
     pub fn count(&self) -> usize {
-        self.nodes.len()
+        self.names.len()
     }
 
     /// The name of a node, for messages.
     pub fn name(&self, node: usize) -> &str {
-        &self.nodes[node].0
+        &self.names[node]
     }
 
-    /// The address of a node.
+    /// The address of a node for new connections.
     pub fn address(&self, node: usize) -> SocketAddr {
-        self.nodes[node].1
+        self.lock().addresses[node]
+    }
+
+    /// Changes the address of a node for new connections.
+    pub fn set_address(&self, node: usize, address: SocketAddr) {
+        self.lock().addresses[node] = address;
+    }
+
+    /// Notes that a connection to a node was lost, or could not be opened.
+    pub(super) fn doubt(&self, node: usize) {
+        self.lock().in_doubt.insert(node);
+        self.lost.notify_all();
+    }
+
+    /// Waits until connections were lost. Returns their nodes, whose addresses may have changed.
+    pub fn in_doubt(&self) -> BTreeSet<usize> {
+        let addresses = self.lost.wait_while(self.lock(), |all| all.in_doubt.is_empty());
+        std::mem::take(&mut addresses.unwrap_or_else(PoisonError::into_inner).in_doubt)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Addresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,6 +155,23 @@ mod tests {
         assert_eq!(health.why_down(), None);
         health.failed(now, "refused".into(), 1.0);
         assert_eq!(health.due(), Some(now + Duration::from_millis(25)));
+    }
+
+    #[test]
+    fn the_address_of_a_node_is_in_doubt_after_a_loss() {
+        let (before, after) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 2], 1).into());
+        let nodes = Nodes::new([("a".to_string(), before), ("b".to_string(), before)]);
+        nodes.doubt(1);
+        nodes.doubt(1);
+        assert_eq!(nodes.in_doubt(), BTreeSet::from([1]));
+        nodes.set_address(1, after);
+        assert_eq!((nodes.address(0), nodes.address(1)), (before, after));
+        // It waits for the next loss.
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| nodes.in_doubt());
+            nodes.doubt(0);
+            assert_eq!(waits.join().unwrap(), BTreeSet::from([0]));
+        });
     }
 
     #[test]

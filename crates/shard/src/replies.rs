@@ -314,6 +314,7 @@ impl Proxy {
         }
         if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
             self.shared.counts.lost.add(1);
+            self.shared.settings.nodes.doubt(node);
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);

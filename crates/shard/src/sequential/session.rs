@@ -281,6 +281,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
                 Ok(link) => Link::Open(Box::new(link)),
                 Err(loss) => {
                     self.shared.counts.lost.add(1);
+                    self.settings().nodes.doubt(node);
                     Link::Lost(loss)
                 }
             };

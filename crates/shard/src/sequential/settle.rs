@@ -135,6 +135,7 @@ impl<P: Read + Write> Session<'_, P> {
             let counts = &self.shared.counts;
             if loss != Loss::Moved {
                 counts.lost.add(1);
+                self.shared.settings.nodes.doubt(node);
             }
             if loss == Loss::TimedOut {
                 counts.timeouts.add(1);

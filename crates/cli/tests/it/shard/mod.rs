@@ -5,6 +5,7 @@ mod configuration;
 mod differential;
 mod everyday;
 mod memory;
+mod names;
 mod protocol;
 mod refusals;
 mod regressions;

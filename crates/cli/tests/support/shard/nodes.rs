@@ -17,6 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub struct Node {
     child: Option<Child>,
     folder: TempDir,
+    ip: Ipv4Addr,
     port: u16,
     more: Vec<String>,
 }
@@ -25,17 +26,26 @@ impl Node {
     /// Starts a server on a port of its own, with more options.
     pub fn start(more: &[&str]) -> Node {
         let more = more.iter().map(ToString::to_string).collect();
+        Node::start_at(Ipv4Addr::LOCALHOST, port::free(), more)
+    }
+
+    fn start_at(ip: Ipv4Addr, port: u16, more: Vec<String>) -> Node {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut node = Node { child: None, folder, port: port::free(), more };
+        let mut node = Node { child: None, folder, ip, port, more };
         assert!(node.launch().expect("redis-server starts"), "its port is taken");
         node
+    }
+
+    /// Starts another server with the same port and options, on another address of this machine.
+    pub fn moved_to(&self, ip: &str) -> Node {
+        Node::start_at(ip.parse().expect("an address"), self.port, self.more.clone())
     }
 
     /// Starts the process. Returns whether it listens; `false` if it exits first, e.g. because the port
     /// is taken.
     fn launch(&mut self) -> std::io::Result<bool> {
         let child = Command::new("redis-server")
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--port", &self.port.to_string(), "--bind", &self.ip.to_string(), "--save", ""])
             .args(["--logfile", "redis.log"])
             .args(&self.more)
             .current_dir(self.folder.path())
@@ -49,7 +59,7 @@ impl Node {
             if child.try_wait()?.is_some() {
                 return Ok(false);
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            if TcpStream::connect((self.ip, self.port)).is_ok() {
                 return Ok(true);
             }
             assert!(Instant::now() < deadline, "redis-server does not listen");
@@ -59,7 +69,7 @@ impl Node {
 
     /// The address on which it listens.
     pub fn addr(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
+        (self.ip, self.port).into()
     }
 
     /// Connects a new client.
