@@ -319,10 +319,11 @@ fn resume(
 ) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
     let (store, asked, rounds) = Store::resume(dir)?;
     // A complete race runs nothing again, so any version of regatta may judge it.
-    if !judge(&asked, &rounds).complete {
+    let is_complete = judge(&asked, &rounds).complete;
+    if !is_complete {
         check_can_resume(&asked, &setup(), binary)?;
     }
-    let events_missing = !events.resume_in(&store)?;
+    let events_missing = !events.resume_in(&store, is_complete)?;
     let notes = split_loads(&asked, binary);
     let header = header(dir, &asked, rounds.len(), events_missing, notes);
     events.emit(Happened::RaceResumed(header));

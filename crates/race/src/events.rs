@@ -63,14 +63,16 @@ impl<'a> Events<'a> {
     }
 
     /// From now on stores events in the result directory of a resumed race. Their times continue from
-    /// the stored events. Returns false if there are none: an earlier regatta started the race.
+    /// the stored events. Returns false if there are none: an earlier regatta started the race. If the race
+    /// `is_complete` and its end is stored, events are only shown: a race ends once.
     ///
     /// # Errors
     /// If its `events.jsonl` cannot be read or repaired.
-    pub fn resume_in(&mut self, store: &Store) -> Result<bool, StoreError> {
+    pub fn resume_in(&mut self, store: &Store, is_complete: bool) -> Result<bool, StoreError> {
         let (file, past) = EventsFile::resume(store.dir())?;
-        self.kept = Kept::File(file);
-        let Some(Past { last_ns, started_unix_ms }) = past else { return Ok(false) };
+        let has_ended = is_complete && past.is_some_and(|past| past.has_finished);
+        self.kept = if has_ended { Kept::Nowhere } else { Kept::File(file) };
+        let Some(Past { last_ns, started_unix_ms, .. }) = past else { return Ok(false) };
         let since_start = started_unix_ms.map(|ms| unix_ms().saturating_sub(ms));
         // Times never go backwards, even if the clock was set back.
         let since_start = since_start.unwrap_or(0).saturating_mul(1_000_000);

@@ -16,13 +16,15 @@ pub(crate) struct EventsFile {
     file: File,
 }
 
-/// The times of the stored events.
+/// What the stored events say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Past {
     /// Time of the last event, nanoseconds.
     pub last_ns: u64,
     /// Start of the race, in milliseconds since the Unix epoch, if the first event has it.
     pub started_unix_ms: Option<u64>,
+    /// Whether the last event is the end of the race.
+    pub has_finished: bool,
 }
 
 impl EventsFile {
@@ -57,20 +59,24 @@ impl EventsFile {
     }
 }
 
-/// Returns the times of the stored events. Skips events that cannot be parsed: they must not prevent a
-/// race from continuing.
+/// Returns what the stored events say. Skips events that cannot be parsed: they must not prevent a race
+/// from continuing.
 fn past(lines: &[u8]) -> Option<Past> {
     let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let event = |line: &[u8]| serde_json::from_slice::<Event>(line).ok();
     let first = lines.next()?;
-    let last_ns = lines.rev().chain([first]).find_map(|line| Some(event(line)?.ns));
+    let last = lines.rev().chain([first]).find_map(event);
     let started_unix_ms = event(first).and_then(|event| match event.happened {
         Happened::RaceStarted(header) | Happened::RaceResumed(header) => {
             Some(header.unix_ms.saturating_sub(event.ns / 1_000_000))
         }
         _ => None,
     });
-    Some(Past { last_ns: last_ns.unwrap_or(0), started_unix_ms })
+    Some(Past {
+        last_ns: last.as_ref().map_or(0, |last| last.ns),
+        started_unix_ms,
+        has_finished: last.is_some_and(|last| matches!(last.happened, Happened::RaceFinished)),
+    })
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -169,7 +175,7 @@ mod tests {
             fs::write(dir.path().join(EVENTS), text).unwrap();
             assert_eq!(times(dir.path()), [5, 9]);
             let (mut file, past) = EventsFile::resume(dir.path()).unwrap();
-            assert_eq!(past, Some(Past { last_ns: 9, started_unix_ms: None }));
+            assert_eq!(past, Some(Past { last_ns: 9, started_unix_ms: None, has_finished: false }));
             file.append(&line(13)).unwrap();
             file.sync().unwrap();
             assert_eq!(times(dir.path()), [5, 9, 13], "{torn} bytes of a line");

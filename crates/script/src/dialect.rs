@@ -172,6 +172,19 @@ pub trait Dialect: Sync {
         let _ = (talk, out);
     }
 
+    /// Whether connections that send nothing must send a sign of life: see [`Dialect::keep_alive`].
+    #[inline]
+    fn keeps_alive(&self) -> bool {
+        false
+    }
+
+    /// Adds a sign of life to the bytes that [`Dialect::asides`] returns next, if the connection has sent
+    /// nothing for too long at `now`. Called every other second for each open connection that is read, also
+    /// while nothing arrives.
+    fn keep_alive(&self, talk: &mut Self::Talk, now: Nanos) {
+        let _ = (talk, now);
+    }
+
     /// Whether the server still owes an unsolicited message on any connection, caused by requests
     /// that already have their reply. The load waits for it before it ends.
     #[inline]

@@ -3,6 +3,7 @@
 
 mod action;
 mod answers;
+mod attackers;
 mod beside;
 mod capacity;
 mod conformance;

@@ -1,11 +1,16 @@
 //! Members of a hub: a client from another crate.
 
 use crate::support::Server;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use std::{
-    io::{self, Read, Write},
-    net::TcpStream,
+    fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    process::{Command, Stdio},
+    sync::Arc,
 };
+use tempfile::TempDir;
 use tungstenite::{Error, Message, WebSocket, client::client, protocol::frame::coding::CloseCode};
 
 /// Models whose connections can communicate with each other.
@@ -61,6 +66,53 @@ pub fn member(server: &Server) -> Socket {
 pub fn member_of(server: &Server, path: &str) -> Socket {
     let url = format!("ws://{}{path}", server.addr);
     client(url, Patient(server.connect())).expect("the hub opens a WebSocket").0
+}
+
+/// Returns a value of the metrics page, by its name with labels.
+pub fn metric(page: SocketAddr, name: &str) -> u64 {
+    let mut stream = TcpStream::connect(page).unwrap();
+    let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
+    let line = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
+}
+
+/// Starts a hub with metrics.
+pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
+    command.stderr(Stdio::piped());
+    let mut server = Server::start(command);
+    let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    // Keep the pipe open: the server may write more.
+    server.child.stderr = Some(stderr.into_inner());
+    let page = line.trim().strip_prefix("metrics at http://").expect(&line);
+    let page = page.strip_suffix("/metrics").expect(&line).parse().unwrap();
+    (server, page)
+}
+
+/// Writes a certificate of localhost and 127.0.0.1, and its key, to files. Returns the options for them, and a client
+/// configuration that trusts the certificate.
+pub fn made() -> (TempDir, [String; 4], Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])
+        .unwrap();
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, pem: String| {
+        let path = folder.path().join(name);
+        fs::write(&path, pem).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cert = write("cert", made.cert.pem());
+    let key = write("key", made.signing_key.serialize_pem());
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let trusts = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    (folder, ["--tls-cert".into(), cert, "--tls-key".into(), key], Arc::new(trusts))
 }
 
 pub fn send(socket: &mut Socket, message: &Value) {

@@ -96,6 +96,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             now: clock::now(),
             idle: false,
             next_scan: 0,
+            next_sign: 0,
             replies: 0,
             replies_before: 0,
             replies_at_rest: Vec::new(),
@@ -127,6 +128,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             }
             self.take(ready);
             self.scan();
+            self.keep_alive();
             self.open_due();
             self.release(self.now);
             V::turns(&mut self);

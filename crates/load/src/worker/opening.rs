@@ -1,9 +1,15 @@
-//! What a dialect sends besides requests: the bytes that open a connection, e.g. an upgrade, and
-//! answers to the server, e.g. to a ping. For dialects without either, none of this is compiled.
+//! What a dialect sends besides requests: the bytes that open a connection, e.g. an upgrade, answers to
+//! the server, e.g. to a ping, and signs of life. For dialects without any, none of this is compiled.
 
 use super::{driver::Driver, loss::Loss, state::Worker, talk::send_bytes};
-use crate::connection::State;
+use crate::{
+    clock::{Nanos, SECOND},
+    connection::State,
+};
 use regatta_script::Dialect;
+
+/// Interval in which connections are asked for signs of life: [`Dialect::keep_alive`].
+const KEEPS_ALIVE: Nanos = 2 * SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Prepares the bytes that open a connection; they are sent before the first request.
@@ -49,6 +55,21 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.dialect.asides(&mut connection.talk, &mut connection.aside);
         if !connection.aside.is_empty() && !connection.waits_to_write {
             self.write(slot);
+        }
+    }
+
+    /// Sends the signs of life that are due, on all connections that are read.
+    #[inline]
+    pub(super) fn keep_alive(&mut self) {
+        if !const { D::OPENS } || self.now < self.next_sign || !self.dialect.keeps_alive() {
+            return;
+        }
+        self.next_sign = self.now + KEEPS_ALIVE;
+        for slot in 0..self.connections.len() as u32 {
+            if self.connections[slot as usize].state == State::Open && !self.stalls(slot) {
+                self.dialect.keep_alive(&mut self.connections[slot as usize].talk, self.now);
+                self.send_answers(slot);
+            }
         }
     }
 

@@ -67,6 +67,8 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     /// Whether nothing was ready in the last turn.
     pub idle: bool,
     pub next_scan: Nanos,
+    /// When connections are next asked for signs of life.
+    pub next_sign: Nanos,
     /// See [`Gauge`], where these counters are published.
     pub replies: u64,
     /// Of those: counted for earlier slices of a lane.

@@ -313,7 +313,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     }
 
     /// Whether this slot stops reading after its first reply.
-    fn stalls(&self, slot: u32) -> bool {
+    pub(super) fn stalls(&self, slot: u32) -> bool {
         let idle = slot.checked_sub(self.active).map(|nth| nth as usize);
         idle.is_some_and(|nth| nth * self.part.threads + self.part.thread < self.plan.stalled)
     }

@@ -1,9 +1,10 @@
 //! The readiness-based driver of an engine, for all callback models except `uring`. It waits,
 //! reads, passes input to the engine, and writes.
 //!
-//! Up to 64 KiB of input are one read, and all buffered output is one write. Output to the
-//! connection of the current call is written at once. Output to other connections is written at the
-//! end of a turn, in slices if the engine posts to many connections, or earlier if it is much.
+//! Up to 64 KiB of input are one read (16 KiB if the engine posts), and all buffered output is one
+//! write. Output to the connection of the current call is written at once. Output to other connections
+//! is written at the end of a turn, in slices if the engine posts to many connections, or earlier if it
+//! is much.
 
 mod accept;
 mod needs;
@@ -28,6 +29,9 @@ use std::{
 
 /// Bytes of one read.
 const READ: usize = 64 * 1024;
+/// The same for an engine that posts, as on `uring`: what one connection sends may be pushed, and over TLS
+/// encrypted, for thousands of others, and nothing else is served meanwhile.
+const READ_TO_POST: usize = 16 * 1024;
 /// Maximum number of accepts before other connections are served.
 const ACCEPTS: usize = 64;
 /// Maximum number of reads, and of steps such as writes, of one connection before others are
@@ -83,7 +87,7 @@ pub(crate) fn run<E: Engine, R: Readiness, M: Mail<E::Letter>>(
         held: Vec::new(),
         unheard: Vec::new().into_iter(),
         long: VecDeque::new(),
-        input: vec![0; READ].into_boxed_slice(),
+        input: vec![0; if E::POSTS { READ_TO_POST } else { READ }].into_boxed_slice(),
         resume_at: None,
     }
     .run()

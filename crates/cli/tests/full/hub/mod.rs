@@ -1,5 +1,6 @@
-//! The hub under storms, under Autobahn, and beside a cheat.
+//! The hub under storms and floods, under Autobahn, and beside a cheat.
 
 mod autobahn;
 mod cheat;
+mod flood;
 mod storm;

@@ -1,13 +1,10 @@
 //! The hub on `cluster`, whose processes forward broadcasts through sockets: broadcasts, limits and
 //! metrics over all processes, a process that is killed or stalls, and the options that are refused.
 
-use crate::{
-    hub::limits::{hub, metric},
-    support::{
-        Server,
-        hub::{Socket, closed, hear, member, send},
-        until,
-    },
+use crate::support::{
+    Server,
+    hub::{Socket, closed, hear, hub, member, metric, send},
+    until,
 };
 use serde_json::json;
 use std::{

@@ -2,45 +2,15 @@
 
 use crate::support::{
     Server,
-    hub::{Patient, Socket, hear, member, member_of, on_hub_models, send},
+    hub::{Patient, Socket, hear, hub, member, member_of, metric, on_hub_models, send},
     on_models, until,
 };
 use serde_json::json;
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 use tungstenite::client::client;
-
-/// Returns a value of the metrics page, by its name with labels.
-pub fn metric(page: SocketAddr, name: &str) -> u64 {
-    let mut stream = TcpStream::connect(page).unwrap();
-    let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
-    let line = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
-}
-
-/// Starts a hub with metrics.
-pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
-    command.stderr(Stdio::piped());
-    let mut server = Server::start(command);
-    let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    // Keep the pipe open: the server may write more.
-    server.child.stderr = Some(stderr.into_inner());
-    let page = line.trim().strip_prefix("metrics at http://").expect(&line);
-    let page = page.strip_suffix("/metrics").expect(&line).parse().unwrap();
-    (server, page)
-}
 
 fn refused(server: &Server, path: &str) -> bool {
     let url = format!("ws://{}{path}", server.addr);

@@ -4,43 +4,23 @@ use crate::{
     hub::stop::{LONG, MANY, slow_connection},
     support::{
         DEADLINE, Server,
-        hub::{Patient, on_hub_models},
+        hub::{Patient, made, on_hub_models},
     },
 };
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, pki_types::ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 use serde_json::{Value, json};
 use std::{
-    fs,
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
     process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tempfile::TempDir;
 use tungstenite::{
     Message, WebSocket, client::client, error::Error, protocol::frame::coding::CloseCode,
 };
 
 type Sealed = WebSocket<StreamOwned<ClientConnection, Patient>>;
-
-/// Writes a certificate of localhost and its key to files. Returns the options for them, and a client
-/// configuration that trusts the certificate.
-fn made() -> (TempDir, [String; 4], Arc<ClientConfig>) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let folder = TempDir::new().unwrap();
-    let write = |name: &str, pem: String| {
-        let path = folder.path().join(name);
-        fs::write(&path, pem).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let cert = write("cert", made.cert.pem());
-    let key = write("key", made.signing_key.serialize_pem());
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let trusts = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    (folder, ["--tls-cert".into(), cert, "--tls-key".into(), key], Arc::new(trusts))
-}
 
 fn member(server: &Server, trusts: &Arc<ClientConfig>) -> Sealed {
     member_on(server.connect(), trusts)

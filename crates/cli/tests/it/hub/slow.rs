@@ -1,13 +1,10 @@
 //! Slow consumers: what each policy does to members that do not read, without affecting the others.
 
 use crate::{
-    hub::{
-        limits::{hub, metric},
-        stop::slow_connection,
-    },
+    hub::stop::slow_connection,
     support::{
         Server,
-        hub::{Patient, Socket, closed, hear, member, models, on_hub_models, send},
+        hub::{Patient, Socket, closed, hear, hub, member, metric, models, on_hub_models, send},
     },
 };
 use regatta_testkit::deadline::until_within;

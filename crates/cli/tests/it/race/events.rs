@@ -103,6 +103,28 @@ fn times_continue_when_a_race_is_resumed() {
 }
 
 #[test]
+fn resuming_a_finished_race_adds_no_second_end() {
+    let course = Course::in_rounds();
+    course.race(&[&SHORT[..], &["--out", "out", "--contender", GOOD]].concat());
+    let before = events(&course);
+    assert!(matches!(before.last().unwrap().happened, Happened::RaceFinished), "{before:?}");
+    let path = course.out().join("summary.json");
+    fs::remove_file(&path).unwrap();
+    let resumed = course.race(&["--resume", "out"]);
+    assert!(resumed.stdout.contains("report: out/report.html"), "{}", resumed.stdout);
+    assert!(path.exists(), "the result is written again");
+    assert_eq!(events(&course), before);
+
+    // If the last line is missing, e.g. after a crash, the race has no end yet.
+    let path = course.out().join("events.jsonl");
+    let lines = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &lines[..lines.len() - 1]).unwrap();
+    course.race(&["--resume", "out"]);
+    let ends = |event: &&Event| matches!(event.happened, Happened::RaceFinished);
+    assert_eq!(events(&course).iter().filter(ends).count(), 1);
+}
+
+#[test]
 fn a_full_disk_stops_the_race_before_its_first_round() {
     let course = Course::new();
     fs::create_dir(course.out()).unwrap();

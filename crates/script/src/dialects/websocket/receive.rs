@@ -26,8 +26,7 @@ const LONGEST: usize = 1 << 20;
 const WRITTEN: usize = 4096;
 /// Maximum number of incomplete broadcasts that each load thread reports at the end.
 const REPORTED: usize = 1;
-/// Time without a request after which a member sends a heartbeat, if the server expects heartbeats. The
-/// time is checked when bytes arrive.
+/// Time without a request after which a member sends a heartbeat, if the server expects heartbeats.
 const SILENCE: Nanos = 25_000_000_000;
 
 /// The dialect of a hub.
@@ -399,7 +398,7 @@ impl Dialect for Hub {
         &self,
         At { cursor, talk, .. }: At<'_, Self>,
         data: &[u8],
-        now: Nanos,
+        _: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let mut replies = 0;
@@ -409,15 +408,24 @@ impl Dialect for Hub {
         if replies > 0 {
             cursor.answer(replies, &self.script);
         }
+        Ok(replies)
+    }
+
+    fn keeps_alive(&self) -> bool {
+        self.terms.adapter.and_then(Adapter::heartbeat).is_some()
+    }
+
+    fn keep_alive(&self, talk: &mut Talk, now: Nanos) {
         if let Some(adapter) = self.terms.adapter
             && let Some(heartbeat) = adapter.heartbeat()
             && now.saturating_sub(talk.last_sent_at) > SILENCE
+            // After its Close frame, a member sends no more frames.
+            && talk.standing != Standing::Closing
         {
             talk.last_sent_at = now;
             let mask = talk.mask();
             adapter.frame(heartbeat.as_bytes(), mask, &mut talk.asides);
         }
-        Ok(replies)
     }
 
     fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {

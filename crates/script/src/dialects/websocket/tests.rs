@@ -290,26 +290,32 @@ proptest! {
 }
 
 #[test]
-fn a_silent_phoenix_member_sends_heartbeats() {
+fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
+    const SECOND: u64 = 1_000_000_000;
     let place = Place { host: "h", path: None, closes: false };
     let order = Order { seed: 1, pipeline: 1, place, shared: None };
     let asks = WebSocketAsks::Through(Adapter::Phoenix);
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
+    assert!(hub.keeps_alive());
     let mut member = Member::new(&hub);
     member.talk.stage = super::talk::Stage::Plain;
     member.ask(0);
     let joined = frames(Some(Adapter::Phoenix), &said(Some(Adapter::Phoenix), "", "")[1], &[]);
-    let mut out = Vec::new();
-    let mut receive = |member: &mut Member<'_>, data: &[u8], now| {
-        let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
-        hub.receive(at, data, now, &mut ()).unwrap();
+    let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
+    hub.receive(at, &joined, SECOND, &mut ()).unwrap();
+    let mut sent_at = Vec::new();
+    for now in (0..100).step_by(2) {
+        let mut out = Vec::new();
+        hub.keep_alive(&mut member.talk, now * SECOND);
         hub.asides(&mut member.talk, &mut out);
-        payloads(std::mem::take(&mut out))
-    };
-    assert_eq!(receive(&mut member, &joined, 1_000_000_000), [""; 0]);
-    let heartbeat = Adapter::Phoenix.heartbeat().unwrap();
-    let copy = r#"[null,"0","phoenix","phx_reply",{"response":{},"status":"ok"}]"#.to_string();
-    let copy = frames(Some(Adapter::Phoenix), &[copy], &[]);
-    assert_eq!(receive(&mut member, &copy, 26_000_000_000), [heartbeat]);
-    assert_eq!(receive(&mut member, &copy, 27_000_000_000), [""; 0]);
+        let sent = payloads(out);
+        assert!(sent.iter().all(|text| text == Adapter::Phoenix.heartbeat().unwrap()), "{sent:?}");
+        sent_at.extend(sent.iter().map(|_| now));
+    }
+    assert_eq!(sent_at, [26, 52, 78], "at least every half minute");
+    hub.say_goodbye(&mut member.talk, &mut Vec::new());
+    hub.keep_alive(&mut member.talk, 200 * SECOND);
+    let mut out = Vec::new();
+    hub.asides(&mut member.talk, &mut out);
+    assert!(out.is_empty(), "nothing follows a Close frame");
 }

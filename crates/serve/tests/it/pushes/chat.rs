@@ -132,6 +132,7 @@ impl Session for Talker {
     }
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, mut bytes: &mut [u8]) -> Flow {
+        assert!(bytes.len() <= 16 * 1024, "nobody else is served meanwhile: {}", bytes.len());
         while !bytes.is_empty() {
             if let Some(frame) = &mut self.frames {
                 frame.take(bytes, context.out);

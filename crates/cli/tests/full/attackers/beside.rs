@@ -1,0 +1,199 @@
+//! The honest clients beside the attackers, the figures of the server, and what both must not exceed.
+
+use super::attack::{self, Kind, Made};
+use crate::support::{Server, until};
+use regatta_testkit::by_tier;
+use std::{
+    fs,
+    process::{Command, Output, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A difference of two p99 that the scheduler of a busy machine makes by itself.
+const NOISE: Duration = Duration::from_millis(1);
+/// How long a service may take to stop after its grace.
+const AFTER_GRACE: Duration = Duration::from_secs(1);
+/// The usual `--grace`.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A service under attack.
+pub struct Attacked<'a> {
+    /// Its name in messages.
+    pub name: String,
+    pub server: Server,
+    /// The load of the honest clients: URL and options of `regatta load`.
+    pub honest: Vec<String>,
+    /// The same with other keys or in another room.
+    pub harmless: Vec<String>,
+    /// Requests of the honest clients per second.
+    pub rate: f64,
+    /// The most memory that it may use, in bytes.
+    pub budget: u64,
+    /// Returns the attackers.
+    pub kinds: &'a (dyn Fn() -> Vec<Kind> + Sync),
+    /// Returns what must not grow, e.g. the number of connections to nodes.
+    pub left: &'a (dyn Fn() -> Vec<(&'static str, u64)> + Sync),
+}
+
+/// Figures of the honest clients and of the server during a load.
+struct Seen {
+    p99: Duration,
+    /// CPU time of the server per second.
+    cpu: f64,
+    requests: f64,
+}
+
+impl Attacked<'_> {
+    /// Attacks the service and checks all that it promises. Prints a line with the figures.
+    pub fn withstands(mut self) {
+        let (short, long) = (by_tier(5, 20), by_tier(10, 60));
+        let quiet = self.seen(&self.honest, short, self.rate);
+        let before = self.left_behind();
+        let (attacked, made, most) = self.attack(long);
+        let name = &self.name;
+        until(&format!("{name}: nothing is left of the attackers: {before:?}"), || {
+            let now = self.left_behind();
+            now.iter().zip(&before).all(|((_, now), (_, before))| now <= before)
+        });
+        let after = self.seen(&self.honest, short, self.rate);
+        // At least as much CPU time of the server as the attackers have used, by clients that do no harm.
+        let cost = quiet.cpu / quiet.requests;
+        let harmless = ((attacked.cpu - quiet.cpu) / cost).max(self.rate);
+        let beside = thread::scope(|scope| {
+            let harmless = scope.spawn(|| self.seen(&self.harmless, short, harmless));
+            let beside = self.seen(&self.honest, short, self.rate);
+            harmless.join().unwrap();
+            beside
+        });
+        let (kinds, steps) = (made.len(), made.iter().map(|one| one.steps).sum::<u32>());
+        println!(
+            "{name}: {kinds} kinds of attackers, {steps} steps in {long} s: p99 {:?}, quiet {:?} before and \
+             {:?} after, {:?} beside harmless clients that use as much CPU ({:.2} CPUs instead of {:.2}); at \
+             most {} MiB of {} MiB",
+            attacked.p99,
+            quiet.p99,
+            after.p99,
+            beside.p99,
+            attacked.cpu,
+            quiet.cpu,
+            most >> 20,
+            self.budget >> 20,
+        );
+        for Made { name, steps, errors, .. } in &made {
+            println!("  {name}: {steps} steps, {errors} of them ended by the service");
+        }
+        // A step may wait for an answer that does not come.
+        let is_idle = |one: &&Made| one.steps * one.every * 8 < Duration::from_secs(long);
+        let idle: Vec<&Made> = made.iter().filter(is_idle).collect();
+        assert!(idle.is_empty(), "{name}: these have not attacked: {idle:?}");
+        assert!(most <= self.budget, "{name}: {most} bytes of {}", self.budget);
+        self.stops_under_attack();
+        let name = &self.name;
+        for (what, seen) in [("beside attackers", &attacked), ("after them", &after)] {
+            let limit = (2 * quiet.p99).max(quiet.p99 + NOISE);
+            assert!(seen.p99 <= limit, "{name}, {what}: p99 {:?} of {limit:?}", seen.p99);
+        }
+    }
+
+    /// Returns the figures of the honest load beside all attackers, what these have made, and the most
+    /// memory of the server, in bytes.
+    fn attack(&self, seconds: u64) -> (Seen, Vec<Made>, u64) {
+        let (over, made, most) = (AtomicBool::new(false), Mutex::default(), AtomicU64::new(0));
+        let pid = self.server.child.id();
+        let seen = thread::scope(|scope| {
+            attack::start(scope, (self.kinds)(), &over, &made);
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    most.fetch_max(resident(pid), Relaxed);
+                    thread::sleep(Duration::from_millis(50));
+                }
+            });
+            let _over = Sets(&over);
+            self.seen(&self.honest, seconds, self.rate)
+        });
+        (seen, made.into_inner().unwrap(), most.into_inner())
+    }
+
+    /// SIGTERM ends the service in its grace, although the attackers go on.
+    fn stops_under_attack(&mut self) {
+        let (over, made) = (AtomicBool::new(false), Mutex::default());
+        let kinds = (self.kinds)();
+        let server = &mut self.server;
+        thread::scope(|scope| {
+            attack::start(scope, kinds, &over, &made);
+            let _over = Sets(&over);
+            // Every kind holds some connections by then.
+            thread::sleep(Duration::from_secs(3));
+            let began = Instant::now();
+            server.signal("-TERM");
+            let status = server.ended();
+            let took = began.elapsed();
+            println!("{}: SIGTERM beside the attackers ended it after {took:?}", self.name);
+            assert!(status.success(), "{}: {status}", self.name);
+            assert!(took < GRACE + AFTER_GRACE, "{}: it took {took:?} to stop", self.name);
+        });
+    }
+
+    /// What must not grow: descriptors of the server, and what the service adds.
+    fn left_behind(&self) -> Vec<(&'static str, u64)> {
+        let folder = format!("/proc/{}/fd", self.server.child.id());
+        let descriptors = fs::read_dir(folder).expect("the server runs").count() as u64;
+        let mut left = vec![("descriptors", descriptors)];
+        left.extend((self.left)());
+        left
+    }
+
+    /// Runs a load of honest clients at this rate. Every reply must be right.
+    fn seen(&self, load: &[String], seconds: u64, rate: f64) -> Seen {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.arg("load").args(load).args(["--rate", &format!("{rate:.0}")]);
+        command.args(["-d", &format!("{seconds}s"), "--warm-up", "1s", "--json", "-"]);
+        let (began, cpu) = (Instant::now(), self.server.cpu());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let cpu = (self.server.cpu() - cpu).as_secs_f64() / began.elapsed().as_secs_f64();
+        let result = right(&self.name, &output);
+        // Of a hub, that of all deliveries.
+        let operations = result["operations"].as_array();
+        let is_delivery = |one: &&serde_json::Value| one["operation"]["name"] == "deliveries";
+        let counted = operations.and_then(|all| all.iter().find(is_delivery)).unwrap_or(&result);
+        let p99 = counted["latency_ns"]["p99"].as_u64().unwrap_or_else(|| panic!("{result}"));
+        Seen { p99: Duration::from_nanos(p99), cpu, requests: rate }
+    }
+}
+
+/// Checks that no reply was wrong and none is missing.
+fn right(name: &str, output: &Output) -> serde_json::Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let result: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let errors = result["errors"].as_object().expect("the errors by their kind");
+    assert!(
+        errors.values().all(|count| count == 0),
+        "{name}: {errors:?} {:?} {said}",
+        result["first_wrong"]
+    );
+    assert!(output.status.success(), "{name}: {}", result["verdict"]);
+    result
+}
+
+/// Resident memory of a process, in bytes.
+fn resident(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the server runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok());
+    kib.expect("a number of KiB") * 1024
+}
+
+/// Sets a flag when it is dropped, so that a failure ends the other threads, too.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
