@@ -145,10 +145,12 @@ impl Identity {
         Ok(out)
     }
 
-    /// Answers a subcommand of CLIENT about the client's own connection.
+    /// Answers a subcommand of CLIENT about the client's own connection, and ACL WHOAMI.
     pub(super) fn client(&mut self, command: &Command<'_>) -> Answer {
         let name = command.arg(1).unwrap_or_default().to_ascii_lowercase();
         match &name[..] {
+            // There is no other user.
+            b"whoami" => Ok(bulked(Credentials::DEFAULT_USER)),
             b"id" => Ok(format!(":{}\r\n", self.id).into_bytes()),
             b"getredir" => Ok(b":-1\r\n".to_vec()),
             b"getname" if self.name.is_empty() => Ok(self.null().to_vec()),
@@ -188,14 +190,16 @@ impl Identity {
         let _ = write!(
             text,
             "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n\
-             proxy:regatta\r\nproxy_version:{}\r\n\r\n\
+             arch_bits:{}\r\nproxy:regatta\r\nproxy_version:{}\r\n\r\n\
              # Clients\r\nconnected_clients:{connected}\r\n\r\n\
              # Memory\r\nclients_memory_on_this_core:{held}\r\n\
              clients_memory_limit_per_core:{}\r\n\r\n\
              # Stats\r\ntotal_connections_received:{connections}\r\n\
              clients_disconnected_for_unread_replies:{}\r\n\
              clients_disconnected_at_the_memory_limit:{}\r\nnode_connections_lost:{}\r\n\
-             node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Nodes\r\nnodes:{}\r\n",
+             node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n\
+             # Cluster\r\ncluster_enabled:0\r\n\r\n# Nodes\r\nnodes:{}\r\n",
+            usize::BITS,
             env!("CARGO_PKG_VERSION"),
             shared.settings.all_bytes,
             counts.unread.get(),
@@ -256,6 +260,7 @@ mod tests {
             assert_eq!(identity.client(&command.unwrap()).unwrap(), reply.as_bytes(), "{line}");
         };
         says("CLIENT ID\r\n", ":7\r\n");
+        says("ACL WHOAMI\r\n", "$7\r\ndefault\r\n");
         says("CLIENT GETNAME\r\n", "$-1\r\n");
         says("CLIENT SETNAME me\r\n", "+OK\r\n");
         says("CLIENT GETNAME\r\n", "$2\r\nme\r\n");

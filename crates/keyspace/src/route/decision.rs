@@ -57,7 +57,7 @@ pub enum Route {
 pub enum Local {
     /// AUTH.
     Auth,
-    /// A subcommand of CLIENT about the client's own connection.
+    /// A subcommand of CLIENT about the client's own connection, or ACL WHOAMI.
     Client,
     /// ECHO.
     Echo,

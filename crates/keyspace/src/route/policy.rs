@@ -65,6 +65,7 @@ const RULES: &[(&str, Policy)] = &[
     ("readwrite", Policy::Cluster),
     ("*|help", Policy::AnyNode),
     // Answered by the proxy.
+    ("acl|whoami", Policy::Local(Local::Client)),
     ("auth", Policy::Local(Local::Auth)),
     ("client|getname", Policy::Local(Local::Client)),
     ("client|getredir", Policy::Local(Local::Client)),
@@ -106,6 +107,8 @@ const RULES: &[(&str, Policy)] = &[
     ("script|load", Policy::AllNodes(Merge::Same)),
     ("swapdb", Policy::AllNodes(Merge::Ok)),
     // To any node.
+    ("acl|cat", Policy::AnyNode),
+    ("acl|genpass", Policy::AnyNode),
     ("command*", Policy::AnyNode),
     ("lolwut", Policy::AnyNode),
     // Patterns are subscribed on every node.

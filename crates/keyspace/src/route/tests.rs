@@ -185,6 +185,7 @@ fn the_proxy_answers_commands_about_the_connection() {
         ("PING hello", Local::Ping),
         ("echo a", Local::Echo),
         ("hello 3", Local::Hello),
+        ("acl whoami", Local::Client),
         ("client id", Local::Client),
         ("client setname x", Local::Client),
         ("quit", Local::Quit),

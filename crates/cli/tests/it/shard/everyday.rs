@@ -1,7 +1,7 @@
 //! redis-py, with its default settings and with RESP3, gets the same results from the proxy as from one
 //! server.
 
-use crate::support::shard::{nodes::Node, sharded};
+use crate::support::shard::{client, nodes::Node, on_shard_models, sharded};
 use regatta_testkit::skip;
 use std::{path::Path, process::Command};
 
@@ -37,4 +37,25 @@ fn redis_py_gets_the_same_results_as_from_one_server() {
             assert_eq!(expected, found, "RESP{protocol}");
         }
     }
+}
+
+on_shard_models!(client_libraries_find_their_user_and_the_fields_of_info_that_they_read: all);
+
+// The test suite of redis-py reads these fields of INFO before its first test, and asks for the rest.
+fn client_libraries_find_their_user_and_the_fields_of_info_that_they_read(model: &str) {
+    let (_nodes, proxy) = sharded(model, 2, &[]);
+    let mut client = client(&proxy);
+    let info = client.say("INFO");
+    let bits = format!("arch_bits:{}", usize::BITS);
+    for field in ["redis_version:7.0.15", &bits, "cluster_enabled:0"] {
+        assert!(info.lines().any(|line| line == field), "{model}: {field}: {info}");
+    }
+    assert_eq!(client.say("ACL WHOAMI"), "$7\r\ndefault\r\n", "{model}");
+    assert!(client.say("ACL GENPASS 8").starts_with("$2\r\n"), "{model}");
+    assert!(client.say("ACL CAT").contains("\r\nkeyspace\r\n"), "{model}");
+    let refused = client.say("ACL LIST");
+    assert!(
+        refused.starts_with("-ERR the proxy does not support 'acl|list'"),
+        "{model}: {refused}"
+    );
 }
