@@ -15,7 +15,8 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["supervise"] => return supervise(),
-        ["race", launch] => race(launch),
+        ["race", launch] => race(launch, |_running| thread::sleep(LONG)),
+        ["race-that-stops", launch] => race(launch, |running| drop(running.stop(LONG))),
         ["serve", port] => serve(port.parse().expect("a port")),
         ["swarm", count] => swarm(count.parse().expect("a number")),
         ["burn", ms] => burn(ms.parse().expect("milliseconds")),
@@ -24,8 +25,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Longer than a test.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Starts a contender, prints the processes that must be gone later, and waits to be killed.
-fn race(launch: &str) {
+fn race(launch: &str, wait: impl FnOnce(Running)) {
     let launch: Launch = serde_json::from_str(launch).expect("a launch");
     let this = std::env::current_exe().expect("own path");
     let running = Running::start(&this, &launch).expect("started");
@@ -33,7 +37,7 @@ fn race(launch: &str) {
     pids.extend(running.processes().iter().map(|process| process.pid));
     let cgroup = running.cgroup().map(|group| group.path().to_path_buf());
     println!("{}", serde_json::to_string(&(pids, cgroup)).expect("JSON"));
-    thread::sleep(Duration::from_secs(60));
+    wait(running);
 }
 
 /// Runs a server that takes one command per line: burn CPU in various ways, sleep, start idle threads,

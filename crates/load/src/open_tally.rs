@@ -206,4 +206,38 @@ mod tests {
             "it waited for a connection, not for its write"
         );
     }
+
+    #[test]
+    fn stages_add_up_and_the_worse_arrivals_remain() {
+        let tally = |n: u64, kept| {
+            let mut times = new_histogram();
+            times.record_n(1, n).unwrap();
+            OpenTally {
+                due: 10 * n,
+                unsent: 2 * n,
+                late: 3 * n,
+                timed_out: 4 * n,
+                lost: 5 * n,
+                wait: times.clone(),
+                lag: times.clone(),
+                service: times,
+                arrivals: ArrivalCheck {
+                    gaps: n,
+                    rate_per_s: 0.0,
+                    distance: 0.0,
+                    lag1: 0.0,
+                    unsteadiness: 0.0,
+                    kept,
+                },
+                spin_ns: 0,
+            }
+        };
+        for (one, other) in [(false, true), (true, false)] {
+            let both = tally(1, one).together(tally(100, other));
+            let counts = [both.due, both.unsent, both.late, both.timed_out, both.lost];
+            assert_eq!(counts, [1_010, 202, 303, 404, 505]);
+            assert_eq!([both.wait, both.lag, both.service].map(|times| times.len()), [101; 3]);
+            assert_eq!(both.arrivals.gaps, if one { 100 } else { 1 });
+        }
+    }
 }

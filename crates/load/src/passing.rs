@@ -192,6 +192,24 @@ mod tests {
     }
 
     #[test]
+    fn a_member_stays_as_long_as_drawn_for_it_and_not_for_the_lost_one_before_it() {
+        let mut passing = passing();
+        let stays = |passing: &mut Passing, now| {
+            passing.comes(5, now);
+            let Member::Stays(until) = *passing.member(5) else { unreachable!() };
+            until
+        };
+        let (mut lost, mut until) = (stays(&mut passing, 0), 0);
+        while until <= lost {
+            lost = lost.max(until);
+            passing.is_away(5);
+            until = stays(&mut passing, lost);
+        }
+        assert_eq!(passing.next_due(until - 1), None);
+        assert_eq!(passing.next_due(until), Some(5));
+    }
+
+    #[test]
     fn the_answer_to_a_close_frame_has_the_timeout_of_a_reply() {
         let mut passing = passing();
         passing.closes(6, 100);

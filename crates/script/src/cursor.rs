@@ -123,3 +123,22 @@ impl Cursor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Conversations;
+
+    #[test]
+    fn a_new_connection_continues_at_the_next_conversation() {
+        let mut script = Script::new(Conversations::Each(2));
+        (0..6).for_each(|_| script.push(b"\n", b"\n"));
+        script.close(1).unwrap();
+        let mut cursor = Cursor::new(&script, 2);
+        let after = [0, 1, 1, 2].map(|more| {
+            cursor.ask(more);
+            (cursor.next_start(&script), cursor.is_within_conversation(&script))
+        });
+        assert_eq!(after, [(2, false), (4, true), (4, false), (0, false)]);
+    }
+}

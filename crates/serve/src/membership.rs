@@ -176,3 +176,37 @@ impl<B, P> Drop for Membership<B, P> {
         self.leave();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_engine::Policy;
+
+    #[derive(Clone)]
+    struct Silent;
+
+    impl Bell for Silent {
+        fn ring(&self) {}
+    }
+
+    #[derive(Clone)]
+    struct Said;
+
+    impl Push for Said {}
+
+    #[test]
+    fn a_room_ends_with_its_last_member() {
+        let (policy, counts) = (Policy::Close, Arc::default());
+        let bounds = Bounds { bytes: 1, pushes: 1, policy, counts };
+        let registry = Registry::<Silent, Said>::new(bounds);
+        let mut members = [(); 2].map(|()| Membership::new(Arc::clone(&registry), Silent));
+        for member in &mut members {
+            member.post(Post::Join(RoomName::of("den")));
+        }
+        let [mut first, second] = members;
+        first.post(Post::Leave);
+        assert_eq!(lock(&registry.rooms).len(), 1);
+        drop(second);
+        assert!(lock(&registry.rooms).is_empty(), "the room is kept");
+    }
+}

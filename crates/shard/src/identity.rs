@@ -265,4 +265,20 @@ mod tests {
         says("CLIENT SETNAME me\r\n", "+OK\r\n");
         says("CLIENT GETNAME\r\n", "$2\r\nme\r\n");
     }
+
+    #[test]
+    fn a_ping_is_answered_with_its_one_text() {
+        let identity = Identity { id: 7, resp3: false, is_trusted: true, name: Vec::new() };
+        let ping = |line: &str, is_subscribed| {
+            let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+            let mut commands = Commands::new(limits);
+            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            let answer = identity.ping(&command.unwrap(), is_subscribed);
+            answer.map_err(|_| ()).map(|answer| String::from_utf8(answer).unwrap())
+        };
+        assert_eq!(ping("PING\r\n", false).unwrap(), "+PONG\r\n");
+        assert_eq!(ping("PING a\r\n", false).unwrap(), "$1\r\na\r\n");
+        assert_eq!(ping("PING a\r\n", true).unwrap(), "*2\r\n$4\r\npong\r\n$1\r\na\r\n");
+        assert!(ping("PING a b\r\n", false).is_err());
+    }
 }

@@ -60,6 +60,17 @@ fn a_server_that_already_runs_is_no_contender_of_a_capacity_search() {
 }
 
 #[test]
+fn a_time_limit_ends_the_search_with_the_results_so_far() {
+    let server = Serial::start();
+    let args = [server.url.as_str(), "--limit", "p50=500ms", "--step", "1", "--json", "-"];
+    let more = ["--window", "100ms", "--warm-up", "0s", "--time-limit", "1s"];
+    let output = capacity(&[&args[..], &more].concat());
+    let found = json(&output);
+    let because = "it ended after 1s (--time-limit)";
+    assert!([&found["one_sided"], &found["unverified"]].contains(&&because.into()), "{found:#}");
+}
+
+#[test]
 fn the_servers_descriptor_limit_makes_the_result_one_sided() {
     let mut shell = Command::new("sh");
     let serve = "ulimit -n 100; exec \"$0\" serve double --model epoll";

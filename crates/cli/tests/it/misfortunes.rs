@@ -270,3 +270,20 @@ fn a_server_with_processes_outlives_foreign_children() {
         assert!(server.ended().success(), "{model}");
     }
 }
+
+/// One signal may report the end of several.
+#[test]
+fn processes_that_end_at_the_same_time_are_all_reaped() {
+    let server = Server::double("fork", &[]);
+    let mut clients: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.write_all(b"3\n").unwrap();
+        expect(client, b"6\n");
+    }
+    let zombies = || server.processes().iter().filter(|(_, stat)| stat[0] == "Z").count();
+    server.signal("-STOP");
+    drop(clients);
+    until("all have ended", || zombies() == 20);
+    server.signal("-CONT");
+    until("all are reaped", || zombies() == 0);
+}

@@ -90,6 +90,24 @@ fn the_busiest_thread_is_one_of_all_processes() {
 }
 
 #[test]
+fn two_servers_together_use_what_each_of_them_uses() {
+    let spent = |n: u64| Spent {
+        cpu_ns: n,
+        user_ns: 2 * n,
+        system_ns: 3 * n,
+        source: UsageSource::ProcessClocks,
+        unseen: Unseen::AtMostNs(4 * n),
+        voluntary_switches: 5 * n,
+        involuntary_switches: 6 * n,
+        run_delay_ns: Some(7 * n),
+        busiest_thread_ns: None,
+        processes: 8 * n as u32,
+        threads: 9 * n as u32,
+    };
+    assert_eq!(spent(1).plus(spent(100)), spent(101));
+}
+
+#[test]
 fn uses_the_control_group_if_a_child_came_and_went() {
     let earlier = usage(&[(1, 0)], 3, Some(0));
     let later = usage(&[(1, 10 * MS)], 5, Some(31 * MS));

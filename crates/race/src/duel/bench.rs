@@ -1,7 +1,10 @@
 //! The bench of this machine: starts the contenders of a heat, opens a lane of the load to each, freezes and
 //! thaws them, and reads their clocks. At the end it has a [`Round`] for each contender under each load.
 
-use super::life::{Bench, Drive, Driven, Lived, Plan, Purpose};
+use super::{
+    life::{Bench, Drive, Driven, Lived, Plan, Purpose},
+    roles::of_slices,
+};
 use crate::{
     context::{MachineError, RaceContext},
     edges::Served,
@@ -429,13 +432,7 @@ impl Bench for Stand<'_, '_> {
         let loaded = lane.end();
         round.server = watched.spent.take();
         round.machine = Some(watched.machine);
-        round.roles = watched.into_roles();
-        // Roles are in the order of their start; in the record the server, the last one, is first.
-        for (role, ns) in round.roles.iter_mut().zip(alive.in_slices.iter().rev()) {
-            if let Some(used) = &mut role.used {
-                used.cpu_ns = *ns;
-            }
-        }
+        round.roles = of_slices(watched.into_roles(), &alive.in_slices);
         if self.life == 0 {
             round.reply = reply_seen::look(entrant, alive.port);
         }

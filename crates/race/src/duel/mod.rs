@@ -20,6 +20,7 @@ mod heats;
 mod life;
 mod order;
 mod race;
+mod roles;
 mod shape;
 
 pub(crate) use race::{Duels, Starts};

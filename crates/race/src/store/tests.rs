@@ -1,4 +1,5 @@
 use super::*;
+use crate::fixtures;
 use std::fs;
 
 #[test]
@@ -14,4 +15,15 @@ fn drops_an_incomplete_last_line_before_appending() {
         append_line(&mut open_lines(&path).unwrap(), &path, &3).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{stays}3\n"), "{there:?}");
     }
+}
+
+#[test]
+fn a_resumed_race_appends_to_whole_lines_only() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Store::create(folder.path(), &fixtures::asked()).unwrap());
+    let files = [ROUNDS, SETTLING].map(|name| folder.path().join(name));
+    files.iter().for_each(|file| fs::write(file, "{\"format\":1,\"cont").unwrap());
+    let (store, ..) = Store::resume(folder.path()).unwrap();
+    assert_eq!(files.map(|file| fs::read_to_string(file).unwrap()), ["", ""]);
+    drop(store);
 }

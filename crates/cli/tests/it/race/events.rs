@@ -78,6 +78,24 @@ fn the_events_describe_a_whole_race() {
 }
 
 #[test]
+fn the_events_of_duels_name_the_lines_of_their_rounds() {
+    let course = Course::new();
+    course.write_quiet_race("'null'", "300ms", "connections = [4, 8]");
+    course.race(&["race.toml", "--rounds", "1", "--out", "out", "--contender", GOOD]);
+    let rounds = String::from_utf8(course.rounds()).unwrap();
+    let stored = rounds.lines().zip(1..).map(|(line, number)| {
+        let round: Round = serde_json::from_str(line).unwrap();
+        assert!(round.life.is_some());
+        (Some(number), round.contender, round.load, round.requests)
+    });
+    let ended = events(&course).into_iter().filter_map(|event| match event.happened {
+        Happened::RoundEnded(end) => Some((end.line, end.contender, end.load, end.requests)),
+        _ => None,
+    });
+    assert_eq!(ended.collect::<Vec<_>>(), stored.collect::<Vec<_>>());
+}
+
+#[test]
 fn times_continue_when_a_race_is_resumed() {
     let course = Course::in_rounds();
     course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");

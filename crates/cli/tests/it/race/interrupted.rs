@@ -35,6 +35,31 @@ fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
 }
 
 #[test]
+fn a_round_that_is_interrupted_under_load_is_not_stored() {
+    const CONNECTIONS: usize = 8;
+    let course = Course::in_rounds();
+    course.write_quiet_race("'null'", "30s", &format!("connections = {CONNECTIONS}"));
+    let good = "good=sh -c 'exec \"$ILL\" {port}'";
+    let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", good];
+    let race = course.start(&args);
+    // State 01 is ESTABLISHED (proc_net_tcp(5)).
+    let is_served = |port: u16| {
+        let local = format!(":{port:04X}");
+        let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let served = sockets.lines().filter(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields[1].ends_with(&local) && fields[3] == "01"
+        });
+        served.count() >= CONNECTIONS
+    };
+    until("all connections are open", || course.listening().into_iter().any(is_served));
+    race.signal("INT");
+    race.ended().with_status(130).assert_printed(&["interrupted; 0 starts are saved"]);
+    course.assert_nothing_left();
+    assert!(course.rounds().is_empty());
+}
+
+#[test]
 fn ctrl_c_is_handled_while_a_contender_starts() {
     let course = Course::new();
     let bad = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";

@@ -3,16 +3,17 @@
 use super::common::{
     LIMIT, Traces, helper, launch, start, under_each_containment, wait_for, wait_until,
 };
-use regatta_host::{Containment, NotReady, Ready, is_taken};
+use regatta_host::{Containment, Launch, NotReady, Ready, is_taken};
 use rustix::process::{Pid, Signal, getpgid, kill_process};
 use std::{
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 under_each_containment!(
     nothing_is_left_after_race_was_killed,
+    a_stop_does_not_use_its_grace_period_after_race_was_killed,
     nothing_is_left_after_the_supervisor_was_killed,
     nothing_is_left_after_the_supervisor_was_killed_before_the_contender_was_ready,
     nothing_is_left_after_the_supervisor_was_killed_unnoticed,
@@ -25,8 +26,26 @@ const STUBBORN: &str = "trap '' TERM; setsid sleep 1000 & exec $HELPER serve $PO
 
 fn nothing_is_left_after_race_was_killed(containment: Containment) {
     let launch = launch(containment, STUBBORN);
+    let (race, traces) = start_race("race", &launch);
+    wait_until("it listens", || is_taken(launch.port).unwrap());
+    kill(race);
+    traces.assert_gone_soon();
+}
+
+fn a_stop_does_not_use_its_grace_period_after_race_was_killed(containment: Containment) {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "trap ': >asked' TERM; while :; do sleep 0.01; done";
+    let launch = Launch { dir: dir.path().to_owned(), ..launch(containment, script) };
+    let (race, traces) = start_race("race-that-stops", &launch);
+    wait_until("it is asked to end", || dir.path().join("asked").exists());
+    kill(race);
+    traces.assert_gone_soon();
+}
+
+/// Starts a race to be killed, as the helper does with this argument.
+fn start_race(how: &str, launch: &Launch) -> (Child, Traces) {
     let mut race = Command::new(helper())
-        .args(["race", &serde_json::to_string(&launch).unwrap()])
+        .args([how, &serde_json::to_string(launch).unwrap()])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -34,10 +53,12 @@ fn nothing_is_left_after_race_was_killed(containment: Containment) {
     BufReader::new(race.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let (pids, cgroup): (Vec<u32>, Option<PathBuf>) = serde_json::from_str(&line).unwrap();
     assert!(pids.len() >= 2, "{line}");
-    wait_until("it listens", || is_taken(launch.port).unwrap());
+    (race, Traces::new(pids, launch.port, cgroup))
+}
+
+fn kill(mut race: Child) {
     race.kill().unwrap();
     race.wait().unwrap();
-    Traces::new(pids, launch.port, cgroup).assert_gone_soon();
 }
 
 fn nothing_is_left_after_the_supervisor_was_killed(containment: Containment) {

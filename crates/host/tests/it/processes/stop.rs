@@ -3,13 +3,14 @@
 use super::common::{LIMIT, ask, launch, start, under_each_containment, wait_for, wait_until};
 use regatta_host::{Containment, Ending, Ready, Status};
 use rustix::process::{Pid, Signal, kill_process};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 under_each_containment!(
     a_contender_that_dies_while_it_runs_is_reported,
     a_contender_that_ignores_sigterm_is_killed_after_the_grace_period,
     descendants_that_outlive_the_started_process_are_killed_and_named,
     workers_that_end_later_than_the_started_process_are_waited_for,
+    children_that_the_contender_never_reaped_do_not_delay_its_stop,
     a_contender_that_moves_to_the_background_after_it_was_ready_is_reported,
     kills_all_of_fifty_children_in_different_sessions,
     dropping_a_contender_kills_it_without_a_grace_period,
@@ -65,6 +66,19 @@ fn workers_that_end_later_than_the_started_process_are_waited_for(containment: C
     wait_until("the worker works", || running.processes().len() == 3);
     traces.add(&running);
     let report = running.stop(LIMIT).unwrap();
+    assert_eq!((report.ending, report.fault()), (Ending::Obeyed, None));
+    traces.assert_gone();
+}
+
+/// The supervisor inherits all of them at once, when the contender ends.
+fn children_that_the_contender_never_reaped_do_not_delay_its_stop(containment: Containment) {
+    let script = "for i in $(seq 50); do sleep 0.1 & done; exec $HELPER serve $PORT";
+    let (mut running, traces) = start(&launch(containment, script));
+    running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+    wait_until("all have ended", || running.processes().len() == 1);
+    let began = Instant::now();
+    let report = running.stop(LIMIT).unwrap();
+    assert!(began.elapsed() < LIMIT, "the stop took the whole grace period");
     assert_eq!((report.ending, report.fault()), (Ending::Obeyed, None));
     traces.assert_gone();
 }

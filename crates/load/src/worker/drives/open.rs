@@ -462,6 +462,17 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_waited_for_a_connection_arrived_when_it_was_due() {
+        let mut open = open();
+        open.opens(SECOND, SECOND, 0);
+        let intended = open.take();
+        let free = 100 * SECOND;
+        open.writes(intended, free, free, 0);
+        let seen = open.window.count(intended).seen.clone().seen();
+        assert_eq!(seen.tenths, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
     fn a_warm_up_without_a_window_settles_at_once() {
         let mut open = open();
         open.warms_up(SECOND);

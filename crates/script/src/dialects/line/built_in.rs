@@ -97,6 +97,7 @@ fn name(random: &mut StdRng) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     fn closed(mut script: Script) -> Script {
         script.close(1).unwrap();
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn doubles_are_exact_over_all_magnitudes_and_edges() {
         let script = closed(integers(7, Reply::Double));
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let mut lengths = [0_u32; 66];
         for i in 0..EXCHANGES as u32 {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -116,6 +117,7 @@ mod tests {
             seen.insert(n);
         }
         assert!(EDGES.iter().all(|edge| seen.contains(edge)), "an edge is missing");
+        assert_eq!(HashSet::from(EDGES).len(), EDGES.len(), "an edge is there twice");
         assert!(lengths[1..=63].iter().all(|&n| n > 3_000), "not all magnitudes: {lengths:?}");
     }
 

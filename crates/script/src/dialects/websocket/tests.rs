@@ -319,3 +319,24 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     hub.asides(&mut member.talk, &mut out);
     assert!(out.is_empty(), "nothing follows a Close frame");
 }
+
+#[test]
+fn a_message_in_a_frame_of_the_other_type_is_wrong() {
+    let place = Place { host: "h", path: None, closes: false };
+    let order = Order { seed: 1, pipeline: 1, place, shared: None };
+    let expected_instead_of = |frame: Frame<'_>, asks: WebSocketAsks| {
+        let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
+        let mut member = Member::new(&hub);
+        member.talk.stage = super::talk::Stage::Plain;
+        member.ask(0);
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes);
+        let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
+        hub.receive(at, &bytes, 0, &mut ()).unwrap_err().expected
+    };
+    let expected = expected_instead_of(Frame::binary(b"{}"), WebSocketAsks::Broadcast);
+    assert_eq!(expected, "a text message, not a binary one");
+    let nats = WebSocketAsks::Through(Adapter::Nats);
+    let expected = expected_instead_of(Frame::text(b"PONG\r\n"), nats);
+    assert_eq!(expected, "a binary message, not a text one");
+}
