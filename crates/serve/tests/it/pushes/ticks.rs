@@ -7,8 +7,11 @@ use crate::{
 use regatta_serve::Model;
 use std::{
     io::Write,
-    net::Shutdown,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    net::{Shutdown, TcpStream},
+    sync::atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -36,15 +39,36 @@ fn ticks_come_on_time_while_nothing_else_happens(model: Model) {
     assert!(took < Duration::from_millis(20 * 20) + LATE, "too late: {took:?}");
 }
 
+/// Ends the threads of a test, also if it fails.
+struct End<'a>(&'a AtomicBool, TcpStream);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+        // The server may have closed it.
+        let _ = self.1.shutdown(Shutdown::Both);
+    }
+}
+
 fn ticks_come_on_time_while_others_talk_and_while_the_client_itself_talks(model: Model) {
+    /// The member may be this many messages behind: fewer than the server keeps for it.
+    const BEHIND: usize = 1000;
     let server = Server::start(model, Setting::default());
     let (mut member, mut talker) = (server.member(), server.client());
-    let over = AtomicBool::new(false);
+    let (over, heard) = (AtomicBool::new(false), AtomicUsize::new(0));
     member.ask("every 20\nping", "pong");
     thread::scope(|scope| {
+        let _end = End(&over, member.stream.try_clone().unwrap());
         scope.spawn(|| {
-            while !over.load(Relaxed) {
-                talker.ask("say hello", "said hello");
+            let mut said = 0;
+            while !over.load(SeqCst) {
+                match said < heard.load(Relaxed) + BEHIND {
+                    true => {
+                        talker.ask("say hello", "said hello");
+                        said += 1;
+                    }
+                    false => thread::yield_now(),
+                }
             }
         });
         let mut writer = member.stream.try_clone().unwrap();
@@ -57,12 +81,11 @@ fn ticks_come_on_time_while_others_talk_and_while_the_client_itself_talks(model:
         while ticks < 10 && start.elapsed() < 5 * LATE {
             match member.line().as_str() {
                 "tick" => ticks += 1,
-                "pong" | "heard hello" => {}
+                "heard hello" => drop(heard.fetch_add(1, Relaxed)),
+                "pong" => {}
                 other => panic!("{other}"),
             }
         }
-        over.store(true, Relaxed);
-        member.stream.shutdown(Shutdown::Both).unwrap();
         assert_eq!(ticks, 10, "in {:?}", start.elapsed());
     });
 }
