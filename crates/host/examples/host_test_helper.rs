@@ -1,7 +1,7 @@
 //! The program that the tests of this crate start: a supervisor, a race to be killed, a server that
 //! misbehaves on request, a process that leaves many children, and one that burns CPU.
 
-use regatta_host::{Launch, Running, supervise};
+use regatta_host::{Launch, Ready, Running, supervise};
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
@@ -16,7 +16,10 @@ fn main() -> ExitCode {
     match arguments[..] {
         ["supervise"] => return supervise(),
         ["race", launch] => race(launch, |_running| thread::sleep(LONG)),
-        ["race-that-stops", launch] => race(launch, |running| drop(running.stop(LONG))),
+        ["race-that-stops", launch] => race(launch, |mut running| {
+            running.wait_ready(&Ready::Tcp, LONG).expect("it is ready");
+            drop(running.stop(LONG));
+        }),
         ["serve", port] => serve(port.parse().expect("a port")),
         ["swarm", count] => swarm(count.parse().expect("a number")),
         ["burn", ms] => burn(ms.parse().expect("milliseconds")),

@@ -232,7 +232,7 @@ fn opening(at: &At) -> Vec<Kind> {
             }
             loris.retain(|(stream, sent)| {
                 *sent += 1;
-                // Whoever has sent all is replaced.
+                // A connection on which all was sent is replaced.
                 let byte = bytes.get(*sent - 1..*sent).ok_or(io::ErrorKind::UnexpectedEof)?;
                 stream.write_all(byte)
             });

@@ -156,7 +156,7 @@ fn incomplete(at: SocketAddr) -> Vec<Kind> {
             }
             loris.retain(|(stream, sent)| {
                 *sent += 1;
-                // Whoever has sent all is replaced.
+                // A connection on which all was sent is replaced.
                 let byte = slow.get(*sent - 1..*sent).ok_or(io::ErrorKind::UnexpectedEof)?;
                 stream.write_all(byte)
             });
@@ -175,7 +175,7 @@ fn unread(at: SocketAddr) -> Vec<Kind> {
     let (mut lists, mut subscribers) = (Held::new(3), Held::new(3));
     vec![
         kind("100,000 pipelined GETs", 10_000, move || pipelines.add(say_some(at, &gets))),
-        // Whoever shares the connection to the node waits until such a value has passed, so it is rare.
+        // Clients that share the connection to the node wait until such a value has passed, so it is rare.
         kind("60 MiB", 30_000, move || values.add(say_some(at, &command("GET 60mib")))),
         kind("long MGETs", 2_000, move || lists.add(say_some(at, &mget))),
         kind("SUBSCRIBE to 10,000 channels", 10_000, move || {

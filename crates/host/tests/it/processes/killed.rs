@@ -34,7 +34,8 @@ fn nothing_is_left_after_race_was_killed(containment: Containment) {
 
 fn a_stop_does_not_use_its_grace_period_after_race_was_killed(containment: Containment) {
     let dir = tempfile::tempdir().unwrap();
-    let script = "trap ': >asked' TERM; while :; do sleep 0.01; done";
+    // It listens when the trap is set.
+    let script = "trap ': >asked' TERM; $HELPER serve $PORT & while :; do sleep 0.01; done";
     let launch = Launch { dir: dir.path().to_owned(), ..launch(containment, script) };
     let (race, traces) = start_race("race-that-stops", &launch);
     wait_until("it is asked to end", || dir.path().join("asked").exists());

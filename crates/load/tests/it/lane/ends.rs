@@ -3,6 +3,7 @@
 use super::{NEVER, SHORT, drive, end, open};
 use crate::common::{Server, answer_lines, at, bounded, double, plan};
 use regatta_load::{Arrivals, Compiled, Drive, Error, Lane, Over, Plan, SliceCounts, SliceKind};
+use regatta_testkit::client::refusing;
 use std::{
     io::Write,
     net::{Shutdown, TcpListener, TcpStream},
@@ -182,9 +183,8 @@ fn a_server_that_answers_nothing_counts_as_dead() {
 
 #[test]
 fn a_server_that_is_not_there_is_an_error() {
-    let server = Server::double();
-    let plan = Plan { patience: Duration::from_millis(300), ..plan(server.address) };
-    drop(server);
+    let nobody = refusing();
+    let plan = Plan { patience: Duration::from_millis(300), ..plan(nobody.addr) };
     assert!(matches!(open(&plan), Err(Error::NotOpened { opened: 0, wanted: 1, .. })));
     let mut churn = open(&Plan { drive: Drive::Churn, ..plan.clone() }).unwrap();
     assert_eq!(churn.slice(SHORT, SliceKind::Counted, 1).is_over, Some(Over::ServerDied));
