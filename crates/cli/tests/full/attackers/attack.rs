@@ -46,7 +46,7 @@ pub struct Made {
     pub errors: u32,
 }
 
-/// A variable of the environment: only attackers whose name contains its value run.
+/// A variable of the environment: only attackers whose name contains its value run, or, after `!`, all others.
 const ONLY: &str = "REGATTA_ATTACKERS";
 /// How much nicer attackers are than the honest clients (setpriority(2)).
 const NICER: i32 = 10;
@@ -61,7 +61,11 @@ pub fn start<'s>(
 ) {
     // To find out which kind is the cause.
     let only = env::var(ONLY).unwrap_or_default();
-    for Kind { name, every, mut step } in kinds.into_iter().filter(|one| one.name.contains(&only)) {
+    let attacks = |one: &Kind| match only.strip_prefix('!') {
+        Some(without) => !one.name.contains(without),
+        None => one.name.contains(&only),
+    };
+    for Kind { name, every, mut step } in kinds.into_iter().filter(attacks) {
         scope.spawn(move || {
             // On Linux this affects only the calling thread (setpriority(2), C library/kernel differences).
             let nice = getpriority_process(None).expect("a thread has a priority") + NICER;

@@ -53,28 +53,26 @@ fn attacked(model: &str, is_sealed: bool) {
         options.extend(sealed.iter().map(String::as_str));
     }
     let (server, page) = hub(model, &options);
-    let at = At { addr: server.addr, trusts: is_sealed.then_some(trusts) };
+    let (twin, _) = hub(model, &options);
+    let trusts = is_sealed.then_some(trusts);
     let scheme = if is_sealed { "wss" } else { "ws" };
     let cert = folder.path().join("cert").display().to_string();
-    let load = |room: &str| {
-        let url = format!("{scheme}://{}/ws/{room}", server.addr);
-        let options = ["-c", "20", "--cacert", &cert];
-        let options = &options[..if is_sealed { 4 } else { 2 }];
-        [&[&url[..]], options].concat().into_iter().map(str::to_owned).collect()
-    };
+    let url = format!("{scheme}://{}/ws/honest", server.addr);
+    let honest = [&url, "-c", "20", "--cacert", &cert];
+    let honest = &honest[..if is_sealed { 5 } else { 3 }];
     Attacked {
         name: format!("hub{} on {model}", if is_sealed { " over TLS" } else { "" }),
-        honest: load("honest"),
-        harmless: load("harmless"),
+        honest: honest.iter().map(|word| (*word).to_owned()).collect(),
         rate: 200.0,
         // For a member, its backlog, its longest message, and the output before the backlog; for any
         // connection, a request or the records of TLS.
         budget: MEMBERS * (BACKLOG + LONGEST + (64 << 10))
             + CONNECTIONS * (64 << 10)
             + (STANDING << 20),
-        kinds: &|| kinds(&at),
+        kinds: &|addr| kinds(&At { addr, trusts: trusts.clone() }),
         left: &|| vec![("members", metric(page, "regatta_hub_members"))],
         server,
+        twin,
     }
     .withstands();
 }

@@ -4,8 +4,9 @@
 //!
 //! Server, load, attackers and nodes share the machine, so each attacker makes a bounded number of steps per
 //! second, at a lower priority: what is tested is whether a service lets some clients harm others, not
-//! whether it gets CPU time. What remains of that is shown by a control: as much CPU time of the server, used
-//! by harmless clients. `REGATTA_ATTACKERS=60` runs only the attackers with that in their name, to find a cause.
+//! whether it gets CPU time. What of the p99 is the machine's and the nodes' is shown by a control: the same
+//! attack on a second process. `REGATTA_ATTACKERS=60` runs only the attackers with that in their name, to find
+//! a cause, and `REGATTA_ATTACKERS='!60'` all others.
 
 mod attack;
 mod beside;

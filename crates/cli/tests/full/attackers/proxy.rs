@@ -38,7 +38,7 @@ fn attackers_of_many_kinds_do_not_harm_others(model: &str) {
     let budget = BUDGET.to_string();
     let options =
         ["--node-password-file", path, "--all-buffers", &budget, "--request-timeout", "10s"];
-    let server = proxy(model, &nodes, &options);
+    let (server, twin) = (proxy(model, &nodes, &options), proxy(model, &nodes, &options));
     // The same with a password of its own.
     let guarded = proxy(model, &nodes, &[&options[..], &["--password-file", path]].concat());
     prepare(&server);
@@ -48,14 +48,13 @@ fn attackers_of_many_kinds_do_not_harm_others(model: &str) {
     Attacked {
         name: format!("shard on {model}"),
         honest: vec![format!("redis://{at}"), "-c".into(), "20".into()],
-        // With random keys.
-        harmless: vec![format!("redis://{at}"), "-c".into(), "20".into(), "--verify".into()],
         rate: 500.0,
         // The documentation promises two and a half times the budget.
         budget: (cores as u64 * BUDGET * 5 / 2 + STANDING) << 20,
-        kinds: &|| kinds(at, strangers),
+        kinds: &|at| kinds(at, strangers),
         left: &|| vec![("connections of the nodes", nodes.iter().map(connections).sum())],
         server,
+        twin,
     }
     .withstands();
 }
