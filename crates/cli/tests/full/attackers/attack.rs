@@ -65,24 +65,33 @@ pub fn start<'s>(
         Some(without) => !one.name.contains(without),
         None => one.name.contains(&only),
     };
-    for Kind { name, every, mut step } in kinds.into_iter().filter(attacks) {
+    let all = kinds.len() as u32;
+    for (number, Kind { name, every, mut step }) in (0..).zip(kinds).filter(|(_, one)| attacks(one))
+    {
         scope.spawn(move || {
             // On Linux this affects only the calling thread (setpriority(2), C library/kernel differences).
             let nice = getpriority_process(None).expect("a thread has a priority") + NICER;
             setpriority_process(None, nice).expect("a thread may lower its priority");
             let mut one = Made { name, every, steps: 0, errors: 0 };
-            let mut due = Instant::now();
+            // Independent attackers are not in phase, so neither are these.
+            let mut due = Instant::now() + every * number / all;
+            sleep_until(due, over);
             while !over.load(Relaxed) {
                 one.errors += u32::from(step().is_err());
                 one.steps += 1;
                 // Time that a step has taken too long is not made up for.
                 due = (due + every).max(Instant::now());
-                while !over.load(Relaxed) && Instant::now() < due {
-                    thread::sleep(due.saturating_duration_since(Instant::now()).min(PATIENCE));
-                }
+                sleep_until(due, over);
             }
             made.lock().unwrap().push(one);
         });
+    }
+}
+
+/// Sleeps until this moment, or until the attack is over.
+fn sleep_until(due: Instant, over: &AtomicBool) {
+    while !over.load(Relaxed) && Instant::now() < due {
+        thread::sleep(due.saturating_duration_since(Instant::now()).min(PATIENCE));
     }
 }
 
