@@ -7,8 +7,8 @@ use crate::{
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
-    Bounds, Host, HubAccess, HubHost, HubLimits, HubSettings, Jwt, Model, Origin, Policy, Service,
-    serve_hub,
+    Bounds, Host, HubAccess, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model, Origin,
+    Policy, Service, serve_hub,
 };
 use rustls::{
     ServerConfig,
@@ -99,11 +99,20 @@ pub struct HubArgs {
     /// Maximum backlog of a slow member, in broadcasts. Default: 10,000
     #[arg(long, value_name = "N")]
     backlog_messages: Option<NonZeroUsize>,
+    /// Maximum memory that all members may make a process hold, in MiB: broadcasts, and what a member
+    /// has from 16 KiB on (unread output, incomplete messages, broadcasts without a result). A member may
+    /// have at most as much as is still free; one that needs more, and beyond the limit every one that
+    /// does not keep up, is closed with 1013. `cluster` has a process per core. Default: 256 per core
+    #[arg(long, value_name = "MIB")]
+    memory: Option<NonZeroUsize>,
     /// Serve Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
     /// Default: no metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 }
+
+/// Default memory per core, in MiB.
+const MEMORY_PER_CORE: usize = 256;
 
 const POLICIES: [Policy; 3] = [Policy::Close, Policy::Skip, Policy::Conflate];
 
@@ -155,7 +164,7 @@ pub fn serve(
         return Ok(false);
     }
     let args = args.unwrap_or_default();
-    let settings = args.settings(host)?;
+    let settings = args.settings(model, host)?;
     let mut limits = host.limits;
     limits.idle = limits.idle.min(METRICS_IDLE);
     limits.request = limits.request.min(METRICS_IDLE);
@@ -174,7 +183,7 @@ pub fn serve(
 }
 
 impl HubArgs {
-    fn settings(&self, host: &Host) -> anyhow::Result<HubSettings> {
+    fn settings(&self, model: Model, host: &Host) -> anyhow::Result<HubSettings> {
         let idle = host.limits.idle;
         if let Some(after) = self.ping_after.filter(|after| *after >= idle) {
             let (after, idle) =
@@ -187,8 +196,18 @@ impl HubArgs {
         }
         let usual = HubSettings::default();
         let or = |number: Option<NonZeroUsize>, usual| number.map_or(usual, NonZeroUsize::get);
+        let longest = or(self.longest_message, usual.longest);
+        let cores = if model == Model::Cluster { 1 } else { host.cores.get() };
+        let memory = or(self.memory, MEMORY_PER_CORE * cores).saturating_mul(1 << 20);
+        if longest > memory / 4 {
+            bail!(
+                "--memory has room for less than four messages of --longest-message {longest} bytes; raise \
+                 --memory to at least {} MiB, or lower --longest-message",
+                longest.saturating_mul(4).div_ceil(1 << 20)
+            );
+        }
         Ok(HubSettings {
-            longest: or(self.longest_message, usual.longest),
+            longest,
             origins: self.origins.clone(),
             access: self.access()?,
             limits: HubLimits {
@@ -209,6 +228,7 @@ impl HubArgs {
                 bytes: or(self.backlog, usual.backlog.bytes),
                 pushes: or(self.backlog_messages, usual.backlog.pushes),
                 policy: self.slow.unwrap_or_default(),
+                memory: Arc::new(HubMemory::new(memory)),
                 ..usual.backlog
             },
         })

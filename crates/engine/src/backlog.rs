@@ -1,6 +1,6 @@
 //! The queue of pushes for a slow consumer: bounds, and the policy when they are exceeded.
 
-use crate::{Counter, Push};
+use crate::{Counter, Memory, Push};
 use std::{collections::VecDeque, mem, sync::Arc};
 
 /// What happens to a slow consumer.
@@ -27,6 +27,9 @@ pub struct Bounds {
     pub policy: Policy,
     /// How often that has happened, over all consumers.
     pub counts: Arc<PolicyCounts>,
+    /// The memory of the process. When it is scarce, a consumer that does not keep up is closed, whatever
+    /// the policy.
+    pub memory: Arc<Memory>,
 }
 
 /// How often a policy has acted.
@@ -35,12 +38,15 @@ pub struct PolicyCounts {
     closed: Counter,
     skipped: Counter,
     conflated: Counter,
+    /// Consumers that were closed because the memory of the process was used up.
+    pub starved: Counter,
 }
 
 impl PolicyCounts {
     /// Creates counts in the counters that `counter` returns. Fails if `counter` fails.
     pub fn counting<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Self, E> {
-        Ok(PolicyCounts { closed: counter()?, skipped: counter()?, conflated: counter()? })
+        let [closed, skipped] = [counter()?, counter()?];
+        Ok(PolicyCounts { closed, skipped, conflated: counter()?, starved: counter()? })
     }
 
     /// Consumers that were closed.
@@ -89,8 +95,18 @@ impl<P: Push> Backlog<P> {
         self.waiting.is_empty()
     }
 
+    /// The memory that it uses, except that of the pushes, which it shares with others, in bytes.
+    pub fn footprint(&self) -> usize {
+        self.waiting.capacity() * mem::size_of::<P>()
+    }
+
     /// Queues a push, or applies the policy if it does not fit.
     pub fn add(&mut self, push: P, bounds: &Bounds) -> Heard {
+        if bounds.memory.is_scarce() {
+            self.clear();
+            bounds.counts.starved.add(1);
+            return Heard::Close;
+        }
         let bytes = self.bytes.saturating_add(push.size());
         let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
         if fits || self.waiting.is_empty() {
@@ -135,6 +151,7 @@ impl<P: Push> Backlog<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Charge;
 
     #[derive(Clone, Debug, PartialEq)]
     struct Sized(usize);
@@ -146,7 +163,8 @@ mod tests {
     }
 
     fn bounds(policy: Policy) -> Bounds {
-        Bounds { bytes: 100, pushes: 3, policy, counts: Arc::default() }
+        let (counts, memory) = (Arc::default(), Arc::default());
+        Bounds { bytes: 100, pushes: 3, policy, counts, memory }
     }
 
     fn all(backlog: &mut Backlog<Sized>) -> Vec<usize> {
@@ -160,6 +178,22 @@ mod tests {
             assert_eq!(backlog.add(Sized(*size), bounds), Heard::Queued);
         }
         backlog
+    }
+
+    #[test]
+    fn when_memory_is_scarce_a_slow_consumer_is_closed_under_every_policy() {
+        for policy in [Policy::Close, Policy::Skip, Policy::Conflate] {
+            let memory = Arc::new(Memory::new(400));
+            let bounds = Bounds { memory: Arc::clone(&memory), ..bounds(policy) };
+            let mut charge = Charge::new(memory);
+            charge.set(299);
+            let mut backlog = filled(&[1], &bounds);
+            charge.set(300);
+            assert_eq!(backlog.add(Sized(1), &bounds), Heard::Close);
+            let counts = &bounds.counts;
+            let acted = counts.closed() + counts.skipped() + counts.conflated();
+            assert!(backlog.is_empty() && acted == 0 && counts.starved.get() == 1);
+        }
     }
 
     #[test]

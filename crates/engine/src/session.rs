@@ -86,6 +86,12 @@ pub trait Session: Sized + 'static {
         true
     }
 
+    /// Whether its connection ends at once, and its pending output is discarded. Asked after a call that
+    /// closes it.
+    fn is_cut(&self) -> bool {
+        false
+    }
+
     /// Whether it has more to write once its output is written.
     #[inline]
     fn wants_drained(&self) -> bool {
@@ -176,6 +182,7 @@ pub trait Start {
             pushes: (Self::Session::BACKLOG / 64).max(1),
             policy: Policy::Close,
             counts: Arc::default(),
+            memory: Arc::default(),
         }
     }
 }

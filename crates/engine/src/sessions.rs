@@ -187,7 +187,9 @@ fn follow<F: Start>(
         gone_at_end: None,
     };
     effects.set(conn, status);
-    if flow != Flow::Continue {
+    if flow != Flow::Continue && session.is_cut() {
+        effects.abort(conn);
+    } else if flow != Flow::Continue {
         effects.close(conn, flow);
     }
 }

@@ -49,7 +49,7 @@ pub use members::serve_members;
 pub use membership::Members;
 pub use model::{Model, Traits};
 pub use null::{Canned, serve_canned};
-pub use regatta_engine::{Bounds, Policy};
+pub use regatta_engine::{Bounds, Memory as HubMemory, Policy};
 pub use regatta_service::hub::{
     Access as HubAccess, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };

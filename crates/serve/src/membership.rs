@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_room_ends_with_its_last_member() {
         let (policy, counts) = (Policy::Close, Arc::default());
-        let bounds = Bounds { bytes: 1, pushes: 1, policy, counts };
+        let bounds = Bounds { bytes: 1, pushes: 1, policy, counts, memory: Arc::default() };
         let registry = Registry::<Silent, Said>::new(bounds);
         let mut members = [(); 2].map(|()| Membership::new(Arc::clone(&registry), Silent));
         for member in &mut members {

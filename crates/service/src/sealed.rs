@@ -261,6 +261,10 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         self.inner.wants_input()
     }
 
+    fn is_cut(&self) -> bool {
+        self.inner.is_cut()
+    }
+
     fn wants_drained(&self) -> bool {
         self.inner.wants_drained()
     }

@@ -80,6 +80,17 @@ impl Decoder {
         self.assembled.capacity()
     }
 
+    /// Frees most of the memory of the last message that was returned. The next call of
+    /// [`Decoder::next`] does that, too.
+    #[inline]
+    pub fn release(&mut self) {
+        if self.message.is_none() && self.frame.is_none() && !self.assembled.is_empty() {
+            // The caller no longer uses the last message. An idle connection holds no long message.
+            self.assembled.clear();
+            self.assembled.shrink_to(KEPT);
+        }
+    }
+
     /// Returns whether part of a message or frame has been taken and the rest is missing. Bytes of
     /// a frame header that were not taken do not count.
     pub fn is_inside(&self) -> bool {
@@ -99,11 +110,7 @@ impl Decoder {
         if self.closed {
             return Ok((input.len(), None));
         }
-        if self.message.is_none() && self.frame.is_none() && !self.assembled.is_empty() {
-            // The caller no longer uses the last message. An idle connection holds no long message.
-            self.assembled.clear();
-            self.assembled.shrink_to(KEPT);
-        }
+        self.release();
         if let Some(part) = self.frame {
             return self.continue_frame(part, input);
         }

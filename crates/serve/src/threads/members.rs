@@ -124,6 +124,9 @@ impl<S: Session> State<S> {
         }
         let State { session, local, out, posts, .. } = self;
         self.flow = what(session, &mut Context { now: clock::now(), local, out, posts });
+        if self.session.is_cut() {
+            self.out = Vec::new();
+        }
         // This happens at once, so that no push follows the reply to a leave.
         for post in &self.posts {
             match post {
@@ -324,7 +327,7 @@ impl<S: Session> Room<S> {
                 }
             }
             member.called(&mut state, self);
-            if state.stuck && state.out.len() > S::BACKLOG {
+            if state.session.is_cut() || state.stuck && state.out.len() > S::BACKLOG {
                 member.give_up(&mut state); // a slow consumer
             } else {
                 queued += u32::from(heard == Heard::Queued);

@@ -5,7 +5,7 @@ use super::{
     compress::compressed,
     message::{Change, write_broadcast, write_presence},
 };
-use regatta_engine::{Push, Wire};
+use regatta_engine::{Charge, Memory, Push, Wire};
 use regatta_proto::websocket::Frame;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Broadcast(Arc<Frames>);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Frames {
     plain: Box<[u8]>,
     /// If the hub compresses, and the result is shorter.
@@ -21,6 +21,8 @@ struct Frames {
     /// A presence note, if this is one. Another process frames it again, with its own number of
     /// members.
     note: Option<Note>,
+    /// Of the memory of this process. One that has just crossed processes is not charged yet.
+    charge: Charge,
 }
 
 /// The kind of a broadcast, in its first byte on the wire.
@@ -30,10 +32,23 @@ const OUT: u8 = 2;
 
 impl Broadcast {
     /// Announces that a member joined or left, and the new number of members.
-    pub(super) fn presence(note: Note, members: usize) -> Self {
+    pub(super) fn presence(note: Note, members: usize, memory: &Arc<Memory>) -> Self {
         let mut plain = Vec::new();
         write_presence(note.change, note.name.as_deref(), members, &mut plain);
-        Broadcast(Arc::new(Frames { plain: plain.into(), compressed: None, note: Some(note) }))
+        let frames = Frames { plain: plain.into(), note: Some(note), ..Frames::default() };
+        Broadcast(Arc::new(frames)).charged(memory)
+    }
+
+    /// Charges the memory of this process, unless it was charged already.
+    pub(super) fn charged(mut self, memory: &Arc<Memory>) -> Self {
+        // Nobody else has a broadcast that was just made.
+        if let Some(frames) = Arc::get_mut(&mut self.0) {
+            let compressed = frames.compressed.as_deref().map_or(0, <[u8]>::len);
+            frames.charge = Charge::new(Arc::clone(memory));
+            // Whether there is room matters when somebody keeps it.
+            frames.charge.set(size_of::<Frames>() + frames.plain.len() + compressed);
+        }
+        self
     }
 
     /// The presence note, if this is one.
@@ -42,13 +57,14 @@ impl Broadcast {
     }
 
     /// Frames a payload, and also compresses it if `compresses`.
-    pub(super) fn new(payload: &str, compresses: bool) -> Self {
+    pub(super) fn new(payload: &str, compresses: bool, memory: &Arc<Memory>) -> Self {
         let mut plain = Vec::with_capacity(payload.len() + 64);
         let header = write_broadcast(payload, &mut plain);
         let text = Frame::text(&plain[header..]);
         let compressed = if compresses { compressed(text) } else { None };
         let compressed = compressed.map(Vec::into);
-        Broadcast(Arc::new(Frames { plain: plain.into(), compressed, note: None }))
+        let frames = Frames { plain: plain.into(), compressed, ..Frames::default() };
+        Broadcast(Arc::new(frames)).charged(memory)
     }
 
     /// Returns the frame for a member. `inflates`: whether it accepts compressed frames.
@@ -69,7 +85,7 @@ impl Push for Broadcast {
 /// its name, if any. Numbers are little-endian.
 impl Wire for Broadcast {
     fn write(&self, out: &mut Vec<u8>) {
-        let Frames { plain, compressed, note } = &*self.0;
+        let Frames { plain, compressed, note, .. } = &*self.0;
         if let Some(Note { change, number, name }) = note {
             out.push(if *change == Change::Joined { IN } else { OUT });
             out.extend_from_slice(&(*number as u64).to_le_bytes());
@@ -92,7 +108,7 @@ impl Wire for Broadcast {
                 let length = u32::from_le_bytes(*length) as usize;
                 let (plain, compressed) = frames.split_at_checked(length)?;
                 let compressed = (!compressed.is_empty()).then(|| compressed.into());
-                Frames { plain: plain.into(), compressed, note: None }
+                Frames { plain: plain.into(), compressed, ..Frames::default() }
             }
             IN | OUT => {
                 let (number, name) = bytes.split_first_chunk()?;
@@ -102,7 +118,7 @@ impl Wire for Broadcast {
                     number: u64::from_le_bytes(*number) as usize,
                     name: (!name.is_empty()).then(|| name.into()),
                 };
-                Frames { plain: Box::default(), compressed: None, note: Some(note) }
+                Frames { note: Some(note), ..Frames::default() }
             }
             _ => return None,
         };
@@ -117,12 +133,18 @@ mod tests {
     #[test]
     fn a_broadcast_crosses_processes_unchanged() {
         let long = serde_json::to_string(&"abc ".repeat(200)).unwrap();
+        let memory = Arc::default();
         for (payload, compresses) in [("1", false), ("1", true), (&long, false), (&long, true)] {
-            let sent = Broadcast::new(payload, compresses);
+            let sent = Broadcast::new(payload, compresses, &memory);
             assert_eq!(sent.0.compressed.is_some(), compresses && payload.len() > 1);
             let mut bytes = Vec::new();
             sent.write(&mut bytes);
-            assert_eq!(Broadcast::read(&bytes).unwrap().0, sent.0);
+            let came = Broadcast::read(&bytes).unwrap();
+            assert_eq!(
+                [true, false].map(|it| came.frame(it)),
+                [true, false].map(|it| sent.frame(it))
+            );
+            assert!(came.note().is_none() && came.0.charge.bytes() == 0);
             // A truncated plain frame is rejected.
             let cut = &bytes[..5 + sent.0.plain.len() - 1];
             assert!(Broadcast::read(cut).is_none());
@@ -137,9 +159,28 @@ mod tests {
         for (change, name) in [(Change::Joined, None), (Change::Left, Some("\u{fc}\"".into()))] {
             let note = Note { change, number: 70_000, name };
             let mut bytes = Vec::new();
-            Broadcast::presence(note.clone(), 5).write(&mut bytes);
+            Broadcast::presence(note.clone(), 5, &Arc::default()).write(&mut bytes);
             let heard = Broadcast::read(&bytes).unwrap();
             assert_eq!((heard.note(), heard.frame(false)), (Some(&note), &b""[..]));
         }
+    }
+
+    #[test]
+    fn a_broadcast_is_charged_once_in_each_process_until_nobody_has_it() {
+        let here = Arc::new(Memory::default());
+        let one = Broadcast::new("\"0123456789\"", false, &here);
+        let held = here.held();
+        assert!(held > one.size() && held < one.size() + 200, "{held}");
+        let same = one.clone().charged(&here);
+        assert_eq!(here.held(), held, "two members have it");
+        let mut bytes = Vec::new();
+        one.write(&mut bytes);
+        let there = Arc::new(Memory::default());
+        let came = Broadcast::read(&bytes).unwrap().charged(&there);
+        assert_eq!(there.held(), held);
+        drop((one, came));
+        assert_eq!((here.held(), there.held()), (held, 0));
+        drop(same);
+        assert_eq!(here.held(), 0);
     }
 }

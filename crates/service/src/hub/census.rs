@@ -2,7 +2,7 @@
 //! use any of this.
 
 use super::message::Change;
-use regatta_engine::{Counter, PolicyCounts, RoomName};
+use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -164,7 +164,7 @@ impl Census {
     }
 
     /// Returns all metrics in the Prometheus text format, version 0.0.4.
-    pub fn metrics(&self, slow: &PolicyCounts) -> String {
+    pub fn metrics(&self, slow: &PolicyCounts, memory: &Memory) -> String {
         let read = |counter: &Counter| counter.get() as u64;
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, samples: &[(&str, u64)]| {
@@ -178,6 +178,9 @@ impl Census {
         if !self.apart {
             let rooms = self.rooms().len() as u64;
             family("rooms", "gauge", "Rooms with at least one member.", &[("", rooms)]);
+            let held = [("", memory.held() as u64)];
+            let help = "Memory held for members: broadcasts, and what each holds from 16 KiB on.";
+            family("memory_bytes", "gauge", help, &held);
         }
         let entered = [("", read(&self.entered))];
         family("members_total", "counter", "Members that have joined.", &entered);
@@ -199,6 +202,10 @@ impl Census {
         ];
         let help = "Slow members disconnected, and broadcasts that slow members missed.";
         family("slow_total", "counter", help, &acted);
+        let limit = [("", memory.limit() as u64)];
+        family("memory_limit_bytes", "gauge", "Maximum of that in each process.", &limit);
+        let help = "Members disconnected because the memory was used up.";
+        family("memory_closed_total", "counter", help, &[("", slow.starved.get() as u64)]);
         text
     }
 }
@@ -276,7 +283,7 @@ mod tests {
         let census = Arc::new(Census::default());
         let _in = census.enter(&RoomName::LOBBY, None, &Limits::default()).unwrap();
         census.deliveries.add(7);
-        let text = census.metrics(&PolicyCounts::default());
+        let text = census.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
             "# TYPE regatta_hub_members gauge",
             "regatta_hub_members 1",
@@ -285,6 +292,9 @@ mod tests {
             "# TYPE regatta_hub_deliveries_total counter",
             "regatta_hub_deliveries_total 7",
             "regatta_hub_slow_total{policy=\"skip\"} 0",
+            "regatta_hub_memory_bytes 0",
+            "regatta_hub_memory_limit_bytes 9",
+            "regatta_hub_memory_closed_total 0",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
@@ -305,7 +315,7 @@ mod tests {
         drop(red);
         let _lobby = one.enter(&RoomName::LOBBY, None, &limits).unwrap();
         other.deliveries.add(7);
-        let text = one.metrics(&PolicyCounts::default());
+        let text = one.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
             "regatta_hub_members 2",
             "regatta_hub_members_total 3",
@@ -314,7 +324,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
-        assert!(!text.contains("regatta_hub_rooms"), "{text}");
+        // The held memory is that of one process.
+        assert!(!text.contains("regatta_hub_rooms") && !text.contains("memory_bytes"), "{text}");
     }
 
     #[test]

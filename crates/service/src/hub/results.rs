@@ -30,6 +30,11 @@ impl Results {
         Some(payload)
     }
 
+    /// The memory that it uses, in bytes.
+    pub(super) fn footprint(&self) -> usize {
+        self.bytes + self.payloads.len() * size_of::<(u64, Box<str>)>()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.payloads.is_empty()
     }

@@ -32,7 +32,7 @@ pub struct Settings {
     /// A member that has been silent for this long, despite pings, is disconnected.
     pub silence: Duration,
     /// Limits on the broadcasts that wait for a slow member, beyond 64 KiB of output, and what
-    /// happens when they are exceeded.
+    /// happens when they are exceeded. Its memory limits all that members make the hub hold.
     pub backlog: Bounds,
 }
 
@@ -54,6 +54,7 @@ impl Default for Settings {
                 pushes: 10_000,
                 policy: Policy::Close,
                 counts: Arc::default(),
+                memory: Arc::default(),
             },
         }
     }

@@ -162,6 +162,9 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     fn post(&mut self, now: Now, room: &mut impl Room<S::Push>) {
+        if self.session.is_cut() {
+            self.out = Vec::new();
+        }
         // Posts made while handling a count are carried out, too.
         while !self.posts.is_empty() {
             for post in mem::take(&mut self.posts) {

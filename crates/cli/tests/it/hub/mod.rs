@@ -5,6 +5,7 @@ mod begun;
 mod cluster;
 mod limits;
 mod malformed;
+mod memory;
 mod page;
 mod passing;
 mod presence;

@@ -1,0 +1,85 @@
+//! The memory that members may make the hub hold.
+
+use crate::support::{
+    hub::{Socket, hear, hub, member, member_of, metric, on_hub_models, send},
+    until,
+};
+use serde_json::json;
+use std::{
+    io::Write,
+    net::SocketAddr,
+    process::{Command, Stdio},
+};
+
+/// `--memory` of each process, in bytes.
+const LIMIT: u64 = 16 << 20;
+/// What each connection may have beyond it, in bytes.
+const EACH: u64 = 96 << 10;
+const ATTACKERS: u64 = 100;
+const OPTIONS: [&str; 4] = ["--cores", "2", "--memory", "16"];
+
+/// Checks that members were closed, that an honest one is served, and that nothing is held once the
+/// attackers are gone.
+fn is_limited(model: &str, page: SocketAddr, honest: &mut Socket, attackers: Vec<Socket>) {
+    until(&format!("{model}: the hub has closed members"), || {
+        metric(page, "regatta_hub_memory_closed_total") > 0
+    });
+    send(honest, &json!({"type": "echo", "payload": "x".repeat(1_000)}));
+    assert_eq!(hear(honest)["type"], "echo", "{model}");
+    // A process does not know what the others hold.
+    if model != "cluster" {
+        let held = metric(page, "regatta_hub_memory_bytes");
+        assert!(held <= LIMIT + EACH * ATTACKERS, "{model}: {held} bytes");
+        assert_eq!(metric(page, "regatta_hub_memory_limit_bytes"), LIMIT, "{model}");
+        drop(attackers);
+        until(&format!("{model}: all memory is returned"), || {
+            metric(page, "regatta_hub_memory_bytes") == 0
+        });
+    }
+}
+
+on_hub_models!(incomplete_messages_use_no_more_memory_than_allowed);
+
+fn incomplete_messages_use_no_more_memory_than_allowed(model: &str) {
+    let (server, page) = hub(model, &OPTIONS);
+    let mut honest = member(&server);
+    // A megabyte, masked with zeros, of which less than half is sent.
+    let mut frame = [&[0x81, 0xFF][..], &1_000_000_u64.to_be_bytes(), &[0; 4]].concat();
+    frame.resize(400_000, b'x');
+    let mut attackers: Vec<Socket> = (0..ATTACKERS).map(|_| member(&server)).collect();
+    for socket in &mut attackers {
+        // It may be closed while it sends.
+        let _ = socket.get_mut().0.write_all(&frame);
+    }
+    is_limited(model, page, &mut honest, attackers);
+}
+
+on_hub_models!(broadcasts_for_members_that_do_not_read_use_no_more_memory_than_allowed);
+
+fn broadcasts_for_members_that_do_not_read_use_no_more_memory_than_allowed(model: &str) {
+    let (server, page) = hub(model, &[&OPTIONS[..], &["--backlog", "50000000"]].concat());
+    let mut honest = member_of(&server, "/ws/honest");
+    let mut sender = member(&server);
+    let deaf: Vec<Socket> = (0..4).map(|_| member(&server)).collect();
+    let payload = "x".repeat(50_000);
+    // More than the kernel takes for one that does not read, and the hub may hold for all.
+    for _ in 0..700 {
+        send(&mut sender, &json!({"type": "broadcast", "payload": payload}));
+        assert_eq!(hear(&mut sender)["type"], "broadcast", "{model}");
+        assert_eq!(hear(&mut sender)["type"], "broadcastResult", "{model}");
+    }
+    is_limited(model, page, &mut honest, deaf);
+}
+
+#[test]
+fn a_limit_that_is_too_small_for_messages_is_refused() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["serve", "hub", "--memory", "3"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("--longest-message 1048576") && said.contains("at least 4 MiB"),
+        "{said}"
+    );
+}

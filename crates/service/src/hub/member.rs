@@ -1,0 +1,483 @@
+//! A connection of the hub: HTTP until its upgrade, then the messages of a member.
+
+use super::{
+    broadcast::Broadcast,
+    census::{Census, Presence},
+    compress::{self, compressed},
+    door::{self, Entered},
+    message::{Change, Message, write_echo, write_result, write_roster},
+    results::Results,
+    settings::Settings,
+};
+use regatta_engine::{Backlog, Charge, Context, Flow, Heard, Never, Now, Post, Session};
+use regatta_proto::{
+    http1::{CONTINUE, Date, server},
+    websocket::{CloseCode, Decoder, Event, Frame, Role},
+};
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// The reason of a Close frame when there is no memory for a member.
+const NO_MEMORY: &str = "the hub has no memory for this now";
+/// Maximum number of names in the list sent to a new member.
+const NAMES: usize = 100;
+/// Bytes of pending output from which on broadcasts go into the member's backlog.
+const FULL: usize = 64 * 1024;
+/// What a member holds below this does not count towards the memory of the hub, in bytes.
+const COUNTED: usize = 16 * 1024;
+/// Output that a call may append without being refused for it, in bytes: most members read at once.
+const FRESH: usize = FULL;
+/// How long a member that leaves waits for the results of its broadcasts.
+const RESULTS: Duration = Duration::from_secs(1);
+
+/// One connection of the hub.
+#[derive(Debug)]
+pub struct Member {
+    settings: Arc<Settings>,
+    census: Arc<Census>,
+    /// Its entry in a room. `None` while it is in none.
+    presence: Option<Presence>,
+    state: State,
+    /// Whether its client accepts the frames that are compressed once for all members.
+    inflates: bool,
+    /// The start of an incomplete request or frame.
+    held: Vec<u8>,
+    /// Payloads of its broadcasts that are not yet queued on every core, by ticket.
+    results: Results,
+    /// Broadcasts that wait because too much output is pending.
+    backlog: Backlog<Broadcast>,
+    /// What it holds, if that is much.
+    charge: Charge,
+    is_output_charged: bool,
+    /// When input last arrived.
+    heard_at: Instant,
+    /// When the current incomplete request or message started.
+    inside: Option<Instant>,
+    /// When its silence is checked next.
+    pings_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum State {
+    Http(server::Decoder),
+    Open {
+        decoder: Box<Decoder>,
+        /// Whether it is at `/echo`, and therefore in no room.
+        echoes: bool,
+        next_ticket: u64,
+    },
+    /// The input has ended, but broadcasts or results are pending. A Close frame with this code
+    /// follows them.
+    Leaving(CloseCode),
+    /// A Close frame was sent. Input is ignored.
+    Closed,
+    /// There is no memory for it, and it does not read, so that it would not see a Close frame.
+    Cut,
+}
+
+impl Session for Member {
+    type Job = Never;
+    type Push = Broadcast;
+    type Local = ();
+    /// The session bounds its own backlog.
+    const BACKLOG: usize = usize::MAX;
+    const SENDS_CLOSE_REASON: bool = true;
+
+    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        self.heard_at = context.now.instant;
+        let pending = context.out.len();
+        let flow = if self.held.is_empty() {
+            let (taken, flow) = self.take(context, bytes);
+            self.held.extend_from_slice(&bytes[taken..]);
+            flow
+        } else {
+            let mut held = mem::take(&mut self.held);
+            held.extend_from_slice(bytes);
+            let (taken, flow) = self.take(context, &mut held);
+            held.drain(..taken);
+            self.held = held;
+            flow
+        };
+        if !self.held.is_empty() || self.is_inside_message() {
+            self.inside.get_or_insert(context.now.instant);
+        }
+        if flow == Flow::Continue && !self.has_room(context.out.len(), pending) {
+            if matches!(self.state, State::Open { .. }) && context.out.len() < COUNTED {
+                self.close(context, CloseCode::TRY_AGAIN_LATER, NO_MEMORY);
+            }
+            self.starve(context.out.len());
+            return Flow::Close;
+        }
+        flow
+    }
+
+    /// The client closed its side, or the server is stopping. Pending broadcasts and results are
+    /// sent, then a Close frame.
+    fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        match self.state {
+            State::Open { .. } => {
+                self.leave(context.now.instant, CloseCode::GOING_AWAY);
+                self.on_drained(context)
+            }
+            // The client closed its side after its Close frame.
+            State::Leaving(_) if self.is_working() || self.wants_drained() => Flow::Continue,
+            _ => Flow::Close,
+        }
+    }
+
+    fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
+        if !matches!(self.state, State::Open { .. }) {
+            return Heard::Missed;
+        }
+        let (mut heard, pending) = (Heard::Queued, out.len());
+        if self.backlog.is_empty() && out.len() < FULL {
+            out.extend_from_slice(push.frame(self.inflates));
+            // The rest is counted when input arrives.
+            if out.len() < COUNTED {
+                return heard;
+            }
+        } else {
+            heard = self.backlog.add(push.clone(), &self.settings.backlog);
+        }
+        if heard == Heard::Queued && !self.has_room(out.len(), pending) {
+            self.starve(out.len());
+            return Heard::Close;
+        }
+        if heard == Heard::Close {
+            self.on_overrun(out);
+        }
+        heard
+    }
+
+    fn on_overrun(&mut self, out: &mut Vec<u8>) {
+        CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
+        self.state = State::Closed;
+        self.pings_at = None;
+    }
+
+    fn is_cut(&self) -> bool {
+        matches!(self.state, State::Cut)
+    }
+
+    fn wants_drained(&self) -> bool {
+        let counts_again = self.is_output_charged && matches!(self.state, State::Open { .. });
+        !self.backlog.is_empty() || counts_again
+    }
+
+    fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        while context.out.len() < FULL
+            && let Some(push) = self.backlog.take()
+        {
+            context.out.extend_from_slice(push.frame(self.inflates));
+        }
+        // This only frees memory, or moves it.
+        self.has_room(context.out.len(), 0);
+        if let State::Leaving(code) = self.state {
+            if !self.backlog.is_empty() || !self.results.is_empty() {
+                return Flow::Continue;
+            }
+            self.close(context, code, "");
+            return Flow::Close;
+        }
+        // It was not read while so much output was pending, so its time starts anew.
+        self.inside = self.inside.map(|_| context.now.instant);
+        Flow::Continue
+    }
+
+    fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        if matches!(self.state, State::Leaving(_)) {
+            // A core does not answer.
+            self.pings_at = None;
+            self.results = Results::default();
+            return self.on_drained(context);
+        }
+        let Some(every) = self.settings.ping else { return Flow::Continue };
+        let now = context.now.instant;
+        let gone = self.heard_at + self.settings.silence;
+        if gone <= now {
+            self.close(context, CloseCode::GOING_AWAY, "no answer to a ping");
+            return Flow::Close;
+        }
+        let due = self.heard_at + every;
+        if due <= now {
+            Frame::ping(b"").write(context.out);
+        }
+        self.pings_at = Some(gone.min(if due <= now { now + every } else { due }));
+        Flow::Continue
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.pings_at
+    }
+
+    fn inside(&self) -> Option<Instant> {
+        self.inside.filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
+    }
+
+    fn on_close(&mut self) -> Option<Broadcast> {
+        let presence = self.presence.take()?;
+        let announces = self.settings.presence;
+        announces.then(|| {
+            let left = presence.here(0).0.saturating_sub(1);
+            let memory = &self.settings.backlog.memory;
+            Broadcast::presence(presence.note(Change::Left), left, memory)
+        })
+    }
+
+    fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
+        if let Some(payload) = self.results.take(ticket) {
+            self.census.deliveries.add(members as usize);
+            write_result(&payload, members, context.out);
+        }
+        if self.charge.bytes() > 0 {
+            // The payload is freed.
+            self.has_room(context.out.len(), 0);
+        }
+        match self.state {
+            State::Leaving(_) => self.on_drained(context),
+            _ => Flow::Continue,
+        }
+    }
+
+    fn wants_input(&self) -> bool {
+        // Every result asks again, and without any the member is read.
+        let is_held_back = !self.results.is_empty() && self.settings.backlog.memory.is_full();
+        !self.results.is_full() && !is_held_back
+    }
+
+    /// A member that leaves waits for the results of its broadcasts.
+    fn is_working(&self) -> bool {
+        matches!(self.state, State::Leaving(_)) && !self.results.is_empty()
+    }
+}
+
+impl Member {
+    /// Creates the session of a new connection.
+    pub(super) fn new(settings: &Arc<Settings>, census: &Arc<Census>, now: Now) -> Member {
+        Member {
+            settings: Arc::clone(settings),
+            census: Arc::clone(census),
+            presence: None,
+            state: State::Http(server::Decoder::default()),
+            inflates: false,
+            held: Vec::new(),
+            results: Results::default(),
+            backlog: Backlog::default(),
+            charge: Charge::new(Arc::clone(&settings.backlog.memory)),
+            is_output_charged: false,
+            heard_at: now.instant,
+            inside: None,
+            pings_at: None,
+        }
+    }
+
+    /// Counts what it holds towards the memory of the hub. Returns false if there is no room for it.
+    /// `output`: its output, in bytes, of which `pending` could not be written before.
+    fn has_room(&mut self, output: usize, pending: usize) -> bool {
+        let message = match &mut self.state {
+            State::Open { decoder, .. } => {
+                decoder.release();
+                decoder.held()
+            }
+            _ => 0,
+        };
+        let own = self.held.len() + message + self.results.footprint() + self.backlog.footprint();
+        self.is_output_charged = output >= COUNTED;
+        let all = own + output;
+        let counted = if all < COUNTED { 0 } else { all };
+        let has_room = counted == self.charge.bytes() || self.charge.set(counted);
+        has_room || all - output.saturating_sub(pending).min(FRESH) < COUNTED
+    }
+
+    /// Frees what it holds, because there is no room for more. `output`: its pending output, in bytes.
+    fn starve(&mut self, output: usize) {
+        self.settings.backlog.counts.starved.add(1);
+        if output >= COUNTED {
+            self.state = State::Cut;
+        }
+        (self.held, self.results) = Default::default();
+        self.backlog.clear();
+        self.charge.set(0);
+    }
+
+    /// Handles all complete requests and frames. Returns the number of bytes consumed, and the
+    /// flow.
+    fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            let input = &mut bytes[taken..];
+            let (more, flow) = match &mut self.state {
+                State::Leaving(_) | State::Closed | State::Cut => {
+                    return (bytes.len(), Flow::Continue);
+                }
+                State::Http(_) => self.request(context, input),
+                State::Open { .. } => self.frame(context, input),
+            };
+            taken += more;
+            // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
+            if more > 0 && !self.is_inside_message() {
+                self.inside = None;
+            }
+            if flow != Flow::Continue {
+                return (bytes.len(), flow);
+            }
+            if more == 0 {
+                break;
+            }
+        }
+        (taken, Flow::Continue)
+    }
+
+    /// Returns whether a message is incomplete: part of it was consumed.
+    fn is_inside_message(&self) -> bool {
+        matches!(&self.state, State::Open { decoder, .. } if decoder.is_inside())
+    }
+
+    fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {
+        let State::Http(decoder) = &mut self.state else { return (0, Flow::Continue) };
+        let date = Date::at(context.now.unix_s);
+        match decoder.decode(input) {
+            None => (0, Flow::Continue),
+            Some((server::Event::Continue, _)) => {
+                context.out.extend_from_slice(CONTINUE);
+                (0, Flow::Continue)
+            }
+            Some((server::Event::Rejected(rejection), taken)) => {
+                rejection.write(&date, context.out);
+                (taken, Flow::Close)
+            }
+            Some((server::Event::Request(request), taken)) => {
+                let (settings, census) = (&self.settings, &self.census);
+                let (entered, flow) = door::answer(&request, settings, census, &date, context.out);
+                if let Some(entered) = entered {
+                    self.enter(context, entered);
+                }
+                (taken, flow)
+            }
+        }
+    }
+
+    /// Starts the WebSocket of a client whose upgrade was accepted.
+    fn enter(&mut self, context: &mut Context<'_, Self>, Entered { place, agreed }: Entered) {
+        let mut decoder = Decoder::new(Role::Server, self.settings.longest);
+        if let Some(agreed) = agreed {
+            decoder = decoder.inflating(agreed);
+        }
+        self.pings_at = self.settings.ping.map(|every| context.now.instant + every);
+        self.inflates = agreed.is_some_and(compress::is_shared);
+        let (decoder, echoes) = (Box::new(decoder), place.is_none());
+        self.state = State::Open { decoder, echoes, next_ticket: 0 };
+        let Some((room, presence)) = place else { return };
+        context.post(Post::Join(room));
+        if self.settings.presence {
+            let (members, names) = presence.here(NAMES);
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            write_roster(&names, members, context.out);
+            let note = presence.note(Change::Joined);
+            let memory = &self.settings.backlog.memory;
+            context.post(Post::Others(Broadcast::presence(note, members, memory)));
+        }
+        self.presence = Some(presence);
+    }
+
+    /// Handles no more input. A Close frame follows once everything pending has been sent.
+    fn leave(&mut self, now: Instant, code: CloseCode) {
+        self.state = State::Leaving(code);
+        // The client can no longer answer a ping.
+        self.pings_at = (!self.results.is_empty()).then(|| now + RESULTS);
+    }
+
+    /// Sends a Close frame and leaves the room. Further input is ignored.
+    fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
+        code.write(why, context.out);
+        self.state = State::Closed;
+        self.pings_at = None;
+        self.backlog.clear();
+        if let Some(push) = self.on_close() {
+            context.post(Post::Others(push));
+        }
+        context.post(Post::Leave);
+    }
+
+    /// Handles one frame of an open WebSocket.
+    fn frame(&mut self, context: &mut Context<'_, Self>, input: &mut [u8]) -> (usize, Flow) {
+        let State::Open { decoder, echoes, next_ticket } = &mut self.state else {
+            return (0, Flow::Continue);
+        };
+        let (taken, event) = match decoder.next(input) {
+            Ok(next) => next,
+            Err(violation) => {
+                self.close(context, violation.code, violation.why);
+                return (0, Flow::Close);
+            }
+        };
+        let closes = match event {
+            Some(Event::Text(text)) if *echoes => {
+                send_back(Frame::text(text.as_bytes()), self.inflates, context.out);
+                None
+            }
+            Some(Event::Binary(bytes)) if *echoes => {
+                send_back(Frame::binary(bytes), self.inflates, context.out);
+                None
+            }
+            Some(Event::Text(text)) => {
+                match Message::read(text) {
+                    Ok(Message::Echo(payload)) => {
+                        self.census.echoes.add(1);
+                        write_echo(payload, context.out);
+                    }
+                    Ok(Message::Broadcast(payload)) => {
+                        self.census.broadcasts.add(1);
+                        let Settings { deflate, backlog, .. } = &*self.settings;
+                        let push = Broadcast::new(payload, *deflate, &backlog.memory);
+                        context.out.extend_from_slice(push.frame(self.inflates));
+                        self.results.add(*next_ticket, payload);
+                        context.post(Post::Counted(push, *next_ticket));
+                        *next_ticket += 1;
+                    }
+                    Err(malformed) => {
+                        self.census.malformed.add(1);
+                        malformed.write(context.out);
+                    }
+                }
+                None
+            }
+            Some(Event::Binary(_)) => {
+                Some((CloseCode::UNSUPPORTED, "only text messages are expected"))
+            }
+            Some(Event::Ping(payload)) => {
+                Frame::pong(payload).write(context.out);
+                None
+            }
+            Some(Event::Close(code)) => {
+                let code = code.map_or(CloseCode::NORMAL, |(code, _)| code);
+                if !self.results.is_empty() {
+                    // The client may have sent the Close frame right behind a broadcast.
+                    self.backlog.clear();
+                    self.leave(context.now.instant, code);
+                    return (taken, Flow::Continue);
+                }
+                Some((code, ""))
+            }
+            None | Some(Event::Pong(_)) => None,
+        };
+        match closes {
+            Some((code, why)) => {
+                self.close(context, code, why);
+                (taken, Flow::Close)
+            }
+            None => (taken, Flow::Continue),
+        }
+    }
+}
+
+/// Appends a message unchanged, compressed if the client accepts that and it becomes shorter.
+fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
+    match inflates.then(|| compressed(frame)).flatten() {
+        Some(compressed) => out.extend_from_slice(&compressed),
+        None => frame.write(out),
+    }
+}

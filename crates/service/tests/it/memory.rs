@@ -1,0 +1,181 @@
+//! The memory of the hub without sockets: members of each kind that make it hold as much as they can, and
+//! an honest one beside them.
+
+use crate::hub::OPENING;
+use regatta_engine::{Bounds, Conn, Core, Limits, Memory, Next, Now, Sessions};
+use regatta_proto::websocket::{CloseCode, Frame};
+use regatta_service::hub::{Hub, Settings};
+use std::{sync::Arc, time::Instant};
+
+const LIMIT: usize = 8 << 20;
+/// What each connection may have beyond the limit: what is not counted, and what one read adds.
+const EACH: usize = 96 << 10;
+const LONGEST: usize = 256 << 10;
+
+struct World {
+    core: Core<Sessions<Hub>>,
+    memory: Arc<Memory>,
+    settings: Settings,
+}
+
+impl World {
+    fn new() -> World {
+        let memory = Arc::new(Memory::new(LIMIT));
+        let usual = Settings::default();
+        let backlog = Bounds { memory: Arc::clone(&memory), ..usual.backlog };
+        let settings = Settings { longest: LONGEST, backlog, ..Settings::default() };
+        let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
+        let core = Core::new(Sessions::new(Hub::new(settings.clone())), Limits::default(), now);
+        World { core, memory, settings }
+    }
+
+    fn closed_for_memory(&self) -> usize {
+        self.settings.backlog.counts.starved.get()
+    }
+
+    fn member(&mut self, room: &str) -> Conn {
+        let conn = self.core.accept();
+        let opening = String::from_utf8_lossy(OPENING).replace("/ws", &format!("/ws/{room}"));
+        self.core.received(conn, &mut opening.into_bytes());
+        assert!(self.read(conn).starts_with(b"HTTP/1.1 101"));
+        conn
+    }
+
+    /// Sends bytes of a member that does not read.
+    fn sends(&mut self, conn: Conn, bytes: &[u8]) {
+        for part in bytes.chunks(16 << 10) {
+            if self.core.has(conn) && self.core.wants_read(conn) {
+                self.core.received(conn, &mut part.to_vec());
+            }
+            while let Some(changed) = self.core.next_changed() {
+                if self.core.next(changed, &()) == Next::Close {
+                    self.core.closed(changed);
+                }
+            }
+        }
+    }
+
+    /// Returns all that a member has not read yet.
+    fn read(&mut self, conn: Conn) -> Vec<u8> {
+        let mut got = Vec::new();
+        while let Next::Write { .. } = self.core.next(conn, &()) {
+            let output = self.core.output(conn).to_vec();
+            self.core.wrote(conn, output.len());
+            got.extend(output);
+        }
+        got
+    }
+
+    fn closes(&mut self, conn: Conn) {
+        if self.core.has(conn) {
+            self.core.failed(conn);
+            let _ = self.core.next(conn, &());
+            self.core.closed(conn);
+        }
+    }
+
+    /// Lets members do something. Checks the limit after each, and an honest member at the end.
+    fn withstands(mut self, what: &str, mut attack: impl FnMut(&mut World, usize) -> Vec<Conn>) {
+        let honest = self.member("honest");
+        let mut attackers = Vec::new();
+        for number in 0..150 {
+            attackers.extend(attack(&mut self, number));
+            let held = self.memory.held();
+            assert!(held <= LIMIT + EACH * (number + 1), "{what}: {held} bytes after {number}");
+        }
+        assert!(self.closed_for_memory() > 0, "{what}: none was closed of {}", attackers.len());
+        let long = "x".repeat(1_000);
+        self.core.received(honest, &mut text("echo", &long));
+        let got = self.read(honest);
+        assert!(
+            got.ends_with(format!("\"{long}\"}}").as_bytes()),
+            "{what}: {}",
+            got.escape_ascii()
+        );
+        for conn in attackers {
+            self.closes(conn);
+        }
+        self.core.letters().for_each(drop);
+        assert_eq!(self.memory.held(), 0, "{what}: all is returned");
+    }
+}
+
+fn text(kind: &str, payload: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let text = format!(r#"{{"type":"{kind}","payload":"{payload}"}}"#);
+    Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut out);
+    out
+}
+
+#[test]
+fn incomplete_messages_are_limited() {
+    let message = text("echo", &"x".repeat(200_000));
+    World::new().withstands("incomplete messages", |world, number| {
+        let conn = world.member(&format!("room-{number}"));
+        world.sends(conn, &message[..190_000]);
+        vec![conn]
+    });
+}
+
+#[test]
+fn unread_replies_are_limited() {
+    let echo = text("echo", &"x".repeat(15_000));
+    World::new().withstands("unread replies", |world, number| {
+        let conn = world.member(&format!("room-{number}"));
+        world.sends(conn, &echo.repeat(10));
+        vec![conn]
+    });
+}
+
+#[test]
+fn broadcasts_that_wait_for_slow_members_are_limited() {
+    let broadcast = text("broadcast", &"x".repeat(20_000));
+    World::new().withstands("backlogs", |world, number| {
+        let room = format!("room-{number}");
+        let (deaf, sender) = (world.member(&room), world.member(&room));
+        for _ in 0..20 {
+            world.sends(sender, &broadcast);
+            world.read(sender);
+        }
+        vec![deaf, sender]
+    });
+}
+
+#[test]
+fn broadcasts_without_a_result_are_limited() {
+    let broadcast = text("broadcast", &"x".repeat(20_000));
+    let mut world = World::new();
+    // The other core does not take its letters.
+    world.core.set_core(0, 2);
+    world.withstands("results", |world, number| {
+        let sender = world.member(&format!("room-{number}"));
+        for _ in 0..10 {
+            world.sends(sender, &broadcast);
+            world.read(sender);
+        }
+        vec![sender]
+    });
+}
+
+#[test]
+fn a_member_without_room_is_closed_with_1013_and_another_takes_its_place() {
+    let mut world = World::new();
+    let message = text("echo", &"x".repeat(200_000));
+    let mut all: Vec<Conn> = (0..60).map(|number| world.member(&format!("{number}"))).collect();
+    for conn in &all {
+        world.sends(*conn, &message[..190_000]);
+    }
+    let closed = world.closed_for_memory();
+    assert!((5..60).contains(&closed), "{closed}");
+    let last = all.pop().expect("60");
+    let code = CloseCode::TRY_AGAIN_LATER.0.to_be_bytes();
+    let got = world.read(last);
+    assert!(got.windows(2).any(|two| two == code), "{}", got.escape_ascii());
+    for conn in all.into_iter().chain([last]) {
+        world.closes(conn);
+    }
+    let next = world.member("next");
+    world.core.received(next, &mut message.clone());
+    assert!(world.read(next).len() > 200_000);
+    assert_eq!(world.memory.held(), 0, "its message is answered");
+}
