@@ -101,8 +101,9 @@ pub struct HubArgs {
     backlog_messages: Option<NonZeroUsize>,
     /// Maximum memory that all members may make a process hold, in MiB: broadcasts, and what a member
     /// has from 16 KiB on (unread output, incomplete messages, broadcasts without a result). A member may
-    /// have at most as much as is still free; one that needs more, and beyond the limit every one that
-    /// does not keep up, is closed with 1013. `cluster` has a process per core. Default: 256 per core
+    /// have at most as much as is still free; one that needs more, and beyond three quarters of the limit
+    /// every one that does not keep up, is disconnected. `cluster` has a process per core. Default: 256
+    /// per core
     #[arg(long, value_name = "MIB")]
     memory: Option<NonZeroUsize>,
     /// Serve Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
@@ -199,11 +200,11 @@ impl HubArgs {
         let longest = or(self.longest_message, usual.longest);
         let cores = if model == Model::Cluster { 1 } else { host.cores.get() };
         let memory = or(self.memory, MEMORY_PER_CORE * cores).saturating_mul(1 << 20);
-        if longest > memory / 4 {
+        if longest > memory / 8 {
             bail!(
-                "--memory has room for less than four messages of --longest-message {longest} bytes; raise \
+                "--memory has room for less than eight messages of --longest-message {longest} bytes; raise \
                  --memory to at least {} MiB, or lower --longest-message",
-                longest.saturating_mul(4).div_ceil(1 << 20)
+                longest.saturating_mul(8).div_ceil(1 << 20)
             );
         }
         Ok(HubSettings {

@@ -3,6 +3,9 @@
 use crate::{Counter, Memory, Push};
 use std::{collections::VecDeque, mem, sync::Arc};
 
+/// Bytes that may be queued for a consumer even while memory is scarce: it may be about to take them.
+const SPARED: usize = 16 * 1024;
+
 /// What happens to a slow consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
@@ -27,8 +30,8 @@ pub struct Bounds {
     pub policy: Policy,
     /// How often that has happened, over all consumers.
     pub counts: Arc<PolicyCounts>,
-    /// The memory of the process. When it is scarce, a consumer that does not keep up is closed, whatever
-    /// the policy.
+    /// The memory of the process. When it is scarce, a consumer for which more than 16 KiB are queued is
+    /// closed, whatever the policy.
     pub memory: Arc<Memory>,
 }
 
@@ -102,12 +105,12 @@ impl<P: Push> Backlog<P> {
 
     /// Queues a push, or applies the policy if it does not fit.
     pub fn add(&mut self, push: P, bounds: &Bounds) -> Heard {
-        if bounds.memory.is_scarce() {
+        let bytes = self.bytes.saturating_add(push.size());
+        if bytes > SPARED && !self.waiting.is_empty() && bounds.memory.is_scarce() {
             self.clear();
             bounds.counts.starved.add(1);
             return Heard::Close;
         }
-        let bytes = self.bytes.saturating_add(push.size());
         let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
         if fits || self.waiting.is_empty() {
             self.bytes = bytes;
@@ -187,9 +190,21 @@ mod tests {
             let bounds = Bounds { memory: Arc::clone(&memory), ..bounds(policy) };
             let mut charge = Charge::new(memory);
             charge.set(299);
-            let mut backlog = filled(&[1], &bounds);
+            let bounds = Bounds { bytes: usize::MAX, ..bounds };
+            let mut backlog = filled(&[SPARED - 1], &bounds);
             charge.set(300);
+            assert_eq!(
+                backlog.add(Sized(1), &bounds),
+                Heard::Queued,
+                "it may be about to take them"
+            );
             assert_eq!(backlog.add(Sized(1), &bounds), Heard::Close);
+            assert_eq!(
+                backlog.add(Sized(SPARED + 1), &bounds),
+                Heard::Queued,
+                "one is always queued"
+            );
+            backlog.clear();
             let counts = &bounds.counts;
             let acted = counts.closed() + counts.skipped() + counts.conflated();
             assert!(backlog.is_empty() && acted == 0 && counts.starved.get() == 1);

@@ -424,6 +424,12 @@ impl Link {
         self.status.wants_drained && self.is_open()
     }
 
+    /// Whether the engine has more to write and nothing is pending.
+    #[inline]
+    pub(crate) fn wants_more(&self) -> bool {
+        self.wants_drained() && self.pending() == 0
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.state == State::Open
     }

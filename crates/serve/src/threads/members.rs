@@ -152,8 +152,7 @@ impl<S: Session> State<S> {
 
     /// Whether output must be written before anything else happens.
     fn is_full(&self) -> bool {
-        let at_once = self.flow != Flow::Continue || self.session.wants_drained();
-        self.out.len() >= if at_once { 1 } else { FULL }
+        self.out.len() >= if self.flow == Flow::Continue { FULL } else { 1 }
     }
 
     /// Returns until when its thread waits for input.

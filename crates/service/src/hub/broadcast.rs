@@ -39,9 +39,8 @@ impl Broadcast {
         Broadcast(Arc::new(frames)).charged(memory)
     }
 
-    /// Charges the memory of this process, unless it was charged already.
+    /// Charges the memory of this process, unless others have it, too: then it was charged already.
     pub(super) fn charged(mut self, memory: &Arc<Memory>) -> Self {
-        // Nobody else has a broadcast that was just made.
         if let Some(frames) = Arc::get_mut(&mut self.0) {
             let compressed = frames.compressed.as_deref().map_or(0, <[u8]>::len);
             frames.charge = Charge::new(Arc::clone(memory));

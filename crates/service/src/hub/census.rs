@@ -203,7 +203,12 @@ impl Census {
         let help = "Slow members disconnected, and broadcasts that slow members missed.";
         family("slow_total", "counter", help, &acted);
         let limit = [("", memory.limit() as u64)];
-        family("memory_limit_bytes", "gauge", "Maximum of that in each process.", &limit);
+        family(
+            "memory_limit_bytes",
+            "gauge",
+            "Maximum memory held for members, in each process.",
+            &limit,
+        );
         let help = "Members disconnected because the memory was used up.";
         family("memory_closed_total", "counter", help, &[("", slow.starved.get() as u64)]);
         text

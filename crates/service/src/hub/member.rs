@@ -51,7 +51,8 @@ pub struct Member {
     backlog: Backlog<Broadcast>,
     /// What it holds, if that is much.
     charge: Charge,
-    is_output_charged: bool,
+    /// The output for which it is charged: since all of it was last written, it has been that long.
+    unwritten: usize,
     /// When input last arrived.
     heard_at: Instant,
     /// When the current incomplete request or message started.
@@ -74,7 +75,7 @@ enum State {
     Leaving(CloseCode),
     /// A Close frame was sent. Input is ignored.
     Closed,
-    /// There is no memory for it, and it does not read, so that it would not see a Close frame.
+    /// There is no memory for it, and it has output to read before it would see a Close frame.
     Cut,
 }
 
@@ -88,7 +89,7 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        let pending = context.out.len();
+        let (length, unread) = (context.out.len(), context.out.len().max(self.unwritten));
         let flow = if self.held.is_empty() {
             let (taken, flow) = self.take(context, bytes);
             self.held.extend_from_slice(&bytes[taken..]);
@@ -98,20 +99,24 @@ impl Session for Member {
             held.extend_from_slice(bytes);
             let (taken, flow) = self.take(context, &mut held);
             held.drain(..taken);
-            self.held = held;
+            if !held.is_empty() {
+                self.held = held;
+            }
             flow
         };
         if !self.held.is_empty() || self.is_inside_message() {
             self.inside.get_or_insert(context.now.instant);
         }
-        if flow == Flow::Continue && !self.has_room(context.out.len(), pending) {
-            if matches!(self.state, State::Open { .. }) && context.out.len() < COUNTED {
-                self.close(context, CloseCode::TRY_AGAIN_LATER, NO_MEMORY);
-            }
-            self.starve(context.out.len());
-            return Flow::Close;
+        if self.has_room(context.out.len(), unread) {
+            return flow;
         }
-        flow
+        // What this call appended is discarded.
+        context.out.truncate(length);
+        if matches!(self.state, State::Open { .. }) && unread < COUNTED {
+            self.close(context, CloseCode::TRY_AGAIN_LATER, NO_MEMORY);
+        }
+        self.starve(unread);
+        Flow::Close
     }
 
     /// The client closed its side, or the server is stopping. Pending broadcasts and results are
@@ -132,24 +137,27 @@ impl Session for Member {
         if !matches!(self.state, State::Open { .. }) {
             return Heard::Missed;
         }
-        let (mut heard, pending) = (Heard::Queued, out.len());
-        if self.backlog.is_empty() && out.len() < FULL {
-            out.extend_from_slice(push.frame(self.inflates));
-            // The rest is counted when input arrives.
-            if out.len() < COUNTED {
-                return heard;
+        let (length, unread) = (out.len(), out.len().max(self.unwritten));
+        let frame = push.frame(self.inflates);
+        let output = length + frame.len();
+        if self.backlog.is_empty() && length < FULL && (output < COUNTED || self.fits(output)) {
+            out.extend_from_slice(frame);
+            return Heard::Queued;
+        }
+        // All members share it until it can be written.
+        let heard = self.backlog.add(push.clone(), &self.settings.backlog);
+        match heard {
+            Heard::Queued if self.has_room(length, unread) => return heard,
+            Heard::Queued => self.starve(COUNTED),
+            Heard::Missed => return heard,
+            // It is counted already.
+            Heard::Close if self.settings.backlog.memory.is_scarce() => {
+                self.state = State::Cut;
+                self.free();
             }
-        } else {
-            heard = self.backlog.add(push.clone(), &self.settings.backlog);
+            Heard::Close => self.on_overrun(out),
         }
-        if heard == Heard::Queued && !self.has_room(out.len(), pending) {
-            self.starve(out.len());
-            return Heard::Close;
-        }
-        if heard == Heard::Close {
-            self.on_overrun(out);
-        }
-        heard
+        Heard::Close
     }
 
     fn on_overrun(&mut self, out: &mut Vec<u8>) {
@@ -163,18 +171,21 @@ impl Session for Member {
     }
 
     fn wants_drained(&self) -> bool {
-        let counts_again = self.is_output_charged && matches!(self.state, State::Open { .. });
+        let counts_again = self.unwritten > 0 && matches!(self.state, State::Open { .. });
         !self.backlog.is_empty() || counts_again
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.unwritten = 0;
         while context.out.len() < FULL
             && let Some(push) = self.backlog.take()
         {
             context.out.extend_from_slice(push.frame(self.inflates));
         }
-        // This only frees memory, or moves it.
-        self.has_room(context.out.len(), 0);
+        if !self.has_room(context.out.len(), 0) {
+            self.starve(context.out.len());
+            return Flow::Close;
+        }
         if let State::Leaving(code) = self.state {
             if !self.backlog.is_empty() || !self.results.is_empty() {
                 return Flow::Continue;
@@ -234,7 +245,7 @@ impl Session for Member {
         }
         if self.charge.bytes() > 0 {
             // The payload is freed.
-            self.has_room(context.out.len(), 0);
+            self.has_room(context.out.len(), self.unwritten);
         }
         match self.state {
             State::Leaving(_) => self.on_drained(context),
@@ -267,7 +278,7 @@ impl Member {
             results: Results::default(),
             backlog: Backlog::default(),
             charge: Charge::new(Arc::clone(&settings.backlog.memory)),
-            is_output_charged: false,
+            unwritten: 0,
             heard_at: now.instant,
             inside: None,
             pings_at: None,
@@ -275,8 +286,10 @@ impl Member {
     }
 
     /// Counts what it holds towards the memory of the hub. Returns false if there is no room for it.
-    /// `output`: its output, in bytes, of which `pending` could not be written before.
-    fn has_room(&mut self, output: usize, pending: usize) -> bool {
+    /// `output`: its output, in bytes, of which `unread` were there before this call. Some of it may be with
+    /// the driver, so it counts until all is written.
+    fn has_room(&mut self, output: usize, unread: usize) -> bool {
+        let output = output.max(self.unwritten);
         let message = match &mut self.state {
             State::Open { decoder, .. } => {
                 decoder.release();
@@ -285,19 +298,34 @@ impl Member {
             _ => 0,
         };
         let own = self.held.len() + message + self.results.footprint() + self.backlog.footprint();
-        self.is_output_charged = output >= COUNTED;
+        self.unwritten = if output < COUNTED { 0 } else { output };
         let all = own + output;
         let counted = if all < COUNTED { 0 } else { all };
         let has_room = counted == self.charge.bytes() || self.charge.set(counted);
-        has_room || all - output.saturating_sub(pending).min(FRESH) < COUNTED
+        has_room || all - output.saturating_sub(unread).min(FRESH) < COUNTED
     }
 
-    /// Frees what it holds, because there is no room for more. `output`: its pending output, in bytes.
-    fn starve(&mut self, output: usize) {
+    /// Whether there is room for this much output, in bytes. If so, it is charged.
+    fn fits(&mut self, output: usize) -> bool {
+        let before = self.unwritten;
+        let fits = self.has_room(output, output);
+        if !fits {
+            self.unwritten = before;
+        }
+        fits
+    }
+
+    /// Frees what it holds, because there is no room for more. `unread`: output that it did not read, in
+    /// bytes.
+    fn starve(&mut self, unread: usize) {
         self.settings.backlog.counts.starved.add(1);
-        if output >= COUNTED {
+        if unread >= COUNTED {
             self.state = State::Cut;
         }
+        self.free();
+    }
+
+    fn free(&mut self) {
         (self.held, self.results) = Default::default();
         self.backlog.clear();
         self.charge.set(0);

@@ -179,3 +179,20 @@ fn a_member_without_room_is_closed_with_1013_and_another_takes_its_place() {
     assert!(world.read(next).len() > 200_000);
     assert_eq!(world.memory.held(), 0, "its message is answered");
 }
+
+/// The copies of all members together exceed the limit, but each is made when it is written.
+#[test]
+fn a_large_broadcast_reaches_all_members_of_a_large_room_that_read() {
+    let mut world = World::new();
+    let all: Vec<Conn> = (0..100).map(|_| world.member("room")).collect();
+    let broadcast = text("broadcast", &"x".repeat(200_000));
+    for round in 0..3 {
+        world.core.received(all[0], &mut broadcast.clone());
+        assert!(world.memory.held() <= LIMIT, "{round}: {:?}", world.memory);
+        for conn in &all {
+            let got = world.read(*conn).len();
+            assert!(got > 200_000, "{round}: {got} bytes");
+        }
+        assert_eq!((world.closed_for_memory(), world.memory.held()), (0, 0), "{round}");
+    }
+}
