@@ -6,6 +6,7 @@ mod broadcast;
 mod census;
 mod compress;
 mod door;
+mod holding;
 mod member;
 mod message;
 mod metrics;

@@ -5,11 +5,12 @@ use super::{
     census::{Census, Presence},
     compress::{self, compressed},
     door::{self, Entered},
+    holding::{COUNTED, Holding},
     message::{Change, Message, write_echo, write_result, write_roster},
     results::Results,
     settings::Settings,
 };
-use regatta_engine::{Backlog, Charge, Context, Flow, Heard, Never, Now, Post, Session};
+use regatta_engine::{Backlog, Context, Flow, Heard, Never, Now, Post, Session};
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
@@ -26,10 +27,6 @@ const NO_MEMORY: &str = "the hub has no memory for this now";
 const NAMES: usize = 100;
 /// Bytes of pending output from which on broadcasts go into the member's backlog.
 const FULL: usize = 64 * 1024;
-/// What a member holds below this does not count towards the memory of the hub, in bytes.
-const COUNTED: usize = 16 * 1024;
-/// Output that a call may append without being refused for it, in bytes: most members read at once.
-const FRESH: usize = FULL;
 /// How long a member that leaves waits for the results of its broadcasts.
 const RESULTS: Duration = Duration::from_secs(1);
 
@@ -49,10 +46,7 @@ pub struct Member {
     results: Results,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
-    /// What it holds, if that is much.
-    charge: Charge,
-    /// The output for which it is charged: since all of it was last written, it has been that long.
-    unwritten: usize,
+    holding: Holding,
     /// When input last arrived.
     heard_at: Instant,
     /// When the current incomplete request or message started.
@@ -89,7 +83,7 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        let (length, unread) = (context.out.len(), context.out.len().max(self.unwritten));
+        let (length, unread) = (context.out.len(), context.out.len().max(self.holding.unwritten()));
         let flow = if self.held.is_empty() {
             let (taken, flow) = self.take(context, bytes);
             self.held.extend_from_slice(&bytes[taken..]);
@@ -137,7 +131,7 @@ impl Session for Member {
         if !matches!(self.state, State::Open { .. }) {
             return Heard::Missed;
         }
-        let (length, unread) = (out.len(), out.len().max(self.unwritten));
+        let (length, unread) = (out.len(), out.len().max(self.holding.unwritten()));
         let frame = push.frame(self.inflates);
         let output = length + frame.len();
         if self.backlog.is_empty() && length < FULL && (output < COUNTED || self.fits(output)) {
@@ -171,12 +165,12 @@ impl Session for Member {
     }
 
     fn wants_drained(&self) -> bool {
-        let counts_again = self.unwritten > 0 && matches!(self.state, State::Open { .. });
+        let counts_again = self.holding.unwritten() > 0 && matches!(self.state, State::Open { .. });
         !self.backlog.is_empty() || counts_again
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.unwritten = 0;
+        self.holding.wrote_all();
         while context.out.len() < FULL
             && let Some(push) = self.backlog.take()
         {
@@ -243,9 +237,9 @@ impl Session for Member {
             self.census.deliveries.add(members as usize);
             write_result(&payload, members, context.out);
         }
-        if self.charge.bytes() > 0 {
+        if self.holding.is_counted() {
             // The payload is freed.
-            self.has_room(context.out.len(), self.unwritten);
+            self.has_room(context.out.len(), self.holding.unwritten());
         }
         match self.state {
             State::Leaving(_) => self.on_drained(context),
@@ -277,19 +271,15 @@ impl Member {
             held: Vec::new(),
             results: Results::default(),
             backlog: Backlog::default(),
-            charge: Charge::new(Arc::clone(&settings.backlog.memory)),
-            unwritten: 0,
+            holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
             inside: None,
             pings_at: None,
         }
     }
 
-    /// Counts what it holds towards the memory of the hub. Returns false if there is no room for it.
-    /// `output`: its output, in bytes, of which `unread` were there before this call. Some of it may be with
-    /// the driver, so it counts until all is written.
-    fn has_room(&mut self, output: usize, unread: usize) -> bool {
-        let output = output.max(self.unwritten);
+    /// What it holds except output, in bytes.
+    fn own(&mut self) -> usize {
         let message = match &mut self.state {
             State::Open { decoder, .. } => {
                 decoder.release();
@@ -297,22 +287,19 @@ impl Member {
             }
             _ => 0,
         };
-        let own = self.held.len() + message + self.results.footprint() + self.backlog.footprint();
-        self.unwritten = if output < COUNTED { 0 } else { output };
-        let all = own + output;
-        let counted = if all < COUNTED { 0 } else { all };
-        let has_room = counted == self.charge.bytes() || self.charge.set(counted);
-        has_room || all - output.saturating_sub(unread).min(FRESH) < COUNTED
+        self.held.len() + message + self.results.footprint() + self.backlog.footprint()
     }
 
-    /// Whether there is room for this much output, in bytes. If so, it is charged.
+    /// See [`Holding::has_room`].
+    fn has_room(&mut self, output: usize, unread: usize) -> bool {
+        let own = self.own();
+        self.holding.has_room(own, output, unread)
+    }
+
+    /// See [`Holding::fits`].
     fn fits(&mut self, output: usize) -> bool {
-        let before = self.unwritten;
-        let fits = self.has_room(output, output);
-        if !fits {
-            self.unwritten = before;
-        }
-        fits
+        let own = self.own();
+        self.holding.fits(own, output)
     }
 
     /// Frees what it holds, because there is no room for more. `unread`: output that it did not read, in
@@ -328,7 +315,7 @@ impl Member {
     fn free(&mut self) {
         (self.held, self.results) = Default::default();
         self.backlog.clear();
-        self.charge.set(0);
+        self.holding.free();
     }
 
     /// Handles all complete requests and frames. Returns the number of bytes consumed, and the

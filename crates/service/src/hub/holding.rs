@@ -1,0 +1,111 @@
+//! What a member holds, counted towards the memory of the hub.
+
+use regatta_engine::{Charge, Memory};
+use std::sync::Arc;
+
+/// What a member holds below this does not count, in bytes.
+pub(super) const COUNTED: usize = 16 * 1024;
+/// Output that a call may append without being refused for it, in bytes: most members read at once.
+const FRESH: usize = 64 * 1024;
+
+/// What a member holds, if that is much.
+#[derive(Debug)]
+pub(super) struct Holding {
+    charge: Charge,
+    /// The output for which it is charged: since all of it was last written, it has been that long.
+    unwritten: usize,
+}
+
+impl Holding {
+    /// Nothing yet.
+    pub(super) fn new(memory: Arc<Memory>) -> Holding {
+        Holding { charge: Charge::new(memory), unwritten: 0 }
+    }
+
+    /// Replaces what is counted. Returns false if there is no room for it. `own`: all but the output, in
+    /// bytes. `output`: the output, of which `unread` bytes were there before this call. Some of it may be
+    /// with the driver, so it counts until all is written.
+    pub(super) fn has_room(&mut self, own: usize, output: usize, unread: usize) -> bool {
+        let output = output.max(self.unwritten);
+        self.unwritten = if output < COUNTED { 0 } else { output };
+        let all = own + output;
+        let counted = if all < COUNTED { 0 } else { all };
+        let has_room = counted == self.charge.bytes() || self.charge.set(counted);
+        has_room || all - output.saturating_sub(unread).min(FRESH) < COUNTED
+    }
+
+    /// Whether there is room for this much output, in bytes. If so, it is counted.
+    pub(super) fn fits(&mut self, own: usize, output: usize) -> bool {
+        let before = self.unwritten;
+        let fits = self.has_room(own, output, output);
+        if !fits {
+            self.unwritten = before;
+        }
+        fits
+    }
+
+    /// All output is written.
+    pub(super) fn wrote_all(&mut self) {
+        self.unwritten = 0;
+    }
+
+    /// The output that counts, in bytes.
+    pub(super) fn unwritten(&self) -> usize {
+        self.unwritten
+    }
+
+    /// Whether anything is counted.
+    pub(super) fn is_counted(&self) -> bool {
+        self.charge.bytes() > 0
+    }
+
+    /// Counts nothing more.
+    pub(super) fn free(&mut self) {
+        self.charge.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    fn holding(limit: usize) -> (Holding, Arc<Memory>) {
+        let memory = Arc::new(Memory::new(limit));
+        (Holding::new(Arc::clone(&memory)), memory)
+    }
+
+    #[test]
+    fn output_counts_until_all_is_written() {
+        let (mut one, memory) = holding(1000 * KIB);
+        assert!(one.has_room(COUNTED - 1, 0, 0) && !one.is_counted());
+        assert!(one.has_room(KIB, 40 * KIB, 0));
+        assert!(one.has_room(0, 0, 0), "it is with the driver");
+        assert_eq!((one.unwritten(), memory.held()), (40 * KIB, 40 * KIB));
+        one.wrote_all();
+        assert!(one.has_room(KIB, KIB, 0) && memory.held() == 0 && one.unwritten() == 0);
+    }
+
+    #[test]
+    fn fresh_output_is_counted_and_not_refused_unless_it_is_long() {
+        let (mut one, memory) = holding(100 * KIB);
+        assert!(one.has_room(KIB, 64 * KIB, 0), "36 are free");
+        assert_eq!(memory.held(), 65 * KIB);
+        assert!(!one.has_room(KIB, 65 * KIB, 64 * KIB), "64 were there before");
+        one.free();
+        one.wrote_all();
+        assert!(!one.has_room(0, 80 * KIB, 0), "16 more than what is fresh");
+        one.free();
+        one.wrote_all();
+        assert!(one.has_room(0, 80 * KIB - 1, 0));
+    }
+
+    #[test]
+    fn output_that_does_not_fit_is_not_counted_as_output() {
+        let (mut one, _) = holding(100 * KIB);
+        assert!(one.fits(0, 20 * KIB));
+        assert!(!one.fits(0, 60 * KIB) && one.unwritten() == 20 * KIB);
+        assert!(one.has_room(0, 20 * KIB, 20 * KIB));
+    }
+}
