@@ -48,8 +48,12 @@ pub struct PolicyCounts {
 impl PolicyCounts {
     /// Creates counts in the counters that `counter` returns. Fails if `counter` fails.
     pub fn counting<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Self, E> {
-        let [closed, skipped] = [counter()?, counter()?];
-        Ok(PolicyCounts { closed, skipped, conflated: counter()?, starved: counter()? })
+        Ok(PolicyCounts {
+            closed: counter()?,
+            skipped: counter()?,
+            conflated: counter()?,
+            starved: counter()?,
+        })
     }
 
     /// Consumers that were closed.
@@ -187,10 +191,9 @@ mod tests {
     fn when_memory_is_scarce_a_slow_consumer_is_closed_under_every_policy() {
         for policy in [Policy::Close, Policy::Skip, Policy::Conflate] {
             let memory = Arc::new(Memory::new(400));
-            let bounds = Bounds { memory: Arc::clone(&memory), ..bounds(policy) };
-            let mut charge = Charge::new(memory);
+            let mut charge = Charge::new(Arc::clone(&memory));
             charge.set(299);
-            let bounds = Bounds { bytes: usize::MAX, ..bounds };
+            let bounds = Bounds { bytes: usize::MAX, memory, ..bounds(policy) };
             let mut backlog = filled(&[SPARED - 1], &bounds);
             charge.set(300);
             assert_eq!(

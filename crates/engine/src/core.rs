@@ -236,11 +236,13 @@ impl<E: Engine> Core<E> {
     /// until it returns [`Next::Wait`] or [`Next::Close`].
     #[inline]
     pub fn next(&mut self, conn: Conn, socket: &impl Socket) -> Next {
-        if self.effects.look(conn).is_some_and(Link::wants_more) {
-            self.room(conn);
-        }
         let draining = self.cut_at.is_some();
-        let Some(link) = self.effects.get(conn) else { return Next::Wait };
+        let Some(mut link) = self.effects.get(conn) else { return Next::Wait };
+        if link.wants_more() {
+            self.room(conn);
+            let Some(same) = self.effects.get(conn) else { return Next::Wait };
+            link = same;
+        }
         match link.step(draining, conn, socket) {
             Step::Write { last } => Next::Write { last },
             Step::FinishWriting => Next::FinishWriting,

@@ -39,7 +39,8 @@ pub trait Engine: Sized {
     /// that is false.
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>);
 
-    /// Called when all output of a connection has been written, if [`Status::wants_drained`] is set.
+    /// Called when all output of a connection has been written, if [`Status::wants_drained`] is set, and
+    /// when it is set while no output is pending.
     fn room(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
     /// Called when the peer has closed its sending side, or a stop has shut down the input. The

@@ -34,8 +34,8 @@ pub trait Session: Sized + 'static {
     /// Called when bytes have arrived. The session takes all of them, and may change them in place.
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow;
 
-    /// Called when all output is written, if [`Session::wants_drained`], and when a job is done
-    /// while no output is pending.
+    /// Called when all output is written, or none is pending, if [`Session::wants_drained`], and when a
+    /// job is done while no output is pending.
     fn on_drained(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }

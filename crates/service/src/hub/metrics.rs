@@ -25,10 +25,8 @@ impl Resource for Metrics {
         date: &Date,
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Never> {
-        let text = {
-            let slow = &self.settings.backlog;
-            self.census.metrics(&slow.counts, &slow.memory)
-        };
+        let slow = &self.settings.backlog;
+        let text = self.census.metrics(&slow.counts, &slow.memory);
         let content_type = "text/plain; version=0.0.4; charset=utf-8";
         let page = Reply { content_type, ..Reply::text(Status::Ok, text.as_bytes()) };
         page.write(terms, date, reply);

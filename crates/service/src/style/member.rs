@@ -162,6 +162,7 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     fn post(&mut self, now: Now, room: &mut impl Room<S::Push>) {
+        // By a call or by a push.
         if self.session.is_cut() {
             self.out = Vec::new();
         }

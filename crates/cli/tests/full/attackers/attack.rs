@@ -6,11 +6,8 @@ use std::{
     env,
     io::{self, Read},
     net::{SocketAddr, TcpStream},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread::{self, Scope},
+    sync::{Condvar, Mutex},
+    thread::Scope,
     time::{Duration, Instant},
 };
 
@@ -56,7 +53,7 @@ const NICER: i32 = 10;
 pub fn start<'s>(
     scope: &'s Scope<'s, '_>,
     kinds: Vec<Kind>,
-    over: &'s AtomicBool,
+    over: &'s Over,
     made: &'s Mutex<Vec<Made>>,
 ) {
     // To find out which kind is the cause.
@@ -75,23 +72,36 @@ pub fn start<'s>(
             let mut one = Made { name, every, steps: 0, errors: 0 };
             // Independent attackers are not in phase, so neither are these.
             let mut due = Instant::now() + every * number / all;
-            sleep_until(due, over);
-            while !over.load(Relaxed) {
+            while !over.by(due) {
                 one.errors += u32::from(step().is_err());
                 one.steps += 1;
                 // Time that a step has taken too long is not made up for.
                 due = (due + every).max(Instant::now());
-                sleep_until(due, over);
             }
             made.lock().unwrap().push(one);
         });
     }
 }
 
-/// Sleeps until this moment, or until the attack is over.
-fn sleep_until(due: Instant, over: &AtomicBool) {
-    while !over.load(Relaxed) && Instant::now() < due {
-        thread::sleep(due.saturating_duration_since(Instant::now()).min(PATIENCE));
+/// Whether an attack is over.
+#[derive(Default)]
+pub struct Over {
+    is_over: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Over {
+    /// Ends the attack.
+    pub fn set(&self) {
+        *self.is_over.lock().unwrap() = true;
+        self.ended.notify_all();
+    }
+
+    /// Waits until this moment, at most until the attack is over. Returns whether it is.
+    pub fn by(&self, due: Instant) -> bool {
+        let left = due.saturating_duration_since(Instant::now());
+        let is_over = self.is_over.lock().unwrap();
+        *self.ended.wait_timeout_while(is_over, left, |is_over| !*is_over).unwrap().0
     }
 }
 

@@ -1,6 +1,6 @@
 //! The honest clients beside the attackers, the figures of the server, and what both must not exceed.
 
-use super::attack::{self, Kind, Made};
+use super::attack::{self, Kind, Made, Over};
 use crate::support::{Server, until};
 use regatta_testkit::by_tier;
 use std::{
@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output, Stdio},
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
     time::{Duration, Instant},
@@ -99,14 +99,13 @@ impl Attacked<'_> {
     /// Returns the figures of the honest load while all attackers attack the process at this address, what
     /// these have made, and the most memory of the server, in bytes.
     fn attack(&self, at: SocketAddr, seconds: u64) -> (Seen, Vec<Made>, u64) {
-        let (over, made, most) = (AtomicBool::new(false), Mutex::default(), AtomicU64::new(0));
+        let (over, made, most) = (Over::default(), Mutex::default(), AtomicU64::new(0));
         let pid = self.server.child.id();
         let seen = thread::scope(|scope| {
             attack::start(scope, (self.kinds)(at), &over, &made);
             scope.spawn(|| {
-                while !over.load(Relaxed) {
+                while !over.by(Instant::now() + Duration::from_millis(50)) {
                     most.fetch_max(resident(pid), Relaxed);
-                    thread::sleep(Duration::from_millis(50));
                 }
             });
             let _over = Sets(&over);
@@ -117,7 +116,7 @@ impl Attacked<'_> {
 
     /// SIGTERM ends the service in its grace, although the attackers go on.
     fn stops_under_attack(&mut self) {
-        let (over, made) = (AtomicBool::new(false), Mutex::default());
+        let (over, made) = (Over::default(), Mutex::default());
         let kinds = (self.kinds)(self.server.addr);
         let server = &mut self.server;
         thread::scope(|scope| {
@@ -187,10 +186,10 @@ fn resident(pid: u32) -> u64 {
 }
 
 /// Sets a flag when it is dropped, so that a failure ends the other threads, too.
-struct Sets<'a>(&'a AtomicBool);
+struct Sets<'a>(&'a Over);
 
 impl Drop for Sets<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Relaxed);
+        self.0.set();
     }
 }
