@@ -131,6 +131,16 @@ impl Store {
         append_line(&mut self.rounds, &self.dir.join(ROUNDS), round)
     }
 
+    /// Removes all rounds but the first `keep`.
+    pub(crate) fn keep(&mut self, keep: usize) -> Result<(), StoreError> {
+        let path = self.dir.join(ROUNDS);
+        let text = fs::read(&path).map_err(io_error("read", &path))?;
+        let lines = text.split_inclusive(|b| *b == b'\n').take(keep);
+        let len = lines.map(|line| line.len() as u64).sum();
+        self.rounds.set_len(len).map_err(io_error("shorten", &path))?;
+        self.rounds.sync_all().map_err(io_error("sync", &path))
+    }
+
     /// Reads the stored observations of warm-ups. Ignores an incomplete last line, as left by a crash.
     pub(crate) fn settled(&self) -> Result<Vec<Settled>, StoreError> {
         let path = self.dir.join(SETTLING);

@@ -18,7 +18,7 @@ use crate::{
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Settings;
-use regatta_record::{Happened, LoadShape, NextStart, Round, RoundStart};
+use regatta_record::{Happened, LoadShape, NextStart, Outcome, Round, RoundStart};
 use std::time::Duration;
 
 /// Length of an idle slice.
@@ -88,12 +88,19 @@ impl<'a> Duels<'a> {
                 loads
                     .shuffle(&mut StdRng::seed_from_u64(self.context.asked.seed ^ u64::from(life)));
                 let heat: Vec<&Entrant> = heat.iter().map(|who| &self.entrants[*who]).collect();
-                let Some(lived) =
+                if !is_due(life, &loads, &heat, rounds) {
+                    starts.done += heat.len();
+                    continue;
+                }
+                forget_part(life, &loads, &heat, store, rounds)?;
+                let Some(mut lived) =
                     self.life((pass, life), &loads, &heat, starts, store, rounds, events)?
                 else {
                     return Ok(false);
                 };
                 starts.done += heat.len();
+                // What decides a cell for good is stored first, so that it is never forgotten.
+                lived.sort_by_key(|round| round.outcome == Outcome::Finished);
                 for round in lived {
                     store.append(&round)?;
                     let line = Some(rounds.len() as u32 + 1);
@@ -107,7 +114,7 @@ impl<'a> Duels<'a> {
         Ok(true)
     }
 
-    /// Runs a life, unless all of its rounds are stored. Returns its rounds; `None` if it was interrupted.
+    /// Runs a life. Returns its rounds; `None` if it was interrupted.
     #[allow(clippy::too_many_arguments, reason = "a life has this many parts")]
     fn life(
         &mut self,
@@ -121,17 +128,7 @@ impl<'a> Duels<'a> {
     ) -> Result<Option<Vec<Round>>, RaceError> {
         let context = self.context;
         let asked = context.asked;
-        let is_open =
-            |name: &str, load: &LoadShape| !rounds.iter().any(|round| settles(round, name, load));
-        let is_done = |name: &str, load: &LoadShape| {
-            let is_its = |r: &Round| r.contender == name && r.load == *load && r.round == life;
-            rounds.iter().any(is_its)
-        };
-        let mut open =
-            heat.iter().flat_map(|one| loads.iter().map(move |load| (one.name.as_str(), load)));
-        if open.all(|(name, load)| !is_open(name, load) || is_done(name, load)) {
-            return Ok(Some(Vec::new()));
-        }
+        let is_open = |name: &str, load: &LoadShape| is_open(rounds, name, load);
         let seed = asked.seed.wrapping_add(u64::from(life) << 20);
         let order = Orders::new(heat.len(), seed).of_block(0).to_vec();
         let raced = |who: &usize| loads.iter().any(|load| is_open(&heat[*who].name, load));
@@ -234,6 +231,44 @@ impl<'a> Duels<'a> {
             seed: seed.wrapping_add((nth as u64) << 10),
         }
     }
+}
+
+/// Whether no round has decided a cell for good.
+fn is_open(rounds: &[Round], contender: &str, load: &LoadShape) -> bool {
+    !rounds.iter().any(|round| settles(round, contender, load))
+}
+
+/// Whether a round of a life is missing.
+fn is_due(life: u32, loads: &[LoadShape], heat: &[&Entrant], rounds: &[Round]) -> bool {
+    let mut cells = heat.iter().flat_map(|one| loads.iter().map(move |load| (&one.name, load)));
+    cells.any(|(name, load)| {
+        let is_its = |r: &Round| r.contender == *name && r.load == *load && r.round == life;
+        is_open(rounds, name, load) && !rounds.iter().any(is_its)
+    })
+}
+
+/// Removes the rounds of an incomplete life. They are the last: the race was killed, or the disk was full, before
+/// the others were stored. Rounds of a life are compared with each other, so it is run again as a whole. A round that
+/// decided a cell for good stays.
+fn forget_part(
+    life: u32,
+    loads: &[LoadShape],
+    heat: &[&Entrant],
+    store: &mut Store,
+    rounds: &mut Vec<Round>,
+) -> Result<(), RaceError> {
+    let is_its = |round: &&Round| {
+        round.round == life
+            && round.outcome == Outcome::Finished
+            && loads.contains(&round.load)
+            && heat.iter().any(|one| one.name == round.contender)
+    };
+    let keep = rounds.len() - rounds.iter().rev().take_while(is_its).count();
+    if keep < rounds.len() {
+        store.keep(keep)?;
+        rounds.truncate(keep);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -27,3 +27,17 @@ fn a_resumed_race_appends_to_whole_lines_only() {
     assert_eq!(files.map(|file| fs::read_to_string(file).unwrap()), ["", ""]);
     drop(store);
 }
+
+#[test]
+fn only_the_first_rounds_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::create(folder.path(), &fixtures::asked()).unwrap();
+    let path = folder.path().join(ROUNDS);
+    for (keep, stays) in [(4, "1\n22\n333\n"), (3, "1\n22\n333\n"), (2, "1\n22\n"), (0, "")] {
+        fs::write(&path, "1\n22\n333\n").unwrap();
+        store.keep(keep).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), stays, "{keep}");
+        append_line(&mut store.rounds, &path, &4).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{stays}4\n"), "{keep}");
+    }
+}

@@ -59,6 +59,8 @@ impl<E: Engine> Driver<'_, E> {
     ) {
         let state = State {
             receiving: Receiving::No,
+            received_in: 0,
+            singly: 0,
             sending: None,
             sent: 0,
             fresh: true,

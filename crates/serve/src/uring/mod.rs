@@ -6,6 +6,7 @@
 
 mod accept;
 mod needs;
+mod receive;
 
 use crate::{
     clock,
@@ -14,10 +15,11 @@ use crate::{
     offload::Desk,
     sockets::Sockets,
 };
+use receive::Receiving;
 use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
 use regatta_sys::{
     net,
-    uring::{self, Completion, Received, Ring, SendKey},
+    uring::{self, Completion, Ring, SendKey},
 };
 use slab::Slab;
 use std::{
@@ -37,9 +39,6 @@ pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Resu
 
 /// Size of the first read of a connection, in bytes.
 const READ: usize = 16 * 1024;
-/// Maximum number of starved receives that are restarted per turn.
-const FEED: usize = 64;
-
 /// Tokens of watches for input. Watches for writability are for connections that are being opened;
 /// their tokens are keys of `connecting`.
 const STOP: u32 = 0;
@@ -83,11 +82,18 @@ struct Driver<'h, E: Engine> {
     /// Letters that were taken but not delivered yet.
     unheard: std::vec::IntoIter<E::Letter>,
     input: Box<[u8]>,
+    /// Number of the turn. It may start again from 0.
+    turn: u32,
 }
 
 /// The operations in flight for a connection.
 struct State {
     receiving: Receiving,
+    /// The turn in which bytes were last received.
+    received_in: u32,
+    /// How many more receives complete only once. A receive that stays armed completes as often in a turn as the
+    /// peer has filled a buffer, so a peer that floods would have several times the share of the others.
+    singly: u8,
     sending: Option<SendKey>,
     /// How many bytes of the output earlier sends have sent.
     sent: usize,
@@ -101,16 +107,6 @@ struct State {
     held: bool,
     /// The connection is being opened.
     connecting: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Receiving {
-    No,
-    Yes,
-    /// Cancelled, but not completed yet.
-    Ending,
-    /// Waits to be restarted.
-    Starved,
 }
 
 impl<'h, E: Engine> Driver<'h, E> {
@@ -153,6 +149,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             held: Vec::new(),
             unheard: Vec::new().into_iter(),
             input: vec![0; READ].into_boxed_slice(),
+            turn: 0,
         })
     }
 
@@ -160,6 +157,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         while self.listener.is_some() || self.core.clients() > 0 || self.is_needed() {
             self.feed()?;
             self.ring.wait(self.timeout())?;
+            self.turn = self.turn.wrapping_add(1);
             self.core.turn(clock::now());
             self.hear_first();
             while let Some(completion) = self.ring.completion() {
@@ -304,47 +302,6 @@ impl<'h, E: Engine> Driver<'h, E> {
 
     // ---- events of connections ----
 
-    /// Reads a new connection, for which no receive has been started yet.
-    fn read_now(&mut self, conn: Conn) {
-        if self.is_held() {
-            return;
-        }
-        let Some(slot) = self.sockets.get(conn) else { return };
-        match net::read_now(&slot.fd, &mut self.input) {
-            Ok(0) => self.core.ended(conn),
-            Ok(read) => self.core.received(conn, &mut self.input[..read]),
-            // The receive reports an error again.
-            Err(_) => {}
-        }
-    }
-
-    #[inline]
-    fn received(&mut self, place: u32, result: Received, more: bool) {
-        let Some(conn) = self.sockets.at(place) else { return };
-        let Some(slot) = self.sockets.get_mut(conn) else { return };
-        if !more {
-            slot.driver.receiving = Receiving::No;
-        }
-        self.hear_first();
-        match result {
-            Received::Bytes(mut buffer) => {
-                self.core.received(conn, self.ring.bytes(&mut buffer));
-                self.ring.give_back(buffer);
-            }
-            Received::End => self.core.ended(conn),
-            Received::Starved => {
-                if let Some(slot) = self.sockets.get_mut(conn) {
-                    slot.driver.receiving = Receiving::Starved;
-                    self.starved.push_back(conn);
-                }
-            }
-            Received::Cancelled => {}
-            Received::Failed(_) => self.core.failed(conn),
-        }
-        self.change(conn);
-        self.relieve();
-    }
-
     /// Handles a completed send; `bytes` is the output.
     #[inline]
     fn sent(&mut self, place: u32, result: io::Result<usize>, bytes: Vec<u8>) -> io::Result<()> {
@@ -359,7 +316,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             Ok(sent) => {
                 slot.driver.sent = 0;
-                let receives = slot.driver.receiving == Receiving::Yes;
+                let receives = slot.driver.receiving.is_armed();
                 self.core.completed(conn, sent, Some(bytes));
                 if !E::Job::EVER && receives && self.core.is_at_rest(conn) {
                     return Ok(());
@@ -430,35 +387,11 @@ impl<'h, E: Engine> Driver<'h, E> {
         self.receive(conn)
     }
 
-    /// Starts or cancels the receive, as input is wanted or not.
-    #[inline]
-    fn receive(&mut self, conn: Conn) -> io::Result<()> {
-        let is_held = self.is_held();
-        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
-        let place = conn.index() as u32;
-        let wants = self.core.wants_read(conn);
-        if wants && is_held && !mem::replace(&mut slot.driver.held, true) {
-            self.held.push(conn);
-        }
-        match (slot.driver.receiving, wants && !is_held) {
-            (Receiving::No, true) => {
-                slot.driver.fresh = false;
-                slot.driver.receiving = Receiving::Yes;
-                self.ring.receive(&slot.fd, place)
-            }
-            (Receiving::Yes, false) => {
-                slot.driver.receiving = Receiving::Ending;
-                self.ring.cancel_receive(place)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Cancels the operations in flight, and closes once there are none.
     fn close(&mut self, conn: Conn) -> io::Result<()> {
         let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
         let state = &mut slot.driver;
-        if state.receiving == Receiving::Yes {
+        if state.receiving.is_armed() {
             state.receiving = Receiving::Ending;
             self.ring.cancel_receive(conn.index() as u32)?;
         }
@@ -472,20 +405,6 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             self.sockets.remove(conn);
             self.core.closed(conn);
-        }
-        Ok(())
-    }
-
-    /// Restarts the receives that found no free buffer. All buffers have been returned by now.
-    fn feed(&mut self) -> io::Result<()> {
-        for _ in 0..self.starved.len().min(FEED) {
-            let Some(conn) = self.starved.pop_front() else { break };
-            if let Some(slot) = self.sockets.get_mut(conn)
-                && slot.driver.receiving == Receiving::Starved
-            {
-                slot.driver.receiving = Receiving::No;
-                self.receive(conn)?;
-            }
         }
         Ok(())
     }

@@ -225,11 +225,11 @@ impl Ring {
     }
 
     /// Receives from `socket`, which must be blocking, until the end of input, an error, a cancel,
-    /// or until no buffer is free.
+    /// or until no buffer is free; only once unless `many`.
     ///
     /// # Panics
     /// Panics if a receive of `token` is in flight.
-    pub fn receive(&mut self, socket: &Rc<OwnedFd>, token: u32) -> io::Result<()> {
+    pub fn receive(&mut self, socket: &Rc<OwnedFd>, token: u32, many: bool) -> io::Result<()> {
         if self.receiving.len() <= token as usize {
             self.receiving.resize(token as usize + 1, None);
         }
@@ -238,7 +238,13 @@ impl Ring {
         *place = Some(Rc::clone(socket));
         self.receives += 1;
         let fd = types::Fd(socket.as_raw_fd());
-        let receive = opcode::RecvMulti::new(fd, buffers::GROUP).build();
+        let receive = if many {
+            opcode::RecvMulti::new(fd, buffers::GROUP).build()
+        } else {
+            // As many bytes as the kernel's buffer has room for.
+            let once = opcode::Recv::new(fd, std::ptr::null_mut(), 0).buf_group(buffers::GROUP);
+            once.build().flags(squeue::Flags::BUFFER_SELECT)
+        };
         self.queue(receive.user_data(name(RECEIVE, token)))
     }
 

@@ -45,7 +45,7 @@ fn a_receive_without_free_buffers_is_reported_and_loses_nothing() {
     let writing = thread::spawn(move || near.write_all(&saying));
     let (mut heard, mut starved) = (Vec::new(), 0);
     let mut lent: Vec<Buffer> = Vec::new();
-    ring.receive(&far, TOKEN).unwrap();
+    ring.receive(&far, TOKEN, true).unwrap();
     loop {
         let Completion::Received { token: TOKEN, result, more } = next(&mut ring) else {
             panic!("only a receive is in flight");
@@ -64,12 +64,39 @@ fn a_receive_without_free_buffers_is_reported_and_loses_nothing() {
             other => panic!("{other:?}"),
         }
         if !more {
-            ring.receive(&far, TOKEN).unwrap();
+            ring.receive(&far, TOKEN, true).unwrap();
         }
     }
     writing.join().unwrap().unwrap();
     assert!(heard == said, "received {} of {} bytes, or wrong bytes", heard.len(), said.len());
     assert!(starved >= 2, "starved {starved} times");
+}
+
+#[test]
+fn a_single_receive_completes_once_and_loses_nothing() {
+    let mut ring = Ring::new().expect("io_uring is permitted");
+    let (mut near, far) = pair();
+    let far = shared(far);
+    // More than the kernel puts into one buffer.
+    let said: Vec<u8> = (0..60 * 1024u32).map(|i| (i % 251) as u8).collect();
+    near.write_all(&said).unwrap();
+    drop(near);
+    let mut heard = Vec::new();
+    loop {
+        ring.receive(&far, TOKEN, false).unwrap();
+        match next(&mut ring) {
+            Completion::Received { token: TOKEN, result: Received::Bytes(mut buffer), more } => {
+                assert!(!more, "the rest waits for the next receive");
+                heard.extend_from_slice(ring.bytes(&mut buffer));
+                ring.give_back(buffer);
+                ring.wait(Some(Duration::from_millis(10))).unwrap();
+                assert!(ring.completion().is_none(), "a single receive completed twice");
+            }
+            Completion::Received { result: Received::End, .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(heard == said, "received {} of {} bytes, or wrong bytes", heard.len(), said.len());
 }
 
 #[test]
@@ -118,7 +145,7 @@ fn a_cancel_completes_a_waiting_operation() {
     let Completion::Sent { result, .. } = next(&mut ring) else { panic!("the send is completed") };
     assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
 
-    ring.receive(&near, TOKEN).unwrap();
+    ring.receive(&near, TOKEN, true).unwrap();
     ring.cancel_receive(TOKEN).unwrap();
     let completion = next(&mut ring);
     let Completion::Received { result: Received::Cancelled, more: false, .. } = completion else {

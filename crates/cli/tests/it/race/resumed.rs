@@ -58,3 +58,29 @@ fn resuming_is_refused_after_regatta_or_a_contender_was_rebuilt() {
     race(&resume).with_status(2).assert_printed(&["the kernel was Minix ", ", now Linux "]);
     assert_eq!(fs::read_to_string(course.out().join("rounds.jsonl")).unwrap(), rounds);
 }
+
+/// A disk that is full, or a kill, may end a race between any two lines.
+#[test]
+fn a_life_of_which_a_part_is_stored_is_raced_again_as_a_whole() {
+    let course = Course::new();
+    let good = ["--contender", "good=sh -c 'exec \"$ILL\" {port}'"];
+    let race = "name = 'test'\nworkload = 'double'\ncontenders = ['null']\nrounds = 2\nwindow = '300ms'\n\
+                slice = '10ms'\nwarm_up = '0s'\n[[load]]\nconnections = [4, 8]\nrate = 2000\n";
+    course.write("race.toml", race);
+    course.race(&[&["race.toml", "--out", "out"][..], &good].concat());
+    let file = course.out().join("rounds.jsonl");
+    let whole = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    // Two lives of three contenders (one is the twin) under two loads.
+    assert_eq!(lines.len(), 12);
+    for stored in [1, 5, 7] {
+        fs::write(&file, lines[..stored].concat()).unwrap();
+        let summary = course.race(&["--resume", "out", "--json", "-"]).raced().summary();
+        assert!(summary.cells.iter().all(|cell| cell.rounds == 2), "{:?}", summary.cells);
+        let after = fs::read_to_string(&file).unwrap();
+        assert_eq!(after.lines().count(), 12, "{stored} lines were stored");
+        // Rounds of a life that was complete stay.
+        assert!(after.starts_with(&lines[..stored / 6 * 6].concat()));
+        course.replay("out").with_status(0);
+    }
+}

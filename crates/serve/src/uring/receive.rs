@@ -1,0 +1,123 @@
+//! Receiving: which receive a connection gets, and what its completions do.
+
+use super::Driver;
+use regatta_engine::{Conn, Engine};
+use regatta_sys::{net, uring::Received};
+use std::{io, mem};
+
+/// Maximum number of starved receives that are restarted per turn.
+const FEED: usize = 64;
+/// How many receives of a connection are single, after one that completed several times in a turn.
+const SINGLY: u8 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Receiving {
+    No,
+    /// Until it ends (multishot).
+    Many,
+    Once,
+    /// Cancelled, but not completed yet.
+    Ending,
+    /// Waits to be restarted.
+    Starved,
+}
+
+impl Receiving {
+    /// Whether a receive is in flight that is not cancelled.
+    pub fn is_armed(self) -> bool {
+        matches!(self, Receiving::Many | Receiving::Once)
+    }
+}
+
+impl<E: Engine> Driver<'_, E> {
+    /// Reads a new connection, for which no receive has been started yet.
+    pub(super) fn read_now(&mut self, conn: Conn) {
+        if self.is_held() {
+            return;
+        }
+        let Some(slot) = self.sockets.get(conn) else { return };
+        match net::read_now(&slot.fd, &mut self.input) {
+            Ok(0) => self.core.ended(conn),
+            Ok(read) => self.core.received(conn, &mut self.input[..read]),
+            // The receive reports an error again.
+            Err(_) => {}
+        }
+    }
+
+    #[inline]
+    pub(super) fn received(&mut self, place: u32, result: Received, more: bool) {
+        let Some(conn) = self.sockets.at(place) else { return };
+        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        let driver = &mut slot.driver;
+        if !more {
+            driver.receiving = Receiving::No;
+        }
+        if matches!(result, Received::Bytes(_))
+            && mem::replace(&mut driver.received_in, self.turn) == self.turn
+        {
+            driver.singly = SINGLY;
+        }
+        self.hear_first();
+        match result {
+            Received::Bytes(mut buffer) => {
+                self.core.received(conn, self.ring.bytes(&mut buffer));
+                self.ring.give_back(buffer);
+            }
+            Received::End => self.core.ended(conn),
+            Received::Starved => {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.receiving = Receiving::Starved;
+                    self.starved.push_back(conn);
+                }
+            }
+            Received::Cancelled => {}
+            Received::Failed(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+        self.relieve();
+    }
+
+    /// Starts or cancels the receive, as input is wanted or not, or only once.
+    #[inline]
+    pub(super) fn receive(&mut self, conn: Conn) -> io::Result<()> {
+        let is_held = self.is_held();
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let place = conn.index() as u32;
+        let wants = self.core.wants_read(conn);
+        if wants && is_held && !mem::replace(&mut slot.driver.held, true) {
+            self.held.push(conn);
+        }
+        match (slot.driver.receiving, wants && !is_held) {
+            (Receiving::No, true) => {
+                slot.driver.fresh = false;
+                let many = slot.driver.singly == 0;
+                slot.driver.singly = slot.driver.singly.saturating_sub(1);
+                slot.driver.receiving = if many { Receiving::Many } else { Receiving::Once };
+                self.ring.receive(&slot.fd, place, many)
+            }
+            (Receiving::Many, wanted) if !wanted || slot.driver.singly > 0 => {
+                slot.driver.receiving = Receiving::Ending;
+                self.ring.cancel_receive(place)
+            }
+            (Receiving::Once, false) => {
+                slot.driver.receiving = Receiving::Ending;
+                self.ring.cancel_receive(place)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Restarts the receives that found no free buffer. All buffers have been returned by now.
+    pub(super) fn feed(&mut self) -> io::Result<()> {
+        for _ in 0..self.starved.len().min(FEED) {
+            let Some(conn) = self.starved.pop_front() else { break };
+            if let Some(slot) = self.sockets.get_mut(conn)
+                && slot.driver.receiving == Receiving::Starved
+            {
+                slot.driver.receiving = Receiving::No;
+                self.receive(conn)?;
+            }
+        }
+        Ok(())
+    }
+}
