@@ -145,7 +145,7 @@ fn over_ring(
     let sockets: Vec<Rc<OwnedFd>> =
         sockets.into_iter().map(|socket| Rc::new(OwnedFd::from(socket))).collect();
     for (at, socket) in sockets.iter().enumerate() {
-        ring.receive(socket, at as u32)?;
+        ring.receive(socket, at as u32, true)?;
         ring.send(socket, at as u32, request.to_vec(), 0, false)?;
     }
     let ends = Instant::now() + lasts;
@@ -159,7 +159,7 @@ fn over_ring(
                     ring.give_back(buffer);
                     let at = token as usize;
                     if !more {
-                        ring.receive(&sockets[at], token)?;
+                        ring.receive(&sockets[at], token, true)?;
                     }
                     if count.add(at, bytes)? {
                         let request = spare.pop().unwrap_or_else(|| request.to_vec());
@@ -167,7 +167,7 @@ fn over_ring(
                     }
                 }
                 Completion::Received { token, result: Received::Starved, .. } => {
-                    ring.receive(&sockets[token as usize], token)?;
+                    ring.receive(&sockets[token as usize], token, true)?;
                 }
                 Completion::Received { result, .. } => {
                     anyhow::bail!("a connection closed or failed: {result:?}")
