@@ -60,6 +60,7 @@ impl<E: Engine> Driver<'_, E> {
         let state = State {
             receiving: Receiving::No,
             received_in: 0,
+            received: 0,
             singly: 0,
             sending: None,
             sent: 0,

@@ -37,7 +37,7 @@ pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Resu
     host.on_each_core(E::POSTS, |seat| Driver::new(engine(), host, seat)?.run())
 }
 
-/// Size of the first read of a connection, in bytes.
+/// Size of the first read of a connection, and most bytes that one should receive in a turn.
 const READ: usize = 16 * 1024;
 /// Tokens of watches for input. Watches for writability are for connections that are being opened;
 /// their tokens are keys of `connecting`.
@@ -89,8 +89,9 @@ struct Driver<'h, E: Engine> {
 /// The operations in flight for a connection.
 struct State {
     receiving: Receiving,
-    /// The turn in which bytes were last received.
+    /// The turn in which bytes were last received, and how many.
     received_in: u32,
+    received: usize,
     /// How many more receives complete only once. A receive that stays armed completes as often in a turn as the
     /// peer has filled a buffer, so a peer that floods would have several times the share of the others.
     singly: u8,

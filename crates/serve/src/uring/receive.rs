@@ -1,13 +1,13 @@
 //! Receiving: which receive a connection gets, and what its completions do.
 
-use super::Driver;
+use super::{Driver, READ};
 use regatta_engine::{Conn, Engine};
 use regatta_sys::{net, uring::Received};
 use std::{io, mem};
 
 /// Maximum number of starved receives that are restarted per turn.
 const FEED: usize = 64;
-/// How many receives of a connection are single, after one that completed several times in a turn.
+/// How many receives of a connection are single, after one that received more than [`READ`] bytes in a turn.
 const SINGLY: u8 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,10 +52,14 @@ impl<E: Engine> Driver<'_, E> {
         if !more {
             driver.receiving = Receiving::No;
         }
-        if matches!(result, Received::Bytes(_))
-            && mem::replace(&mut driver.received_in, self.turn) == self.turn
-        {
-            driver.singly = SINGLY;
+        if let Received::Bytes(buffer) = &result {
+            if mem::replace(&mut driver.received_in, self.turn) != self.turn {
+                driver.received = 0;
+            }
+            driver.received += buffer.len();
+            if driver.received > READ {
+                driver.singly = SINGLY;
+            }
         }
         self.hear_first();
         match result {

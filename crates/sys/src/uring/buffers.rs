@@ -31,6 +31,14 @@ pub struct Buffer {
     last: bool,
 }
 
+#[allow(clippy::len_without_is_empty, reason = "it is never empty")]
+impl Buffer {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
 /// The memory shared with the kernel: the entries, which must start at a page boundary, and the
 /// bytes.
 #[repr(C, align(4096))]

@@ -9,6 +9,7 @@ use crate::{
 use regatta_engine::{Conn, Effects, Engine, Never};
 use regatta_serve::Model;
 use std::{
+    io::Write,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -17,7 +18,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-on_engine_models!(connects_that_fail_at_once_do_not_delay_clients_or_a_stop,);
+on_engine_models!(
+    connects_that_fail_at_once_do_not_delay_clients_or_a_stop,
+    a_client_that_floods_gets_its_share_of_a_turn_only,
+);
 
 /// An echo engine that constantly tries to connect to an address that always fails.
 struct Storm;
@@ -59,6 +63,66 @@ fn connects_that_fail_at_once_do_not_delay_clients_or_a_stop(model: Model) {
     server.stop();
     client.expect_gone();
     server.join();
+}
+
+/// An engine that takes its time over what it receives, and counts its turns.
+#[derive(Default)]
+struct Slow {
+    turn: Option<Instant>,
+    /// How many bytes came in this turn.
+    bytes: usize,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    bytes: AtomicUsize,
+    turns: AtomicUsize,
+    /// Turns with more than [`SHARE`].
+    long: AtomicUsize,
+}
+
+/// More than any model reads of a connection at once.
+const SHARE: usize = 100 * 1024;
+
+impl Engine for Slow {
+    type Job = Never;
+    type Letter = Never;
+
+    fn opened(&mut self, _: Conn, _: &mut Effects<Self>) {}
+    fn received(&mut self, _: Conn, bytes: &mut [u8], effects: &mut Effects<Self>) {
+        if self.turn.replace(effects.now().instant) != self.turn {
+            self.seen.turns.fetch_add(1, Relaxed);
+            self.bytes = 0;
+        }
+        let before = self.bytes;
+        self.bytes += bytes.len();
+        self.seen.long.fetch_add(usize::from(before <= SHARE && self.bytes > SHARE), Relaxed);
+        thread::sleep(Duration::from_micros(200));
+        self.seen.bytes.fetch_add(bytes.len(), Relaxed);
+    }
+    fn room(&mut self, _: Conn, _: &mut Effects<Self>) {}
+    fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        effects.abort(conn);
+    }
+    fn closed(&mut self, _: Conn, _: &mut Effects<Self>) {}
+}
+
+fn a_client_that_floods_gets_its_share_of_a_turn_only(model: Model) {
+    const ALL: usize = 16 << 20;
+    let seen = Arc::<Seen>::default();
+    let by = Arc::clone(&seen);
+    let engine = move || Slow { seen: Arc::clone(&by), ..Slow::default() };
+    let server = Server::start(model, Setting::default(), engine);
+    let mut client = server.client();
+    client.stream.write_all(&vec![b'x'; ALL]).unwrap();
+    let start = Instant::now();
+    while seen.bytes.load(Relaxed) < ALL {
+        assert!(start.elapsed() < DEADLINE, "it does not receive everything");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let (turns, long) = (seen.turns.load(Relaxed), seen.long.load(Relaxed));
+    assert!(turns > 100 && long < turns / 10, "{long} of {turns} turns are long");
 }
 
 /// An engine that aborts its client at the end of the turn of the first byte, and posts when the
