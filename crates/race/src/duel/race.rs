@@ -99,8 +99,7 @@ impl<'a> Duels<'a> {
                     return Ok(false);
                 };
                 starts.done += heat.len();
-                // What decides a cell for good is stored first, so that it is never forgotten.
-                lived.sort_by_key(|round| round.outcome == Outcome::Finished);
+                lived.sort_by_key(is_forgettable);
                 for round in lived {
                     store.append(&round)?;
                     let line = Some(rounds.len() as u32 + 1);
@@ -247,9 +246,13 @@ fn is_due(life: u32, loads: &[LoadShape], heat: &[&Entrant], rounds: &[Round]) -
     })
 }
 
+/// Whether a round may be forgotten. The others, which decide a cell for good, are stored before it.
+fn is_forgettable(round: &Round) -> bool {
+    round.outcome == Outcome::Finished
+}
+
 /// Removes the rounds of an incomplete life. They are the last: the race was killed, or the disk was full, before
-/// the others were stored. Rounds of a life are compared with each other, so it is run again as a whole. A round that
-/// decided a cell for good stays.
+/// the others were stored. Rounds of a life are compared with each other, so it is run again as a whole.
 fn forget_part(
     life: u32,
     loads: &[LoadShape],
@@ -259,7 +262,7 @@ fn forget_part(
 ) -> Result<(), RaceError> {
     let is_its = |round: &&Round| {
         round.round == life
-            && round.outcome == Outcome::Finished
+            && is_forgettable(round)
             && loads.contains(&round.load)
             && heat.iter().any(|one| one.name == round.contender)
     };

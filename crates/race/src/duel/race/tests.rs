@@ -79,3 +79,44 @@ fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
     assert_eq!(warm_ups(0.05), [WarmUp::For(Duration::ZERO); 5]);
     assert_eq!(warm_ups(0.06), [WarmUp::For(Duration::from_millis(60)); 5]);
 }
+
+#[test]
+fn of_an_incomplete_life_only_what_decided_a_cell_for_good_stays() {
+    let asked = asked();
+    let stop = AtomicBool::new(false);
+    let context = RaceContext {
+        asked: &asked,
+        binary: Path::new("/"),
+        containment: Containment::default(),
+        stop: &stop,
+        restless: AtomicU32::new(0),
+    };
+    let entrants = ["c0", "c1", "c2"].map(entrant);
+    let heat: Vec<&Entrant> = entrants.iter().collect();
+    let life = |life: u32| {
+        let round = |one: &Entrant| round::new_round(&context, life, one, LOAD, SEED, None);
+        entrants.iter().map(round).collect::<Vec<_>>()
+    };
+    let mut second = life(1);
+    second[2].outcome = Outcome::Failed { because: "it died".into() };
+    second.sort_by_key(is_forgettable);
+    let all = [life(0), second].concat();
+    let names = |rounds: &[Round]| -> Vec<(u32, String)> {
+        rounds.iter().map(|round| (round.round, round.contender.clone())).collect()
+    };
+    for (stored, stay) in [(0, 0), (1, 0), (2, 0), (3, 3), (4, 4), (5, 4), (6, 6)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(folder.path(), &asked).unwrap();
+        all[..stored].iter().for_each(|round| store.append(round).unwrap());
+        let mut rounds = all[..stored].to_vec();
+        let life = u32::from(stored >= 3);
+        assert_eq!(is_due(life, &[LOAD], &heat, &rounds), stored < 6, "{stored} are stored");
+        assert!(is_due(life, &[LoadShape::closed(9, 1)], &heat, &rounds), "another load");
+        if stored < 6 {
+            forget_part(life, &[LOAD], &heat, &mut store, &mut rounds).unwrap();
+        }
+        assert_eq!(names(&rounds), names(&all[..stay]), "{stored} were stored");
+        drop(store);
+        assert_eq!(names(&Store::read(folder.path()).unwrap().1), names(&rounds));
+    }
+}
