@@ -14,7 +14,7 @@ use crate::{
     comparison::Comparison,
     duel,
     field::{Field, observe},
-    statistics::known_floor,
+    statistics::{known_floor, median},
 };
 use regatta_record::{Asked, LoadShape, Precision, Round, more_in_words};
 use std::collections::BTreeSet;
@@ -34,10 +34,10 @@ const HOPELESS: f64 = 4.0;
 /// More starts are advised up to this time, in seconds.
 const AFFORDABLE_S: f64 = 600.0;
 /// Blocks of a life, before there are variances to choose their number by.
-const BLOCKS: u32 = 4;
+const BLOCKS: u32 = 8;
 /// The least and the largest number of blocks in a life.
-pub const BLOCKS_OF_A_LIFE: [u32; 2] = [3, 16];
-/// A race with a time limit plans for this many lives, if they may have as few as 3 blocks: from few lives
+pub const BLOCKS_OF_A_LIFE: [u32; 2] = [4, 32];
+/// A race with a time limit plans for this many lives, if they may have as few as 4 blocks: from few lives
 /// their variance is not known, however many blocks they have.
 const LIVES_IN_TIME: f64 = 8.0;
 
@@ -78,7 +78,7 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 }
 
 /// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
-/// fourth life on it is the one that narrows the widest interval most in a given time; with a time limit it
+/// fourth life on it is the one that narrows most intervals best in a given time; with a time limit it
 /// leaves room for 8 lives.
 pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
     let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
@@ -88,18 +88,20 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) ->
     if field.passes(&asked) < LEAST_LIVES {
         return BLOCKS;
     }
-    let ratios = field.goals(&asked).into_iter().filter_map(|goal| match goal.comparison? {
-        Comparison::Duel(ratio) if ratio.error.is_finite() => Some(ratio),
-        _ => None,
-    });
-    let widest = ratios.max_by(|a, b| a.error.total_cmp(&b.error));
-    let (Some(widest), Some((life_s, block_s))) = (widest, costs(&rounds)) else { return BLOCKS };
+    let Some((life_s, block_s)) = costs(&rounds) else { return BLOCKS };
     let [least, most] = BLOCKS_OF_A_LIFE;
     let most = time_s.map_or(most, |time_s| {
         let blocks = (time_s / LIVES_IN_TIME - life_s) / block_s;
         blocks.clamp(f64::from(least), f64::from(most)) as u32
     });
-    duel::blocks_per_life(life_s, block_s, widest.within, widest.between, least..=most)
+    let best = field.goals(&asked).into_iter().filter_map(|goal| match goal.comparison? {
+        Comparison::Duel(ratio) => {
+            let (within, between) = (ratio.within, ratio.between);
+            Some(duel::blocks_per_life(life_s, block_s, within, between, least..=most))
+        }
+        Comparison::Rounds(_) => None,
+    });
+    median(best.map(f64::from).collect()).map_or(BLOCKS, |blocks| blocks as u32)
 }
 
 /// The cost of a life without its counted blocks, and that of a block, in seconds.

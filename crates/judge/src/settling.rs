@@ -34,6 +34,10 @@ const LOOK: usize = 5;
 const AT_ONCE: Duration = Duration::from_millis(250);
 /// Length of the first part, whose cost is the cold cost.
 const COLD: Duration = Duration::from_secs(1);
+/// The first slices are cold if they differ from the final cost by this much, as a logarithm (10%), and by this
+/// many standard deviations of slices.
+const COLD_FROM: f64 = 0.095_31;
+const COLD_SCATTERS: f64 = 2.0;
 /// Minimum standard deviation of the costs of slices, as a logarithm.
 const LEAST_SCATTER: f64 = 0.005;
 
@@ -101,7 +105,7 @@ pub fn agreed(first: Settling, second: Settling) -> Settling {
     let (quicker, slower) =
         if second.after_ns < first.after_ns { (second, first) } else { (first, second) };
     let mean = |of: fn(&Settling) -> f64| (of(&first) * of(&second)).sqrt();
-    match (first.class, second.class) {
+    let agreed = match (first.class, second.class) {
         (NeverSettles, NeverSettles) => Settling {
             cold_ns_per_request: mean(|one| one.cold_ns_per_request),
             warm_ns_per_request: mean(|one| one.warm_ns_per_request),
@@ -112,7 +116,8 @@ pub fn agreed(first: Settling, second: Settling) -> Settling {
         }
         (one, other) if one == other => slower,
         _ => quicker,
-    }
+    };
+    Settling { cold_for_ns: first.cold_for_ns.max(second.cold_for_ns), ..agreed }
 }
 
 /// A slice that has a cost.
@@ -216,6 +221,15 @@ impl Course {
         self.points.iter().take_while(|p| p.began < COLD.as_nanos() as u64).count().max(1)
     }
 
+    /// How long the first slices are unlike the steady ones. The filter of outliers takes them away, and they may
+    /// be too few for a segment.
+    fn cold_for_ns(&self, warm: f64) -> u64 {
+        let unlike = |point: &&Point| {
+            (point.log() - warm.ln()).abs() > COLD_FROM.max(COLD_SCATTERS * self.scatter)
+        };
+        self.points.iter().take_while(unlike).last().map_or(0, |point| point.ended)
+    }
+
     fn settling(&self, seen: Duration) -> Settling {
         let steady = self.steady();
         let since = self.points[steady.from];
@@ -236,6 +250,7 @@ impl Course {
             observed_ns: seen.as_nanos() as u64,
             after_ns,
             after_requests,
+            cold_for_ns: self.cold_for_ns(warm),
             cold_ns_per_request: cost(&self.points[..self.cold()]),
             warm_ns_per_request: warm,
             from_localhost: None,

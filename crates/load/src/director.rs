@@ -25,6 +25,8 @@ const SLICE: Nanos = 100 * MS;
 const MOST_DROPS: u64 = 8;
 /// How long connections stay open after the last reply, to detect unsolicited bytes.
 const SETTLE: Nanos = 30 * MS;
+/// The same in a lane: those of all slices but the last one are detected in the next slice.
+const SETTLE_OF_LANE: Nanos = 5 * MS;
 /// Maximum time for a server to close a connection after a request with e.g. `Connection: close`.
 const CLOSES_WITHIN: Nanos = SECOND;
 /// After a pause longer than this before the window, the load first works off its backlog.
@@ -274,7 +276,8 @@ impl<'a> Director<'a> {
         };
         // With a connection per request, some connections may still wait for the server to close.
         let waits = sums.owed_ends > 0;
-        if now.saturating_sub(drained) >= if waits { CLOSES_WITHIN } else { SETTLE } {
+        let settle = if self.rests { SETTLE_OF_LANE } else { SETTLE };
+        if now.saturating_sub(drained) >= if waits { CLOSES_WITHIN } else { settle } {
             if waits {
                 self.shared.closes_overdue();
             }

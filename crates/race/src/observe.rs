@@ -8,13 +8,12 @@ use crate::{
     events::Events,
     round,
     store::Store,
-    warm::Warm,
+    warm::{self, Warm},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_judge::{Settler, agreed};
 use regatta_record::{
     Asked, FORMAT, Happened, LoadShape, NextStart, Outcome, Round, RoundStart, Settled, Settling,
-    WarmUpClass,
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -24,10 +23,22 @@ pub(crate) struct Seen(Vec<Settled>);
 
 impl Seen {
     /// Returns the warm-up of a contender under a load. A twin has that of its original.
-    pub fn of(&self, asked: &Asked, contender: &str, load: &LoadShape) -> Option<&Settling> {
-        let is_twin = asked.twin().is_some_and(|twin| twin == contender);
-        let name = if is_twin { asked.twin_of.as_deref().unwrap_or(contender) } else { contender };
-        self.line(name, load)?.settling.as_ref()
+    pub fn of(&self, asked: &Asked, contender: &str, load: &LoadShape) -> Option<Settling> {
+        let of_load = self.lines(asked, contender).filter(|one| one.load == *load);
+        of_load.filter_map(|one| one.settling).reduce(agreed)
+    }
+
+    /// Whether a contender has to be observed in a duel under a load: it never was, or it was once and its cost
+    /// fell or rose.
+    pub fn is_due(&self, asked: &Asked, contender: &str, load: &LoadShape) -> bool {
+        let mut lines = self.lines(asked, contender);
+        match (lines.next(), lines.next()) {
+            (None, _) => true,
+            (Some(one), None) if one.load == *load => {
+                one.settling.as_ref().is_some_and(warm::is_needed)
+            }
+            _ => false,
+        }
     }
 
     /// Adds an observation.
@@ -35,8 +46,11 @@ impl Seen {
         self.0.push(settled);
     }
 
-    fn line(&self, contender: &str, load: &LoadShape) -> Option<&Settled> {
-        self.0.iter().find(|one| one.contender == contender && one.load == *load)
+    fn lines(&self, asked: &Asked, contender: &str) -> impl Iterator<Item = &Settled> {
+        let is_twin = asked.twin().is_some_and(|twin| twin == contender);
+        let name =
+            asked.twin_of.clone().filter(|_| is_twin).unwrap_or_else(|| contender.to_owned());
+        self.0.iter().filter(move |one| one.contender == name)
     }
 }
 
@@ -62,7 +76,7 @@ pub(crate) fn observe(
         let is_due = |entrant: &&Entrant| {
             asked.twin().is_none_or(|twin| twin != entrant.name)
                 && entrant.cannot_hold(*load).is_none()
-                && seen.line(&entrant.name, load).is_none()
+                && !seen.lines(asked, &entrant.name).any(|one| one.load == *load)
                 && !rounds.iter().any(|round| settles(round, &entrant.name, load))
         };
         due.extend(entrants.iter().filter(is_due).map(|entrant| (entrant, *load)));
@@ -143,12 +157,7 @@ fn see(
         if is_second {
             one.settling = one.settling.zip(settling).map(|(first, second)| agreed(first, second));
         }
-        let needs_nothing = settling.is_none_or(|settling| match settling.class {
-            WarmUpClass::Flat => true,
-            WarmUpClass::NeverSettles => !settling.has_direction(),
-            WarmUpClass::WarmsUp | WarmUpClass::SlowsDown => false,
-        });
-        if is_second || needs_nothing {
+        if is_second || !settling.as_ref().is_some_and(warm::is_needed) {
             return Ok(settled.map(Ok));
         }
     }

@@ -94,7 +94,8 @@ pub fn run(
             let started = round_start(&context, start, next, done - 1, all);
             events.emit(Happened::RoundStarted(started));
             let Start { entrant, load, seed, .. } = *start;
-            let warm = Warm::Needs(seen_in_rounds.of(asked, &entrant.name, &load));
+            let settling = seen_in_rounds.of(asked, &entrant.name, &load);
+            let warm = Warm::Needs(settling.as_ref());
             let ran = round::run(&context, pass, entrant, load, seed, warm, events)?;
             let Some(round) = ran else { return Ok(false) };
             store.append(&round)?;

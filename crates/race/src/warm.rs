@@ -51,14 +51,24 @@ impl Warm<'_> {
     }
 }
 
+/// Whether a contender has a warm-up: its cost fell or rose.
+pub(crate) fn is_needed(settling: &Settling) -> bool {
+    match settling.class {
+        WarmUpClass::Flat => false,
+        WarmUpClass::NeverSettles => settling.has_direction(),
+        WarmUpClass::WarmsUp | WarmUpClass::SlowsDown => true,
+    }
+}
+
 /// Returns the minimum time and number of requests of a contender's warm-up. One that never settled
 /// is warmed up for as long as it was observed, if its cost had a direction.
 pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
+    let cold = Duration::from_nanos(settling.cold_for_ns).mul_f64(MARGIN);
     match settling.class {
-        WarmUpClass::NeverSettles if !settling.has_direction() => (Duration::ZERO, 0),
+        WarmUpClass::NeverSettles if !settling.has_direction() => (cold, 0),
         WarmUpClass::NeverSettles => (Duration::from_nanos(settling.observed_ns), 0),
         _ => (
-            Duration::from_nanos(settling.after_ns).mul_f64(MARGIN),
+            Duration::from_nanos(settling.after_ns).mul_f64(MARGIN).max(cold),
             (settling.after_requests as f64 * MARGIN) as u64,
         ),
     }
@@ -109,6 +119,7 @@ mod tests {
             after_requests: after_ms * 40,
             cold_ns_per_request: 2.0,
             warm_ns_per_request: 1.0,
+            cold_for_ns: 0,
             from_localhost: None,
         }
     }

@@ -15,6 +15,11 @@ pub struct Settling {
     pub after_ns: u64,
     /// Requests answered until then.
     pub after_requests: u64,
+    /// How long the cost at the start differed from the final one by more than a tenth and than chance, in
+    /// nanoseconds: caches are cold, and code is compiled. Zero if it did not, and in older results. It may be
+    /// too short to count as a change.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cold_for_ns: u64,
     /// Server CPU per request of the first second of load (or less, if the observation was
     /// shorter), nanoseconds.
     pub cold_ns_per_request: f64,
@@ -25,6 +30,10 @@ pub struct Settling {
     /// `None` if not tried, if one of these loads failed, or if the CPU time could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_localhost: Option<[f64; SOURCE_PAIRS]>,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// Number of comparisons of source addresses per contender.

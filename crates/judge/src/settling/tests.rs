@@ -150,6 +150,7 @@ fn ignores_changes_that_only_one_of_two_observations_shows() {
         after_requests: after_ns,
         cold_ns_per_request: 1.0,
         warm_ns_per_request: 1.0,
+        cold_for_ns: 0,
         from_localhost: None,
     };
     let (flat, warms) = (seen(WarmUpClass::Flat, 0), seen(WarmUpClass::WarmsUp, 3));
@@ -172,6 +173,7 @@ fn unsettled_costs_that_rise_once_and_fall_once_have_no_direction() {
         after_requests: 29,
         cold_ns_per_request: cold,
         warm_ns_per_request: warm,
+        cold_for_ns: 0,
         from_localhost: None,
     };
     let both = agreed(seen(4_500.0, 7_500.0), seen(7_500.0, 4_500.0));
@@ -213,4 +215,28 @@ fn unreadable_slices_have_no_cost() {
     let mut settler = Settler::new(Duration::from_secs(1));
     assert!(!(0..20).any(|_| settler.add(slice(10, None))));
     assert_eq!(settler.settling(), None);
+}
+
+/// The slices of node: 33, 17, then about 11 µs.
+#[test]
+fn the_first_slices_are_cold_also_if_they_are_too_few_for_a_change() {
+    let cost = |factor: f64| {
+        move |s: f64| match (s * 10.0).round() as u32 {
+            0 => 11_000.0 * factor,
+            1 => 11_000.0 * factor.sqrt(),
+            _ => 11_000.0,
+        }
+    };
+    let cold_ms = |factor: f64, seed: u64| {
+        let (seen, _) = observe(slices(seed, 0.03, cost(factor)));
+        seen.cold_for_ns / MS
+    };
+    let count = |factor: f64, ms: u64| (0..100).filter(|seed| cold_ms(factor, *seed) == ms).count();
+    assert!(count(3.0, 200) >= 98, "dearer at the start: {}", count(3.0, 200));
+    assert!(count(1.0 / 3.0, 200) >= 98, "cheaper at the start: {}", count(1.0 / 3.0, 200));
+    assert!(count(1.15, 100) >= 80, "only the first slice: {}", count(1.15, 100));
+    assert!(count(1.0, 0) >= 98, "not at all: {}", count(1.0, 0));
+    // A cost that varies as much is not cold.
+    let (seen, _) = observe(slices(1, 0.3, cost(1.15)));
+    assert_eq!(seen.cold_for_ns, 0, "{seen:?}");
 }

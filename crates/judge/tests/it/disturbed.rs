@@ -62,6 +62,7 @@ fn a_contender_that_takes_turns_is_not_accused_of_never_settling() {
         cold_ns_per_request: 9_000.0,
         warm_ns_per_request: 8_600.0,
         observed_ns: 5_000_000_000,
+        cold_for_ns: 0,
         from_localhost: None,
     };
     let accused = |mut rounds: Vec<Round>| {

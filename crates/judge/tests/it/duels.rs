@@ -241,19 +241,19 @@ fn blocks_follow_from_the_variances() {
         let rounds = duels(&field(), Duel { lives, within, between, ..DUEL }, 2);
         blocks_of_next_life(&asked, &rounds, &LOAD)
     };
-    assert_eq!(blocks(0.02, 0.001, 2), 4, "no variances yet");
+    assert_eq!(blocks(0.02, 0.001, 2), 8, "no variances yet");
     // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
-    assert_eq!(blocks(0.002, 0.02, 12), 3);
-    assert_eq!(blocks(0.05, 0.001, 12), 16);
-    // 8 lives must fit into the time, which limits the 16 blocks of this case.
+    assert_eq!(blocks(0.002, 0.02, 12), 4);
+    assert_eq!(blocks(0.05, 0.001, 12), 32);
+    // 8 lives must fit into the time, which limits the 32 blocks of this case.
     let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
     let within = |time_s| Asked { time_s: Some(time_s), ..asked.clone() };
     let of = |time_s| blocks_of_next_life(&within(time_s), &noisy, &LOAD);
     let [short, some, long] = [10.0, 60.0, 1e3].map(of);
-    assert!(short == 3 && (4..16).contains(&some) && long == 16, "{short}, {some}, {long}");
+    assert!(short == 4 && (5..32).contains(&some) && long == 32, "{short}, {some}, {long}");
     let some = blocks(0.02, 0.012, 12);
-    assert!((4..12).contains(&some), "{some}");
-    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 4);
+    assert!((5..12).contains(&some), "{some}");
+    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 8);
 }
 
 // Latency.

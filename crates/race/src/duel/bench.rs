@@ -87,7 +87,6 @@ struct LaneTo<'a> {
     plan: Load,
     watched: Watched,
     has_window: bool,
-    served: Served,
     /// Time in starts, slices and stops, nanoseconds.
     lasted_ns: u64,
 }
@@ -236,9 +235,8 @@ impl<'a, 'e> Stand<'a, 'e> {
             }
         };
         watched.connected();
-        let served = Served::new(&entrant.name, &alive.roles);
         alive.in_slices.fill(0);
-        Ok(Ok(LaneTo { lane, plan, watched, has_window: false, served, lasted_ns: 0 }))
+        Ok(Ok(LaneTo { lane, plan, watched, has_window: false, lasted_ns: 0 }))
     }
 
     /// Keeps the reason if a contender could not be frozen or thawed.
@@ -421,13 +419,14 @@ impl Bench for Stand<'_, '_> {
             unreachable!("only a contender that was started is connected")
         };
         let (Some(to), Some(round)) = (lane.take(), &mut rounds[load]) else { return Ok(true) };
-        let LaneTo { lane, plan, mut watched, has_window, mut served, lasted_ns } = to;
+        let LaneTo { lane, plan, mut watched, has_window, lasted_ns } = to;
         if has_window {
             watched.window_closes();
             watched.load_over();
             watched.connections_open();
         }
-        served.look();
+        // The connections are still open.
+        let served = Served::new(&entrant.name, &alive.roles);
         (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
         let loaded = lane.end();
         round.server = watched.spent.take();

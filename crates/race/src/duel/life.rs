@@ -127,8 +127,8 @@ pub(crate) enum WarmUp {
     Observed(Duration),
 }
 
-/// Longest slice of an observed warm-up.
-const OBSERVED: Duration = Duration::from_millis(100);
+/// Length of a slice of an observed warm-up.
+const OBSERVED: Duration = Duration::from_millis(50);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 16;
 
@@ -230,14 +230,13 @@ impl<B: Bench> Life<'_, B> {
             }
         }
         let mut first_ns = None;
-        let length = load.slice.min(OBSERVED);
         for turn in 0.. {
-            observed.retain(|(_, longest)| length * turn < *longest);
+            observed.retain(|(_, longest)| OBSERVED * turn < *longest);
             if observed.is_empty() || self.bench.is_interrupted() {
                 break;
             }
             let seed = load.seed.wrapping_sub(u64::from(turn) + 1);
-            let what = Drive { length, purpose: Purpose::WarmUp, seed };
+            let what = Drive { length: OBSERVED, purpose: Purpose::WarmUp, seed };
             let of_baseline = self.drive(load.baseline, load, &what)?;
             let cost = of_baseline.and_then(|(driven, cpu_ns)| {
                 (driven.requests > 0).then_some(cpu_ns? as f64 / driven.requests as f64)

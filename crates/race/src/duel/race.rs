@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_millis(50);
 const IDLE_EVERY: usize = 3;
 /// More than the blocks of any life under a load: the distance of the first blocks of successive lives. It is
 /// prime, so that lives begin with different orders.
-const MOST_BLOCKS: usize = 23;
+const MOST_BLOCKS: usize = 37;
 
 /// The duels of a race.
 pub(crate) struct Duels<'a> {
@@ -85,8 +85,9 @@ impl<'a> Duels<'a> {
             let heats = heats_of(self.context.asked, self.entrants, &group);
             for (nth, heat) in heats.iter().enumerate() {
                 let life = pass * heats.len() as u32 + nth as u32;
-                loads
-                    .shuffle(&mut StdRng::seed_from_u64(self.context.asked.seed ^ u64::from(life)));
+                // The first two lives of a heat have the same order: a warm-up is observed twice under one load.
+                let order = u64::from(if pass == 1 { nth as u32 } else { life });
+                loads.shuffle(&mut StdRng::seed_from_u64(self.context.asked.seed ^ order));
                 let heat: Vec<&Entrant> = heat.iter().map(|who| &self.entrants[*who]).collect();
                 if !is_due(life, &loads, &heat, rounds) {
                     starts.done += heat.len();
@@ -155,7 +156,7 @@ impl<'a> Duels<'a> {
         });
         let announced = announced.collect();
         let seen = &*self.seen;
-        let settling = |name: &str, load: &LoadShape| seen.of(asked, name, load).copied();
+        let settling = |name: &str, load: &LoadShape| seen.of(asked, name, load);
         let mut stand = Stand::new(
             context,
             heat,
@@ -198,7 +199,7 @@ impl<'a> Duels<'a> {
         // A contender that is warm under the first load of a life stays so under the others.
         let needs = |who: &usize| {
             let of_load = |load| self.seen.of(asked, &heat[*who].name, load);
-            asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(settling).0).max()
+            asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(&settling).0).max()
         };
         // The first block does not count, so it is a warm-up, too.
         let slice = slice(asked, load);
@@ -206,11 +207,13 @@ impl<'a> Duels<'a> {
             true => WarmUp::For(Duration::ZERO),
             false => WarmUp::For(length),
         };
+        let is_observed =
+            |who: &usize| asked.settle_s > 0.0 && self.seen.is_due(asked, &heat[*who].name, load);
         let warm_up = |who: &usize| match needs(who) {
-            Some(needs) if nth == 0 => unless_short(needs.max(usual)),
-            None if nth == 0 && asked.settle_s > 0.0 => {
+            _ if nth == 0 && is_observed(who) => {
                 WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
             }
+            Some(needs) if nth == 0 => unless_short(needs.max(usual)),
             _ => unless_short(usual),
         };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.

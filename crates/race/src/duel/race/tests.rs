@@ -70,7 +70,7 @@ fn the_baseline_and_its_twin_live_in_each_heat_of_a_race() {
 fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
     let warm_ups = |warm_up_s| {
         let mut found = Vec::new();
-        with_duels(&Asked { warm_up_s, ..asked() }, |duels, entrants| {
+        with_duels(&Asked { warm_up_s, slice_s: Some(0.05), ..asked() }, |duels, entrants| {
             let heat: Vec<&Entrant> = entrants.iter().collect();
             found = duels.plan(1, 0, &LOAD, &heat, &[0, 1, 2, 3, 4], 1, &[]).warm_ups;
         });
