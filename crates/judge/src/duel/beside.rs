@@ -11,7 +11,7 @@
 
 use super::{
     field::{Block, Field, Life},
-    states::{LEAST_APART, LEAST_DEVIATIONS},
+    states::LEAST_APART,
 };
 use crate::statistics::{alone, robust};
 use std::collections::BTreeSet;
@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// Significance at which a contender seems to disturb the one after it. It is lenient, because keeping the
 /// slices of one that does not only widens its interval.
 const SUSPECT: f64 = 0.15;
+
+/// A slice is unusual from this many standard deviations on.
+const UNUSUAL: f64 = 3.0;
 
 /// The state of each block, by life.
 type BlockStates = [Vec<Option<usize>>];
@@ -96,7 +99,7 @@ impl Usual {
         let around = |state: usize, log: &dyn Fn(&Block) -> Option<f64>| -> Around {
             let here = blocks().filter(|(_, s)| **s == Some(state));
             let (centre, deviation) = robust(here.filter_map(|(block, _)| log(block)).collect())?;
-            Some((centre, LEAST_APART.max(LEAST_DEVIATIONS * deviation)))
+            Some((centre, LEAST_APART.max(UNUSUAL * deviation)))
         };
         let states = of.iter().flatten().flatten().max().map_or(0, |last| last + 1);
         let of_state = |state: usize| {

@@ -54,6 +54,7 @@ fn tried(ratios: [f64; SOURCE_PAIRS]) -> Option<Settling> {
         after_requests: 0,
         cold_ns_per_request: 5_000.0,
         warm_ns_per_request: 5_000.0,
+        cold_for_ns: 0,
         from_localhost: Some(ratios.map(f64::ln)),
     })
 }
