@@ -57,7 +57,7 @@ pub struct Contest {
     /// How contenders take turns. Absent: in duels.
     #[serde(default = "duels")]
     pub schedule: Schedule,
-    /// Length of a slice of a duel. Absent: 50 ms, longer at a low rate.
+    /// Length of a slice of a duel. Absent: 25 ms, longer at a low rate.
     #[serde(default, deserialize_with = "some_duration")]
     pub slice: Option<Duration>,
     /// Target half-width of the confidence intervals of all ratios, e.g. `1%`: passes are added until it is

@@ -162,3 +162,49 @@ fn see(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use regatta_record::WarmUpClass;
+
+    const LOAD: LoadShape = LoadShape::closed(8, 1);
+
+    fn settled(contender: &str, class: WarmUpClass, after_ns: u64) -> Settled {
+        let settling = Settling {
+            class,
+            observed_ns: 2_000_000_000,
+            after_ns,
+            after_requests: 0,
+            cold_for_ns: 0,
+            cold_ns_per_request: 1.0,
+            warm_ns_per_request: 1.0,
+            from_localhost: None,
+        };
+        let (contender, settling) = (contender.to_owned(), Some(settling));
+        Settled { format: FORMAT, contender, load: LOAD, settling, slices: Vec::new() }
+    }
+
+    #[test]
+    fn a_contender_whose_cost_changed_is_observed_once_more() {
+        let asked = Asked { twin_of: Some("a".into()), baseline: "a".into(), ..fixtures::asked() };
+        let twin = asked.twin().unwrap();
+        let other = LoadShape::closed(9, 1);
+        let mut seen = Seen::default();
+        let due =
+            |seen: &Seen, name: &str| [LOAD, other].map(|load| seen.is_due(&asked, name, &load));
+        assert_eq!(due(&seen, "a"), [true, true], "it was never observed");
+        seen.add(settled("a", WarmUpClass::SlowsDown, 500));
+        seen.add(settled("b", WarmUpClass::Flat, 0));
+        assert_eq!(due(&seen, "a"), [true, false], "at the same load only");
+        assert_eq!(due(&seen, &twin), [true, false]);
+        assert_eq!(due(&seen, "b"), [false, false]);
+        assert_eq!(seen.of(&asked, "a", &LOAD).unwrap().after_ns, 500);
+        assert_eq!(seen.of(&asked, "a", &other), None);
+        seen.add(settled("a", WarmUpClass::Flat, 0));
+        assert_eq!(due(&seen, "a"), [false, false]);
+        // The change was not the contender's.
+        assert_eq!(seen.of(&asked, &twin, &LOAD).unwrap().class, WarmUpClass::Flat);
+    }
+}

@@ -141,5 +141,12 @@ mod tests {
         );
         let wanders = Settling { cold_ns_per_request: 1.05, ..restless };
         assert_eq!(of(&wanders), WarmUp::steady(usual), "waiting does not help");
+        // Short as it is, the time in which it was cold counts.
+        for one in [flat, wanders] {
+            let (least, _) = needs(&Settling { cold_for_ns: 100_000_000, ..one });
+            assert_eq!(least, Duration::from_millis(125), "{one:?}");
+        }
+        let (least, _) = needs(&Settling { cold_for_ns: 100_000_000, ..slow });
+        assert_eq!(least, five);
     }
 }
