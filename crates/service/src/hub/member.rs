@@ -165,8 +165,8 @@ impl Session for Member {
     }
 
     fn wants_drained(&self) -> bool {
-        let counts_again = self.holding.unwritten() > 0 && matches!(self.state, State::Open { .. });
-        !self.backlog.is_empty() || counts_again
+        let counts_again = matches!(self.state, State::Http(_) | State::Open { .. });
+        !self.backlog.is_empty() || counts_again && self.holding.unwritten() > 0
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {

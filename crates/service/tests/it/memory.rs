@@ -158,6 +158,17 @@ fn broadcasts_without_a_result_are_limited() {
 }
 
 #[test]
+fn replies_over_http_do_not_count_once_they_are_read() {
+    let mut world = World::new();
+    let conn = world.core.accept();
+    let request = b"GET /none HTTP/1.1\r\nHost:\r\n\r\n";
+    world.core.received(conn, &mut request.repeat(500));
+    assert!(world.memory.held() > 16 << 10, "{:?}", world.memory);
+    let got = world.read(conn);
+    assert!(got.len() > 16 << 10 && world.memory.held() == 0, "{:?}", world.memory);
+}
+
+#[test]
 fn a_member_without_room_is_closed_with_1013_and_another_takes_its_place() {
     let mut world = World::new();
     let message = text("echo", &"x".repeat(200_000));
