@@ -104,8 +104,9 @@ impl Session for Member {
         if self.has_room(context.out.len(), unread) {
             return flow;
         }
-        // What this call appended is discarded.
+        // What this call appended is discarded; a Close frame may follow.
         context.out.truncate(length);
+        context.out.shrink_to(length + 128);
         if matches!(self.state, State::Open { .. }) && unread < COUNTED {
             self.close(context, CloseCode::TRY_AGAIN_LATER, NO_MEMORY);
         }

@@ -1,5 +1,6 @@
 //! Programs over their styles, by hand and under the simulator.
 
+mod allocated;
 mod hub;
 mod memory;
 mod results;

@@ -1,13 +1,15 @@
 //! The memory of the hub without sockets: members of each kind that make it hold as much as they can, and
 //! an honest one beside them.
 
-use crate::hub::OPENING;
+use crate::{allocated, hub::OPENING};
 use regatta_engine::{Bounds, Conn, Core, Limits, Memory, Next, Now, Sessions};
 use regatta_proto::websocket::{CloseCode, Frame};
 use regatta_service::hub::{Hub, Settings};
-use std::{sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 const LIMIT: usize = 8 << 20;
+/// What a core keeps of output buffers that no connection uses.
+const SPARE: usize = 8 << 20;
 /// What each connection may have beyond the limit: what is not counted, and what one read adds.
 const EACH: usize = 96 << 10;
 const LONGEST: usize = 256 << 10;
@@ -16,17 +18,25 @@ struct World {
     core: Core<Sessions<Hub>>,
     memory: Arc<Memory>,
     settings: Settings,
+    /// What was allocated before it.
+    before: isize,
+    /// Output with the driver, if its writes complete later.
+    taken: Option<HashMap<Conn, Vec<u8>>>,
 }
 
 impl World {
     fn new() -> World {
-        let memory = Arc::new(Memory::new(LIMIT));
-        let usual = Settings::default();
+        World::with(LIMIT, Settings { longest: LONGEST, ..Settings::default() })
+    }
+
+    fn with(limit: usize, usual: Settings) -> World {
+        let before = allocated::bytes();
+        let memory = Arc::new(Memory::new(limit));
         let backlog = Bounds { memory: Arc::clone(&memory), ..usual.backlog };
-        let settings = Settings { longest: LONGEST, backlog, ..Settings::default() };
+        let settings = Settings { backlog, ..usual };
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
         let core = Core::new(Sessions::new(Hub::new(settings.clone())), Limits::default(), now);
-        World { core, memory, settings }
+        World { core, memory, settings, before, taken: None }
     }
 
     fn closed_for_memory(&self) -> usize {
@@ -47,10 +57,23 @@ impl World {
             if self.core.has(conn) && self.core.wants_read(conn) {
                 self.core.received(conn, &mut part.to_vec());
             }
+            self.serve(conn);
             while let Some(changed) = self.core.next_changed() {
-                if self.core.next(changed, &()) == Next::Close {
-                    self.core.closed(changed);
+                self.serve(changed);
+            }
+        }
+    }
+
+    /// Does for a member that does not read what its driver does.
+    fn serve(&mut self, conn: Conn) {
+        loop {
+            match (self.core.next(conn, &()), &mut self.taken) {
+                (Next::Write { .. }, Some(taken)) => {
+                    taken.insert(conn, self.core.take_output(conn));
                 }
+                (Next::FinishWriting, _) => self.core.finished(conn, true),
+                (Next::Close, _) => break self.gone(conn),
+                (Next::Write { .. }, None) | (Next::Wait, _) => break self.core.settle(conn),
             }
         }
     }
@@ -58,30 +81,55 @@ impl World {
     /// Returns all that a member has not read yet.
     fn read(&mut self, conn: Conn) -> Vec<u8> {
         let mut got = Vec::new();
-        while let Next::Write { .. } = self.core.next(conn, &()) {
-            let output = self.core.output(conn).to_vec();
-            self.core.wrote(conn, output.len());
-            got.extend(output);
+        loop {
+            if let Some(output) = self.taken.as_mut().and_then(|taken| taken.remove(&conn)) {
+                got.extend_from_slice(&output);
+                self.core.completed(conn, output.len(), Some(output));
+            }
+            match (self.core.next(conn, &()), &mut self.taken) {
+                (Next::Write { .. }, Some(taken)) => {
+                    taken.insert(conn, self.core.take_output(conn));
+                }
+                (Next::Write { .. }, None) => {
+                    let output = self.core.output(conn).to_vec();
+                    self.core.wrote(conn, output.len());
+                    got.extend(output);
+                }
+                _ => break,
+            }
         }
+        self.core.settle(conn);
         got
+    }
+
+    fn gone(&mut self, conn: Conn) {
+        self.core.closed(conn);
+        if let Some(taken) = &mut self.taken {
+            taken.remove(&conn);
+        }
     }
 
     fn closes(&mut self, conn: Conn) {
         if self.core.has(conn) {
             self.core.failed(conn);
             let _ = self.core.next(conn, &());
-            self.core.closed(conn);
+            self.gone(conn);
         }
     }
 
     /// Lets members do something. Checks the limit after each, and an honest member at the end.
     fn withstands(mut self, what: &str, mut attack: impl FnMut(&mut World, usize) -> Vec<Conn>) {
         let honest = self.member("honest");
+        let limit = self.memory.limit();
         let mut attackers = Vec::new();
         for number in 0..150 {
             attackers.extend(attack(&mut self, number));
             let held = self.memory.held();
-            assert!(held <= LIMIT + EACH * (number + 1), "{what}: {held} bytes after {number}");
+            assert!(held <= limit + EACH * (number + 1), "{what}: {held} bytes after {number}");
+            // A buffer that grows may be twice as long as what is in it.
+            let (used, conns) = (allocated::bytes() - self.before, attackers.len());
+            let most = limit + SPARE + 2 * EACH * conns;
+            assert!(used <= most as isize, "{what}: {used} of {most} bytes are used");
         }
         assert!(self.closed_for_memory() > 0, "{what}: none was closed of {}", attackers.len());
         let long = "x".repeat(1_000);
@@ -154,6 +202,20 @@ fn broadcasts_without_a_result_are_limited() {
             world.read(sender);
         }
         vec![sender]
+    });
+}
+
+#[test]
+fn replies_that_are_discarded_use_no_memory() {
+    // Its copy, and its payload until its result is known.
+    let broadcast = text("broadcast", &"x".repeat(1_000_000));
+    let usual = Settings { longest: 1 << 20, ..Settings::default() };
+    World::with(LIMIT, usual).withstands("discarded replies", |world, number| {
+        let conn = world.member(&format!("room-{number}"));
+        // While some output is pending, it is still read.
+        world.sends(conn, &text("echo", "x"));
+        world.sends(conn, &broadcast);
+        vec![conn]
     });
 }
 
