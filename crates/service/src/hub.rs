@@ -13,6 +13,7 @@ mod metrics;
 mod origin;
 mod results;
 mod settings;
+mod state;
 
 pub use access::{Access, Jwt};
 pub use broadcast::Broadcast;

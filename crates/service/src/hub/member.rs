@@ -3,12 +3,13 @@
 use super::{
     broadcast::Broadcast,
     census::{Census, Presence},
-    compress::{self, compressed},
+    compress::{self, send_back},
     door::{self, Entered},
     holding::{COUNTED, Holding},
     message::{Change, Message, write_echo, write_result, write_roster},
     results::Results,
     settings::Settings,
+    state::State,
 };
 use regatta_engine::{Backlog, Context, Flow, Heard, Never, Now, Post, Session};
 use regatta_proto::{
@@ -55,24 +56,6 @@ pub struct Member {
     pings_at: Option<Instant>,
 }
 
-#[derive(Debug)]
-enum State {
-    Http(server::Decoder),
-    Open {
-        decoder: Box<Decoder>,
-        /// Whether it is at `/echo`, and therefore in no room.
-        echoes: bool,
-        next_ticket: u64,
-    },
-    /// The input has ended, but broadcasts or results are pending. A Close frame with this code
-    /// follows them.
-    Leaving(CloseCode),
-    /// A Close frame was sent. Input is ignored.
-    Closed,
-    /// There is no memory for it, and it has output to read before it would see a Close frame.
-    Cut,
-}
-
 impl Session for Member {
     type Job = Never;
     type Push = Broadcast;
@@ -83,7 +66,8 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        let (length, unread) = (context.out.len(), context.out.len().max(self.holding.unwritten()));
+        let length = context.out.len();
+        let unread = self.holding.counted(length);
         let flow = if self.held.is_empty() {
             let (taken, flow) = self.take(context, bytes);
             self.held.extend_from_slice(&bytes[taken..]);
@@ -98,7 +82,7 @@ impl Session for Member {
             }
             flow
         };
-        if !self.held.is_empty() || self.is_inside_message() {
+        if !self.held.is_empty() || self.state.is_inside_message() {
             self.inside.get_or_insert(context.now.instant);
         }
         if self.has_room(context.out.len(), unread) {
@@ -128,14 +112,22 @@ impl Session for Member {
         }
     }
 
+    fn on_taken(&mut self, bytes: usize) {
+        self.holding.set_taken(bytes);
+    }
+
     fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
         if !matches!(self.state, State::Open { .. }) {
             return Heard::Missed;
         }
-        let (length, unread) = (out.len(), out.len().max(self.holding.unwritten()));
+        let (length, unread) = (out.len(), self.holding.counted(out.len()));
+        let pending = self.holding.pending(length);
         let frame = push.frame(self.inflates);
-        let output = length + frame.len();
-        if self.backlog.is_empty() && length < FULL && (output < COUNTED || self.fits(output)) {
+        let is_short = pending + frame.len() < COUNTED;
+        if self.backlog.is_empty()
+            && pending < FULL
+            && (is_short || self.fits(length + frame.len()))
+        {
             out.extend_from_slice(frame);
             return Heard::Queued;
         }
@@ -167,17 +159,18 @@ impl Session for Member {
 
     fn wants_drained(&self) -> bool {
         let counts_again = matches!(self.state, State::Http(_) | State::Open { .. });
-        !self.backlog.is_empty() || counts_again && self.holding.unwritten() > 0
+        !self.backlog.is_empty() || counts_again && self.holding.counts_output()
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.holding.wrote_all();
-        while context.out.len() < FULL
+        self.holding.drained(context.out.len());
+        let unread = self.holding.counted(context.out.len());
+        while self.holding.pending(context.out.len()) < FULL
             && let Some(push) = self.backlog.take()
         {
             context.out.extend_from_slice(push.frame(self.inflates));
         }
-        if !self.has_room(context.out.len(), 0) {
+        if !self.has_room(context.out.len(), unread) {
             self.starve(context.out.len());
             return Flow::Close;
         }
@@ -240,7 +233,7 @@ impl Session for Member {
         }
         if self.holding.is_counted() {
             // The payload is freed.
-            self.has_room(context.out.len(), self.holding.unwritten());
+            self.has_room(context.out.len(), 0);
         }
         match self.state {
             State::Leaving(_) => self.on_drained(context),
@@ -334,7 +327,7 @@ impl Member {
             };
             taken += more;
             // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
-            if more > 0 && !self.is_inside_message() {
+            if more > 0 && !self.state.is_inside_message() {
                 self.inside = None;
             }
             if flow != Flow::Continue {
@@ -345,11 +338,6 @@ impl Member {
             }
         }
         (taken, Flow::Continue)
-    }
-
-    /// Returns whether a message is incomplete: part of it was consumed.
-    fn is_inside_message(&self) -> bool {
-        matches!(&self.state, State::Open { decoder, .. } if decoder.is_inside())
     }
 
     fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {
@@ -487,13 +475,5 @@ impl Member {
             }
             None => (taken, Flow::Continue),
         }
-    }
-}
-
-/// Appends a message unchanged, compressed if the client accepts that and it becomes shorter.
-fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
-    match inflates.then(|| compressed(frame)).flatten() {
-        Some(compressed) => out.extend_from_slice(&compressed),
-        None => frame.write(out),
     }
 }

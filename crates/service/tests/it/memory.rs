@@ -39,6 +39,11 @@ impl World {
         World { core, memory, settings, before, taken: None }
     }
 
+    /// With a driver whose writes complete later.
+    fn completing(self) -> World {
+        World { taken: Some(HashMap::new()), ..self }
+    }
+
     fn closed_for_memory(&self) -> usize {
         self.settings.backlog.counts.starved.get()
     }
@@ -216,6 +221,22 @@ fn replies_that_are_discarded_use_no_memory() {
         world.sends(conn, &text("echo", "x"));
         world.sends(conn, &broadcast);
         vec![conn]
+    });
+}
+
+#[test]
+fn output_with_the_driver_is_limited() {
+    let broadcast = text("broadcast", &"x".repeat(1_000_000));
+    let usual = Settings { longest: 1 << 20, ..Settings::default() };
+    let world = World::with(4 * LIMIT, usual).completing();
+    world.withstands("output with the driver", |world, number| {
+        let room = format!("room-{number}");
+        let (deaf, sender) = (world.member(&room), world.member(&room));
+        for _ in 0..2 {
+            world.sends(sender, &broadcast);
+            world.read(sender);
+        }
+        vec![deaf, sender]
     });
 }
 
