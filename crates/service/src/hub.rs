@@ -2,6 +2,7 @@
 //! connection uses HTTP until its upgrade, then WebSocket messages.
 
 mod access;
+mod begun;
 mod broadcast;
 mod census;
 mod compress;

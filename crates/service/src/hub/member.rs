@@ -1,6 +1,7 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 use super::{
+    begun::Begun,
     broadcast::Broadcast,
     census::{Census, Presence},
     compress::{self, send_back},
@@ -50,8 +51,7 @@ pub struct Member {
     holding: Holding,
     /// When input last arrived.
     heard_at: Instant,
-    /// When the current incomplete request or message started.
-    inside: Option<Instant>,
+    begun: Begun,
     /// When its silence is checked next.
     pings_at: Option<Instant>,
 }
@@ -83,8 +83,9 @@ impl Session for Member {
             flow
         };
         if !self.held.is_empty() || self.state.is_inside_message() {
-            self.inside.get_or_insert(context.now.instant);
+            self.begun.is_begun(context.now.instant);
         }
+        self.pauses(context.now, context.out);
         if self.has_room(context.out.len(), unread) {
             return flow;
         }
@@ -116,7 +117,7 @@ impl Session for Member {
         self.holding.set_taken(bytes);
     }
 
-    fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
+    fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
         if !matches!(self.state, State::Open { .. }) {
             return Heard::Missed;
         }
@@ -129,6 +130,7 @@ impl Session for Member {
             && (is_short || self.fits(length + frame.len()))
         {
             out.extend_from_slice(frame);
+            self.pauses(now, out);
             return Heard::Queued;
         }
         // All members share it until it can be written.
@@ -181,8 +183,8 @@ impl Session for Member {
             self.close(context, code, "");
             return Flow::Close;
         }
-        // It was not read while so much output was pending, so its time starts anew.
-        self.inside = self.inside.map(|_| context.now.instant);
+        self.begun.resumes(context.now.instant);
+        self.pauses(context.now, context.out);
         Flow::Continue
     }
 
@@ -213,7 +215,7 @@ impl Session for Member {
     }
 
     fn inside(&self) -> Option<Instant> {
-        self.inside.filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
+        self.begun.at().filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
     }
 
     fn on_close(&mut self) -> Option<Broadcast> {
@@ -267,8 +269,15 @@ impl Member {
             backlog: Backlog::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
-            inside: None,
+            begun: Begun::default(),
             pings_at: None,
+        }
+    }
+
+    /// Notes whether so much output is pending that it is not read.
+    fn pauses(&mut self, now: Now, out: &[u8]) {
+        if self.holding.pending(out.len()) >= FULL || !self.backlog.is_empty() {
+            self.begun.pauses(now.instant);
         }
     }
 
@@ -328,7 +337,7 @@ impl Member {
             taken += more;
             // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
             if more > 0 && !self.state.is_inside_message() {
-                self.inside = None;
+                self.begun.is_over();
             }
             if flow != Flow::Continue {
                 return (bytes.len(), flow);

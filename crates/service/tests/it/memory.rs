@@ -5,7 +5,11 @@ use crate::{allocated, hub::OPENING};
 use regatta_engine::{Bounds, Conn, Core, Limits, Memory, Next, Now, Sessions};
 use regatta_proto::websocket::{CloseCode, Frame};
 use regatta_service::hub::{Hub, Settings};
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 const LIMIT: usize = 8 << 20;
 /// What a core keeps of output buffers that no connection uses.
@@ -105,6 +109,15 @@ impl World {
         }
         self.core.settle(conn);
         got
+    }
+
+    fn passes(&mut self, time: Duration) {
+        let Now { instant, unix_s } = self.core.now();
+        self.core.turn(Now { instant: instant + time, unix_s });
+        self.core.tick(&());
+        while let Some(changed) = self.core.next_changed() {
+            self.serve(changed);
+        }
     }
 
     fn gone(&mut self, conn: Conn) {
@@ -238,6 +251,24 @@ fn output_with_the_driver_is_limited() {
         }
         vec![deaf, sender]
     });
+}
+
+#[test]
+fn broadcasts_do_not_extend_the_time_of_a_message() {
+    let limit = Limits::default().request;
+    for long in [20_000, 100_000] {
+        let mut world = World::new();
+        let (slow, sender) = (world.member("room"), world.member("room"));
+        world.sends(slow, &text("echo", "x")[..20]);
+        for passed in 1..=3 {
+            assert!(world.core.has(slow), "{long}: after {passed} times 0.4 of the limit");
+            world.passes(limit.mul_f64(0.4));
+            world.sends(sender, &text("broadcast", &"x".repeat(long)));
+            assert!(world.read(sender).len() > long);
+            assert!(passed == 3 || world.read(slow).len() > long);
+        }
+        assert!(!world.core.has(slow), "{long}");
+    }
 }
 
 #[test]
