@@ -133,14 +133,15 @@ impl Session for Member {
             self.pauses(now, out);
             return Heard::Queued;
         }
-        // All members share it until it can be written.
+        // All members share it until it can be written. What is dropped instead may free memory.
+        let is_scarce = self.settings.backlog.memory.is_scarce();
         let heard = self.backlog.add(push.clone(), &self.settings.backlog);
         match heard {
             Heard::Queued if self.has_room(length, unread) => return heard,
             Heard::Queued => self.starve(COUNTED),
             Heard::Missed => return heard,
             // It is counted already.
-            Heard::Close if self.settings.backlog.memory.is_scarce() => {
+            Heard::Close if is_scarce => {
                 self.state = State::Cut;
                 self.free();
             }

@@ -272,6 +272,20 @@ fn broadcasts_do_not_extend_the_time_of_a_message() {
 }
 
 #[test]
+fn a_slow_member_with_the_last_broadcasts_is_disconnected_when_memory_is_scarce() {
+    let usual = Settings { longest: LONGEST, ..Settings::default() };
+    let backlog = Bounds { bytes: usize::MAX, ..usual.backlog };
+    let mut world = World::with(LIMIT, Settings { backlog, ..usual });
+    let (deaf, sender) = (world.member("room"), world.member("room"));
+    for _ in 0..LIMIT / 200_000 {
+        world.sends(sender, &text("broadcast", &"x".repeat(200_000)));
+        world.read(sender);
+    }
+    assert_eq!(world.closed_for_memory(), 1);
+    assert!(!world.core.has(deaf) && world.memory.held() == 0, "{:?}", world.memory);
+}
+
+#[test]
 fn replies_over_http_do_not_count_once_they_are_read() {
     let mut world = World::new();
     let conn = world.core.accept();
