@@ -66,16 +66,15 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        let length = context.out.len();
-        let unread = self.holding.counted(length);
+        let (length, unread) = (context.out.len(), self.holding.counted(context.out.len()));
         let flow = if self.held.is_empty() {
-            let (taken, flow) = self.take(context, bytes);
+            let (taken, flow) = self.take(context, bytes, unread);
             self.held.extend_from_slice(&bytes[taken..]);
             flow
         } else {
             let mut held = mem::take(&mut self.held);
             held.extend_from_slice(bytes);
-            let (taken, flow) = self.take(context, &mut held);
+            let (taken, flow) = self.take(context, &mut held, unread);
             held.drain(..taken);
             if !held.is_empty() {
                 self.held = held;
@@ -86,7 +85,7 @@ impl Session for Member {
             self.begun.is_begun(context.now.instant);
         }
         self.pauses(context.now, context.out);
-        if self.has_room(context.out.len(), unread) {
+        if let Some(flow) = flow.filter(|_| self.has_room(context.out.len(), unread)) {
             return flow;
         }
         // What this call appended is discarded; a Close frame may follow.
@@ -122,8 +121,7 @@ impl Session for Member {
             return Heard::Missed;
         }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
-        let pending = self.holding.pending(length);
-        let frame = push.frame(self.inflates);
+        let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
         let is_short = pending + frame.len() < COUNTED;
         if self.backlog.is_empty()
             && pending < FULL
@@ -322,15 +320,20 @@ impl Member {
         self.holding.free();
     }
 
-    /// Handles all complete requests and frames. Returns the number of bytes consumed, and the
-    /// flow.
-    fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
-        let mut taken = 0;
+    /// Handles all complete requests and frames. Returns the number of bytes consumed, and the flow, or
+    /// `None` if there is no room for what they cause. `unread`: see [`Holding::has_room`].
+    fn take(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        bytes: &mut [u8],
+        unread: usize,
+    ) -> (usize, Option<Flow>) {
+        let (mut taken, mut checked) = (0, context.out.len());
         while taken < bytes.len() {
             let input = &mut bytes[taken..];
             let (more, flow) = match &mut self.state {
                 State::Leaving(_) | State::Closed | State::Cut => {
-                    return (bytes.len(), Flow::Continue);
+                    return (bytes.len(), Some(Flow::Continue));
                 }
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
@@ -341,13 +344,21 @@ impl Member {
                 self.begun.is_over();
             }
             if flow != Flow::Continue {
-                return (bytes.len(), flow);
+                return (bytes.len(), Some(flow));
+            }
+            // Short input may cause much: it is inflated, or asks for a long reply.
+            let caused = context.out.len() + self.results.footprint();
+            if caused >= checked + FULL {
+                checked = caused;
+                if !self.has_room(context.out.len(), unread) {
+                    return (bytes.len(), None);
+                }
             }
             if more == 0 {
                 break;
             }
         }
-        (taken, Flow::Continue)
+        (taken, Some(Flow::Continue))
     }
 
     fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {

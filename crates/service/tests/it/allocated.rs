@@ -7,6 +7,7 @@ use std::{
 
 thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -16,6 +17,7 @@ static COUNTING: Counting = Counting;
 
 fn add(bytes: usize) {
     BYTES.set(BYTES.get().wrapping_add_unsigned(bytes));
+    MOST.set(MOST.get().max(BYTES.get()));
 }
 
 // SAFETY: all calls go to the allocator of the system. Counting neither allocates nor unwinds.
@@ -35,5 +37,11 @@ unsafe impl GlobalAlloc for Counting {
 
 /// What this thread has allocated and not freed, in bytes.
 pub fn bytes() -> isize {
+    MOST.set(BYTES.get());
     BYTES.get()
+}
+
+/// The most that it was since the last call of [`bytes`].
+pub fn most() -> isize {
+    MOST.get()
 }

@@ -3,7 +3,7 @@
 
 use crate::{allocated, hub::OPENING};
 use regatta_engine::{Bounds, Conn, Core, Limits, Memory, Next, Now, Sessions};
-use regatta_proto::websocket::{CloseCode, Frame};
+use regatta_proto::websocket::{CloseCode, Deflate, DeflateSettings, Frame, Role};
 use regatta_service::hub::{Hub, Settings};
 use std::{
     collections::HashMap,
@@ -53,8 +53,13 @@ impl World {
     }
 
     fn member(&mut self, room: &str) -> Conn {
+        self.member_with(room, "")
+    }
+
+    fn member_with(&mut self, room: &str, fields: &str) -> Conn {
         let conn = self.core.accept();
         let opening = String::from_utf8_lossy(OPENING).replace("/ws", &format!("/ws/{room}"));
+        let opening = opening.replace("Host: x\r\n", &format!("Host: x\r\n{fields}"));
         self.core.received(conn, &mut opening.into_bytes());
         assert!(self.read(conn).starts_with(b"HTTP/1.1 101"));
         conn
@@ -283,6 +288,29 @@ fn a_slow_member_with_the_last_broadcasts_is_disconnected_when_memory_is_scarce(
     }
     assert_eq!(world.closed_for_memory(), 1);
     assert!(!world.core.has(deaf) && world.memory.held() == 0, "{:?}", world.memory);
+}
+
+/// A client that sends compressed messages and gets their replies uncompressed.
+#[test]
+fn messages_that_arrive_together_are_handled_only_while_there_is_room() {
+    for kind in ["echo", "broadcast"] {
+        let usual = Settings { longest: 1 << 20, deflate: true, ..Settings::default() };
+        let mut world = World::with(LIMIT, usual);
+        let offer = "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=9\r\n";
+        let conn = world.member_with("room", offer);
+        let message = format!(r#"{{"type":"{kind}","payload":"{}"}}"#, "x".repeat(1_000_000));
+        let settings = DeflateSettings { client_no_context_takeover: true, ..Default::default() };
+        let (mut payload, mut frame) = (Vec::new(), Vec::new());
+        Deflate::new(Role::Server, settings).message(message.as_bytes(), &mut payload);
+        let short = Frame { compressed: true, ..Frame::text(&payload) };
+        short.write_masked([1, 2, 3, 4], &mut frame);
+        let before = allocated::bytes();
+        world.core.received(conn, &mut frame.repeat(32));
+        let most = allocated::most() - before;
+        assert!(most <= 2 * LIMIT as isize, "{kind}: {most}");
+        assert_eq!(world.closed_for_memory(), 1, "{kind}");
+        assert!(world.memory.held() <= LIMIT, "{kind}: {:?}", world.memory);
+    }
 }
 
 #[test]
