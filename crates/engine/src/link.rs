@@ -336,6 +336,8 @@ impl Link {
         debug_assert_eq!(self.in_flight, 0);
         // The driver may have written the first part of it before.
         self.out.drain(..std::mem::take(&mut self.written));
+        // The driver holds no memory for what is written.
+        self.out.shrink_to(self.out.len().max(OUTPUT_FULL));
         (self.in_flight, self.taken) = (self.out.len(), self.out.len());
         self.no_longer_at_once();
         self.watch(now);

@@ -1,6 +1,5 @@
 //! Programs over their styles, by hand and under the simulator.
 
-mod allocated;
 mod hub;
 mod memory;
 mod results;

@@ -1,7 +1,8 @@
 //! The memory of the hub without sockets: members of each kind that make it hold as much as they can, and
 //! an honest one beside them.
 
-use crate::{allocated, hub::OPENING};
+use crate::hub::OPENING;
+use allocation_counter::measure;
 use regatta_engine::{Bounds, Conn, Core, Limits, Memory, Next, Now, Sessions};
 use regatta_proto::websocket::{CloseCode, Deflate, DeflateSettings, Frame, Role};
 use regatta_service::hub::{Hub, Settings};
@@ -22,10 +23,9 @@ struct World {
     core: Core<Sessions<Hub>>,
     memory: Arc<Memory>,
     settings: Settings,
-    /// What was allocated before it.
-    before: isize,
     /// Output with the driver, if its writes complete later.
     taken: Option<HashMap<Conn, Vec<u8>>>,
+    at_once: f64,
 }
 
 impl World {
@@ -34,18 +34,17 @@ impl World {
     }
 
     fn with(limit: usize, usual: Settings) -> World {
-        let before = allocated::bytes();
         let memory = Arc::new(Memory::new(limit));
         let backlog = Bounds { memory: Arc::clone(&memory), ..usual.backlog };
         let settings = Settings { backlog, ..usual };
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
         let core = Core::new(Sessions::new(Hub::new(settings.clone())), Limits::default(), now);
-        World { core, memory, settings, before, taken: None }
+        World { core, memory, settings, taken: None, at_once: 0.0 }
     }
 
-    /// With a driver whose writes complete later.
-    fn completing(self) -> World {
-        World { taken: Some(HashMap::new()), ..self }
+    /// With a driver whose writes complete later, except this share of each.
+    fn completing(self, at_once: f64) -> World {
+        World { taken: Some(HashMap::new()), at_once, ..self }
     }
 
     fn closed_for_memory(&self) -> usize {
@@ -83,6 +82,8 @@ impl World {
         loop {
             match (self.core.next(conn, &()), &mut self.taken) {
                 (Next::Write { .. }, Some(taken)) => {
+                    let length = self.core.output(conn).len();
+                    self.core.wrote(conn, (length as f64 * self.at_once) as usize);
                     taken.insert(conn, self.core.take_output(conn));
                 }
                 (Next::FinishWriting, _) => self.core.finished(conn, true),
@@ -144,15 +145,15 @@ impl World {
     fn withstands(mut self, what: &str, mut attack: impl FnMut(&mut World, usize) -> Vec<Conn>) {
         let honest = self.member("honest");
         let limit = self.memory.limit();
-        let mut attackers = Vec::new();
+        let (mut attackers, mut used) = (Vec::new(), 0);
         for number in 0..150 {
-            attackers.extend(attack(&mut self, number));
+            let counted = measure(|| attackers.extend(attack(&mut self, number)));
+            used += counted.bytes_current;
             let held = self.memory.held();
             assert!(held <= limit + EACH * (number + 1), "{what}: {held} bytes after {number}");
             // A buffer that grows may be twice as long as what is in it.
-            let (used, conns) = (allocated::bytes() - self.before, attackers.len());
-            let most = limit + SPARE + 2 * EACH * conns;
-            assert!(used <= most as isize, "{what}: {used} of {most} bytes are used");
+            let most = limit + SPARE + 2 * EACH * attackers.len();
+            assert!(used <= most as i64, "{what}: {used} of {most} bytes are used");
         }
         assert!(self.closed_for_memory() > 0, "{what}: none was closed of {}", attackers.len());
         let long = "x".repeat(1_000);
@@ -245,17 +246,19 @@ fn replies_that_are_discarded_use_no_memory() {
 #[test]
 fn output_with_the_driver_is_limited() {
     let broadcast = text("broadcast", &"x".repeat(1_000_000));
-    let usual = Settings { longest: 1 << 20, ..Settings::default() };
-    let world = World::with(4 * LIMIT, usual).completing();
-    world.withstands("output with the driver", |world, number| {
-        let room = format!("room-{number}");
-        let (deaf, sender) = (world.member(&room), world.member(&room));
-        for _ in 0..2 {
-            world.sends(sender, &broadcast);
-            world.read(sender);
-        }
-        vec![deaf, sender]
-    });
+    for at_once in [0.0, 0.95] {
+        let usual = Settings { longest: 1 << 20, ..Settings::default() };
+        let world = World::with(4 * LIMIT, usual).completing(at_once);
+        world.withstands("output with the driver", |world, number| {
+            let room = format!("room-{number}");
+            let (deaf, sender) = (world.member(&room), world.member(&room));
+            for _ in 0..2 {
+                world.sends(sender, &broadcast);
+                world.read(sender);
+            }
+            vec![deaf, sender]
+        });
+    }
 }
 
 #[test]
@@ -304,10 +307,8 @@ fn messages_that_arrive_together_are_handled_only_while_there_is_room() {
         Deflate::new(Role::Server, settings).message(message.as_bytes(), &mut payload);
         let short = Frame { compressed: true, ..Frame::text(&payload) };
         short.write_masked([1, 2, 3, 4], &mut frame);
-        let before = allocated::bytes();
-        world.core.received(conn, &mut frame.repeat(32));
-        let most = allocated::most() - before;
-        assert!(most <= 2 * LIMIT as isize, "{kind}: {most}");
+        let counted = measure(|| world.core.received(conn, &mut frame.repeat(32)));
+        assert!(counted.bytes_max <= 2 * LIMIT as u64, "{kind}: {counted:?}");
         assert_eq!(world.closed_for_memory(), 1, "{kind}");
         assert!(world.memory.held() <= LIMIT, "{kind}: {:?}", world.memory);
     }
