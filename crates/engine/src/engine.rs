@@ -202,6 +202,11 @@ impl<E: Engine> Effects<E> {
         self.look(conn).map_or(0, Link::pending)
     }
 
+    /// Returns the length of the buffer with output that the driver has taken and not written yet.
+    pub(crate) fn taken(&self, conn: Conn) -> usize {
+        self.look(conn).map_or(0, |link| link.taken)
+    }
+
     /// Whether a connection is a slow consumer: the kernel accepts no more output, and more than
     /// `limit` bytes are pending.
     pub(crate) fn is_behind(&self, conn: Conn, limit: usize) -> bool {

@@ -155,6 +155,8 @@ pub(crate) struct Link {
     written: usize,
     /// Bytes of earlier output that the driver has taken but not reported as written.
     in_flight: usize,
+    /// The length of the buffer with that output; 0 once all of it is written.
+    pub(crate) taken: usize,
     status: Status,
     /// It is among the connections that the engine has changed.
     pub(crate) in_dirty: bool,
@@ -191,6 +193,7 @@ impl Link {
             out: Vec::new(),
             written: 0,
             in_flight: 0,
+            taken: 0,
             status: Status::default(),
             in_dirty: false,
             sooner: true,
@@ -333,7 +336,9 @@ impl Link {
         debug_assert_eq!(self.in_flight, 0);
         // The driver may have written the first part of it before.
         self.out.drain(..std::mem::take(&mut self.written));
-        self.in_flight = self.out.len();
+        // The driver holds no memory for what is written.
+        self.out.shrink_to(self.out.len().max(OUTPUT_FULL));
+        (self.in_flight, self.taken) = (self.out.len(), self.out.len());
         self.no_longer_at_once();
         self.watch(now);
         std::mem::take(&mut self.out)
@@ -345,6 +350,7 @@ impl Link {
         self.sooner |= self.status.alarm.is_some();
         self.account(bytes);
         if self.in_flight == 0 {
+            self.taken = 0;
             self.stuck = None;
         }
         self.pending() == 0

@@ -44,6 +44,12 @@ pub trait Session: Sized + 'static {
     /// Returns [`Flow::Close`] once nothing more will be appended.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow;
 
+    /// Called before any other call that may append output, on a model that hands a whole buffer of output
+    /// to the kernel and gets it back when all of it is written: a buffer of `bytes` bytes of earlier
+    /// output is there now, 0 if none.
+    #[inline]
+    fn on_taken(&mut self, _bytes: usize) {}
+
     /// Called when another session has posted `push` to the room of this session. Appends the
     /// client's message to `out`, which may still contain unwritten output, or keeps it until
     /// [`Session::on_drained`].

@@ -61,6 +61,9 @@ impl<F: Start> Sessions<F> {
     ) {
         let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { return };
         let now = effects.now();
+        if <F::Session as Session>::Push::EVER {
+            session.on_taken(effects.taken(conn));
+        }
         let Some(out) = effects.out(conn) else { return };
         let (local, posts) = (&mut self.local, &mut self.posts);
         let flow = what(session, &mut Context { now, local, out, posts });
@@ -146,6 +149,7 @@ impl<F: Start> Sessions<F> {
             }
             let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
             let behind = effects.is_behind(conn, F::Session::BACKLOG);
+            session.on_taken(effects.taken(conn));
             // A closing connection receives nothing more.
             let Some(out) = effects.out(conn) else { continue };
             if behind {

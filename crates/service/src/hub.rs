@@ -2,6 +2,7 @@
 //! connection uses HTTP until its upgrade, then WebSocket messages.
 
 mod access;
+mod begun;
 mod broadcast;
 mod census;
 mod compress;
@@ -13,6 +14,7 @@ mod metrics;
 mod origin;
 mod results;
 mod settings;
+mod state;
 
 pub use access::{Access, Jwt};
 pub use broadcast::Broadcast;

@@ -230,6 +230,10 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         self.call(context, |inner, context| inner.on_end(context))
     }
 
+    fn on_taken(&mut self, bytes: usize) {
+        self.inner.on_taken(bytes);
+    }
+
     fn on_push(&mut self, now: Now, push: &S::Push, out: &mut Vec<u8>) -> Heard {
         let start = out.len();
         let heard = self.inner.on_push(now, push, out);

@@ -80,11 +80,11 @@ pub fn metric(page: SocketAddr, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
 }
 
-/// Starts a hub with metrics.
+/// Starts a hub with metrics. Long buffers that it frees leave the process at once.
 pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
-    command.stderr(Stdio::piped());
+    command.env("MALLOC_MMAP_THRESHOLD_", "65536").stderr(Stdio::piped());
     let mut server = Server::start(command);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut line = String::new();

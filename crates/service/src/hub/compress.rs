@@ -40,3 +40,11 @@ pub(super) fn compressed(frame: Frame<'_>) -> Option<Vec<u8>> {
     Frame { compressed: true, payload: &payload, ..frame }.write(&mut out);
     Some(out)
 }
+
+/// Appends a message unchanged, compressed if the client accepts that and it becomes shorter.
+pub(super) fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
+    match inflates.then(|| compressed(frame)).flatten() {
+        Some(compressed) => out.extend_from_slice(&compressed),
+        None => frame.write(out),
+    }
+}

@@ -12,21 +12,39 @@ const FRESH: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Holding {
     charge: Charge,
-    /// The output for which it is charged: since all of it was last written, it has been that long.
+    /// The output for which it is charged.
     unwritten: usize,
+    /// A buffer of earlier output that is with the driver, in bytes.
+    taken: usize,
 }
 
 impl Holding {
     /// Nothing yet.
     pub(super) fn new(memory: Arc<Memory>) -> Holding {
-        Holding { charge: Charge::new(memory), unwritten: 0 }
+        Holding { charge: Charge::new(memory), unwritten: 0, taken: 0 }
+    }
+
+    /// A buffer of this many bytes of output is with the driver, and not in `output`.
+    pub(super) fn set_taken(&mut self, bytes: usize) {
+        self.taken = bytes;
+    }
+
+    /// All pending output, if `output` is what is not with the driver, in bytes.
+    pub(super) fn pending(&self, output: usize) -> usize {
+        output + self.taken
+    }
+
+    /// The output that counts, in bytes. What was written of a buffer still uses its memory until all of
+    /// it is written; if the driver has taken one, `output` is another.
+    pub(super) fn counted(&self, output: usize) -> usize {
+        if self.taken > 0 { self.pending(output) } else { output.max(self.unwritten) }
     }
 
     /// Replaces what is counted. Returns false if there is no room for it. `own`: all but the output, in
-    /// bytes. `output`: the output, of which `unread` bytes were there before this call. Some of it may be
-    /// with the driver, so it counts until all is written.
+    /// bytes. `output`: the output that is not with the driver. Before this call, `unread` bytes
+    /// [counted](Holding::counted).
     pub(super) fn has_room(&mut self, own: usize, output: usize, unread: usize) -> bool {
-        let output = output.max(self.unwritten);
+        let output = self.counted(output);
         self.unwritten = if output < COUNTED { 0 } else { output };
         let all = own + output;
         let counted = if all < COUNTED { 0 } else { all };
@@ -37,21 +55,23 @@ impl Holding {
     /// Whether there is room for this much output, in bytes. If so, it is counted.
     pub(super) fn fits(&mut self, own: usize, output: usize) -> bool {
         let before = self.unwritten;
-        let fits = self.has_room(own, output, output);
+        let fits = self.has_room(own, output, self.counted(output));
         if !fits {
             self.unwritten = before;
         }
         fits
     }
 
-    /// All output is written.
-    pub(super) fn wrote_all(&mut self) {
-        self.unwritten = 0;
+    /// All output is written, if none of these bytes is left, and none is with the driver.
+    pub(super) fn drained(&mut self, output: usize) {
+        if self.pending(output) == 0 {
+            self.unwritten = 0;
+        }
     }
 
-    /// The output that counts, in bytes.
-    pub(super) fn unwritten(&self) -> usize {
-        self.unwritten
+    /// Whether output is counted that may be written by now.
+    pub(super) fn counts_output(&self) -> bool {
+        self.unwritten > 0
     }
 
     /// Whether anything is counted.
@@ -81,10 +101,27 @@ mod tests {
         let (mut one, memory) = holding(1000 * KIB);
         assert!(one.has_room(COUNTED - 1, 0, 0) && !one.is_counted());
         assert!(one.has_room(KIB, 40 * KIB, 0));
-        assert!(one.has_room(0, 0, 0), "it is with the driver");
-        assert_eq!((one.unwritten(), memory.held()), (40 * KIB, 40 * KIB));
-        one.wrote_all();
-        assert!(one.has_room(KIB, KIB, 0) && memory.held() == 0 && one.unwritten() == 0);
+        one.drained(KIB);
+        assert!(one.has_room(0, KIB, 0), "most of it is written");
+        assert_eq!((one.counted(KIB), memory.held()), (40 * KIB, 40 * KIB));
+        one.drained(0);
+        assert!(one.has_room(KIB, KIB, 0) && memory.held() == 0 && !one.counts_output());
+    }
+
+    #[test]
+    fn output_with_the_driver_counts_beside_what_follows() {
+        let (mut one, memory) = holding(1000 * KIB);
+        assert!(one.has_room(0, 40 * KIB, 0));
+        one.set_taken(40 * KIB);
+        one.drained(0);
+        assert!(one.counts_output() && one.has_room(0, 30 * KIB, 40 * KIB));
+        assert_eq!((one.pending(30 * KIB), memory.held()), (70 * KIB, 70 * KIB));
+        // The first is written, and the second is taken.
+        one.set_taken(30 * KIB);
+        assert!(one.has_room(0, 0, 30 * KIB) && memory.held() == 30 * KIB);
+        one.set_taken(0);
+        one.drained(0);
+        assert!(one.has_room(0, 0, 0) && memory.held() == 0 && !one.counts_output());
     }
 
     #[test]
@@ -94,10 +131,10 @@ mod tests {
         assert_eq!(memory.held(), 65 * KIB);
         assert!(!one.has_room(KIB, 65 * KIB, 64 * KIB), "64 were there before");
         one.free();
-        one.wrote_all();
+        one.drained(0);
         assert!(!one.has_room(0, 80 * KIB, 0), "16 more than what is fresh");
         one.free();
-        one.wrote_all();
+        one.drained(0);
         assert!(one.has_room(0, 80 * KIB - 1, 0));
     }
 
@@ -105,7 +142,7 @@ mod tests {
     fn output_that_does_not_fit_is_not_counted_as_output() {
         let (mut one, _) = holding(100 * KIB);
         assert!(one.fits(0, 20 * KIB));
-        assert!(!one.fits(0, 60 * KIB) && one.unwritten() == 20 * KIB);
+        assert!(!one.fits(0, 60 * KIB) && one.unwritten == 20 * KIB);
         assert!(one.has_room(0, 20 * KIB, 20 * KIB));
     }
 }

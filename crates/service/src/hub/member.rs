@@ -1,14 +1,16 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 use super::{
+    begun::Begun,
     broadcast::Broadcast,
     census::{Census, Presence},
-    compress::{self, compressed},
+    compress::{self, send_back},
     door::{self, Entered},
     holding::{COUNTED, Holding},
     message::{Change, Message, write_echo, write_result, write_roster},
     results::Results,
     settings::Settings,
+    state::State,
 };
 use regatta_engine::{Backlog, Context, Flow, Heard, Never, Now, Post, Session};
 use regatta_proto::{
@@ -49,28 +51,9 @@ pub struct Member {
     holding: Holding,
     /// When input last arrived.
     heard_at: Instant,
-    /// When the current incomplete request or message started.
-    inside: Option<Instant>,
+    begun: Begun,
     /// When its silence is checked next.
     pings_at: Option<Instant>,
-}
-
-#[derive(Debug)]
-enum State {
-    Http(server::Decoder),
-    Open {
-        decoder: Box<Decoder>,
-        /// Whether it is at `/echo`, and therefore in no room.
-        echoes: bool,
-        next_ticket: u64,
-    },
-    /// The input has ended, but broadcasts or results are pending. A Close frame with this code
-    /// follows them.
-    Leaving(CloseCode),
-    /// A Close frame was sent. Input is ignored.
-    Closed,
-    /// There is no memory for it, and it has output to read before it would see a Close frame.
-    Cut,
 }
 
 impl Session for Member {
@@ -83,29 +66,31 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        let (length, unread) = (context.out.len(), context.out.len().max(self.holding.unwritten()));
+        let (length, unread) = (context.out.len(), self.holding.counted(context.out.len()));
         let flow = if self.held.is_empty() {
-            let (taken, flow) = self.take(context, bytes);
+            let (taken, flow) = self.take(context, bytes, unread);
             self.held.extend_from_slice(&bytes[taken..]);
             flow
         } else {
             let mut held = mem::take(&mut self.held);
             held.extend_from_slice(bytes);
-            let (taken, flow) = self.take(context, &mut held);
+            let (taken, flow) = self.take(context, &mut held, unread);
             held.drain(..taken);
             if !held.is_empty() {
                 self.held = held;
             }
             flow
         };
-        if !self.held.is_empty() || self.is_inside_message() {
-            self.inside.get_or_insert(context.now.instant);
+        if !self.held.is_empty() || self.state.is_inside_message() {
+            self.begun.is_begun(context.now.instant);
         }
-        if self.has_room(context.out.len(), unread) {
+        self.pauses(context.now, context.out);
+        if let Some(flow) = flow.filter(|_| self.has_room(context.out.len(), unread)) {
             return flow;
         }
-        // What this call appended is discarded.
+        // What this call appended is discarded; a Close frame may follow.
         context.out.truncate(length);
+        context.out.shrink_to(length + 128);
         if matches!(self.state, State::Open { .. }) && unread < COUNTED {
             self.close(context, CloseCode::TRY_AGAIN_LATER, NO_MEMORY);
         }
@@ -127,25 +112,34 @@ impl Session for Member {
         }
     }
 
-    fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
+    fn on_taken(&mut self, bytes: usize) {
+        self.holding.set_taken(bytes);
+    }
+
+    fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
         if !matches!(self.state, State::Open { .. }) {
             return Heard::Missed;
         }
-        let (length, unread) = (out.len(), out.len().max(self.holding.unwritten()));
-        let frame = push.frame(self.inflates);
-        let output = length + frame.len();
-        if self.backlog.is_empty() && length < FULL && (output < COUNTED || self.fits(output)) {
+        let (length, unread) = (out.len(), self.holding.counted(out.len()));
+        let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
+        let is_short = pending + frame.len() < COUNTED;
+        if self.backlog.is_empty()
+            && pending < FULL
+            && (is_short || self.fits(length + frame.len()))
+        {
             out.extend_from_slice(frame);
+            self.pauses(now, out);
             return Heard::Queued;
         }
-        // All members share it until it can be written.
+        // All members share it until it can be written. What is dropped instead may free memory.
+        let is_scarce = self.settings.backlog.memory.is_scarce();
         let heard = self.backlog.add(push.clone(), &self.settings.backlog);
         match heard {
             Heard::Queued if self.has_room(length, unread) => return heard,
             Heard::Queued => self.starve(COUNTED),
             Heard::Missed => return heard,
             // It is counted already.
-            Heard::Close if self.settings.backlog.memory.is_scarce() => {
+            Heard::Close if is_scarce => {
                 self.state = State::Cut;
                 self.free();
             }
@@ -165,18 +159,19 @@ impl Session for Member {
     }
 
     fn wants_drained(&self) -> bool {
-        let counts_again = self.holding.unwritten() > 0 && matches!(self.state, State::Open { .. });
-        !self.backlog.is_empty() || counts_again
+        let counts_again = matches!(self.state, State::Http(_) | State::Open { .. });
+        !self.backlog.is_empty() || counts_again && self.holding.counts_output()
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.holding.wrote_all();
-        while context.out.len() < FULL
+        self.holding.drained(context.out.len());
+        let unread = self.holding.counted(context.out.len());
+        while self.holding.pending(context.out.len()) < FULL
             && let Some(push) = self.backlog.take()
         {
             context.out.extend_from_slice(push.frame(self.inflates));
         }
-        if !self.has_room(context.out.len(), 0) {
+        if !self.has_room(context.out.len(), unread) {
             self.starve(context.out.len());
             return Flow::Close;
         }
@@ -187,8 +182,8 @@ impl Session for Member {
             self.close(context, code, "");
             return Flow::Close;
         }
-        // It was not read while so much output was pending, so its time starts anew.
-        self.inside = self.inside.map(|_| context.now.instant);
+        self.begun.resumes(context.now.instant);
+        self.pauses(context.now, context.out);
         Flow::Continue
     }
 
@@ -219,7 +214,7 @@ impl Session for Member {
     }
 
     fn inside(&self) -> Option<Instant> {
-        self.inside.filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
+        self.begun.at().filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
     }
 
     fn on_close(&mut self) -> Option<Broadcast> {
@@ -239,7 +234,7 @@ impl Session for Member {
         }
         if self.holding.is_counted() {
             // The payload is freed.
-            self.has_room(context.out.len(), self.holding.unwritten());
+            self.has_room(context.out.len(), 0);
         }
         match self.state {
             State::Leaving(_) => self.on_drained(context),
@@ -273,8 +268,15 @@ impl Member {
             backlog: Backlog::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
-            inside: None,
+            begun: Begun::default(),
             pings_at: None,
+        }
+    }
+
+    /// Notes whether so much output is pending that it is not read.
+    fn pauses(&mut self, now: Now, out: &[u8]) {
+        if self.holding.pending(out.len()) >= FULL || !self.backlog.is_empty() {
+            self.begun.pauses(now.instant);
         }
     }
 
@@ -318,37 +320,45 @@ impl Member {
         self.holding.free();
     }
 
-    /// Handles all complete requests and frames. Returns the number of bytes consumed, and the
-    /// flow.
-    fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
-        let mut taken = 0;
+    /// Handles all complete requests and frames. Returns the number of bytes consumed, and the flow, or
+    /// `None` if there is no room for what they cause. `unread`: see [`Holding::has_room`].
+    fn take(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        bytes: &mut [u8],
+        unread: usize,
+    ) -> (usize, Option<Flow>) {
+        let (mut taken, mut checked) = (0, context.out.len());
         while taken < bytes.len() {
             let input = &mut bytes[taken..];
             let (more, flow) = match &mut self.state {
                 State::Leaving(_) | State::Closed | State::Cut => {
-                    return (bytes.len(), Flow::Continue);
+                    return (bytes.len(), Some(Flow::Continue));
                 }
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
             };
             taken += more;
             // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
-            if more > 0 && !self.is_inside_message() {
-                self.inside = None;
+            if more > 0 && !self.state.is_inside_message() {
+                self.begun.is_over();
             }
             if flow != Flow::Continue {
-                return (bytes.len(), flow);
+                return (bytes.len(), Some(flow));
+            }
+            // Short input may cause much: it is inflated, or asks for a long reply.
+            let caused = context.out.len() + self.results.footprint();
+            if caused >= checked + FULL {
+                checked = caused;
+                if !self.has_room(context.out.len(), unread) {
+                    return (bytes.len(), None);
+                }
             }
             if more == 0 {
                 break;
             }
         }
-        (taken, Flow::Continue)
-    }
-
-    /// Returns whether a message is incomplete: part of it was consumed.
-    fn is_inside_message(&self) -> bool {
-        matches!(&self.state, State::Open { decoder, .. } if decoder.is_inside())
+        (taken, Some(Flow::Continue))
     }
 
     fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {
@@ -486,13 +496,5 @@ impl Member {
             }
             None => (taken, Flow::Continue),
         }
-    }
-}
-
-/// Appends a message unchanged, compressed if the client accepts that and it becomes shorter.
-fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
-    match inflates.then(|| compressed(frame)).flatten() {
-        Some(compressed) => out.extend_from_slice(&compressed),
-        None => frame.write(out),
     }
 }
