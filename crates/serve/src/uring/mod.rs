@@ -15,7 +15,6 @@ use crate::{
     offload::Desk,
     sockets::Sockets,
 };
-use receive::Receiving;
 use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
 use regatta_sys::{
     net,
@@ -108,6 +107,25 @@ struct State {
     held: bool,
     /// The connection is being opened.
     connecting: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receiving {
+    No,
+    /// Until it ends (multishot).
+    Many,
+    Once,
+    /// Cancelled, but not completed yet.
+    Ending,
+    /// Waits to be restarted.
+    Starved,
+}
+
+impl Receiving {
+    /// Whether a receive is in flight that is not cancelled.
+    fn is_armed(self) -> bool {
+        matches!(self, Receiving::Many | Receiving::Once)
+    }
 }
 
 impl<'h, E: Engine> Driver<'h, E> {

@@ -1,6 +1,6 @@
 //! Receiving: which receive a connection gets, and what its completions do.
 
-use super::{Driver, READ};
+use super::{Driver, READ, Receiving};
 use regatta_engine::{Conn, Engine};
 use regatta_sys::{net, uring::Received};
 use std::{io, mem};
@@ -9,25 +9,6 @@ use std::{io, mem};
 const FEED: usize = 64;
 /// How many receives of a connection are single, after one that received more than [`READ`] bytes in a turn.
 const SINGLY: u8 = 64;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Receiving {
-    No,
-    /// Until it ends (multishot).
-    Many,
-    Once,
-    /// Cancelled, but not completed yet.
-    Ending,
-    /// Waits to be restarted.
-    Starved,
-}
-
-impl Receiving {
-    /// Whether a receive is in flight that is not cancelled.
-    pub fn is_armed(self) -> bool {
-        matches!(self, Receiving::Many | Receiving::Once)
-    }
-}
 
 impl<E: Engine> Driver<'_, E> {
     /// Reads a new connection, for which no receive has been started yet.
