@@ -232,7 +232,7 @@ fn the_first_slices_are_cold_also_if_they_are_too_few_for_a_change() {
         seen.cold_for_ns / MS
     };
     let count = |factor: f64, ms: u64| (0..100).filter(|seed| cold_ms(factor, *seed) == ms).count();
-    assert!(count(3.0, 200) >= 98, "dearer at the start: {}", count(3.0, 200));
+    assert!(count(3.0, 200) >= 98, "more expensive at the start: {}", count(3.0, 200));
     assert!(count(1.0 / 3.0, 200) >= 98, "cheaper at the start: {}", count(1.0 / 3.0, 200));
     assert!(count(1.15, 100) >= 80, "only the first slice: {}", count(1.15, 100));
     assert!(count(1.0, 0) >= 98, "not at all: {}", count(1.0, 0));

@@ -21,7 +21,7 @@ fn prints_the_plan_and_starts_nothing() {
     course.write("race.toml", &format!("contenders = ['null', 'mine']\n{RACE}"));
     let ended = course.race(&["race.toml", "--dry-run", "--out", "out"]).with_status(0);
     for part in [
-        "race · double · 3 lives in slices of 50 ms · seed ",
+        "race · double · 3 lives in slices of 25 ms · seed ",
         "mine (the baseline): sh -c echo > started",
         "mine-twin (for the noise floor)",
         "  16 conn\n",
