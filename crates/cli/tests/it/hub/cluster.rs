@@ -20,7 +20,8 @@ use std::{
 use tungstenite::protocol::frame::coding::CloseCode;
 
 /// Limits so high that the policy for slow members never acts.
-const PATIENT: [&str; 4] = ["--backlog", "1000000000", "--backlog-messages", "1000000"];
+const PATIENT: [&str; 6] =
+    ["--backlog", "1000000000", "--backlog-messages", "1000000", "--ping-after", "0s"];
 /// Bytes of a payload.
 const LONG: usize = 8 * 1024;
 
