@@ -125,13 +125,11 @@ fn raced(summary: &Summary) -> String {
     };
     let run = summary.precision.as_ref().map_or(asked.rounds, |precision| precision.rounds);
     let lives = summary.duels.iter().map(|duel| duel.lives).max();
-    let rounds = match lives.zip(asked.slice_s) {
-        Some((lives, slice_s)) => {
-            format!(
-                "{lives} {} in slices of {} ms",
-                if lives == 1 { "life" } else { "lives" },
-                numbers::short(slice_s * 1e3)
-            )
+    let rounds = match lives {
+        Some(lives) => {
+            let slices = |s: f64| format!(" in slices of {} ms", numbers::short(s * 1e3));
+            let life = if lives == 1 { "life" } else { "lives" };
+            format!("{lives} {life}{}", asked.slice_s.map(slices).unwrap_or_default())
         }
         None => format!("{} of {} s", counted(run as usize, "round"), asked.window_s),
     };

@@ -138,10 +138,10 @@ fn race(summary: &Summary) -> String {
         }
         _ => asked.rounds.to_string(),
     };
-    let run = match asked.slice_s.filter(|_| !summary.duels.is_empty()) {
-        Some(slice_s) => {
-            let lives = summary.duels.iter().map(|duel| duel.lives).max().unwrap_or(0);
-            format!("{lives} lives, slices of {} ms", numbers::short(slice_s * 1e3))
+    let run = match summary.duels.iter().map(|duel| duel.lives).max() {
+        Some(lives) => {
+            let slices = |s: f64| format!(", slices of {} ms", numbers::short(s * 1e3));
+            format!("{lives} lives{}", asked.slice_s.map(slices).unwrap_or_default())
         }
         None => format!("{run} {rounds} of {} s", asked.window_s),
     };
