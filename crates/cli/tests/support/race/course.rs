@@ -34,7 +34,8 @@ pub struct Course {
     mark: String,
     /// Whether its races are in rounds, instead of duels.
     in_rounds: bool,
-    strays_before: BTreeSet<PathBuf>,
+    /// The control groups of supervisors when it began: those of other tests, and what earlier runs left behind.
+    groups_before: BTreeSet<PathBuf>,
     _turn: machine::Turn,
 }
 
@@ -65,7 +66,7 @@ impl Course {
             folder,
             mark: format!("REGATTA_TEST={}-{count}.", std::process::id()),
             in_rounds: false,
-            strays_before: stray_groups(),
+            groups_before: groups(|_| true),
             _turn,
         }
     }
@@ -230,7 +231,8 @@ impl Course {
             self.assert_free(port.parse().unwrap());
         }
         // Waits, because another test's supervisor may be exiting.
-        until("no control group is left", || stray_groups().is_subset(&self.strays_before));
+        let is_gone = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
+        until("no control group is left", || groups(is_gone).is_subset(&self.groups_before));
     }
 
     /// For use after a race that was killed: its supervisors need a moment.
@@ -251,9 +253,9 @@ impl Course {
     }
 }
 
-/// Returns the control groups of supervisors that have exited.
-fn stray_groups() -> BTreeSet<PathBuf> {
-    let mut strays = BTreeSet::new();
+/// Returns the control groups of supervisors whose process number `counts`.
+fn groups(counts: impl Fn(u32) -> bool) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {
         // It may have been removed meanwhile.
@@ -262,15 +264,14 @@ fn stray_groups() -> BTreeSet<PathBuf> {
                 continue;
             }
             let name = entry.file_name().into_string().unwrap_or_default();
-            let supervisor = name.strip_prefix("regatta-").and_then(|pid| pid.parse::<u32>().ok());
-            let is_stray = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
-            if supervisor.is_some_and(is_stray) {
-                strays.insert(entry.path());
+            let supervisor = name.strip_prefix("regatta-").and_then(|pid| pid.parse().ok());
+            if supervisor.is_some_and(&counts) {
+                found.insert(entry.path());
             }
             folders.push(entry.path());
         }
     }
-    strays
+    found
 }
 
 /// Polls a condition until it is true. Panics after [`LIMIT`].
