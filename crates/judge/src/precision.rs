@@ -78,7 +78,7 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 }
 
 /// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
-/// fourth life on it is the one that narrows most intervals best in a given time; with a time limit it
+/// fourth life on it is the best one for the median contender; with a time limit it
 /// leaves room for 8 lives.
 pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
     let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();

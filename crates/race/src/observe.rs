@@ -46,10 +46,13 @@ impl Seen {
         self.0.push(settled);
     }
 
-    fn lines(&self, asked: &Asked, contender: &str) -> impl Iterator<Item = &Settled> {
+    fn lines<'a>(
+        &'a self,
+        asked: &'a Asked,
+        contender: &'a str,
+    ) -> impl Iterator<Item = &'a Settled> {
         let is_twin = asked.twin().is_some_and(|twin| twin == contender);
-        let name =
-            asked.twin_of.clone().filter(|_| is_twin).unwrap_or_else(|| contender.to_owned());
+        let name = if is_twin { asked.twin_of.as_deref().unwrap_or(contender) } else { contender };
         self.0.iter().filter(move |one| one.contender == name)
     }
 }

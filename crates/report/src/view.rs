@@ -141,7 +141,8 @@ fn race(summary: &Summary) -> String {
     let run = match summary.duels.iter().map(|duel| duel.lives).max() {
         Some(lives) => {
             let slices = |s: f64| format!(", slices of {} ms", numbers::short(s * 1e3));
-            format!("{lives} lives{}", asked.slice_s.map(slices).unwrap_or_default())
+            let life = if lives == 1 { "life" } else { "lives" };
+            format!("{lives} {life}{}", asked.slice_s.map(slices).unwrap_or_default())
         }
         None => format!("{run} {rounds} of {} s", asked.window_s),
     };

@@ -84,7 +84,7 @@ fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
     each.iter().map(|own| alone(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
 }
 
-/// A median, and how far from it a slice is still usual: 5%, and 5 standard deviations.
+/// A median, and how far from it a slice is still usual: 5%, and [`UNUSUAL`] standard deviations.
 type Around = Option<(f64, f64)>;
 
 /// What is usual in each state for each contender: the logarithms of its cost, and of that of the load.

@@ -9,7 +9,7 @@ const MOST_STATES: usize = 3;
 pub(super) const LEAST_APART: f64 = 0.05;
 /// Least distance between the levels of two states, in standard deviations within them. A split of
 /// evenly spread levels, e.g. of a drift, reaches 3.5; that of normal ones 2.7.
-pub(super) const LEAST_DEVIATIONS: f64 = 5.0;
+const LEAST_DEVIATIONS: f64 = 5.0;
 
 /// A state of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]

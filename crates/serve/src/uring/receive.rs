@@ -62,7 +62,7 @@ impl<E: Engine> Driver<'_, E> {
         self.relieve();
     }
 
-    /// Starts or cancels the receive, as input is wanted or not, or only once.
+    /// Starts the receive if input is wanted. Cancels it if none is, or if it is armed and has to be single.
     #[inline]
     pub(super) fn receive(&mut self, conn: Conn) -> io::Result<()> {
         let is_held = self.is_held();
@@ -72,20 +72,18 @@ impl<E: Engine> Driver<'_, E> {
         if wants && is_held && !mem::replace(&mut slot.driver.held, true) {
             self.held.push(conn);
         }
-        match (slot.driver.receiving, wants && !is_held) {
+        let state = &mut slot.driver;
+        let many = state.singly == 0;
+        let is_unsuited = state.receiving == Receiving::Many && !many;
+        match (state.receiving, wants && !is_held) {
             (Receiving::No, true) => {
-                slot.driver.fresh = false;
-                let many = slot.driver.singly == 0;
-                slot.driver.singly = slot.driver.singly.saturating_sub(1);
-                slot.driver.receiving = if many { Receiving::Many } else { Receiving::Once };
+                state.fresh = false;
+                state.singly = state.singly.saturating_sub(1);
+                state.receiving = if many { Receiving::Many } else { Receiving::Once };
                 self.ring.receive(&slot.fd, place, many)
             }
-            (Receiving::Many, wanted) if !wanted || slot.driver.singly > 0 => {
-                slot.driver.receiving = Receiving::Ending;
-                self.ring.cancel_receive(place)
-            }
-            (Receiving::Once, false) => {
-                slot.driver.receiving = Receiving::Ending;
+            (armed, wanted) if armed.is_armed() && (!wanted || is_unsuited) => {
+                state.receiving = Receiving::Ending;
                 self.ring.cancel_receive(place)
             }
             _ => Ok(()),

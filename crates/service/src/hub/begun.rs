@@ -18,12 +18,12 @@ impl Begun {
     }
 
     /// A part of it is there, and the rest is missing.
-    pub(super) fn is_begun(&mut self, now: Instant) {
+    pub(super) fn begins(&mut self, now: Instant) {
         self.at.get_or_insert(now);
     }
 
     /// It is complete.
-    pub(super) fn is_over(&mut self) {
+    pub(super) fn ends(&mut self) {
         self.at = None;
     }
 
@@ -51,8 +51,8 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut begun = Begun::default();
-        begun.is_begun(at(0));
-        begun.is_begun(at(1));
+        begun.begins(at(0));
+        begun.begins(at(1));
         assert_eq!(begun.at(), Some(at(0)));
         begun.pauses(at(2));
         begun.pauses(at(3));
@@ -60,15 +60,15 @@ mod tests {
         assert_eq!(begun.at(), Some(at(5)), "two seconds before 7");
         begun.resumes(at(9));
         assert_eq!(begun.at(), Some(at(5)), "it was read all the time");
-        begun.is_over();
+        begun.ends();
         begun.pauses(at(10));
-        begun.is_begun(at(11));
+        begun.begins(at(11));
         begun.resumes(at(14));
         assert_eq!(begun.at(), Some(at(14)), "it has not been read since it started");
-        begun.is_over();
+        begun.ends();
         begun.pauses(at(15));
         begun.resumes(at(16));
-        begun.is_begun(at(17));
+        begun.begins(at(17));
         begun.resumes(at(20));
         assert_eq!(begun.at(), Some(at(17)), "it was read since before it started");
     }

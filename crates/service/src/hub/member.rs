@@ -82,7 +82,7 @@ impl Session for Member {
             flow
         };
         if !self.held.is_empty() || self.state.is_inside_message() {
-            self.begun.is_begun(context.now.instant);
+            self.begun.begins(context.now.instant);
         }
         self.pauses(context.now, context.out);
         if let Some(flow) = flow.filter(|_| self.has_room(context.out.len(), unread)) {
@@ -341,7 +341,7 @@ impl Member {
             taken += more;
             // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
             if more > 0 && !self.state.is_inside_message() {
-                self.begun.is_over();
+                self.begun.ends();
             }
             if flow != Flow::Continue {
                 return (bytes.len(), Some(flow));

@@ -2,9 +2,9 @@
 //! and endless requests do not keep a turn from ending.
 
 use crate::{
-    DEADLINE,
     engines::server::{Server, Setting},
     models::{on_engine_models, tests_of},
+    pushes::server::wait_until,
 };
 use regatta_engine::{Conn, Effects, Engine, Never};
 use regatta_serve::Model;
@@ -98,6 +98,7 @@ impl Engine for Slow {
         self.bytes += bytes.len();
         let is_long = (1..=SHARE).contains(&before) && self.bytes > SHARE;
         self.seen.long.fetch_add(usize::from(is_long), Relaxed);
+        // The work on these bytes, in which more arrive.
         thread::sleep(Duration::from_micros(200));
         self.seen.bytes.fetch_add(bytes.len(), Relaxed);
     }
@@ -116,11 +117,7 @@ fn a_client_that_floods_gets_its_share_of_a_turn_only(model: Model) {
     let server = Server::start(model, Setting::default(), engine);
     let mut client = server.client();
     client.stream.write_all(&vec![b'x'; ALL]).unwrap();
-    let start = Instant::now();
-    while seen.bytes.load(Relaxed) < ALL {
-        assert!(start.elapsed() < DEADLINE, "it does not receive everything");
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("it receives everything", || seen.bytes.load(Relaxed) == ALL);
     let (turns, long) = (seen.turns.load(Relaxed), seen.long.load(Relaxed));
     assert!(turns > 20 && long < turns / 5, "{long} of {turns} turns are long");
 }
@@ -170,11 +167,7 @@ fn a_letter_posted_at_the_end_of_a_turn_is_sent_in_that_turn(model: Model) {
     let mut client = server.client();
     client.send("x");
     client.expect_gone();
-    let start = Instant::now();
-    while heard.load(Relaxed) == 0 {
-        assert!(start.elapsed() < DEADLINE, "the other core does not receive it");
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the other core receives it", || heard.load(Relaxed) > 0);
 }
 
 // Models that serve on several cores.
