@@ -38,33 +38,59 @@ pub fn answer(summary: &Summary) -> Vec<Answer> {
     summary.asked.loads.iter().map(of).collect()
 }
 
-/// A sentence for each regime, then the contenders without a cost.
+/// One sentence for both regimes, then the contenders without a cost.
 fn of_regimes(summary: &Summary, regimes: &Regimes) -> Answer {
-    let mut sentences = Vec::new();
-    let mut missing: Vec<String> = Vec::new();
+    let (mut names, mut raced, mut missing) = (Vec::new(), Vec::new(), Vec::<String>::new());
+    let mut at_saturation = None;
     for (load, name) in regimes::names(regimes) {
         let cells = contenders(summary, &load);
-        let raced = || cells.iter().any(|cell| !is_due(cell));
-        if !raced() {
+        if cells.iter().all(|cell| is_due(cell)) {
             continue;
         }
-        let name = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
-        let mut clauses = costs(summary, &cells);
-        if load == regimes.saturation {
-            clauses.extend(rates(&cells));
-        }
-        sentences.push(format!("{name}, {}.", clauses.join("; ")));
-        for text in without(&load, &cells) {
-            if !missing.contains(&text) {
-                missing.push(text);
-            }
-        }
+        names.push(name);
+        let without = without(&load, &cells);
+        missing
+            .extend(without.into_iter().filter(|text| !missing.contains(text)).collect::<Vec<_>>());
+        at_saturation = (load == regimes.saturation).then(|| rates(&cells)).flatten();
+        raced.push(cells);
     }
-    if sentences.is_empty() {
-        sentences.push(NOT_RACED.to_owned());
-    }
-    sentences.extend(missing);
+    let both: Vec<Cell> = in_all(&raced);
+    let sentence = match &names[..] {
+        [] => NOT_RACED.to_owned(),
+        names => {
+            let mut clauses = costs(summary, &both.iter().collect::<Vec<_>>());
+            clauses.extend(at_saturation);
+            let names = names.join(" and ");
+            format!("{}{}, {}.", names[..1].to_uppercase(), &names[1..], clauses.join("; "))
+        }
+    };
+    let sentences: Vec<String> = std::iter::once(sentence).chain(missing).collect();
     Answer { load: visible(&regimes.saturation.to_string()), sentence: sentences.join(" ") }
+}
+
+/// The cells of each contender under several loads as one, with the range of all intervals of its ratio. A
+/// relation that they do not share is not that of both: the range says in which it differs.
+fn in_all(loads: &[Vec<&Cell>]) -> Vec<Cell> {
+    let mut all: Vec<Cell> = Vec::new();
+    for cell in loads.iter().flatten().filter(|cell| cell.band.is_some()) {
+        let Some(known) = all.iter_mut().find(|known| known.contender == cell.contender) else {
+            all.push((*cell).clone());
+            continue;
+        };
+        known.ratio_to_baseline =
+            known.ratio_to_baseline.zip(cell.ratio_to_baseline).map(|(a, b)| {
+                let (low, high) = (a.low.min(b.low), a.high.max(b.high));
+                Estimate { mean: (low * high).sqrt(), low, high }
+            });
+        known.relation = known.relation.zip(cell.relation).map(|(a, b)| match (a, b) {
+            (a, b) if a == b => a,
+            (Relation::Tied | Relation::Inconclusive, Relation::Tied | Relation::Inconclusive) => {
+                Relation::Inconclusive
+            }
+            _ => Relation::Costlier,
+        });
+    }
+    all
 }
 
 /// The cells of contenders, without references and those that are not installed here.
