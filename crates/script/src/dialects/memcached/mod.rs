@@ -1,7 +1,7 @@
 //! The text protocol of memcached, which stores items under keys and reads them back. See its
 //! `protocol.txt`.
 //!
-//! This folder is the example of how to add a protocol; ARCHITECTURE.md walks through it.
+//! This folder is the example of how to add a protocol; docs/internals/load.md walks through it.
 //!
 //! A reply is known to the byte if the workload determines the value of its key. It is then compared as
 //! memory ([`crate::Exact`]). A `get` without an expectation may return any value of its key, or none.
