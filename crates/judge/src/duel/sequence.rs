@@ -18,6 +18,10 @@
 //! Bayesian two-sample t test*, The American Statistician 59, 2005, equation 5). With a variance that
 //! was drawn from a scaled inverse χ² distribution with d₀ degrees of freedom, the moderated t has
 //! these two distributions with ν = d₀ + n − 1 (Smyth 2004, section 4), so the same formula holds.
+//!
+//! A race whose end is planned could keep a part of the error for Student's t at its end: intervals would be a
+//! quarter narrower. Costs have longer tails than normal ones, though. Of 69 copies raced against each other on
+//! shared machines, those intervals excluded 1 in 5 races, with a nominal 2% at the end; these do in 2.
 
 /// `c²`: how far from `μ` the alternative expects the truth, in variances of a life. A small value
 /// expects it far away. With 8 to 12 lives, 0.7 makes the narrowest intervals and this one is 3%

@@ -83,7 +83,8 @@ fn covered(duel: Duel, who: &str, truth: f64) -> (u32, f64) {
     let mut covered = 0;
     for seed in 0..RACES {
         let rounds = duels(&field(), duel, 1_000 + u64::from(seed));
-        let ratio = cell(&judged(&rounds), who).ratio_to_baseline.unwrap();
+        let asked = in_duels(&NAMES, duel.lives, &[LOAD]);
+        let ratio = cell(&judge(&asked, &rounds), who).ratio_to_baseline.unwrap();
         covered += u32::from(ratio.low <= truth && truth <= ratio.high);
         widths.push((ratio.high / ratio.low).ln() / 2.0);
     }

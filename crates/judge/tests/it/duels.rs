@@ -212,6 +212,30 @@ fn time_ends_a_race_but_never_before_three_lives() {
     assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
 }
 
+/// A look after every life, and an end that depends on the widths: the interval of two equal contenders, whose
+/// ratio is the same in all states, has it in 93% of the races at least.
+#[test]
+fn intervals_of_races_that_end_by_themselves_have_the_truth() {
+    const RACES: u64 = 40;
+    for (state_lasts, precision) in [(0, 0.01), (11, 0.02), (40, 0.02)] {
+        let duel = Duel { lives: 16, within: 0.02, between: 0.01, state_lasts, ..DUEL };
+        let asked = Asked { precision: Some(precision), ..in_duels(&NAMES, 16, &[LOAD]) };
+        let excludes_1 = |rounds: &[Round]| {
+            let ratio = cell(&judge(&asked, rounds), "percore").ratio_to_baseline;
+            ratio.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
+        };
+        let is_ever_wrong = |seed: &u64| {
+            let ran = run(&asked, &duels(&field(), duel, 7_000 + seed));
+            (3..=passes(&ran)).any(|lives| {
+                let so_far: Vec<Round> = ran.iter().filter(|r| r.round < lives).cloned().collect();
+                excludes_1(&so_far)
+            })
+        };
+        let wrong = (0..RACES).filter(is_ever_wrong).count() as u64;
+        assert!(wrong * 100 <= RACES * 7, "{state_lasts}: {wrong} of {RACES}");
+    }
+}
+
 #[test]
 fn a_hopeless_contender_does_not_keep_the_others_waiting() {
     let mut all = duels(&field(), Duel { lives: 40, ..DUEL }, 2);
@@ -245,7 +269,7 @@ fn blocks_follow_from_the_variances() {
     // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
     assert_eq!(blocks(0.002, 0.02, 12), 4);
     assert_eq!(blocks(0.05, 0.001, 12), 32);
-    // 8 lives must fit into the time, which limits the 32 blocks of this case.
+    // 6 lives must fit into the time, which limits the 32 blocks of this case.
     let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
     let within = |time_s| Asked { time_s: Some(time_s), ..asked.clone() };
     let of = |time_s| blocks_of_next_life(&within(time_s), &noisy, &LOAD);
