@@ -84,7 +84,7 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
         new: new.name.to_owned(),
         fail_over,
         method: format!(
-            "server CPU per {} over the null server's of the same round, new over old (Welch's \
+            "server CPU per {} over the null server's of the same start, new over old (Welch's \
              interval on logarithms); a more reliable gate is one race of both builds: race --contender \
              'old=…' --contender 'new=…' --baseline old --fail-over 5%",
             new.asked.cost_per.one
@@ -139,7 +139,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
     }
     let [old, new] = sides.map(|(_, field)| field.compare(name, NULL));
     let Some((old, new)) = old.zip(new) else {
-        return unknown("too few rounds with the null server on one side".to_owned(), None);
+        return unknown("too few starts with the null server on one side".to_owned(), None);
     };
     let comparison = new.over(&old);
     Some(Compared {
@@ -238,7 +238,7 @@ fn short(side: Side) -> Option<String> {
     let passes = side.rounds.iter().map(|r| r.round + 1).max().unwrap_or(0);
     (passes < doubts::ROUNDS).then(|| {
         format!(
-            "{} has only {passes} rounds: the intervals are wide; run at least {}",
+            "{} has only {passes} starts of each contender: the intervals are wide; run at least {}",
             side.name,
             doubts::ROUNDS
         )

@@ -94,7 +94,7 @@ impl Field {
                     (Some(why), None) => Err(format!("{} {why}", asked.baseline)),
                     (None, Some(why)) => Err(format!("{name} {why}")),
                     (None, None) => self.compare(name, &asked.baseline).ok_or_else(|| {
-                        "too few rounds in common: there is no interval; run more rounds".to_owned()
+                        "too few starts in common: there is no interval; race for longer".to_owned()
                     }),
                 };
                 let ratio = comparison.as_ref().ok().and_then(|c| known(Some(c.ratio())));

@@ -85,7 +85,7 @@ fn ratios(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<(usize, With, 
 fn known(ratio: Option<Comparison>, few: &str) -> Tail {
     let ratio = ratio.ok_or_else(|| few.to_owned())?.ratio();
     is_known(&ratio).then_some(ratio).ok_or_else(|| {
-        "the interval extends beyond a tenth or ten times the ratio; run more rounds (--rounds)"
+        "the interval extends beyond a tenth or ten times the ratio; race for longer"
             .to_owned()
     })
 }
@@ -154,7 +154,7 @@ fn of_rounds(fields: &[Field], cell: &Cell, other: &Cell) -> LatencyRatio {
         // worst.
         if measured < rounds && rounds >= 2 {
             return Err(format!(
-                "{} of {rounds} rounds have fewer than ten latencies beyond it, or requests without \
+                "{} of {rounds} starts have fewer than ten latencies beyond it, or requests without \
                  a reply hide it; use longer windows (--window)",
                 rounds - measured
             ));

@@ -320,7 +320,7 @@ fn settled(skipped: Option<String>, run: &[&Round], per: &Operation) -> Option<V
     let n = run.len();
     let decided = |kind, hits: Vec<(u32, String)>| {
         let (round, because) = hits.first()?;
-        let text = format!("in {} of {n} rounds, first in round {round}: {because}", hits.len());
+        let text = format!("in {} of {n} starts, first in start {round}: {because}", hits.len());
         Some(Verdict::new(kind, text))
     };
     let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {

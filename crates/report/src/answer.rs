@@ -424,10 +424,10 @@ fn reason(cell: &Cell, figure: &str) -> String {
     }
 }
 
-/// The first clause of a reason, without its rounds and the name of its contender.
+/// The first clause of a reason, without its starts and the name of its contender.
 fn short(because: &str, contender: &str) -> String {
     let rounds = because.split_once(": ").filter(|(before, _)| {
-        before.starts_with("in ") && before.contains(" rounds, first in round ")
+        before.starts_with("in ") && before.contains(", first in ")
     });
     let text = rounds.map_or(because, |(_, text)| text);
     let text =

@@ -24,7 +24,7 @@ pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
     let unobserved = by_cell(fields, |_, o| {
         (o.unobserved > 0 && o.unobserved < o.finished).then(|| {
             format!(
-                "was observed in only {} of {} rounds; the cost is from these",
+                "was observed in only {} of {} starts; the cost is from these",
                 o.finished - o.unobserved,
                 o.finished
             )
@@ -32,7 +32,7 @@ pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
     });
     let unreadable = by_cell(fields, |_, o| {
         let why = o.unreadable.as_ref()?;
-        Some(format!("has no latency: a histogram could not be read ({why}); run that round again"))
+        Some(format!("has no latency: a histogram could not be read ({why}); start it again"))
     });
     [errors, unobserved, unreadable].concat()
 }
@@ -47,7 +47,7 @@ pub fn unseen(asked: &Asked, fields: &[Field]) -> Vec<String> {
         };
         (o.unbounded > 0).then(|| {
             format!(
-                "had no control group in {} of {} rounds, and short-lived processes may have been \
+                "had no control group in {} of {} starts, and short-lived processes may have been \
                  missed: its cost is a lower bound; {remedy}",
                 o.unbounded, o.finished
             )
@@ -119,8 +119,8 @@ pub fn warm_ups(fields: &[Field]) -> Vec<String> {
     let short = by_cell(fields, |_, o| {
         (o.cut_short > 0).then(|| {
             format!(
-                "had a warm-up shorter than it needs in {} of {} rounds, because it was slower in \
-                 these rounds than when it was observed",
+                "had a warm-up shorter than it needs in {} of {} starts, because it was slower \
+                 then than when it was observed",
                 o.cut_short, o.finished
             )
         })

@@ -75,7 +75,7 @@ fn in_words(findings: &[Finding]) -> Vec<String> {
 fn incomplete(asked: &Asked, fields: &[Field], complete: bool) -> Option<String> {
     if asked.precision.is_some() {
         return (!complete).then(|| {
-            "the race is incomplete: it needs more rounds for the requested precision; `regatta \
+            "the race is incomplete: it needs more starts for the requested precision; `regatta \
              race --resume` with its directory runs them"
                 .to_owned()
         });
@@ -185,10 +185,10 @@ fn no_twin(asked: &Asked, fields: &[Field], twins: &[Option<Twin>]) -> Option<St
         Some(format!("{name} {}", why?.into_iter().next()?))
     });
     let why = why.filter(|_| asked.rounds > 1).unwrap_or_else(|| match twins.iter().flatten().next() {
-        None => format!("{original} and its twin have too few rounds in common; run more rounds"),
+        None => format!("{original} and its twin have too few starts in common; run more of them"),
         Some(_) => format!(
             "{original} and its twin, the same program, differ by more than a factor of ten, or their \
-             interval does; stop other programs, run more rounds or use longer windows"
+             interval does; stop other programs, or race for longer"
         ),
     });
     Some(format!("the noise floor is not known: {why}"))
@@ -250,12 +250,12 @@ fn sources(fields: &[Field]) -> Vec<String> {
 fn remarks(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let remarks = asked.contenders.iter().filter_map(|name| {
         let each = || fields.iter().filter_map(|field| field.of(name));
-        let rounds: u32 = each().filter_map(|o| Some(o.remark.as_ref()?.0)).sum();
+        let starts: u32 = each().filter_map(|o| Some(o.remark.as_ref()?.0)).sum();
         let (_, first) = each().find_map(|o| o.remark.as_ref())?;
         let finished: u32 = each().map(|o| o.finished).sum();
         // The remark starts with the name.
         let what = first.strip_prefix(name.as_str()).map_or(first.as_str(), str::trim_start);
-        let text = format!("in {rounds} of {finished} rounds: {what}; the figures remain valid");
+        let text = format!("in {starts} of {finished} starts: {what}; the figures remain valid");
         Some((name.clone(), text))
     });
     let sentence = |(names, text): (Vec<String>, String)| format!("{} {text}", names.join(", "));

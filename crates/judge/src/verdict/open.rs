@@ -111,7 +111,7 @@ impl AtRate<'_> {
         }
         (open.misshapen * 2 > self.rounds).then(|| {
             format!(
-                "in {} of {} rounds the sends did not have the requested arrival times",
+                "in {} of {} starts the sends did not have the requested arrival times",
                 open.misshapen, self.rounds
             )
         })
@@ -218,7 +218,7 @@ pub fn shape(arrivals: Arrivals) -> &'static str {
 pub fn partly_misshapen(arrivals: Arrivals, open: &OpenLoopFigures, rounds: u32) -> Option<String> {
     (open.misshapen > 0 && open.misshapen * 2 <= rounds).then(|| {
         format!(
-            "the sends did not have the requested arrival times ({}) in {} of {rounds} rounds",
+            "the sends did not have the requested arrival times ({}) in {} of {rounds} starts",
             shape(arrivals),
             open.misshapen
         )

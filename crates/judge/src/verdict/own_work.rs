@@ -7,7 +7,7 @@ use regatta_record::{Figure, Kind, NULL, Verdict};
 /// [`crate::took::below_floor`].
 pub fn findings(observed: &Observed, below_floor: Option<f64>) -> impl Iterator<Item = Verdict> {
     let others = observed.served_by_others.as_ref().map(|finding| {
-        let because = in_rounds(finding, observed.finished);
+        let because = in_starts(finding, observed.finished);
         let mut verdict = Verdict::new(Kind::ServerNotObserved, because);
         verdict.void.push(Figure::Memory);
         verdict
@@ -22,15 +22,15 @@ pub fn findings(observed: &Observed, below_floor: Option<f64>) -> impl Iterator<
         Verdict::new(Kind::ServerNotObserved, because)
     });
     let other_cpus = observed.left_its_cpus.as_ref().map(|finding| {
-        let because = in_rounds(finding, observed.finished);
+        let because = in_starts(finding, observed.finished);
         Verdict::new(Kind::OtherCpus, because)
     });
     [others, below_floor, other_cpus].into_iter().flatten()
 }
 
-fn in_rounds((rounds, first): &(u32, String), all: u32) -> String {
+fn in_starts((rounds, first): &(u32, String), all: u32) -> String {
     match (*rounds, all) {
         (1, 1) => first.clone(),
-        (rounds, all) => format!("in {rounds} of {all} rounds {first}"),
+        (rounds, all) => format!("in {rounds} of {all} starts {first}"),
     }
 }

@@ -19,7 +19,7 @@ fn a_contender_whose_port_another_process_serves_has_no_cost_and_no_rank() {
     let node = cell(&s, "node");
     assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
     let because = &node.verdict.because;
-    assert!(because.starts_with("in 7 of 7 rounds 127.0.0.1:4001 is served by"), "{because}");
+    assert!(because.starts_with("in 7 of 7 starts 127.0.0.1:4001 is served by"), "{because}");
     assert!(node.verdict.voids(Figure::Cost) && node.verdict.voids(Figure::Memory));
     assert!(!node.verdict.voids(Figure::Rate));
     assert_eq!((node.relation, node.band), (None, None));
@@ -74,7 +74,7 @@ fn doubts_a_cost_that_may_miss_a_relevant_part_of_exited_processes() {
         "{doubts:?}"
     );
     let doubts = with(|r| (r.round < 2).then_some(Unseen::Unbounded));
-    let lower = ["node at", "in 2 of 7 rounds", "its cost is a lower bound"];
+    let lower = ["node at", "in 2 of 7 starts", "its cost is a lower bound"];
     assert!(says(&doubts, &lower), "{doubts:?}");
 }
 
@@ -103,7 +103,7 @@ fn a_contender_that_moved_to_other_cpus_is_not_ranked() {
     let s = judged(&rounds);
     let node = cell(&s, "node");
     assert_eq!(node.verdict.kind, Kind::OtherCpus);
-    assert_eq!(node.verdict.because.split('.').next(), Some(&*format!("in 1 of 7 rounds {said}")));
+    assert_eq!(node.verdict.because.split('.').next(), Some(&*format!("in 1 of 7 starts {said}")));
     assert!([Figure::Cost, Figure::Rate].iter().all(|figure| node.verdict.voids(*figure)));
     assert_eq!((node.relation, node.band), (None, None));
 }

@@ -70,7 +70,7 @@ fn one_wrong_exchange_disqualifies() {
     assert_eq!(c.verdict.kind, Kind::Disqualified);
     assert_eq!(
         c.verdict.because,
-        r"in 1 of 7 rounds, first in round 4: a reply was wrong; sent 21\n, expected 42\n, received 43\n (reply 9 on its connection)"
+        r"in 1 of 7 starts, first in start 4: a reply was wrong; sent 21\n, expected 42\n, received 43\n (reply 9 on its connection)"
     );
     assert_eq!((c.cost_ns_per_request, c.rate_per_s, c.ratio_to_baseline), (None, None, None));
     assert_eq!((c.band, c.relation, c.memory_bytes), (None, None, None));
@@ -97,7 +97,7 @@ fn a_failed_round_fails_the_cell_and_says_how_many() {
     assert_eq!(v.kind, Kind::Failed);
     assert_eq!(
         v.because,
-        "in 2 of 7 rounds, first in round 6: died with signal 11: Segmentation fault"
+        "in 2 of 7 starts, first in start 6: died with signal 11: Segmentation fault"
     );
     // Disqualified takes precedence over failed.
     of(&mut rounds, "node").next().unwrap().outcome =

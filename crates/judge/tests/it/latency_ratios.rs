@@ -196,7 +196,7 @@ fn the_ratio_is_of_the_latency_of_the_cell() {
     rounds.iter_mut().find(hub).unwrap().operations.clear();
     let missing = to_baseline(&Asked { latency_of: LAST, ..asked }, &rounds);
     assert!(!missing.is_there(), "{missing:?}");
-    assert!(missing.missing.unwrap().starts_with("1 of 7 rounds"));
+    assert!(missing.missing.unwrap().starts_with("1 of 7 starts"));
 }
 
 /// The reason given instead of both ratios.
@@ -277,10 +277,10 @@ fn too_few_latencies_in_one_round_remove_the_percentile() {
     let ratio = to_baseline(&asked, &rounds);
     assert!(ratio.p95.is_some() && ratio.p99.is_none());
     let why = ratio.missing.unwrap();
-    assert!(why.starts_with("p99: 1 of 7 rounds have fewer than ten latencies"), "{why}");
+    assert!(why.starts_with("p99: 1 of 7 starts have fewer than ten latencies"), "{why}");
     cut(&mut rounds, 150);
     let why = refused(&asked, &rounds);
-    assert!(why.starts_with("1 of 7 rounds have"), "both for one reason: {why}");
+    assert!(why.starts_with("1 of 7 starts have"), "both for one reason: {why}");
     // Requests without a reply took longer than all others: the round is not left out because of
     // them.
     cut(&mut rounds, 2_000);

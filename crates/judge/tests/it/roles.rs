@@ -101,7 +101,7 @@ fn a_remark_is_reported_once_for_all_contenders_and_voids_nothing() {
     let remarks: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("SIGTERM")).collect();
     assert_eq!(remarks.len(), 1, "{:?}", summary.doubts);
     let names = asked.contenders.join(", ");
-    let expected = format!("{names} in 7 of 7 rounds: ignored SIGTERM for 2 s");
+    let expected = format!("{names} in 7 of 7 starts: ignored SIGTERM for 2 s");
     assert!(asked.contenders.len() > 1 && remarks[0].starts_with(&expected), "{remarks:?}");
     assert_eq!(front(&(asked, rounds)), before);
 }

@@ -433,10 +433,10 @@ fn arrivals_that_lost_their_shape() {
     let summary = misshape(2);
     says(epoll(&summary), Kind::AtAskedRate, &[]);
     let doubt = "epoll at 64 conn, 10000/s: the sends did not have the requested arrival times \
-                 (Poisson arrivals) in 2 of 7 rounds";
+                 (Poisson arrivals) in 2 of 7 starts";
     assert!(summary.doubts.iter().any(|d| d.starts_with(doubt)), "{:?}", summary.doubts);
     let summary = misshape(4);
-    says(epoll(&summary), Kind::GeneratorBound, &["in 4 of 7 rounds the sends did not have"]);
+    says(epoll(&summary), Kind::GeneratorBound, &["in 4 of 7 starts the sends did not have"]);
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn without_the_baseline_there_are_no_ratios() {
     let mut summary = first_load(quick());
     let epoll = cell(&mut summary, "epoll");
     epoll.verdict =
-        Verdict::new(Kind::Disqualified, "in 1 of 7 rounds, first in round 2: a\u{1b}; b");
+        Verdict::new(Kind::Disqualified, "in 1 of 7 starts, first in start 2: a\u{1b}; b");
     epoll.band = None;
     let text = at(&summary, "64 conn");
     assert!(text.starts_with(

@@ -68,7 +68,7 @@ fn loads_with_connections_that_do_not_read_have_a_separate_table() {
         cell.load = stalled;
         let (p99, missing) = match cell.contender.as_str() {
             "epoll" => (e(1.02), None),
-            _ => (None, Some("p99: 2 of 7 rounds have fewer".to_owned())),
+            _ => (None, Some("p99: 2 of 7 starts have fewer".to_owned())),
         };
         cell.latency_to_all_reading = Some(LatencyRatio { p50: None, p95: e(1.5), p99, missing });
     }
@@ -102,7 +102,7 @@ fn a_note_instead_of_a_table_explains_missing_comparisons() {
     let mut s = summary();
     for cell in &mut s.cells {
         if let Some(ratio) = &mut cell.latency_to_baseline {
-            let missing = Some("7 of 7 rounds have fewer than ten".to_owned());
+            let missing = Some("7 of 7 starts have fewer than ten".to_owned());
             *ratio = LatencyRatio { missing, ..LatencyRatio::default() };
         }
     }
@@ -110,7 +110,7 @@ fn a_note_instead_of_a_table_explains_missing_comparisons() {
     assert!(!text.contains("compared with"), "{text}");
     let first = table(&text, &format!("double · {LOAD}")).join(" ");
     assert!(
-        first.contains("no latency ratio · ") && first.contains("7 of 7 rounds have"),
+        first.contains("no latency ratio · ") && first.contains("7 of 7 starts have"),
         "{first}"
     );
     s.asked.rounds = 1;

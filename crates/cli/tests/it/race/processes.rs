@@ -15,7 +15,7 @@ fn a_contender_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remar
     assert!(cell.rounds == 1 && cell.requests > 0, "{cell:?}");
     let doubts: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("SIGTERM")).collect();
     let [doubt] = doubts[..] else { panic!("{:?}", summary.doubts) };
-    for said in ["bad in 1 of 1 rounds: ignored SIGTERM for 2 s", "make it exit on SIGTERM"] {
+    for said in ["bad in 1 of 1 starts: ignored SIGTERM for 2 s", "make it exit on SIGTERM"] {
         assert!(doubt.contains(said), "{doubt}");
     }
 }
