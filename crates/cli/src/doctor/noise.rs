@@ -43,9 +43,9 @@ fn speed(seen: &[OfCpu]) -> Check {
     const NAME: &str = "speed";
     let Some(deviation) = deviation(seen) else { return unknown(NAME) };
     let floor = FLOOR_OVER_DEVIATION * deviation;
-    let floor_text = format!("noise floor of about ±{} with 7 rounds", percent(floor));
+    let floor_text = format!("with 7 rounds a noise floor of about ±{}", percent(floor));
     let check = |found: String| Check::ok(NAME, found);
-    let more = "Use more rounds (`--rounds 20`).";
+    let more = "Give the race more time (`--time 3m`), or more rounds (`--rounds 20`).";
     if let Some((share, apart)) = two_speeds(seen) {
         return check(format!(
             "two speeds: {} of the work took {} longer; {floor_text}",
@@ -55,12 +55,12 @@ fn speed(seen: &[OfCpu]) -> Check {
         .marked(
             Mark::Warn,
             format!(
-                "The CPUs change their speed by {}, so the cost of a round depends on the speed at \
-                 that time: expect a {floor_text}.",
+                "The CPUs change their speed by {}. Contenders that take turns are compared at the same \
+                 speed; of those raced in rounds, expect {floor_text}.",
                 percent(apart)
             ),
             "Fix the frequency (`cpupower frequency-set -g performance`, turbo off), keep hardware \
-             threads that share a core idle, use a dedicated machine, or use more rounds.",
+             threads that share a core idle, use a dedicated machine, or give the race more time (`--time 3m`).",
         );
     }
     if let Some((cpu, slower, than)) = slowest(seen) {
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "varies by 0%; noise floor of about ±0% with 7 rounds",
+                "varies by 0%; with 7 rounds a noise floor of about ±0%",
                 "0.1% of the time, longest 1.00 µs",
                 "0% of the time of busy CPUs",
                 "20.0 µs late, p99 20.0 µs"
@@ -311,7 +311,7 @@ mod tests {
             }
         });
         let check = speed(&seen);
-        assert_says(&check, Mark::Warn, &["by 25%", "noise floor"], &["performance", "rounds"]);
+        assert_says(&check, Mark::Warn, &["by 25%", "noise floor"], &["performance", "--time"]);
         let found = "two speeds: 33% of the work took 25% longer";
         assert!(check.found.starts_with(found), "{}", check.found);
     }
@@ -324,7 +324,7 @@ mod tests {
             *piece = exactly(piece.cpu_ns * percent / 100);
         });
         let check = speed(&seen);
-        assert_says(&check, Mark::Note, &["±3.", "7 rounds"], &["more rounds"]);
+        assert_says(&check, Mark::Note, &["±3.", "7 rounds"], &["more time"]);
     }
 
     #[test]
