@@ -197,7 +197,7 @@ fn rates(cells: &[&Cell]) -> Option<String> {
     let mut all: Vec<(f64, String)> = cells.iter().filter_map(valid).collect();
     all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     match &all[..] {
-        [(_, least), .., (_, most)] => Some(format!("rates are from {least} to {most}")),
+        [(_, least), .., (_, most)] => Some(format!("rates at saturation are from {least} to {most}")),
         _ => None,
     }
 }

@@ -20,8 +20,8 @@ fn the_answer_is_one_sentence_for_both_regimes() {
     assert_eq!(
         only.sentence,
         "At an equal rate of 61 k/s and at saturation, uring costs the same as epoll (within 0.9%); green \
-         costs 1.02×, async 1.09×, threads 1.62×, node 1.67× (within ±0.9%); rates are from 104 k/s (node) \
-         to at least 174 k/s (uring)."
+         costs 1.02×, async 1.09×, threads 1.62×, node 1.67× (within ±0.9%); rates at saturation are \
+         from 104 k/s (node) to at least 174 k/s (uring)."
     );
 }
 
