@@ -33,7 +33,7 @@ impl Field {
             lives: lives.len() as u32,
             states: estimates.states.iter().map(state).collect(),
             left_out: estimates.straddled,
-            beside: estimates.beside,
+            left_out_slices: estimates.beside,
         })
     }
 }

@@ -363,9 +363,9 @@ pub struct DuelSeen {
     /// Blocks that were left out, because the machine changed in or next to them.
     pub left_out: u32,
     /// Slices that were left out, because another contender's slice right before or after showed that
-    /// the machine was disturbed.
-    #[serde(default)]
-    pub beside: u32,
+    /// the machine was disturbed. Slices of the blocks left out do not count.
+    #[serde(default, alias = "beside")]
+    pub left_out_slices: u32,
 }
 
 /// A state of the machine.

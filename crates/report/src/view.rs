@@ -242,7 +242,7 @@ fn duels(summary: &Summary) -> Vec<String> {
                 states.join(" and ")
             ),
         };
-        let left_out = match (duel.left_out, duel.beside) {
+        let left_out = match (duel.left_out, duel.left_out_slices) {
             (0, 0) => String::new(),
             (blocks, 0) => {
                 format!("; {blocks} blocks left out, because the machine changed in them")

@@ -18,7 +18,8 @@ pub struct Estimates {
     pub states: Vec<State>,
     /// Number of blocks left out because the machine changed in or next to them.
     pub straddled: u32,
-    /// Number of slices left out because the machine was disturbed right before or after them.
+    /// Number of slices left out because the machine was disturbed right before or after them, without those
+    /// of blocks that are left out as a whole.
     pub beside: u32,
     /// The ratio of each contender to the baseline, by its index. `None` for the baseline itself,
     /// and with fewer than 3 lives.
@@ -96,7 +97,7 @@ impl<'a> Analysis<'a> {
         Estimates {
             states: self.states.states.clone(),
             straddled: self.states.straddled,
-            beside: self.beside.iter().flatten().map(|out| out.len() as u32).sum(),
+            beside: self.left_out(),
             ratios: self.pairs.iter().map(ratio).collect(),
             twin_differs: self.twin_differs,
             long_slices: self.pairs.iter().enumerate().map(long).collect(),
@@ -115,6 +116,13 @@ impl<'a> Analysis<'a> {
             baseline if baseline == b => fitted(a).map(Ratio::reciprocal),
             _ => self.pair(a, b)?.moderated(&self.prior),
         }
+    }
+
+    /// Number of slices that are left out of blocks that are not.
+    fn left_out(&self) -> u32 {
+        let states = self.states.of.iter().flatten();
+        let of_block = states.zip(self.beside.iter().flatten()).filter(|(state, _)| state.is_some());
+        of_block.map(|(_, out)| out.len() as u32).sum()
     }
 
     fn pair(&self, a: usize, b: usize) -> Option<Pair> {
