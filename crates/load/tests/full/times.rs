@@ -1,6 +1,6 @@
-//! How soon a load stops, how long requests wait, and in which stage a late reply counts.
+//! How soon a load stops, and in which stage a late reply counts.
 
-use crate::common::{Called, Server, at, double, plan};
+use crate::common::{Called, Server, double, plan};
 use regatta_load::{Arrivals, Drive, Plan, Stage, Tally, Until, WarmUp};
 use regatta_testkit::machine;
 use std::{
@@ -81,34 +81,4 @@ fn a_late_reply_counts_in_the_stage_in_which_its_request_was_due() {
     assert!(slow[0] <= 1 && slow[1] >= 28 && slow[1] + slow[2] <= 30, "{slow:?}");
     // The load received them in the stage in which they came.
     assert!(tally.stages[1].requests < 30 && tally.stages[2].requests > 300);
-}
-
-#[test]
-fn requests_without_a_free_connection_queue_and_are_counted() {
-    let _alone = machine::alone();
-    for (threads, arrivals) in
-        [(1, Arrivals::Constant), (2, Arrivals::Constant), (2, Arrivals::Poisson)]
-    {
-        let server = Server::lines(|_, line| {
-            thread::sleep(Duration::from_millis(10));
-            Some(double(line))
-        });
-        let (timeout, drive) = (Duration::from_millis(200), at(1_000, arrivals));
-        let plan =
-            Plan { connections: 2, pipeline: 2, threads, drive, timeout, ..plan(server.address) };
-        let began = Instant::now();
-        let tally = crate::common::run(&plan).unwrap();
-        // The window, the grace period, a reply, and a margin for a busy machine.
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-        let open = tally.open_loop.as_ref().expect("an open loop");
-        // 300 were due; two connections each answer one per 10 ms, for 500 ms at most.
-        assert!(open.unsent > 100, "{}", open.unsent);
-        assert!(open.late > 0 && open.wait.max() > 20_000_000, "{open:?}");
-        // No request is sent that has queued for longer than the timeout.
-        assert!(open.wait.max() < 400_000_000, "{}", open.wait.max());
-        let sent = server.requests() - 2;
-        let written = open.due - open.unsent;
-        assert!((written..=written + threads as u64 + 2).contains(&sent), "{sent}, {written}");
-        assert!(open.arrivals.rate_per_s > 700.0, "{:?}", open.arrivals);
-    }
 }
