@@ -85,8 +85,7 @@ fn ratios(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<(usize, With, 
 fn known(ratio: Option<Comparison>, few: &str) -> Tail {
     let ratio = ratio.ok_or_else(|| few.to_owned())?.ratio();
     is_known(&ratio).then_some(ratio).ok_or_else(|| {
-        "the interval extends beyond a tenth or ten times the ratio; race for longer"
-            .to_owned()
+        "the interval extends beyond a tenth or ten times the ratio; race for longer".to_owned()
     })
 }
 

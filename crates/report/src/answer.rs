@@ -197,7 +197,9 @@ fn rates(cells: &[&Cell]) -> Option<String> {
     let mut all: Vec<(f64, String)> = cells.iter().filter_map(valid).collect();
     all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     match &all[..] {
-        [(_, least), .., (_, most)] => Some(format!("rates at saturation are from {least} to {most}")),
+        [(_, least), .., (_, most)] => {
+            Some(format!("rates at saturation are from {least} to {most}"))
+        }
         _ => None,
     }
 }
@@ -426,9 +428,9 @@ fn reason(cell: &Cell, figure: &str) -> String {
 
 /// The first clause of a reason, without its starts and the name of its contender.
 fn short(because: &str, contender: &str) -> String {
-    let rounds = because.split_once(": ").filter(|(before, _)| {
-        before.starts_with("in ") && before.contains(", first in ")
-    });
+    let rounds = because
+        .split_once(": ")
+        .filter(|(before, _)| before.starts_with("in ") && before.contains(", first in "));
     let text = rounds.map_or(because, |(_, text)| text);
     let text =
         text.strip_prefix(contender).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text);

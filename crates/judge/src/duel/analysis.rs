@@ -121,7 +121,8 @@ impl<'a> Analysis<'a> {
     /// Number of slices that are left out of blocks that are not.
     fn left_out(&self) -> u32 {
         let states = self.states.of.iter().flatten();
-        let of_block = states.zip(self.beside.iter().flatten()).filter(|(state, _)| state.is_some());
+        let of_block =
+            states.zip(self.beside.iter().flatten()).filter(|(state, _)| state.is_some());
         of_block.map(|(_, out)| out.len() as u32).sum()
     }
 
