@@ -17,7 +17,7 @@ use crate::{
     statistics::{known_floor, median},
 };
 use regatta_record::{Asked, LoadShape, Precision, Round, more_in_words};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Passes that are run before the first check of a load that is raced in rounds.
 pub const LEAST_PASSES: u32 = 5;
@@ -104,19 +104,21 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) ->
     median(best.map(f64::from).collect()).map_or(BLOCKS, |blocks| blocks as u32)
 }
 
-/// The cost of a life without its counted blocks, and that of a block, in seconds.
+/// The cost of a life without its counted blocks, and that of a block, in seconds: the median life, because
+/// warm-ups are observed in the first ones only.
 fn costs(rounds: &[Round]) -> Option<(f64, f64)> {
-    let lives = || rounds.iter().filter_map(|round| Some((round.round, round.life.as_ref()?)));
-    let slices = || lives().flat_map(|(start, life)| life.slices.iter().map(move |s| (start, s)));
-    let count = |numbers: &mut dyn Iterator<Item = (u32, u32)>| {
-        numbers.collect::<BTreeSet<_>>().len() as f64
-    };
-    let starts = count(&mut lives().map(|(start, _)| (start, 0)));
-    let blocks = count(&mut slices().map(|(start, slice)| (start, slice.block)));
-    let in_slices: f64 = slices().map(|(_, slice)| slice.ns as f64 / 1e9).sum();
-    let lasted: f64 = lives().map(|(_, life)| life.lasted_ns as f64 / 1e9).sum();
-    let aside = (lasted - in_slices) / starts;
-    (blocks > 0.0 && in_slices > 0.0 && aside > 0.0).then(|| (aside, in_slices / blocks))
+    let mut lives: BTreeMap<u32, (f64, f64, BTreeSet<u32>)> = BTreeMap::new();
+    for (start, life) in rounds.iter().filter_map(|r| Some((r.round, r.life.as_ref()?))) {
+        let (aside, in_slices, blocks) = lives.entry(start).or_default();
+        let slices: f64 = life.slices.iter().map(|slice| slice.ns as f64 / 1e9).sum();
+        *in_slices += slices;
+        *aside += life.lasted_ns as f64 / 1e9 - slices;
+        blocks.extend(life.slices.iter().map(|slice| slice.block));
+    }
+    let blocks: usize = lives.values().map(|(_, _, blocks)| blocks.len()).sum();
+    let in_slices: f64 = lives.values().map(|(_, in_slices, _)| in_slices).sum();
+    let aside = median(lives.into_values().map(|(aside, _, _)| aside).collect())?;
+    (blocks > 0 && in_slices > 0.0 && aside > 0.0).then(|| (aside, in_slices / blocks as f64))
 }
 
 /// A ratio to the baseline that should become narrow.
