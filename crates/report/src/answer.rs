@@ -51,7 +51,9 @@ fn of_regimes(summary: &Summary, regimes: &Regimes) -> Answer {
         let without = without(&load, &cells);
         missing
             .extend(without.into_iter().filter(|text| !missing.contains(text)).collect::<Vec<_>>());
-        at_saturation = (load == regimes.saturation).then(|| rates(&cells)).flatten();
+        if load == regimes.saturation {
+            at_saturation = rates(&cells);
+        }
         raced.push(cells);
     }
     let both: Vec<Cell> = in_all(&raced);

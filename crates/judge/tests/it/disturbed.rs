@@ -1,7 +1,7 @@
 //! What a busy machine does to contenders that take turns: it disturbs all alike, and accuses none.
 
 use crate::{
-    duels::{NAMES, field, race},
+    duels::{NAMES, field, passes, race, run},
     simulated::{
         LOAD,
         five::{cell, of},
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use regatta_judge::judge;
-use regatta_record::{Doubt, Finding, Kind, Machine, Round, Settling, Summary, WarmUpClass};
+use regatta_record::{Asked, Doubt, Finding, Kind, Machine, Round, Settling, Summary, WarmUpClass};
 
 fn judged(rounds: &[Round]) -> Summary {
     judge(&in_duels(&NAMES, DUEL.lives, &[LOAD]), rounds)
@@ -142,4 +142,28 @@ fn a_contender_that_varies_from_start_to_start_has_a_wide_interval_and_does_not_
     let alike = covered(Duel { wild: None, ..wild }, "percore", 1.0);
     assert!(node.0 >= AT_LEAST && percore.0 >= AT_LEAST, "{node:?}, {percore:?}");
     assert!(node.1 > 0.05 && percore.1 < 1.25 * alike.1, "{node:?}, {percore:?}, {alike:?}");
+}
+
+/// A look after every life, and an end that depends on the widths: the interval of two equal contenders, whose
+/// ratio is the same in all states, has it in 93% of the races at least.
+#[test]
+fn intervals_of_races_that_end_by_themselves_have_the_truth() {
+    const RACES: u64 = 28;
+    for state_lasts in [0, 11, 40] {
+        let duel = Duel { lives: 16, within: 0.02, between: 0.01, state_lasts, ..DUEL };
+        let asked = Asked { precision: Some(0.03), ..in_duels(&NAMES, 16, &[LOAD]) };
+        let excludes_1 = |rounds: &[Round]| {
+            let ratio = cell(&judge(&asked, rounds), "percore").ratio_to_baseline;
+            ratio.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
+        };
+        let is_ever_wrong = |seed: &u64| {
+            let ran = run(&asked, &duels(&field(), duel, 7_000 + seed));
+            (3..=passes(&ran)).any(|lives| {
+                let so_far: Vec<Round> = ran.iter().filter(|r| r.round < lives).cloned().collect();
+                excludes_1(&so_far)
+            })
+        };
+        let wrong = (0..RACES).filter(is_ever_wrong).count() as u64;
+        assert!(wrong * 100 <= RACES * 7, "{state_lasts}: {wrong} of {RACES}");
+    }
 }
