@@ -1,6 +1,6 @@
 //! Compares two results (`regatta diff`). Their rounds are not paired, and the machine may have
 //! become faster or slower in between. So it compares each contender's cost over the null server's
-//! cost of the same round.
+//! cost of the same start.
 
 use crate::{
     comparison::Comparison,

@@ -48,15 +48,17 @@ fn of_regimes(summary: &Summary, regimes: &Regimes) -> Answer {
             continue;
         }
         names.push(name);
-        let without = without(&load, &cells);
-        missing
-            .extend(without.into_iter().filter(|text| !missing.contains(text)).collect::<Vec<_>>());
+        for text in without(&load, &cells) {
+            if !missing.contains(&text) {
+                missing.push(text);
+            }
+        }
         if load == regimes.saturation {
             at_saturation = rates(&cells);
         }
         raced.push(cells);
     }
-    let both: Vec<Cell> = in_all(&raced);
+    let both = in_all(&raced);
     let sentence = match &names[..] {
         [] => NOT_RACED.to_owned(),
         names => {
@@ -70,8 +72,9 @@ fn of_regimes(summary: &Summary, regimes: &Regimes) -> Answer {
     Answer { load: visible(&regimes.saturation.to_string()), sentence: sentences.join(" ") }
 }
 
-/// The cells of each contender under several loads as one, with the range of all intervals of its ratio. A
-/// relation that they do not share is not that of both: the range says in which it differs.
+/// The cells of each contender under several loads as one, with the range of all intervals of its ratio. It is
+/// tied or not decided if it is one of these under each load. Otherwise its cost differs under at least one:
+/// `Costlier` stands for that, because higher and lower costs are listed alike.
 fn in_all(loads: &[Vec<&Cell>]) -> Vec<Cell> {
     let mut all: Vec<Cell> = Vec::new();
     for cell in loads.iter().flatten().filter(|cell| cell.band.is_some()) {

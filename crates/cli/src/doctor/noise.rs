@@ -60,7 +60,8 @@ fn speed(seen: &[OfCpu]) -> Check {
                 percent(apart)
             ),
             "Fix the frequency (`cpupower frequency-set -g performance`, turbo off), keep hardware \
-             threads that share a core idle, use a dedicated machine, or give the race more time (`--time 3m`).",
+             threads that share a core idle, use a dedicated machine, or give the race \
+             more time (`--time 3m`).",
         );
     }
     if let Some((cpu, slower, than)) = slowest(seen) {

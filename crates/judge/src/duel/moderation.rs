@@ -20,8 +20,8 @@ use statrs::{
 
 /// Upper limit of the prior's degrees of freedom. From the variances of two contenders, chance alone
 /// makes them look alike; and all ratios share the baseline, which makes them more alike than the
-/// contenders are. The simulations in `tests/it/disturbed.rs` and
-/// `tests/it/duels.rs` confirm the coverage with this limit.
+/// contenders are. The simulations in `tests/it/disturbed.rs` confirm the
+/// coverage with this limit.
 const MOST_FREEDOM: f64 = 6.0;
 /// Variances below this share of the median count as this much, as in limma.
 const LEAST: f64 = 1e-5;

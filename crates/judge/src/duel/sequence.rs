@@ -20,8 +20,8 @@
 //! these two distributions with ν = d₀ + n − 1 (Smyth 2004, section 4), so the same formula holds.
 //!
 //! A race whose end is planned could keep a part of the error for Student's t at its end: intervals would be a
-//! quarter narrower. Costs have longer tails than normal ones, though. Of 69 copies raced against each other on
-//! shared machines, those intervals excluded 1 in 5 races, with a nominal 2% at the end; these do in 2.
+//! quarter narrower. Costs have longer tails than normal ones, though. Of 69 races of copies on shared
+//! machines, those intervals excluded 1 in 5, and these in 2, with a nominal 5% for both.
 
 /// `c²`: how far from `μ` the alternative expects the truth, in variances of a life. A small value
 /// expects it far away. With 8 to 12 lives, 0.7 makes the narrowest intervals and this one is 3%
