@@ -2,36 +2,48 @@
 
 use crate::sockets::Sockets;
 use std::{
-    collections::VecDeque,
+    fs,
+    hash::{BuildHasher, RandomState},
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    sync::{Mutex, PoisonError},
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-/// The ports that `free_port` returned last. The kernel may choose one of them again before its server
-/// listens on it.
-static GIVEN: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
+/// The place in [`servers`] of the port that is tried next. Each process begins at a random place, so that
+/// two processes rarely choose the same port.
+static NEXT: LazyLock<AtomicUsize> =
+    LazyLock::new(|| AtomicUsize::new(RandomState::new().hash_one(()) as usize >> 1));
 
-/// Returns a port on which no process listens, chosen by the kernel, and not one of the last thousand
-/// that this process got. The port is not reserved: start the server on it soon.
+/// Returns a port on which no process listens; another each time, until all were returned. The port is not
+/// reserved, and its server may take long to start. So it is outside the range from which the kernel
+/// chooses ports for connections and for listeners on port 0.
+///
+/// # Errors
+/// If the kernel's range cannot be read, or no port is free.
 pub fn free_port() -> io::Result<u16> {
-    const REMEMBERED: usize = 1000;
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut passed_over = Vec::new(); // kept bound, so that the kernel chooses another
-    loop {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        if given.contains(&port) {
-            passed_over.push(listener);
-            continue;
-        }
-        if given.len() == REMEMBERED {
-            given.pop_front();
-        }
-        given.push_back(port);
-        return Ok(port);
-    }
+    let ports = servers(&fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")?);
+    first_free(&ports, || NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The first free one of `ports`, at the next places. Tries as many as there are.
+fn first_free(ports: &[u16], place: impl Fn() -> usize) -> io::Result<u16> {
+    let tried = ports.iter().map(|_| ports[place() % ports.len()]);
+    let mut free = tried.filter(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok());
+    free.next().ok_or_else(|| io::ErrorKind::AddrInUse.into())
+}
+
+/// The ports from 10,000 that are outside the kernel's range for ports of its choice (tcp(7),
+/// `ip_local_port_range`). All ports from 10,000 if that leaves fewer than a thousand.
+fn servers(range: &str) -> Vec<u16> {
+    let mut bounds = range.split_whitespace().map_while(|bound| bound.parse().ok());
+    let ephemeral = bounds.next().unwrap_or(0)..=bounds.next().unwrap_or(0);
+    let all = 10_000..=u16::MAX;
+    let outside: Vec<u16> = all.clone().filter(|port| !ephemeral.contains(port)).collect();
+    if outside.len() < 1_000 { all.collect() } else { outside }
 }
 
 /// Whether a socket listens on `port`, on whatever local address.
@@ -67,6 +79,31 @@ mod tests {
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 900);
+    }
+
+    #[test]
+    fn ports_of_servers_are_not_chosen_by_the_kernel() {
+        let ports = servers("32768\t60999\n");
+        assert_eq!((ports[0], ports[ports.len() - 1]), (10_000, u16::MAX));
+        assert!(ports.contains(&32_767) && ports.contains(&61_000));
+        assert!(!ports.contains(&32_768) && !ports.contains(&60_999));
+        assert_eq!(servers("1024\t65535").len(), 55_536);
+        assert_eq!(servers("11000 65535").len(), 1_000);
+        assert_eq!(servers("10999 65535").len(), 55_536);
+        assert_eq!(servers("").len(), 55_536);
+    }
+
+    #[test]
+    fn a_listening_port_is_not_free() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (listens, free) = (taken.local_addr().unwrap().port(), free_port().unwrap());
+        let next = AtomicUsize::new(0);
+        let place = || next.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(first_free(&[listens, listens, free, listens], place).unwrap(), free);
+        assert_eq!(
+            first_free(&[listens, listens], place).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse
+        );
     }
 
     #[test]
