@@ -94,7 +94,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let failed = result.thresholds.iter().any(|threshold| !threshold.passed);
     Ok(match () {
         () if tally.interrupted => Outcome::Interrupted,
-        () if matches!(result.verdict.kind, Kind::Disqualified | Kind::Failed) => Outcome::Failure,
+        () if matches!(result.verdict.kind(), Kind::Disqualified | Kind::Failed) => {
+            Outcome::Failure
+        }
         () if failed => Outcome::Failure,
         () if !open::rate_was_reached(&result) => Outcome::Failure,
         () => Outcome::Success,

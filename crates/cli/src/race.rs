@@ -421,7 +421,7 @@ fn has_failed(summary: &Summary) -> bool {
     let gate_failed = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
     imprecise
         || gate_failed
-        || summary.cells.iter().any(|cell| match cell.verdict.kind {
+        || summary.cells.iter().any(|cell| match cell.verdict.kind() {
             Kind::Skipped | Kind::CannotHold => false,
             Kind::Disqualified if summary.asked.is_exhibit(&cell.contender) => false,
             kind if summary.asked.is_reference(&cell.contender) => {

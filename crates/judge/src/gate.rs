@@ -79,7 +79,7 @@ impl Field {
     /// exhibits: both are reported elsewhere.
     fn compared(&self, asked: &Asked, limit: f64) -> Vec<Compared> {
         let judged = self.contenders.iter().filter(|o| {
-            let reported = o.settled.as_ref().is_some_and(|v| match v.kind {
+            let reported = o.settled.as_ref().is_some_and(|v| match v.kind() {
                 Kind::Skipped => true,
                 Kind::Disqualified => asked.is_exhibit(&o.name),
                 _ => false,
@@ -115,7 +115,7 @@ impl Field {
         let Some(observed) = self.of(name) else { return Some("did not race".to_owned()) };
         let verdict = self.verdict(observed);
         if verdict.voids(regatta_record::Figure::Cost) {
-            return Some(format!("is {}: {}", verdict.kind.name(), verdict.because));
+            return Some(format!("is {}: {}", verdict.kind().name(), verdict.because()));
         }
         let unseen = observed.cost.iter().all(Option::is_none);
         unseen.then(|| "has no cost: its processes were not observed".to_owned())

@@ -10,7 +10,7 @@ use crate::{
 };
 use regatta_record::{
     Asked, Drive, Errors, Exchange, KernelMemorySource, Kind, Latency, Life, LoadShape, Operation,
-    Outcome, ReplySeen, Round, Server, Settling, Unseen, UsageSource, Verdict,
+    Outcome, ReplySeen, Round, Server, Settling, SomeStarts, Unseen, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -317,11 +317,13 @@ fn settled(skipped: Option<String>, run: &[&Round], per: &Operation) -> Option<V
     if let Some(why) = skipped {
         return Some(Verdict::new(Kind::Skipped, why));
     }
-    let n = run.len();
+    let of = run.len() as u32;
     let decided = |kind, hits: Vec<(u32, String)>| {
         let (round, because) = hits.first()?;
-        let text = format!("in {} of {n} starts, first in start {round}: {because}", hits.len());
-        Some(Verdict::new(kind, text))
+        let mut verdict = Verdict::new(kind, because);
+        let seen = hits.len() as u32;
+        verdict.first_mut().starts = Some(SomeStarts { seen, of, first: Some(*round) });
+        Some(verdict)
     };
     let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
         run.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()

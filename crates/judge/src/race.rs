@@ -34,7 +34,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     latency_ratios::compare(asked, &observed, &mut cells);
     let curves = curves::curves(asked, &observed, &cells);
     let complete = precision::is_complete(asked, &observed);
-    let findings = doubts::findings(&observed);
+    let findings = doubts::findings(asked, &observed);
     let doubts = doubts::doubts(asked, &observed, &cells, &twins, complete, &findings);
     let gate = gate::of_race(asked, with_twins(), floor);
     Summary {

@@ -196,7 +196,7 @@ fn ratio(cell: &Cell) -> Ratio {
         return Ratio { text, title: "the baseline".to_owned(), class: "base".to_owned() };
     }
     let Some(ratio) = cell.ratio_to_baseline else {
-        let title = format!("no ratio: {}", cell.verdict.kind.name());
+        let title = format!("no ratio: {}", cell.verdict.kind().name());
         return Ratio { title, ..no_ratio() };
     };
     let text = numbers::ratio(&ratio);

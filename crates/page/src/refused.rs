@@ -27,12 +27,12 @@ pub struct Refused {
 pub fn refused(summary: &Summary) -> Vec<Refused> {
     let asked = &summary.asked;
     // What each contender did not show, at which loads.
-    let mut each: Vec<(String, Kind, &str, Vec<String>)> = Vec::new();
+    let mut each: Vec<(String, Kind, String, Vec<String>)> = Vec::new();
     let is_shown = |cell: &&Cell| is_refused(cell) && !asked.is_skipped(&cell.contender);
     for cell in summary.cells.iter().filter(is_shown) {
-        let (kind, because) = cell.verdict.findings()[0];
+        let (kind, because) = (cell.verdict.kind(), visible(&cell.verdict.first().to_string()));
         let (name, load) = (visible(&cell.contender), visible(&cell.load.to_string()));
-        match each.iter_mut().find(|one| (&one.0, one.1, one.2) == (&name, kind, because)) {
+        match each.iter_mut().find(|one| (&one.0, one.1, &one.2) == (&name, kind, &because)) {
             Some((.., loads)) => loads.push(load),
             None => each.push((name, kind, because, vec![load])),
         }
@@ -43,7 +43,7 @@ pub fn refused(summary: &Summary) -> Vec<Refused> {
             loads.clear();
         }
         let bad = matches!(kind, Kind::Disqualified | Kind::Failed);
-        let (kind, because) = (kind.name().to_owned(), cut(&visible(because)));
+        let (kind, because) = (kind.name().to_owned(), cut(&because));
         let same =
             |one: &&mut Refused| one.kind == kind && one.because == because && one.loads == loads;
         match all.iter_mut().find(same) {
@@ -75,7 +75,7 @@ pub fn refused(summary: &Summary) -> Vec<Refused> {
 /// without a valid latency.
 fn is_refused(cell: &Cell) -> bool {
     // The answers say that it was not raced yet.
-    if cell.verdict.kind == Kind::Skipped {
+    if cell.verdict.kind() == Kind::Skipped {
         return false;
     }
     let figure = if cell.load.beside.is_some() { Figure::Latency } else { Figure::Cost };

@@ -140,7 +140,7 @@ fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec
             contender: cell.contender,
             load: cell.load,
             rounds: cell.rounds,
-            verdict: cell.verdict.kind,
+            verdict: cell.verdict.kind(),
             relation: cell.relation,
             cost_ns_per_request: cell.cost_ns_per_request,
             ratio_to_baseline: cell.ratio_to_baseline,

@@ -4,8 +4,10 @@
 /// first subjects. Texts are similar if they are equal except for their numbers. Where numbers
 /// differ, the range is shown: `0.12–0.15`, with a sign `-3…+4`. A number that follows a letter is
 /// part of a name (`p99`) and must be equal.
-pub fn alike(remarks: impl IntoIterator<Item = (String, String)>) -> Vec<(Vec<String>, String)> {
-    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+pub fn alike<S: PartialEq>(
+    remarks: impl IntoIterator<Item = (S, String)>,
+) -> Vec<(Vec<S>, String)> {
+    let mut groups: Vec<(Vec<S>, Vec<String>)> = Vec::new();
     for (subject, text) in remarks {
         match groups.iter_mut().find(|(_, texts)| are_similar(&texts[0], &text)) {
             Some((subjects, texts)) => {

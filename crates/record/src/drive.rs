@@ -84,6 +84,14 @@ impl Arrivals {
             Arrivals::Constant => "constant",
         }
     }
+
+    /// As part of a sentence.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Arrivals::Poisson => "Poisson arrivals",
+            Arrivals::Constant => "evenly spaced",
+        }
+    }
 }
 
 /// A burst: several load instances at once, each with its share of the connections; every

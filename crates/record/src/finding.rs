@@ -1,9 +1,7 @@
-//! Findings: doubts about a contender or a load, as data with their figures, and the one place that puts
-//! them into words.
+//! Findings: doubts about a contender or a load, as data with their figures.
 
-use crate::LoadShape;
+use crate::{Arrivals, Errors, LoadShape};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A doubt about one contender at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,116 +123,109 @@ pub enum Doubt {
         /// Share of all blocks.
         share: f64,
     },
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(load) = &self.load {
-            write!(f, "at {load} ")?;
-        }
-        if let Some(contender) = &self.contender {
-            write!(f, "{contender} ")?;
-        }
-        self.doubt.fmt(f)
-    }
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |fraction: f64| format!("{:.1}%", fraction * 100.0);
-        match *self {
-            Doubt::WorkElsewhere { ns_per_operation, share, p } => write!(
-                f,
-                "has work done elsewhere: in its slices the rest of the machine used {ns_per_operation:.0} \
-                 ns more CPU per operation than in those of the others, {} of its cost (p = {p:.1e}); \
-                 look for a kernel thread, a daemon or a sibling that works for it",
-                percent(share)
-            ),
-            Doubt::OutsideSlices { share, p } => write!(
-                f,
-                "used {} more CPU over its whole life, its start excluded, than in its slices \
-                 (p = {p:.1e}): it puts work off, e.g. until it exits, or works without load; its cost \
-                 does not include that",
-                percent(share)
-            ),
-            Doubt::Standing { ms_per_s, of_a_slice } => write!(
-                f,
-                "used {ms_per_s:.1} ms of CPU per second without load, in an idle slice {} of the CPU of \
-                 a usual slice: a standing cost, or work postponed until after a slice; its cost per \
-                 request does not include it",
-                percent(of_a_slice)
-            ),
-            Doubt::Polls { busy } => write!(
-                f,
-                "polls: it used {busy:.2} of a CPU without load, so slices do not show its cost; race it \
-                 in rounds"
-            ),
-            Doubt::NotFrozen { share, lives, of } => write!(
-                f,
-                "ran while others were loaded: it used {} of its CPU time then, and could not be frozen \
-                 in {lives} of {of} lives; this disturbs the others, and its cost does not include it",
-                percent(share)
-            ),
-            Doubt::LongSlices { factor, p } => write!(
-                f,
-                "costs {factor:.3} times as much in long slices as in usual ones, over the baseline's \
-                 (p = {p:.1e}): it is faster or slower right after it was frozen; use longer slices"
-            ),
-            Doubt::ChangesInLife { factor, p } => write!(
-                f,
-                "changes within a life: its last slices cost {factor:.3} times as much as its first ones, \
-                 relative to the others (p = {p:.1e}); use a longer warm-up"
-            ),
-            Doubt::RareDelays { share, p99_ns, max_ns, p } => write!(
-                f,
-                "delays a few replies: {share:.5} of them took more than ten times the 99th percentile \
-                 of {:.2} ms, the longest {:.1} ms, in most of its starts and unlike the others \
-                 (p = {p:.1e}); p99 does not show this",
-                p99_ns as f64 / 1e6,
-                max_ns as f64 / 1e6
-            ),
-            Doubt::OtherReplies { bytes, alone } => write!(
-                f,
-                "answers otherwise under load: its replies had {bytes:.0} bytes on average, the reply to \
-                 the same request without load {alone}; nothing checks their contents: write a workload \
-                 file that says which content is right"
-            ),
-            Doubt::SettingsChanged { ref what } => write!(
-                f,
-                "settings of the machine changed while the contenders ran: {what}; if one of them did it, \
-                 start it without that right, and set the old values again"
-            ),
-            Doubt::MoreThanItsCpus { busy } => write!(
-                f,
-                "used {busy:.2} times the time of its CPUs: it ran on other CPUs as well, or its clock \
-                 is not exact; its cost is doubtful"
-            ),
-            Doubt::Disturbed { steal, server_waited, load_waited } => {
-                let share = |what: &str, share: Option<f64>| {
-                    share.map(|share| format!("{what} for {} of the time", percent(share)))
-                };
-                let causes = [
-                    share("the hypervisor gave CPUs to others", steal),
-                    share("other programs took the server's CPU", server_waited),
-                    share("other programs took the load's CPU", load_waited),
-                ];
-                let causes: Vec<String> = causes.into_iter().flatten().collect();
-                write!(
-                    f,
-                    "the machine was busy: {}; rates and latencies include it, and ratios may differ \
-                     from those of a quiet machine",
-                    causes.join(", ")
-                )
-            }
-            Doubt::RareState { factor, blocks, share } => write!(
-                f,
-                "the machine was in a state in which a request costs {factor:.2} times as much for only \
-                 {} of the time ({blocks} blocks): ratios in this state are not precise; a longer race \
-                 (--time) sees more of it",
-                percent(share)
-            ),
-        }
-    }
+    /// It had errors beside correct replies.
+    Errors {
+        /// The errors by kind.
+        errors: Errors,
+        /// Number of correct replies.
+        replies: u64,
+    },
+    /// Some of its starts were not observed.
+    PartlyObserved {
+        /// Number of starts that were.
+        starts: u32,
+        /// Number of all starts.
+        of: u32,
+    },
+    /// A histogram of its latencies could not be read.
+    NoLatency {
+        /// Why.
+        why: String,
+    },
+    /// Short-lived processes of it may have been missed.
+    NoControlGroup {
+        /// Number of starts without a control group.
+        starts: u32,
+        /// Number of all starts.
+        of: u32,
+        /// Whether it ran before the race.
+        was_running: bool,
+    },
+    /// Processes of it that exited inside the window may have used more CPU than was measured.
+    UnseenCpu {
+        /// As a fraction of the measured CPU.
+        share: f64,
+    },
+    /// Requests were not sent at the requested arrival times in some of its starts.
+    OtherArrivals {
+        /// What was requested.
+        arrivals: Arrivals,
+        /// Number of such starts.
+        starts: u32,
+        /// Number of all starts.
+        of: u32,
+    },
+    /// Members that join and leave were admitted or dismissed slowly.
+    FewPassed {
+        /// Number of members that joined and left.
+        members: u64,
+        /// Number that was expected.
+        expected: f64,
+    },
+    /// Its cost still changed when the observation of its warm-up ended.
+    NeverSettled {
+        /// Length of the observation in seconds.
+        seconds: f64,
+    },
+    /// Warm-ups that were shorter than needed.
+    ShortWarmUp {
+        /// Number of starts with such a warm-up.
+        starts: u32,
+        /// Number of all starts.
+        of: u32,
+    },
+    /// The CPUs were busy after its processes had exited.
+    WorkLeft {
+        /// Number of its rounds after which they were, out of `of`.
+        rounds: usize,
+        /// Number of its rounds.
+        of: usize,
+        /// The same of the other contenders.
+        others: usize,
+        /// Number of rounds of the other contenders.
+        of_others: usize,
+        /// How long they were busy, in seconds (median).
+        seconds: f64,
+        /// Fisher's exact test.
+        p: f64,
+    },
+    /// Its cost has two kinds of starts, unlike that of the others.
+    UnevenStarts {
+        /// Number of starts of the rarer kind, out of `of`.
+        starts: usize,
+        /// Number of all starts.
+        of: usize,
+        /// Cost of the rarer kind over that of the other.
+        factor: f64,
+        /// The probability that chance distributes the starts so.
+        p: f64,
+    },
+    /// Requests from 127.0.0.1 cost more or less than those from other addresses of the machine.
+    SourceAddresses {
+        /// Their cost over that of the others.
+        factor: f64,
+        /// Lower end of its interval.
+        low: f64,
+        /// Upper end of its interval.
+        high: f64,
+        /// Student's t.
+        p: f64,
+    },
+    /// Its rate and latency do not give the number of requests in flight (Little's law).
+    Little {
+        /// Requests in flight over rate × mean latency, minus 1.
+        residual: f64,
+    },
 }
 
 #[cfg(test)]
@@ -251,9 +242,5 @@ mod tests {
         let json = serde_json::to_value(&finding).unwrap();
         assert_eq!((&json["kind"], &json["factor"]), (&"long-slices".into(), &1.05.into()));
         assert_eq!(serde_json::from_value::<Finding>(json).unwrap(), finding);
-        let text = finding.to_string();
-        assert!(text.starts_with("at 64 conn node costs 1.050 times as much in long"), "{text}");
-        let of_all = Finding { load: None, ..finding };
-        assert!(of_all.to_string().starts_with("node costs"), "{of_all}");
     }
 }

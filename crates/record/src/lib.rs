@@ -51,6 +51,7 @@ mod topology;
 mod unknown;
 mod unlike;
 mod verdict;
+mod words;
 
 pub use age::day_of;
 pub use alike::{alike, are_similar};
@@ -103,7 +104,8 @@ pub use summary::{
 pub use topology::Core;
 pub use unknown::{Percentile, Unknown};
 pub use unlike::Mismatch;
-pub use verdict::{Figure, Kind, Verdict};
+pub use verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict};
+pub use words::sentences;
 
 /// Version of every file of a result directory. 1: races in rounds. 2: races in duels, too, so a program that
 /// knows only rounds does not read their slices as rounds.

@@ -1,6 +1,7 @@
-//! The verdict on a cell: the kind of measurement, the figures that it voids, and the reason.
+//! The verdict on a cell: the kind of measurement, the figures that it voids, and its findings as data.
 
 use serde::{Deserialize, Serialize};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 /// The kind of a measurement (method, rule 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,6 +63,26 @@ impl Kind {
             Kind::OtherCpus => "other-cpus",
         }
     }
+
+    /// The figures that this kind always voids.
+    pub fn voids(self) -> &'static [Figure] {
+        use Figure::*;
+        match self {
+            Kind::ServerBound
+            | Kind::CoBound
+            | Kind::Idle
+            | Kind::AtAskedRate
+            | Kind::Overloaded => &[],
+            Kind::GeneratorBound | Kind::CostOnly => &[Rate, Latency],
+            Kind::Noisy => &[Latency],
+            Kind::Unstable => &[Cost, Latency],
+            Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {
+                &[Cost, Rate, Latency, Memory]
+            }
+            Kind::ServerNotObserved => &[Cost],
+            Kind::OtherCpus => &[Cost, Rate, Latency],
+        }
+    }
 }
 
 /// A figure that a verdict can void. Reports print a void figure in parentheses, and never rank it.
@@ -78,63 +99,154 @@ pub enum Figure {
     Memory,
 }
 
-/// The judgement on one cell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// The kind of measurement: the most important finding.
+/// A finding on one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellFinding {
+    /// The kind of measurement that it shows.
     pub kind: Kind,
-    /// The other findings, in the order of the sentences. [`Verdict::is`] checks all findings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<Kind>,
+    /// The starts that show it, if it is about single starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<SomeStarts>,
+    /// The cause, with its figures, and the remedy if there is one.
+    pub because: String,
+    /// The figures of the cause by name. Shares are fractions of 1; units are in the names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<Cow<'static, str>, f64>,
+}
+
+impl fmt::Display for CellFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.starts {
+            Some(starts) => write!(f, "{starts}{}", self.because),
+            None => f.write_str(&self.because),
+        }
+    }
+}
+
+/// Some of the starts of a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SomeStarts {
+    /// Their number.
+    pub seen: u32,
+    /// Number of all starts.
+    pub of: u32,
+    /// The first of them, from 1, if it is the one that the cause is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u32>,
+}
+
+impl fmt::Display for SomeStarts {
+    /// Writes e.g. `in 1 of 7 starts, first in start 2: `; nothing if there is only one start that could be
+    /// meant.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SomeStarts { seen, of, first } = self;
+        match first {
+            Some(first) => write!(f, "in {seen} of {of} starts, first in start {first}: "),
+            None if *of == 1 => Ok(()),
+            None => write!(f, "in {seen} of {of} starts "),
+        }
+    }
+}
+
+/// The judgement on one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredVerdict", into = "StoredVerdict")]
+pub struct Verdict {
+    /// What was found, at least one finding. The first is the most important one.
+    pub findings: Vec<CellFinding>,
     /// Figures that must not be trusted.
     pub void: Vec<Figure>,
-    /// One sentence for each finding: the cause, with its figures, and the remedy if there is one. Those
-    /// of the other findings start with `Also` and the name of the kind.
-    pub because: String,
+}
+
+/// A verdict in files. Those of earlier versions have no findings.
+#[derive(Serialize, Deserialize)]
+struct StoredVerdict {
+    /// The kind of measurement: that of the first finding.
+    kind: Kind,
+    /// The kinds of the other findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    also: Vec<Kind>,
+    /// Figures that must not be trusted.
+    void: Vec<Figure>,
+    /// The findings as one text, a sentence for each. Those of the others start with `Also` and the name of
+    /// the kind.
+    because: String,
+    /// What was found, the most important finding first.
+    #[serde(default)]
+    findings: Vec<CellFinding>,
+}
+
+impl From<Verdict> for StoredVerdict {
+    fn from(verdict: Verdict) -> StoredVerdict {
+        let also = verdict.also().map(|finding| finding.kind).collect();
+        let (kind, because) = (verdict.kind(), verdict.because());
+        StoredVerdict { kind, also, void: verdict.void, because, findings: verdict.findings }
+    }
+}
+
+impl From<StoredVerdict> for Verdict {
+    fn from(stored: StoredVerdict) -> Verdict {
+        let StoredVerdict { kind, also, void, because, mut findings } = stored;
+        if findings.is_empty() {
+            findings.push(CellFinding::new(kind, because));
+            findings.extend(also.into_iter().map(|kind| CellFinding::new(kind, "")));
+        }
+        Verdict { findings, void }
+    }
+}
+
+impl CellFinding {
+    /// A finding of `kind` without figures.
+    pub fn new(kind: Kind, because: impl Into<String>) -> CellFinding {
+        CellFinding { kind, starts: None, because: because.into(), figures: BTreeMap::new() }
+    }
 }
 
 impl Verdict {
     /// A verdict of `kind` with the figures that this kind always voids.
-    pub fn new(kind: Kind, because: impl Into<String>) -> Self {
-        use Figure::*;
-        let void = match kind {
-            Kind::ServerBound
-            | Kind::CoBound
-            | Kind::Idle
-            | Kind::AtAskedRate
-            | Kind::Overloaded => vec![],
-            Kind::GeneratorBound | Kind::CostOnly => vec![Rate, Latency],
-            Kind::Noisy => vec![Latency],
-            Kind::Unstable => vec![Cost, Latency],
-            Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {
-                vec![Cost, Rate, Latency, Memory]
-            }
-            Kind::ServerNotObserved => vec![Cost],
-            Kind::OtherCpus => vec![Cost, Rate, Latency],
-        };
-        Verdict { kind, also: vec![], void, because: because.into() }
+    pub fn new(kind: Kind, because: impl Into<String>) -> Verdict {
+        Verdict { findings: vec![CellFinding::new(kind, because)], void: kind.voids().to_vec() }
     }
 
-    /// The findings with the sentence of each, without `Also` and the kind: the most important one, then
-    /// the others. A finding without a sentence is left out.
-    pub fn findings(&self) -> Vec<(Kind, &str)> {
-        let (mut kind, mut text) = (self.kind, self.because.as_str());
-        let mut findings = Vec::new();
-        for also in &self.also {
-            // A text of an earlier version may not contain all of them.
-            let Some((own, next)) = text.split_once(&format!(". Also {}: ", also.name())) else {
-                continue;
-            };
-            findings.push((kind, own));
-            (kind, text) = (*also, next);
+    /// Adds figures to the most important finding.
+    pub fn with(mut self, figures: impl IntoIterator<Item = (&'static str, f64)>) -> Verdict {
+        let named = figures.into_iter().map(|(name, figure)| (Cow::Borrowed(name), figure));
+        self.first_mut().figures.extend(named);
+        self
+    }
+
+    /// The kind of measurement: that of the most important finding.
+    pub fn kind(&self) -> Kind {
+        self.first().kind
+    }
+
+    /// The most important finding.
+    pub fn first(&self) -> &CellFinding {
+        &self.findings[0]
+    }
+
+    /// The most important finding.
+    pub fn first_mut(&mut self) -> &mut CellFinding {
+        &mut self.findings[0]
+    }
+
+    /// The other findings.
+    pub fn also(&self) -> impl Iterator<Item = &CellFinding> {
+        self.findings.iter().skip(1)
+    }
+
+    /// One sentence for each finding; those of the others start with `Also` and the name of the kind.
+    pub fn because(&self) -> String {
+        let mut text = self.first().to_string();
+        for finding in self.also().filter(|finding| !finding.because.is_empty()) {
+            text += &format!(". Also {}: {finding}", finding.kind.name());
         }
-        findings.push((kind, text));
-        findings
+        text
     }
 
     /// Whether `kind` is among the findings.
     pub fn is(&self, kind: Kind) -> bool {
-        self.kind == kind || self.also.contains(&kind)
+        self.findings.iter().any(|finding| finding.kind == kind)
     }
 
     /// Whether `figure` must not be trusted.
@@ -148,17 +260,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_finding_has_its_sentence() {
-        let also = vec![Kind::Noisy, Kind::CoBound];
-        let because = "drifts. Also noisy: stolen; use another hour. Also co-bound: both busy";
-        let verdict = Verdict { also, ..Verdict::new(Kind::Unstable, because) };
-        let each = [
-            (Kind::Unstable, "drifts"),
-            (Kind::Noisy, "stolen; use another hour"),
-            (Kind::CoBound, "both busy"),
-        ];
-        assert_eq!(verdict.findings(), each);
-        let alone = Verdict::new(Kind::Failed, "died. Also noisy: it said");
-        assert_eq!(alone.findings(), [(Kind::Failed, "died. Also noisy: it said")]);
+    fn findings_are_stored_with_kind_and_text_beside_them() {
+        let mut verdict =
+            Verdict::new(Kind::Noisy, "stolen; use another hour").with([("steal", 0.03)]);
+        verdict.first_mut().starts = Some(SomeStarts { seen: 2, of: 7, first: Some(3) });
+        verdict.findings.push(CellFinding::new(Kind::CoBound, "both busy"));
+        let text = "in 2 of 7 starts, first in start 3: stolen; use another hour. Also co-bound: both busy";
+        assert_eq!(verdict.because(), text);
+        let json = serde_json::to_value(&verdict).unwrap();
+        assert_eq!((&json["kind"], &json["also"][0]), (&"noisy".into(), &"co-bound".into()));
+        assert_eq!((&json["because"], &json["void"][0]), (&text.into(), &"latency".into()));
+        assert_eq!(json["findings"][0]["figures"]["steal"], 0.03);
+        assert_eq!(json["findings"][0]["starts"]["seen"], 2);
+        assert_eq!(serde_json::from_value::<Verdict>(json).unwrap(), verdict);
+    }
+
+    #[test]
+    fn a_verdict_of_an_earlier_version_keeps_its_kinds_and_its_text() {
+        let stored =
+            r#"{"kind":"unstable","also":["noisy"],"void":["cost"],"because":"a. Also noisy: b"}"#;
+        let verdict: Verdict = serde_json::from_str(stored).unwrap();
+        assert_eq!(
+            (verdict.kind(), verdict.because().as_str()),
+            (Kind::Unstable, "a. Also noisy: b")
+        );
+        assert!(verdict.is(Kind::Noisy) && !verdict.is(Kind::Idle));
+        assert!(verdict.voids(Figure::Cost) && !verdict.voids(Figure::Latency));
+    }
+
+    #[test]
+    fn starts_are_named_where_there_are_several() {
+        let text = |seen, of, first| SomeStarts { seen, of, first }.to_string();
+        assert_eq!(text(1, 1, None), "");
+        assert_eq!(text(1, 2, None), "in 1 of 2 starts ");
+        assert_eq!(text(1, 1, Some(1)), "in 1 of 1 starts, first in start 1: ");
     }
 }

@@ -131,7 +131,7 @@ fn sentence(summary: &Summary, load: &LoadShape) -> String {
 
 /// Whether none of its rounds was run yet.
 fn is_due(cell: &Cell) -> bool {
-    cell.verdict.kind == Kind::Skipped
+    cell.verdict.kind() == Kind::Skipped
 }
 
 /// What the costs are, in clauses of a sentence: the same as the baseline's, higher or lower, not decided.
@@ -413,8 +413,8 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
 
 /// Why a cell has no `figure` to compare, as the rest of a sentence on one contender.
 fn reason(cell: &Cell, figure: &str) -> String {
-    let because = || short(&cell.verdict.because, &cell.contender);
-    match cell.verdict.kind {
+    let because = || short(&cell.verdict.first().because, &cell.contender);
+    match cell.verdict.kind() {
         Kind::Skipped => "was not raced yet".to_owned(),
         Kind::Disqualified => format!("was disqualified: {}", because()),
         Kind::Failed => format!("failed: {}", because()),
@@ -431,14 +431,10 @@ fn reason(cell: &Cell, figure: &str) -> String {
     }
 }
 
-/// The first clause of a reason, without its starts and the name of its contender.
+/// The first clause of a reason, without the name of its contender.
 fn short(because: &str, contender: &str) -> String {
-    let rounds = because
-        .split_once(": ")
-        .filter(|(before, _)| before.starts_with("in ") && before.contains(", first in "));
-    let text = rounds.map_or(because, |(_, text)| text);
-    let text =
-        text.strip_prefix(contender).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text);
+    let named = because.strip_prefix(contender).and_then(|rest| rest.strip_prefix(": "));
+    let text = named.unwrap_or(because);
     let end = text.find([';', '\n']).unwrap_or(text.len());
     let clause = visible(text[..end].trim_end_matches('.'));
     match clause.char_indices().nth(REASON) {

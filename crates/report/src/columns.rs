@@ -150,12 +150,12 @@ fn both_sides(summary: &Summary, cells: &[&Cell]) -> Field<'static> {
 /// The verdict. On request, unless a contender has an unusual one.
 fn verdict(summary: &Summary, cells: &[&Cell]) -> Field<'static> {
     let ranked = || cells.iter().filter(|c| !summary.asked.is_reference(&c.contender));
-    let first = ranked().next().map(|c| c.verdict.kind);
-    let differ = ranked().any(|c| Some(c.verdict.kind) != first);
+    let first = ranked().next().map(|c| c.verdict.kind());
+    let differ = ranked().any(|c| Some(c.verdict.kind()) != first);
     let matters = differ && ranked().any(|c| verdict_tone(c) != Tone::Plain);
     let column = Column::left("verdict").rank(5);
     field(if matters { column } else { column.on_request() }, |c| Text {
-        text: c.verdict.kind.name().to_owned(),
+        text: c.verdict.kind().name().to_owned(),
         tone: verdict_tone(c),
     })
 }

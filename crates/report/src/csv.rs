@@ -61,11 +61,11 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     fields.push(optional(cell.switches_per_request));
     fields.push(optional(cell.load_cpu_ns_per_request.map(|e| e.mean)));
     fields.extend([cell.headroom, cell.server_busy, cell.load_busy].map(optional));
-    fields.push(cell.verdict.kind.name().to_owned());
+    fields.push(cell.verdict.kind().name().to_owned());
     let void: Vec<String> =
         cell.verdict.void.iter().map(|f| format!("{f:?}").to_lowercase()).collect();
     fields.push(void.join(" "));
-    fields.push(text(&cell.verdict.because));
+    fields.push(text(&cell.verdict.because()));
     fields.extend(axes(cell));
     fields.extend(open_loop(cell));
     fields.extend(counted(cell));

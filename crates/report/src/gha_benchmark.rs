@@ -38,7 +38,7 @@ pub fn gha_benchmark(summary: &Summary) -> String {
 fn benchmark(cell: &Cell, figure: &Exported, per: &str) -> Benchmark {
     let unit = figure.measure.unit(per);
     let Exported { measure, value, interval } = *figure;
-    let mut extra = format!("{} rounds, {}", cell.rounds, cell.verdict.kind.name());
+    let mut extra = format!("{} rounds, {}", cell.rounds, cell.verdict.kind().name());
     if let Some((low, high)) = interval {
         extra += &format!("\n95% interval: {} to {} {unit}", digits(low), digits(high));
     }

@@ -34,8 +34,8 @@ pub fn hdr_log(summary: &Summary, rounds: &[Round]) -> Result<String, HistogramE
     )));
     for cell in summary.cells.iter().filter(|cell| cell.verdict.voids(Figure::Latency)) {
         let (tag, verdict) = (tag(&cell.load.to_string(), &cell.contender), &cell.verdict);
-        let because = visible(&verdict.because);
-        head.add_comment(&format!("left out: {tag}: {}: {because}", verdict.kind.name()));
+        let because = visible(&verdict.because());
+        head.add_comment(&format!("left out: {tag}: {}: {because}", verdict.kind().name()));
     }
     if let Some(first) = intervals.first() {
         head.with_start_time(UNIX_EPOCH + first.start);

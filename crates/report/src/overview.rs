@@ -55,7 +55,7 @@ fn cell<'a>(summary: &'a Summary, name: &str, load: &LoadShape) -> Option<&'a Ce
 
 /// `1.75`, `1.00=`, `1.03?`, `42`.
 fn mark(cell: Option<&Cell>) -> Text {
-    let Some(cell) = cell.filter(|cell| cell.verdict.kind != Kind::Skipped) else {
+    let Some(cell) = cell.filter(|cell| cell.verdict.kind() != Kind::Skipped) else {
         return Text { text: "·".to_owned(), tone: Tone::Void };
     };
     let ratio = cell.ratio_to_baseline.filter(|_| !cell.verdict.voids(Figure::Cost));

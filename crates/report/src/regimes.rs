@@ -61,7 +61,7 @@ pub fn loads(asked: &Asked) -> Vec<String> {
 /// The table, in the order of the ratios at the equal rate.
 pub(crate) fn table(summary: &Summary, regimes: &Regimes) -> Table {
     let of = |load: &LoadShape| -> Vec<&Cell> {
-        let raced = |c: &&Cell| c.load == *load && c.verdict.kind != Kind::Skipped;
+        let raced = |c: &&Cell| c.load == *load && c.verdict.kind() != Kind::Skipped;
         summary.cells.iter().filter(raced).collect()
     };
     let names = names(regimes);

@@ -23,10 +23,10 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     let voided: Vec<&Cell> = cells
         .iter()
         .copied()
-        .filter(|c| match c.verdict.kind {
+        .filter(|c| match c.verdict.kind() {
             Kind::CostOnly => false,
             // A doubt about the race explains it for all of them.
-            Kind::GeneratorBound if is_load_disturbed(summary) => !c.verdict.also.is_empty(),
+            Kind::GeneratorBound if is_load_disturbed(summary) => c.verdict.also().next().is_some(),
             Kind::Overloaded => true,
             // The note `beside` explains it for all of them.
             Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
@@ -48,7 +48,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         (Kind::CostOnly, "server and load had to share CPUs, so only the cost is shown"),
     ] {
         let is_alike = |c: &&&Cell| kind == Kind::CostOnly || c.verdict.void.is_empty();
-        let of_kind = cells.iter().filter(|c| c.verdict.kind == kind).filter(is_alike);
+        let of_kind = cells.iter().filter(|c| c.verdict.kind() == kind).filter(is_alike);
         let names: Vec<String> = of_kind.map(|c| visible(&c.contender)).collect();
         if !names.is_empty() {
             let names = names.join(", ");

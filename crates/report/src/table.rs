@@ -175,7 +175,7 @@ pub fn visible(text: &str) -> String {
 
 /// The tone of a verdict.
 pub fn verdict_tone(cell: &Cell) -> Tone {
-    match cell.verdict.kind {
+    match cell.verdict.kind() {
         Kind::Disqualified | Kind::Failed => Tone::Bad,
         Kind::ServerBound | Kind::CoBound | Kind::AtAskedRate | Kind::CostOnly => Tone::Plain,
         _ => Tone::Warn,

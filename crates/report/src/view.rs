@@ -174,7 +174,7 @@ fn machine(summary: &Summary) -> Vec<String> {
 
 /// What helps to read the figures.
 fn hints(summary: &Summary) -> Vec<String> {
-    let raced = summary.cells.iter().any(|cell| cell.verdict.kind != Kind::Skipped);
+    let raced = summary.cells.iter().any(|cell| cell.verdict.kind() != Kind::Skipped);
     let mut lines = Vec::new();
     lines.extend(precision(summary));
     // In duels, the twin is a row; a significant difference is a doubt.
@@ -266,7 +266,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
     let cells: Vec<&Cell> = summary
         .cells
         .iter()
-        .filter(|c| c.load == *load && c.verdict.kind != Kind::Skipped)
+        .filter(|c| c.load == *load && c.verdict.kind() != Kind::Skipped)
         .collect();
     let is_reference = |c: &Cell| summary.asked.is_reference(&c.contender);
     let (references, contenders): (Vec<&Cell>, Vec<&Cell>) =

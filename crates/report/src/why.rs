@@ -1,7 +1,7 @@
 //! The reasons of verdicts: one note for each remark, with the names of all contenders it applies to.
 
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
-use regatta_record::{Cell, Kind, Verdict, alike, are_similar};
+use regatta_record::{Cell, Kind, alike, are_similar};
 
 /// The kind of notes on undecided costs.
 pub const UNCLEAR: &str = "unclear";
@@ -18,15 +18,19 @@ pub fn why(cells: &[&Cell]) -> Vec<Note> {
     for cell in cells {
         let name = visible(&cell.contender);
         if verdict_tone(cell) == Tone::Bad {
-            push_bad(&mut notes, cell.verdict.kind.name(), name, visible(&cell.verdict.because));
+            push_bad(
+                &mut notes,
+                cell.verdict.kind().name(),
+                name,
+                visible(&cell.verdict.because()),
+            );
             continue;
         }
-        let remarks = cell.verdict.findings().into_iter();
-        for (kind, because) in remarks.filter(|(kind, _)| is_remark(cell, *kind)) {
-            let remark = (name.clone(), visible(because));
-            match remarks_by_kind.iter_mut().find(|(other, _)| *other == kind) {
+        for finding in cell.verdict.findings.iter().filter(|one| is_remark(cell, one.kind)) {
+            let remark = (name.clone(), visible(&finding.to_string()));
+            match remarks_by_kind.iter_mut().find(|(kind, _)| *kind == finding.kind) {
                 Some((_, remarks)) => remarks.push(remark),
-                None => remarks_by_kind.push((kind, vec![remark])),
+                None => remarks_by_kind.push((finding.kind, vec![remark])),
             }
         }
     }
@@ -43,9 +47,9 @@ fn is_remark(cell: &Cell, kind: Kind) -> bool {
         // Held, unless the load was late.
         Kind::AtAskedRate => {
             let verdict = &cell.verdict;
-            let kinds = [verdict.kind].into_iter().chain(verdict.also.iter().copied());
-            let explained: Vec<_> = kinds.flat_map(|kind| Verdict::new(kind, "").void).collect();
-            verdict.void.iter().any(|figure| !explained.contains(figure))
+            let explains =
+                |figure| verdict.findings.iter().any(|one| one.kind.voids().contains(figure));
+            verdict.void.iter().any(|figure| !explains(figure))
         }
         _ => true,
     }

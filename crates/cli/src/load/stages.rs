@@ -70,17 +70,19 @@ pub fn figures<'a>(stage: &'a LoadStage, tally: &Tally) -> Figures<'a> {
 /// The verdict of a load with stages: that of the first stage whose rate was not held or whose figures
 /// are void. A fault of the server in any stage comes first.
 pub fn verdict(whole: Verdict, stages: &[LoadStage]) -> Verdict {
-    if matches!(whole.kind, Kind::Disqualified | Kind::Failed) {
+    if matches!(whole.kind(), Kind::Disqualified | Kind::Failed) {
         return whole;
     }
     let is_held = |verdict: &Verdict| {
-        verdict.kind == Kind::AtAskedRate
+        verdict.kind() == Kind::AtAskedRate
             && !verdict.voids(Figure::Rate)
             && !verdict.voids(Figure::Latency)
     };
     match stages.iter().find(|stage| !is_held(&stage.verdict)) {
         Some(LoadStage { number, verdict, .. }) => {
-            Verdict { because: format!("stage {number}: {}", verdict.because), ..verdict.clone() }
+            let mut verdict = verdict.clone();
+            verdict.first_mut().because.insert_str(0, &format!("stage {number}: "));
+            verdict
         }
         None => whole,
     }
@@ -136,7 +138,7 @@ fn row(stage: &LoadStage) -> [String; 7] {
         latency(p99),
         latency(p99_9),
         voided(Figure::Cost, format!("{least}{}", time(stage.server_cpu_ns_per_request))),
-        stage.verdict.kind.name().to_owned(),
+        stage.verdict.kind().name().to_owned(),
     ]
 }
 
@@ -188,10 +190,10 @@ mod tests {
         let late = stage(2, Verdict::new(Kind::GeneratorBound, "late"));
         let slow = stage(3, Verdict::new(Kind::Overloaded, "slow"));
         let decided = verdict(whole(), &[held(1), late, slow.clone()]);
-        assert_eq!((decided.kind, &*decided.because), (Kind::GeneratorBound, "stage 2: late"));
+        assert_eq!((decided.kind(), &*decided.because()), (Kind::GeneratorBound, "stage 2: late"));
         assert!(decided.voids(Figure::Latency));
         let void = Verdict { void: vec![Figure::Latency], ..whole() };
-        assert_eq!(verdict(whole(), &[stage(1, void)]).because, "stage 1: whole");
+        assert_eq!(verdict(whole(), &[stage(1, void)]).because(), "stage 1: whole");
         let wrong = Verdict::new(Kind::Disqualified, "wrong");
         assert_eq!(verdict(wrong.clone(), &[slow]), wrong);
     }

@@ -119,7 +119,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     for threshold in threshold::lines(&args.fail_if, &result.thresholds) {
         line("fail if", threshold);
     }
-    line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
+    line("verdict", format!("{}: {}", result.verdict.kind().name(), result.verdict.because()));
     if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
         line("  sent", wrong.sent.clone());
         line("  expected", wrong.expected.clone());

@@ -169,7 +169,7 @@ impl Threshold {
         let because = match value {
             None => Some(self.not_known(figures)),
             Some(_) if self.figure().is_some_and(|figure| figures.verdict.voids(figure)) => {
-                let kind = figures.verdict.kind.name();
+                let kind = figures.verdict.kind().name();
                 Some(format!("the value is void, because the load is {kind}: see the verdict"))
             }
             Some(_) if self.needs_cost() && figures.cost_is_least && !exceeded => {

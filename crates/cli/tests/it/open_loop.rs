@@ -38,5 +38,5 @@ fn a_rate_that_is_not_reached_is_reported_with_status_1() {
     assert!(result.unsent > 0 && result.late > 0, "{result:?}");
     let open = result.open_loop.as_ref().expect("an open loop reports its requests");
     assert!(open.due as f64 > RATE * 0.2 / 2.0, "all due requests count: {open:?}");
-    assert_ne!(result.verdict.kind, Kind::AtAskedRate);
+    assert_ne!(result.verdict.kind(), Kind::AtAskedRate);
 }

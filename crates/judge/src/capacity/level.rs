@@ -154,7 +154,7 @@ fn short_of(limit: Limit, seen: &Seen) -> Option<(Shown, String)> {
     if let Some(verdict) = &seen.verdict
         && verdict.is(Kind::Overloaded)
     {
-        return failed(verdict.because.clone());
+        return failed(verdict.because());
     }
     if let Some(behind) = seen.piled_up {
         return failed(format!("{behind} requests piled up within the window"));
@@ -180,7 +180,7 @@ fn load_was_the_limit(seen: &Seen) -> Option<String> {
         verdict.is(Kind::GeneratorBound) || at_rate && verdict.voids(Figure::Latency)
     };
     if let Some(verdict) = seen.verdict.as_ref().filter(speaks) {
-        return Some(verdict.because.clone());
+        return Some(verdict.because());
     }
     let load = seen.load_busy;
     match seen.server_busy {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::Replies;
     use hdrhistogram::Histogram;
-    use regatta_record::{Drive, Exchange};
+    use regatta_record::{CellFinding, Drive, Exchange};
 
     const LIMIT: Limit = Limit { quantile: 0.95, ns: 1_000_000 };
 
@@ -277,7 +277,8 @@ mod tests {
         shows(too_late, Shown::Unclear, "held, but late");
         let mut noisy = Verdict::new(Kind::Noisy, "another program took the server's CPU");
         for kind in [Kind::GeneratorBound, Kind::Overloaded] {
-            noisy.also = vec![kind];
+            noisy.findings.truncate(1);
+            noisy.findings.push(CellFinding::new(kind, ""));
             let disturbed = Seen { verdict: Some(noisy.clone()), ..late(0.2, Some(0.2)) };
             shows(disturbed, Shown::Unclear, "another program took the server's CPU");
         }

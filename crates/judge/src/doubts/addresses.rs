@@ -2,9 +2,10 @@
 
 use crate::{
     field::Field,
+    observed::Observed,
     statistics::{holm, p_value, student},
 };
-use regatta_record::Estimate;
+use regatta_record::{Doubt, Estimate, Finding};
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
 /// accused.
@@ -17,26 +18,20 @@ const LEAST: f64 = 1.1;
 /// with Holm's correction over all contenders.
 ///
 /// [`Settling::from_localhost`]: regatta_record::Settling::from_localhost
-pub fn favours(fields: &[Field]) -> Vec<String> {
+pub fn favours(fields: &[Field]) -> Vec<Finding> {
     let tried = fields.iter().flat_map(|field| field.contenders.iter().map(move |o| (field, o)));
     let tried = tried.filter_map(|(field, o)| {
         let logs = o.settling?.from_localhost?;
-        Some((field, o.name.as_str(), student(&logs)?, p_value(&logs)?))
+        Some((field, o, student(&logs)?, p_value(&logs)?))
     });
-    let tried: Vec<(&Field, &str, Estimate, f64)> = tried.collect();
+    let tried: Vec<(&Field, &Observed, Estimate, f64)> = tried.collect();
     let p_values: Vec<f64> = tried.iter().map(|(.., p)| *p).collect();
     let significant = holm(&p_values, CHANCE);
     let accused = tried.iter().zip(significant).filter(|(_, yes)| *yes).map(|(one, _)| one);
     let accused = accused.filter(|(.., log, _)| log.mean.abs() > LEAST.ln());
-    let sentence = |(field, name, log, p): &(&Field, &str, Estimate, f64)| {
-        let [mean, low, high] = [log.mean, log.low, log.high].map(f64::exp);
-        format!(
-            "at {} {name} treats source addresses differently: requests from 127.0.0.1 cost {mean:.2}× \
-             [{low:.2}–{high:.2}] as much as requests from other addresses of this machine \
-             (p = {p:.1e}); the connections of rounds come from addresses that it cannot know in \
-             advance, so its figures do not benefit",
-            field.load
-        )
+    let finding = |(field, o, log, p): &(&Field, &Observed, Estimate, f64)| {
+        let [factor, low, high] = [log.mean, log.low, log.high].map(f64::exp);
+        field.finding(o, Doubt::SourceAddresses { factor, low, high, p: *p })
     };
-    accused.map(sentence).collect()
+    accused.map(finding).collect()
 }

@@ -2,8 +2,10 @@
 
 use crate::{
     field::Field,
+    observed::Observed,
     statistics::{alone, holm, median},
 };
+use regatta_record::{Doubt, Finding};
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
 /// accused.
@@ -11,9 +13,12 @@ const CHANCE: f64 = 0.01;
 /// In seconds. The kernel's own work after a large process exits takes less.
 const LONG: f64 = 0.25;
 
+/// A contender at a load: its rounds with and without work left, those of the others, and the p-value.
+type Case<'f> = (&'f Field, &'f Observed, (usize, usize), (usize, usize), f64);
+
 /// Reports contenders after which the CPUs were busy more often than after the others, by Fisher's
 /// exact test with Holm's correction over all contenders of all loads.
-pub fn left_work(fields: &[Field]) -> Vec<String> {
+pub fn left_work(fields: &[Field]) -> Vec<Finding> {
     let all = fields.iter().flat_map(|field| {
         let of = |busy: &[f64]| (busy.iter().filter(|s| **s >= LONG).count(), busy.len());
         let each: Vec<(usize, usize)> =
@@ -24,20 +29,15 @@ pub fn left_work(fields: &[Field]) -> Vec<String> {
             (field, o, own, others, alone(own, others).unwrap_or(1.0))
         })
     });
-    let all: Vec<_> = all.collect();
+    let all: Vec<Case<'_>> = all.collect();
     let p_values: Vec<f64> = all.iter().map(|(.., p)| *p).collect();
     let significant = all.iter().zip(holm(&p_values, CHANCE)).filter(|(_, yes)| *yes);
-    significant.filter_map(|((field, o, (hits, n), (other_hits, others), p), _)| {
+    let finding = |((field, o, own, others, p), _): (&Case<'_>, bool)| {
         let long = o.busy_after_s.iter().copied().filter(|s| *s >= LONG).collect();
-        Some(format!(
-            "at {} {} leaves work behind: after {hits} of {n} rounds the CPUs were busy for another \
-             {:.1} s (median), after {other_hits} of {others} rounds of the other contenders \
-             (p = {p:.1e}), although all of its processes had exited; the next contender was started \
-             only when the CPUs were idle again (after 3 s at most): stop that work together with the server",
-            field.load,
-            o.name,
-            median(long)?
-        ))
-    })
-    .collect()
+        let ((rounds, of), (others, of_others)) = (*own, *others);
+        let seconds = median(long)?;
+        let doubt = Doubt::WorkLeft { rounds, of, others, of_others, seconds, p: *p };
+        Some(field.finding(o, doubt))
+    };
+    significant.filter_map(finding).collect()
 }

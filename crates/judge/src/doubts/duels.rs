@@ -42,7 +42,7 @@ const LEAST_BYTES: f64 = 2.0;
 /// A state of the machine with less than this share of the blocks is rare.
 const RARE: f64 = 0.1;
 
-/// All findings, for the loads that were raced in duels; those on delays and busy CPUs for all loads.
+/// The findings on the loads that were raced in duels; those on delays and busy CPUs for all loads.
 pub fn findings(fields: &[Field]) -> Vec<Finding> {
     let duels: Vec<&Field> = fields.iter().filter(|field| field.duel.is_some()).collect();
     let mut findings = Vec::new();
@@ -88,12 +88,12 @@ fn significant<'a>(cases: Vec<Case<'a>>, alpha: f64) -> impl Iterator<Item = Cas
 }
 
 impl Field {
-    fn finding(&self, observed: &Observed, doubt: Doubt) -> Finding {
+    pub(super) fn finding(&self, observed: &Observed, doubt: Doubt) -> Finding {
         Finding { contender: Some(observed.name.clone()), load: Some(self.load), doubt }
     }
 
     /// Checks each contender by itself.
-    fn each(&self, check: impl Fn(&Observed) -> Option<Doubt>) -> Vec<Finding> {
+    pub(super) fn each(&self, check: impl Fn(&Observed) -> Option<Doubt>) -> Vec<Finding> {
         let finding = |o: &Observed| Some(self.finding(o, check(o)?));
         self.contenders.iter().filter_map(finding).collect()
     }

@@ -7,14 +7,14 @@ mod cells;
 mod duels;
 mod starts;
 
-pub use duels::findings;
-
 use crate::{
     field::{Field, TIE_MARGIN, Twin},
     statistics::{self, Margins, known},
     verdict,
 };
-use regatta_record::{Asked, Cell, Figure, Finding, Kind, NULL, Relation, Unknown, alike};
+use regatta_record::{
+    Asked, Cell, Figure, Finding, Kind, NULL, Relation, Unknown, alike, sentences,
+};
 use std::collections::BTreeSet;
 
 /// Minimum number of rounds of a published table (method, rule 2).
@@ -23,6 +23,16 @@ pub const ROUNDS: u32 = 5;
 pub const SPLIT: f64 = 0.10;
 /// CPU time in seconds from which the sampled split is compared.
 const SPLIT_FROM_S: f64 = 1.0;
+
+/// All findings, the most serious first.
+pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
+    let mut findings = duels::findings(fields);
+    findings.extend(starts::uneven(fields));
+    findings.extend(addresses::favours(fields));
+    findings.extend(behind::left_work(fields));
+    findings.extend(cells::findings(asked, fields));
+    findings
+}
 
 /// All doubts about a race, the most serious first. `twins` are by field;
 /// `findings` are those of [`findings`].
@@ -45,31 +55,11 @@ pub fn doubts(
     doubts.extend(shared_cores(asked));
     doubts.extend(no_twin(asked, fields, twins));
     doubts.extend(twin_differs(asked, fields, twins));
-    doubts.extend(in_words(findings));
-    doubts.extend(starts::uneven(fields));
-    doubts.extend(addresses::favours(fields));
-    doubts.extend(behind::left_work(fields));
+    doubts.extend(sentences(findings));
     doubts.extend(sources(fields));
-    doubts.extend(cells::unseen(asked, fields));
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));
-    doubts.extend(cells::errors_and_gaps(fields));
-    doubts.extend(fields.iter().filter_map(cells::little));
-    doubts.extend(cells::arrivals(fields));
-    doubts.extend(cells::passing(fields));
-    doubts.extend(cells::warm_ups(fields));
     doubts
-}
-
-/// The findings in words. Those of a contender that differ only in the load and in figures are merged.
-fn in_words(findings: &[Finding]) -> Vec<String> {
-    let (at_load, others): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|finding| finding.load.is_some());
-    let remarks = at_load.into_iter().filter_map(|finding| {
-        let alone = Finding { load: None, ..finding.clone() };
-        Some((finding.load?.to_string(), alone.to_string()))
-    });
-    at_loads(remarks).into_iter().chain(others.into_iter().map(Finding::to_string)).collect()
 }
 
 fn incomplete(asked: &Asked, fields: &[Field], complete: bool) -> Option<String> {
@@ -107,7 +97,7 @@ fn few_rounds(asked: &Asked) -> Option<String> {
 }
 
 fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
-    let raced = |c: &&Cell| c.contender == asked.baseline && c.verdict.kind != Kind::Skipped;
+    let raced = |c: &&Cell| c.contender == asked.baseline && c.verdict.kind() != Kind::Skipped;
     let base = cells.iter().filter(raced);
     // With one round no cell has a cost; another doubt reports that.
     let remarks = base
@@ -123,7 +113,7 @@ fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
                 "the baseline {} has no cost to compare with ({}), so there are no ratios; choose \
              another (--baseline)",
                 c.contender,
-                c.verdict.kind.name()
+                c.verdict.kind().name()
             );
             (c.load.to_string(), text)
         });

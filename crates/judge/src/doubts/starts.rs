@@ -2,9 +2,10 @@
 
 use crate::{
     field::Field,
+    observed::Observed,
     statistics::{TwoKinds, holm, two_kinds},
 };
-use regatta_record::NULL;
+use regatta_record::{Doubt, Finding, NULL};
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
 /// accused. In simulated races it is half of that (`statistics::starts`).
@@ -12,27 +13,23 @@ const CHANCE: f64 = 0.02;
 
 /// Reports contenders whose cost has two kinds, with Holm's correction over all contenders of all
 /// loads.
-pub fn uneven(fields: &[Field]) -> Vec<String> {
-    let mut all: Vec<(&Field, &str, Option<TwoKinds>)> = Vec::new();
+pub fn uneven(fields: &[Field]) -> Vec<Finding> {
+    let mut all: Vec<(&Field, &Observed, Option<TwoKinds>)> = Vec::new();
     for field in fields {
         // The null server's cost is so small that its variance has its own pattern.
         let is_trusted = |name: &str| name != NULL && field.cost(name).is_some();
-        let trusted: Vec<_> = field.contenders.iter().filter(|o| is_trusted(&o.name)).collect();
+        let trusted: Vec<&Observed> =
+            field.contenders.iter().filter(|o| is_trusted(&o.name)).collect();
         let costs: Vec<_> = trusted.iter().map(|o| &o.cost).collect();
         let kinds = two_kinds(&costs);
-        all.extend(trusted.iter().zip(kinds).map(|(o, kinds)| (field, o.name.as_str(), kinds)));
+        all.extend(trusted.into_iter().zip(kinds).map(|(o, kinds)| (field, o, kinds)));
     }
     let p_values = all.iter().map(|(.., kinds)| kinds.map_or(1.0, |kinds| kinds.p_value));
     let p_values: Vec<f64> = p_values.collect();
-    let remarks = all.iter().zip(holm(&p_values, CHANCE)).filter_map(|((field, name, kinds), yes)| {
+    let found = all.iter().zip(holm(&p_values, CHANCE)).filter_map(|((field, o, kinds), yes)| {
         let TwoKinds { rarer, starts, factor, p_value } = kinds.filter(|_| yes)?;
-        Some(format!(
-            "at {} the cost of {name} differs between starts: in {rarer} of {starts} it is {factor:.2}× \
-             that of the others, and no other contender shows this (p = {p_value:.4}), so its \
-             mean cost is that of no start; see which rounds these are (rounds.jsonl), and find what \
-             varies between starts of {name}",
-            field.load
-        ))
+        let doubt = Doubt::UnevenStarts { starts: rarer, of: starts, factor, p: p_value };
+        Some(field.finding(o, doubt))
     });
-    remarks.collect()
+    found.collect()
 }

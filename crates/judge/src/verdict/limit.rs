@@ -2,7 +2,7 @@
 
 use super::{
     remedy::Remedy,
-    used::{Used, both, percent},
+    used::{LOAD, SERVER, Used, both, percent, with_used},
 };
 use regatta_record::{Kind, Verdict};
 
@@ -23,7 +23,8 @@ pub fn limit(
     };
     let Some(server) = server else { return not_observed(load, remedy) };
     let used = both(server, load);
-    match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
+    let no_faster = headroom.filter(|headroom| *headroom <= NO_FASTER);
+    let verdict = match (server.is_busy(), load.is_busy(), no_faster) {
         (true, false, _) if !load.is_starved() => {
             let because = match server.busy_thread() {
                 Some(_) => {
@@ -43,19 +44,20 @@ pub fn limit(
         (false, true, _) => {
             Verdict::new(Kind::GeneratorBound, format!("{used}; {}", remedy.more_for_load()))
         }
-        (false, false, Some(headroom)) => Verdict::new(
-            Kind::GeneratorBound,
-            format!(
+        (false, false, Some(headroom)) => {
+            let because = format!(
                 "neither side was busy ({used}), and the null server reaches only {headroom:.2} \
                  times the rate: both servers wait for the load or for the kernel, so this rate is \
                  not the server's limit; {}",
                 remedy.more_requests()
-            ),
-        ),
+            );
+            Verdict::new(Kind::GeneratorBound, because).with([("null_rate", headroom)])
+        }
         (false, false, None) => {
             Verdict::new(Kind::Idle, format!("{used}; {}", remedy.more_requests()))
         }
-    }
+    };
+    with_used(with_used(verdict, server, SERVER), load, LOAD)
 }
 
 /// Judges a cell whose server was not observed. Only the load is known, so the only question is
@@ -65,9 +67,9 @@ fn not_observed(load: Used, remedy: Remedy<'_>) -> Verdict {
     if load.is_starved() {
         because = format!("{because}; {}", starved(load, remedy));
     }
-    let mut verdict = Verdict::new(Kind::ServerNotObserved, because);
+    let mut verdict = with_used(Verdict::new(Kind::ServerNotObserved, because), load, LOAD);
     if load.is_busy() || load.is_starved() {
-        verdict.void.extend(Verdict::new(Kind::GeneratorBound, "").void);
+        verdict.void.extend(Kind::GeneratorBound.voids());
     }
     verdict
 }
@@ -83,13 +85,11 @@ pub fn starved(load: Used, remedy: Remedy<'_>) -> String {
 /// Judges a burst. A burst has no steady rate that could drift, and a null server that is no faster
 /// waits for its connections too, so only measured CPU use counts.
 pub fn of_burst(server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
-    let verdict = limit(server, load, None, remedy);
-    match (verdict.kind, server, load) {
-        (Kind::Idle, Some(server), Some(load)) => {
-            let used = both(server, load);
-            let because = format!("{used}; the time was spent waiting, connecting included");
-            Verdict::new(Kind::Idle, because)
-        }
-        _ => verdict,
+    let mut verdict = limit(server, load, None, remedy);
+    if let (Kind::Idle, Some(server), Some(load)) = (verdict.kind(), server, load) {
+        let used = both(server, load);
+        verdict.first_mut().because =
+            format!("{used}; the time was spent waiting, connecting included");
     }
+    verdict
 }

@@ -13,7 +13,7 @@ mod used;
 
 pub use limit::limit;
 pub use noise::{STEAL, disturbed};
-pub use open::{AtRate, partly_misshapen};
+pub use open::AtRate;
 pub use remedy::Remedy;
 pub use used::{BUSY, Used, WAITED};
 
@@ -46,7 +46,7 @@ pub struct Conditions<'a> {
 
 /// Judges a cell.
 ///
-/// The first finding names the verdict; the others add their kinds, voids and sentences.
+/// The first finding names the verdict; the others add their voids.
 pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if let Some(settled) = &observed.settled {
         return settled.clone();
@@ -103,15 +103,13 @@ fn with_beside(mut verdict: Verdict, observed: &Observed) -> Verdict {
     if !verdict.void.contains(&Figure::Cost) {
         verdict.void.push(Figure::Cost);
     }
-    verdict.because = format!(
-        "{}; cost is void: the server also answered {large:.1} large requests per second",
-        verdict.because
-    );
-    verdict
+    let first = verdict.first_mut();
+    first.because +=
+        &format!("; cost is void: the server also answered {large:.1} large requests per second");
+    verdict.with([("beside_per_s", large)])
 }
 
-/// Combines several findings into one verdict: the first names it, the others add their kinds,
-/// voids and sentences.
+/// Combines several verdicts into one: the first names it, the others add their findings and voids.
 ///
 /// # Panics
 /// If there are no findings.
@@ -121,9 +119,7 @@ pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
         let new: Vec<Figure> =
             next.void.iter().filter(|f| !verdict.void.contains(f)).copied().collect();
         verdict.void.extend(new);
-        verdict.also.extend([next.kind].iter().chain(&next.also));
-        verdict.because =
-            format!("{}. Also {}: {}", verdict.because, next.kind.name(), next.because);
+        verdict.findings.extend(next.findings);
         verdict
     })
 }
@@ -147,7 +143,8 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
                 "{share}; {rate:.0} of {asked} requests per second were answered; {}",
                 remedy.more_for_server()
             );
-            Verdict { void, ..Verdict::new(Kind::Overloaded, because) }
+            let figures = [("asked_per_s", f64::from(asked)), ("answered_per_s", rate)];
+            Verdict { void, ..Verdict::new(Kind::Overloaded, because).with(figures) }
         }
         _ => Verdict::new(Kind::CostOnly, share),
     }

@@ -38,7 +38,12 @@ pub fn drifting(observed: &Observed, usual: Signals) -> Option<Verdict> {
             percent(drift.high),
             observed.slices.len()
         );
-        Verdict::new(Kind::Unstable, because)
+        let figures = [
+            ("drift", drift.mean - 1.0),
+            ("drift_low", drift.low - 1.0),
+            ("drift_high", drift.high - 1.0),
+        ];
+        Verdict::new(Kind::Unstable, because).with(figures)
     })
 }
 
@@ -52,11 +57,12 @@ pub fn disturbed(
     usual: Signals,
     remedy: Remedy<'_>,
 ) -> Option<Verdict> {
-    let mut causes = Vec::new();
+    let (mut causes, mut figures) = (Vec::new(), Vec::new());
     let beyond = |share: Option<f64>, limit: f64, usual: Option<f64>| {
         share.filter(|share| *share >= limit && Signals::is_unusual(*share, usual))
     };
     if let Some(steal) = beyond(steal, STEAL, usual.steal) {
+        figures.push(("steal", steal));
         causes.push(format!(
             "the hypervisor gave {} of the CPUs' time to others: use a quieter machine, or \
              repeat at a quieter time",
@@ -66,6 +72,7 @@ pub fn disturbed(
     if let Some(waited) =
         beyond(server.and_then(|server| server.waited), WAITED, usual.server_waited)
     {
+        figures.push(("server_waited", waited));
         causes.push(format!(
             "{} took the server's CPU ({} of the window spent waiting): {}",
             remedy.who("load"),
@@ -75,6 +82,7 @@ pub fn disturbed(
     }
     let load = load.filter(|load| !load.is_starved());
     if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED, usual.load_waited) {
+        figures.push(("load_waited", waited));
         causes.push(format!(
             "{} took the load's CPU ({} of the window spent waiting): {}",
             remedy.who("server"),
@@ -82,5 +90,5 @@ pub fn disturbed(
             remedy.another_for_load()
         ));
     }
-    (!causes.is_empty()).then(|| Verdict::new(Kind::Noisy, causes.join("; ")))
+    (!causes.is_empty()).then(|| Verdict::new(Kind::Noisy, causes.join("; ")).with(figures))
 }

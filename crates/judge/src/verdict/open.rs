@@ -61,16 +61,20 @@ impl AtRate<'_> {
                 let Lag { percent, ns, .. } = lag;
                 format!("; {percent}% were sent within {} of their due time", time(ns))
             });
-            let because = format!("{} requests per second, {}{in_time}", self.asked, self.shape());
+            let because = format!(
+                "{} requests per second, {}{in_time}",
+                self.asked,
+                self.arrivals.in_words()
+            );
             Verdict::new(Kind::AtAskedRate, because)
         } else {
             Verdict::new(Kind::Overloaded, self.overloaded(server, remedy))
         };
         if let Some(late) = late {
             verdict.void = vec![Figure::Latency];
-            verdict.because = format!("{}; but {late}: latency is void", verdict.because);
+            verdict.first_mut().because += &format!("; but {late}: latency is void");
         }
-        verdict
+        verdict.with(self.figures())
     }
 
     fn generator_bound(
@@ -92,10 +96,25 @@ impl AtRate<'_> {
         let because = format!(
             "{late}{used}, at {} requests per second, {} ({:.0} were answered); {cause}",
             self.asked,
-            self.shape(),
+            self.arrivals.in_words(),
             self.answered
         );
-        Verdict::new(Kind::GeneratorBound, because)
+        Verdict::new(Kind::GeneratorBound, because).with(self.figures())
+    }
+
+    /// Rates, and the fates of the requests that were due as fractions of them.
+    fn figures(&self) -> Vec<(&'static str, f64)> {
+        let rates = [("asked_per_s", f64::from(self.asked)), ("answered_per_s", self.answered)];
+        let fates = self.open_loop.into_iter().flat_map(|open| {
+            [
+                ("unsent", open.unsent),
+                ("late", open.late),
+                ("timed_out", open.timed_out),
+                ("lost", open.lost),
+            ]
+            .map(|(fate, n)| (fate, n as f64 / open.due.max(1) as f64))
+        });
+        rates.into_iter().chain(fates).collect()
     }
 
     /// Explains why the generator was late, if it was: its lag was long, or in most rounds the
@@ -157,7 +176,7 @@ impl AtRate<'_> {
         let AtRate { asked, answered, .. } = self;
         let answered = format!(
             "{answered:.0} of {asked} requests per second were answered ({})",
-            self.shape()
+            self.arrivals.in_words()
         );
         let Some(open) = self.open_loop else {
             return format!("{answered}; {remedy}");
@@ -182,10 +201,6 @@ impl AtRate<'_> {
         }
         format!("{answered}{in_time}: {}; {remedy}", fates.join("; "))
     }
-
-    fn shape(&self) -> &'static str {
-        shape(self.arrivals)
-    }
 }
 
 /// A percentile of the lag.
@@ -204,25 +219,6 @@ impl Lag {
         let part = self.latency.map_or(0.0, |latency| self.ns as f64 / latency as f64);
         self.ns > LONG_LAG_NS && part > LONG_LAG
     }
-}
-
-/// The shape of the arrivals, in words.
-pub fn shape(arrivals: Arrivals) -> &'static str {
-    match arrivals {
-        Arrivals::Poisson => "Poisson arrivals",
-        Arrivals::Constant => "evenly spaced",
-    }
-}
-
-/// Describes arrivals that had the wrong shape in some rounds, but in too few to void the cell.
-pub fn partly_misshapen(arrivals: Arrivals, open: &OpenLoopFigures, rounds: u32) -> Option<String> {
-    (open.misshapen > 0 && open.misshapen * 2 <= rounds).then(|| {
-        format!(
-            "the sends did not have the requested arrival times ({}) in {} of {rounds} starts",
-            shape(arrivals),
-            open.misshapen
-        )
-    })
 }
 
 /// Formats a time, with one decimal below 10: `34 µs`, `3.0 ms`.

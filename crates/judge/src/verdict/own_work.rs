@@ -1,14 +1,13 @@
 //! Whether the measured processes of a contender did all of its work, on the CPUs assigned to it.
 
 use crate::observed::Observed;
-use regatta_record::{Figure, Kind, NULL, Verdict};
+use regatta_record::{Figure, Kind, NULL, SomeStarts, Verdict};
 
 /// Findings against the figures of a contender, the most serious first; `below_floor` comes from
 /// [`crate::took::below_floor`].
 pub fn findings(observed: &Observed, below_floor: Option<f64>) -> impl Iterator<Item = Verdict> {
     let others = observed.served_by_others.as_ref().map(|finding| {
-        let because = in_starts(finding, observed.finished);
-        let mut verdict = Verdict::new(Kind::ServerNotObserved, because);
+        let mut verdict = in_starts(Kind::ServerNotObserved, finding, observed.finished);
         verdict.void.push(Figure::Memory);
         verdict
     });
@@ -19,18 +18,17 @@ pub fn findings(observed: &Observed, below_floor: Option<f64>) -> impl Iterator<
              work; start them from its start command",
             part * 100.0
         );
-        Verdict::new(Kind::ServerNotObserved, because)
+        Verdict::new(Kind::ServerNotObserved, because).with([("of_null", part)])
     });
-    let other_cpus = observed.left_its_cpus.as_ref().map(|finding| {
-        let because = in_starts(finding, observed.finished);
-        Verdict::new(Kind::OtherCpus, because)
-    });
+    let other_cpus = observed.left_its_cpus.as_ref();
+    let other_cpus =
+        other_cpus.map(|finding| in_starts(Kind::OtherCpus, finding, observed.finished));
     [others, below_floor, other_cpus].into_iter().flatten()
 }
 
-fn in_starts((rounds, first): &(u32, String), all: u32) -> String {
-    match (*rounds, all) {
-        (1, 1) => first.clone(),
-        (rounds, all) => format!("in {rounds} of {all} starts {first}"),
-    }
+/// What was found in some of all starts; the text is of the first.
+fn in_starts(kind: Kind, (seen, first): &(u32, String), of: u32) -> Verdict {
+    let mut verdict = Verdict::new(kind, first);
+    verdict.first_mut().starts = Some(SomeStarts { seen: *seen, of, first: None });
+    verdict
 }

@@ -1,5 +1,6 @@
 //! How busy a side was, and how this is printed.
 
+use regatta_record::Verdict;
 use std::fmt;
 
 /// Fraction of its CPUs from which a side counts as busy. Below 1, because with 64 connections the
@@ -65,6 +66,18 @@ impl fmt::Display for Used {
             None => Ok(()),
         }
     }
+}
+
+/// The names of a side's figures: busy share of its CPUs, share of one CPU that its busiest thread used,
+/// share that it waited.
+pub(super) type Names = [&'static str; 3];
+pub(super) const SERVER: Names = ["server_busy", "server_busiest_thread", "server_waited"];
+pub(super) const LOAD: Names = ["load_busy", "load_busiest_thread", "load_waited"];
+
+/// Adds the known figures of a side to a verdict.
+pub(super) fn with_used(verdict: Verdict, used: Used, names: Names) -> Verdict {
+    let known = [Some(used.fraction), used.busiest_thread, used.waited];
+    verdict.with(names.into_iter().zip(known).filter_map(|(name, share)| Some((name, share?))))
 }
 
 pub(super) fn both(server: Used, load: Used) -> String {

@@ -53,8 +53,8 @@ fn on_shared_cpus_only_the_cost_is_reported() {
     let s = judge(&asked, &rounds);
     let shared = cell(&s, "percore", two);
     assert!(shared.shared_cpus);
-    assert_eq!(shared.verdict.kind, Kind::CostOnly);
-    assert_eq!(shared.verdict.because, "server and load share CPU 1");
+    assert_eq!(shared.verdict.kind(), Kind::CostOnly);
+    assert_eq!(shared.verdict.because(), "server and load share CPU 1");
     assert!(shared.verdict.voids(Figure::Rate) && !shared.verdict.voids(Figure::Cost));
     assert_eq!((shared.rate_per_s, shared.headroom), (None, None));
     assert_eq!(shared.latency_ns, Latency::default());
@@ -63,7 +63,7 @@ fn on_shared_cpus_only_the_cost_is_reported() {
     let alone = cell(&s, "percore", one);
     assert!(!alone.shared_cpus && alone.latency_ns.p50.is_some());
     assert_eq!(
-        alone.verdict.kind,
+        alone.verdict.kind(),
         Kind::AtAskedRate,
         "an idle load is not the limit at a requested rate"
     );
@@ -86,13 +86,13 @@ fn a_shared_cell_that_did_not_hold_its_rate_is_not_compared() {
     }
     let s = judge(&asked, &rounds);
     let shared = cell(&s, "percore", two);
-    assert_eq!(shared.verdict.kind, Kind::Overloaded);
-    let because = &shared.verdict.because;
+    assert_eq!(shared.verdict.kind(), Kind::Overloaded);
+    let because = &shared.verdict.because();
     assert!(because.contains("share CPU 1; 18000 of 20000 requests per second were answered"));
     assert!(shared.verdict.voids(Figure::Cost));
     assert_eq!((shared.band, shared.relation, shared.scaling), (None, None, None));
     let alone = cell(&s, "percore", one);
-    assert_eq!(alone.verdict.kind, Kind::Overloaded);
+    assert_eq!(alone.verdict.kind(), Kind::Overloaded);
     assert!(!alone.verdict.voids(Figure::Cost), "{:?}", alone.verdict);
 }
 
@@ -150,7 +150,7 @@ fn a_burst_is_measured_by_its_instances() {
     assert!((instance.mean - 1.003).abs() < 1e-5, "{instance:?}");
     assert!(1.0 < instance.low && instance.high < 1.006, "{instance:?}");
     assert_eq!(c.slowest_instance_s, Some(1.106));
-    assert_eq!(c.verdict.kind, Kind::ServerBound, "{:?}", c.verdict);
+    assert_eq!(c.verdict.kind(), Kind::ServerBound, "{:?}", c.verdict);
     assert_eq!(c.user_bytes_per_connection, None, "its connections are closed");
     assert_eq!(c.then.as_deref(), Some("8.94 s"));
     assert_eq!(cell(&s, "epoll", burst).then, None);
@@ -159,8 +159,8 @@ fn a_burst_is_measured_by_its_instances() {
     rounds.iter_mut().for_each(|r| r.window_ns = 20_000_000_000);
     let s = judge(&asked, &rounds);
     let verdict = &cell(&s, "epoll", burst).verdict;
-    assert_eq!((verdict.kind, verdict.void.len()), (Kind::Idle, 0));
-    assert!(verdict.because.ends_with("; the time was spent waiting, connecting included"));
+    assert_eq!((verdict.kind(), verdict.void.len()), (Kind::Idle, 0));
+    assert!(verdict.because().ends_with("; the time was spent waiting, connecting included"));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_burst_on_shared_cpus_is_cost_only() {
     rounds.iter_mut().for_each(|r| r.instances_ns = vec![900_000_000; 2]);
     let s = judge(&asked, &rounds);
     let c = cell(&s, "epoll", burst);
-    assert_eq!((c.verdict.kind, c.headroom), (Kind::CostOnly, None));
+    assert_eq!((c.verdict.kind(), c.headroom), (Kind::CostOnly, None));
     assert!(c.instance_s.is_some() && c.verdict.voids(Figure::Rate), "shown, but void");
 }
 
@@ -207,6 +207,6 @@ fn reports_omitted_loads_and_failed_bursts() {
         Outcome::Failed { because: "percore was not through with the burst".into() };
     let s = judge(&asked, &rounds);
     assert!(s.doubts.iter().any(|d| d.contains("left out: 64 conn on 8 CPUs")), "{:?}", s.doubts);
-    assert_eq!(cell(&s, "percore", burst).verdict.kind, Kind::Failed);
+    assert_eq!(cell(&s, "percore", burst).verdict.kind(), Kind::Failed);
     assert_eq!(cell(&s, "percore", burst).instance_s, None);
 }

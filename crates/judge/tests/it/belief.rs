@@ -17,8 +17,8 @@ fn a_contender_whose_port_another_process_serves_has_no_cost_and_no_rank() {
     }
     let s = judged(&rounds);
     let node = cell(&s, "node");
-    assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
-    let because = &node.verdict.because;
+    assert_eq!(node.verdict.kind(), Kind::ServerNotObserved);
+    let because = &node.verdict.because();
     assert!(because.starts_with("in 7 of 7 starts 127.0.0.1:4001 is served by"), "{because}");
     assert!(node.verdict.voids(Figure::Cost) && node.verdict.voids(Figure::Memory));
     assert!(!node.verdict.voids(Figure::Rate));
@@ -35,8 +35,8 @@ fn a_cost_far_below_the_null_servers_is_not_trusted() {
     }
     let s = judged(&rounds);
     let node = cell(&s, "node");
-    assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
-    let because = &node.verdict.because;
+    assert_eq!(node.verdict.kind(), Kind::ServerNotObserved);
+    let because = &node.verdict.because();
     assert!(
         because.contains("of the CPU time that the null server takes for the same"),
         "{because}"
@@ -102,8 +102,11 @@ fn a_contender_that_moved_to_other_cpus_is_not_ranked() {
     one.left_its_cpus = Some(said.to_owned());
     let s = judged(&rounds);
     let node = cell(&s, "node");
-    assert_eq!(node.verdict.kind, Kind::OtherCpus);
-    assert_eq!(node.verdict.because.split('.').next(), Some(&*format!("in 1 of 7 starts {said}")));
+    assert_eq!(node.verdict.kind(), Kind::OtherCpus);
+    assert_eq!(
+        node.verdict.because().split('.').next(),
+        Some(&*format!("in 1 of 7 starts {said}"))
+    );
     assert!([Figure::Cost, Figure::Rate].iter().all(|figure| node.verdict.voids(*figure)));
     assert_eq!((node.relation, node.band), (None, None));
 }

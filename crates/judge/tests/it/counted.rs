@@ -28,7 +28,7 @@ fn a_counted_load_is_measured_in_milliseconds_per_request() {
     let (ms, rate) = (threads.ms_per_request.unwrap(), threads.rate_per_s.unwrap());
     assert!((ms.mean / 51.0 - 1.0).abs() < 0.1, "{ms:?}");
     assert!((ms.mean * rate.mean / 1e3 - 1.0).abs() < 1e-9 && ms.low < ms.mean, "{ms:?}");
-    assert_eq!(threads.verdict.kind, Kind::ServerBound, "slow edges: {:?}", threads.verdict);
+    assert_eq!(threads.verdict.kind(), Kind::ServerBound, "slow edges: {:?}", threads.verdict);
     assert_eq!(threads.relation, Some(Relation::Costlier));
     assert_eq!(threads.little_residual, None);
     assert_eq!((threads.then.clone(), threads.then_in_words.as_deref()), (None, Some("far back")));
@@ -51,7 +51,7 @@ fn beside_a_load_there_is_no_cost_and_cells_are_ordered_by_latency() {
     for cell in &s.cells {
         assert_eq!(cell.verdict.void, [Figure::Cost], "{:?}", cell.verdict);
         assert!(cell.verdict.is(Kind::AtAskedRate), "{:?}", cell.verdict);
-        assert!(cell.verdict.because.contains("large requests per second"), "{:?}", cell.verdict);
+        assert!(cell.verdict.because().contains("large requests per second"), "{:?}", cell.verdict);
         assert_eq!((cell.ratio_to_baseline, cell.band), (None, None));
         assert!(cell.latency_ns.p50.is_some());
     }

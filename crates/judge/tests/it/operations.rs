@@ -109,8 +109,8 @@ fn a_round_without_operations_of_the_cost_kind_fails() {
     let round = rounds.iter_mut().find(|round| round.contender == "hub").unwrap();
     round.operations[0].count = 0;
     let cell = hub(&asked, &rounds);
-    assert_eq!((cell.verdict.kind, cell.cost_ns_per_request), (Kind::Failed, None));
-    let because = &cell.verdict.because;
+    assert_eq!((cell.verdict.kind(), cell.cost_ns_per_request), (Kind::Failed, None));
+    let because = &cell.verdict.because();
     assert!(because.contains("no delivery inside the window, and costs are"), "{because}");
     let per_request = Asked { cost_per: Operation::REQUESTS, ..asked };
     assert!(hub(&per_request, &rounds).cost_ns_per_request.is_some());
@@ -125,7 +125,7 @@ fn surplus_deliveries_disqualify_and_do_not_lower_a_cost() {
     round.operations[0].count *= 10;
     round.errors.wrong_reply = 1;
     let cell = hub(&asked, &rounds);
-    assert_eq!((cell.verdict.kind, cell.cost_ns_per_request), (Kind::Disqualified, None));
+    assert_eq!((cell.verdict.kind(), cell.cost_ns_per_request), (Kind::Disqualified, None));
     assert!(cell.verdict.voids(Figure::Cost));
 }
 

@@ -86,7 +86,7 @@ fn a_saturated_backend_makes_the_contender_server_bound() {
         front(&(asked, rounds)).verdict
     };
     let verdict = busiest([&[0], &[1]]);
-    assert_eq!(verdict.kind, Kind::ServerBound, "{verdict:?}");
+    assert_eq!(verdict.kind(), Kind::ServerBound, "{verdict:?}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn marks(browser: &mut Browser, figure: &str, mark: &str) -> Vec<u64> {
 
 /// The cells of a load that were run.
 fn cells<'a>(summary: &'a Summary, load: &LoadShape) -> Vec<&'a regatta_record::Cell> {
-    let run = summary.cells.iter().filter(|c| c.verdict.kind != regatta_record::Kind::Skipped);
+    let run = summary.cells.iter().filter(|c| c.verdict.kind() != regatta_record::Kind::Skipped);
     run.filter(|cell| cell.load == *load).collect()
 }
 

@@ -89,7 +89,7 @@ fn hostile_texts_are_escaped() {
     }
     for cell in summary.cells.iter_mut().filter(|cell| cell.contender == old) {
         cell.contender = hostile.into();
-        cell.verdict.because = hostile.into();
+        cell.verdict.first_mut().because = hostile.into();
     }
     for entry in summary.asked.entries.iter_mut().filter(|entry| entry.name == old) {
         (entry.name, entry.about, entry.manifest) =
@@ -219,7 +219,7 @@ fn a_race_without_results_has_a_page() {
     let mut summary = summary("summary.json");
     (summary.complete, summary.noise_floor) = (false, None);
     for cell in &mut summary.cells {
-        cell.verdict.kind = Kind::Skipped;
+        cell.verdict.first_mut().kind = Kind::Skipped;
         (cell.cost_ns_per_request, cell.ratio_to_baseline) = (None, None);
         (cell.band, cell.relation) = (None, None);
     }

@@ -1,6 +1,6 @@
 //! Tests of the answer of a race: a sentence or two in plain words for each load.
 
-use regatta_record::{Estimate, Figure, Kind, Relation, Summary, Verdict};
+use regatta_record::{Estimate, Figure, Kind, Relation, SomeStarts, Summary, Verdict};
 use regatta_report::answer;
 
 fn stored(text: &str) -> Summary {
@@ -55,7 +55,7 @@ fn a_reason_does_not_repeat_the_name_and_is_cut_between_words() {
     let mut summary = first_load(quick());
     let name = "<script>alert(1)</script>";
     let why = "0 of 100 connections came to a first reply, because the server waits";
-    cell(&mut summary, name).verdict.because = format!("{name}: {why}");
+    cell(&mut summary, name).verdict.first_mut().because = format!("{name}: {why}");
     let answer = at(&summary, "64 conn");
     let expected = "disqualified: 0 of 100 connections came to a first reply, because the…";
     assert!(answer.ends_with(expected), "{answer}");
@@ -101,8 +101,8 @@ fn a_wide_interval_shows_how_far_the_costs_may_differ() {
 fn without_the_baseline_there_are_no_ratios() {
     let mut summary = first_load(quick());
     let epoll = cell(&mut summary, "epoll");
-    epoll.verdict =
-        Verdict::new(Kind::Disqualified, "in 1 of 7 starts, first in start 2: a\u{1b}; b");
+    epoll.verdict = Verdict::new(Kind::Disqualified, "a\u{1b}; b");
+    epoll.verdict.first_mut().starts = Some(SomeStarts { seen: 1, of: 7, first: Some(2) });
     epoll.band = None;
     let text = at(&summary, "64 conn");
     assert!(text.starts_with(
@@ -132,7 +132,7 @@ fn bursts_fairness_and_rates_have_their_own_answers() {
     );
     let mut bound = axes.clone();
     for cell in bound.cells.iter_mut().filter(|cell| cell.contender == "epoll") {
-        cell.verdict.kind = Kind::CoBound;
+        cell.verdict.first_mut().kind = Kind::CoBound;
     }
     let burst = at(&bound, "5000 conn × 3, burst");
     assert!(
@@ -156,7 +156,8 @@ fn one_round_has_no_ratio_yet() {
     let mut summary = first_load(quick());
     let node = cell(&mut summary, "node");
     (node.rounds, node.band, node.relation, node.ratio_to_baseline) = (1, None, None, None);
-    (node.cost_ns_per_request, node.verdict.kind) = (None, Kind::GeneratorBound);
+    node.cost_ns_per_request = None;
+    node.verdict.first_mut().kind = Kind::GeneratorBound;
     let text = at(&summary, "64 conn");
     assert!(text.contains("node has no cost yet: an interval needs 2 rounds."), "{text}");
     cell(&mut summary, "node").rounds = 2;

@@ -11,7 +11,7 @@ fn summary() -> Summary {
 fn every_form_marks_figures_that_are_not_known() {
     let mut summary = summary();
     let cell = summary.cells.iter_mut().find(|c| c.contender == "node").unwrap();
-    assert_eq!(cell.verdict.kind, Kind::ServerBound);
+    assert_eq!(cell.verdict.kind(), Kind::ServerBound);
     (cell.cost_ns_per_request, cell.ratio_to_baseline, cell.rate_per_s) = (None, None, None);
     (cell.latency_intervals.p50, cell.latency_intervals.p99) = (None, None);
     cell.relation = Some(Relation::Inconclusive);

@@ -41,7 +41,7 @@ fn expected(cell: &Cell) -> Vec<Expected> {
     add("cpu-ns-per-request", bounds(cell.cost_ns_per_request), void(Figure::Cost));
     let own = cell.relation.is_none_or(|relation| relation == Relation::Baseline);
     add("cost-ratio", bounds(cell.ratio_to_baseline), void(Figure::Cost) || own);
-    let at_least = cell.verdict.kind == Kind::CoBound || cell.verdict.also.contains(&Kind::CoBound);
+    let at_least = cell.verdict.is(Kind::CoBound);
     add("throughput", bounds(cell.rate_per_s), void(Figure::Rate) || at_least);
     add("ms-per-request", bounds(cell.ms_per_request), void(Figure::Rate) || at_least);
     add("instance-s", bounds(cell.instance_s), void(Figure::Rate) || at_least);
@@ -84,7 +84,7 @@ fn hostile() -> Summary {
     (uring.cost_ns_per_request, uring.ratio_to_baseline) = (None, None);
     uring.not_known = vec![Unknown::Cost, Unknown::Ratio];
     cell(&mut summary, "async").verdict.void = vec![Figure::Rate, Figure::Latency];
-    cell(&mut summary, "async").verdict.because = "a\nb \u{1b}[31m".into();
+    cell(&mut summary, "async").verdict.first_mut().because = "a\nb \u{1b}[31m".into();
     cell(&mut summary, "poll").contender = "a`|\"\\,} 1\nregatta_cost_seconds 5 \u{202e}".into();
     summary
 }
@@ -287,7 +287,7 @@ fn an_interval_log_has_each_trusted_round_under_its_tag() {
         (1_700_000_020, format!("{load}:epoll"), 3),
     ];
     assert_eq!(intervals, expected, "{log}");
-    let left_out = format!("#left out: {load}:async: {}: ", void.verdict.kind.name());
+    let left_out = format!("#left out: {load}:async: {}: ", void.verdict.kind().name());
     assert!(log.contains(&left_out) && !log.contains('\u{1b}'), "{log}");
 }
 

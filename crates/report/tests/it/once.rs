@@ -1,6 +1,6 @@
 //! A remark that applies to several contenders or loads is printed once, with their names.
 
-use regatta_record::{Kind, Summary, Verdict};
+use regatta_record::{CellFinding, Kind, Summary, Verdict};
 use regatta_report::{markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
@@ -11,13 +11,11 @@ fn disturbed() -> Summary {
     let names = ["epoll", "node", "uring"];
     let disturbed = summary.cells.iter_mut().filter(|c| names.contains(&c.contender.as_str()));
     for (nth, cell) in disturbed.enumerate() {
-        let because = format!(
-            "the fan has two speeds, {}/s in 40% of the slices. Also co-bound: server busy 0.{}",
-            9_000 + 100 * nth,
-            90 + nth
-        );
-        let also = vec![Kind::CoBound];
-        cell.verdict = Verdict { also, ..Verdict::new(Kind::Noisy, because) };
+        let because =
+            format!("the fan has two speeds, {}/s in 40% of the slices", 9_000 + 100 * nth);
+        let busy = format!("server busy 0.{}", 90 + nth);
+        cell.verdict = Verdict::new(Kind::Noisy, because);
+        cell.verdict.findings.push(CellFinding::new(Kind::CoBound, busy));
     }
     summary
 }

@@ -75,9 +75,9 @@ fn a_remark_on_many_loads_counts_loads_and_gives_an_example() {
     for cell in summary.cells.iter_mut().filter(|cell| loads.contains(&cell.load)) {
         let name = cell.contender.clone();
         if ["percore", "cluster"].contains(&name.as_str()) {
-            cell.verdict.kind = Kind::CannotHold;
+            cell.verdict.first_mut().kind = Kind::CannotHold;
             cell.verdict.void = [Figure::Cost, Figure::Rate].to_vec();
-            cell.verdict.because = format!("{name} states a limit of 5 connections");
+            cell.verdict.first_mut().because = format!("{name} states a limit of 5 connections");
         }
     }
     let text = terminal(&summary, 200, false);
@@ -92,9 +92,9 @@ fn a_reference_names_a_table_above_it() {
     let because =
         "another program took the CPU of the server for a part of the window, which is long";
     for cell in summary.cells.iter_mut().filter(|cell| cell.contender == "percore") {
-        cell.verdict.kind = Kind::Noisy;
+        cell.verdict.first_mut().kind = Kind::Noisy;
         cell.verdict.void = [Figure::Latency].to_vec();
-        cell.verdict.because = because.to_owned();
+        cell.verdict.first_mut().because = because.to_owned();
     }
     // The terminal shows the tables of loads with historic results: the last, and two others.
     let others = [summary.asked.loads[1], summary.asked.loads[3]];

@@ -2,7 +2,7 @@
 //! `simulated_race` of regatta-judge). It covers many cases: a name that is HTML, escape sequences in
 //! error output, voided figures, skipped, failed and disqualified contenders.
 
-use regatta_record::{Kind, Summary, Verdict};
+use regatta_record::{CellFinding, Kind, Summary, Verdict};
 use regatta_report::{COLUMNS, csv, json, markdown, terminal, terminal_with};
 use unicode_width::UnicodeWidthStr;
 
@@ -140,7 +140,10 @@ fn a_narrow_terminal_drops_columns_not_lines() {
 #[test]
 fn colours_only_on_request_and_escapes_control_characters() {
     let s = summary();
-    assert!(s.cells.iter().any(|c| c.verdict.because.contains('\u{1b}')), "the fixture is hostile");
+    assert!(
+        s.cells.iter().any(|c| c.verdict.because().contains('\u{1b}')),
+        "the fixture is hostile"
+    );
     for text in [terminal(&s, 100, false), markdown(&s), csv(&s)] {
         assert!(!text.contains('\u{1b}'));
         assert!(text.contains("31mexhausted"), "shown, but escaped");
@@ -217,8 +220,8 @@ fn json_is_the_summary() {
 fn a_co_bound_rate_is_a_lower_bound_beside_other_verdicts() {
     let mut s = summary();
     let node = s.cells.iter_mut().find(|c| c.contender == "node").unwrap();
-    let noisy = Verdict::new(Kind::Noisy, "steal. Also co-bound: both busy");
-    node.verdict = Verdict { also: vec![Kind::CoBound], ..noisy };
+    node.verdict = Verdict::new(Kind::Noisy, "steal");
+    node.verdict.findings.push(CellFinding::new(Kind::CoBound, "both busy"));
     assert!(line(&terminal(&s, 160, false), "node").contains(" ≥ 124 "));
     let json: Summary = serde_json::from_str(&json(&s)).unwrap();
     assert!(json.cells.iter().any(|c| c.contender == "node" && c.verdict.is(Kind::CoBound)));
@@ -230,7 +233,7 @@ fn reports_an_empty_race() {
     s.complete = false;
     s.noise_floor = None;
     for c in &mut s.cells {
-        c.verdict.kind = Kind::Skipped;
+        c.verdict.first_mut().kind = Kind::Skipped;
         (c.cost_ns_per_request, c.band, c.relation) = (None, None, None);
     }
     let text = terminal(&s, 80, false);

@@ -172,7 +172,7 @@ fn compare(turn: &Turn, case: &Case) -> Vec<String> {
             ));
         }
     }
-    println!("verdict  {}: {}", result.verdict.kind.name(), result.verdict.because);
+    println!("verdict  {}: {}", result.verdict.kind().name(), result.verdict.because());
     if let Law::Stall(..) = case.law {
         wrong.extend(blamed(&Loaded { code: 0, result }));
     }
@@ -196,7 +196,7 @@ fn blamed(loaded: &Loaded) -> Vec<String> {
         ));
     }
     let verdict = &result.verdict;
-    if verdict.kind == Kind::GeneratorBound || verdict.voids(Figure::Latency) {
+    if verdict.kind() == Kind::GeneratorBound || verdict.voids(Figure::Latency) {
         wrong.push(format!("the verdict blames the generator: {verdict:?}"));
     }
     wrong

@@ -10,7 +10,7 @@ use regatta_record::{Figure, Kind, Verdict};
 /// Asserts that the load was the limit, and that only the figures that it limits are void.
 #[track_caller]
 fn assert_generator_bound(verdict: &Verdict) {
-    assert_eq!(verdict.kind, Kind::GeneratorBound, "{verdict:?}");
+    assert_eq!(verdict.kind(), Kind::GeneratorBound, "{verdict:?}");
     assert!(verdict.voids(Figure::Rate) && verdict.voids(Figure::Latency), "{verdict:?}");
     assert!(!verdict.voids(Figure::Cost), "{verdict:?}");
 }
@@ -30,8 +30,8 @@ fn a_starved_load_is_the_limit() {
     let verdict = &result.verdict;
     println!(
         "\nload beside a busy loop: {}: {}; cost {cost:?} ns",
-        verdict.kind.name(),
-        verdict.because
+        verdict.kind().name(),
+        verdict.because()
     );
     assert_generator_bound(verdict);
     assert!(cost.is_some_and(|ns| ns > 0.0));
@@ -48,7 +48,7 @@ fn a_starved_load_is_the_limit_in_a_race() {
     let raced = race.run(&turn);
     let cell = raced.cell("epoll");
     let verdict = &cell.verdict;
-    println!("\nthe same in a race: {}: {}", verdict.kind.name(), verdict.because);
+    println!("\nthe same in a race: {}: {}", verdict.kind().name(), verdict.because());
     assert_generator_bound(verdict);
     assert!(cell.cost_ns_per_request.is_some());
 }
@@ -62,8 +62,8 @@ fn a_server_that_sleeps_is_idle() {
     let server = turn.server(sleeps);
     let loaded = turn.load(&server, &format!("-c 16 -d {seconds}s --warm-up 300ms"));
     let verdict = &loaded.result.verdict;
-    println!("\na sleep per request: {}: {}", verdict.kind.name(), verdict.because);
-    assert_eq!(verdict.kind, Kind::Idle, "{verdict:?}");
+    println!("\na sleep per request: {}: {}", verdict.kind().name(), verdict.because());
+    assert_eq!(verdict.kind(), Kind::Idle, "{verdict:?}");
     drop(server);
 
     let (rounds, window_ms) = (5, 500);
@@ -71,8 +71,8 @@ fn a_server_that_sleeps_is_idle() {
     let race = Race { contenders, null: false, load, rounds, window_ms, seed: 12, more };
     let raced = race.run(&turn);
     let verdict = &raced.cell("sleeps").verdict;
-    println!("the same in a race: {}: {}", verdict.kind.name(), verdict.because);
-    assert_eq!(verdict.kind, Kind::Idle, "{verdict:?}");
+    println!("the same in a race: {}: {}", verdict.kind().name(), verdict.because());
+    assert_eq!(verdict.kind(), Kind::Idle, "{verdict:?}");
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn one_busy_thread_among_idle_ones_is_the_limit_on_two_cpus() {
     let server = Server::of("hash", "threads", &[]);
     let load = "--workload hash -c 1 -p 16 --idle 5 -d 3s --warm-up 300ms";
     let verdict = &turn.load_by("http", &server, load).result.verdict;
-    println!("\none busy thread: {}: {}", verdict.kind.name(), verdict.because);
-    assert_eq!(verdict.kind, Kind::ServerBound, "{verdict:?}");
-    assert!(verdict.because.contains("of 2 CPUs, its busiest thread "), "{verdict:?}");
+    println!("\none busy thread: {}: {}", verdict.kind().name(), verdict.because());
+    assert_eq!(verdict.kind(), Kind::ServerBound, "{verdict:?}");
+    assert!(verdict.because().contains("of 2 CPUs, its busiest thread "), "{verdict:?}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_busy_server_and_a_busy_load_are_both_the_limit() {
     let server = turn.server("");
     let result = turn.load(&server, "-c 64 -d 3s --warm-up 1s").result;
     let verdict = &result.verdict;
-    println!("\n64 connections: {}: {}", verdict.kind.name(), verdict.because);
-    assert_eq!(verdict.kind, Kind::CoBound, "{verdict:?}");
+    println!("\n64 connections: {}: {}", verdict.kind().name(), verdict.because());
+    assert_eq!(verdict.kind(), Kind::CoBound, "{verdict:?}");
     assert!(verdict.void.is_empty(), "{verdict:?}");
 }

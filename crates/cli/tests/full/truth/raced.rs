@@ -118,7 +118,7 @@ pub fn half_width(ratio: &Estimate) -> f64 {
 pub fn shown(cell: &Cell) -> String {
     match &cell.ratio_to_baseline {
         Some(Estimate { mean, low, high }) => format!("{mean:.4} [{low:.4} to {high:.4}]"),
-        None => format!("no ratio: {}", cell.verdict.because),
+        None => format!("no ratio: {}", cell.verdict.because()),
     }
 }
 

@@ -18,12 +18,12 @@ fn a_feasible_rate_is_reached_with_little_lag() {
         "\n{rate}/s evenly on 64 connections: lag p99 {:.1} µs (below 50, or the verdict says why); \
          {}: {}",
         lag as f64 / 1e3,
-        verdict.kind.name(),
-        verdict.because
+        verdict.kind().name(),
+        verdict.because()
     );
     assert_eq!(result.unsent, 0);
     assert_eq!(result.errors.total(), 0, "{:?}", result.errors);
-    assert!(lag < 50_000 || verdict.kind != Kind::AtAskedRate, "{lag} ns: {verdict:?}");
+    assert!(lag < 50_000 || verdict.kind() != Kind::AtAskedRate, "{lag} ns: {verdict:?}");
 }
 
 #[test]
@@ -42,13 +42,13 @@ fn a_rate_that_is_not_reached_is_reported_with_status_1() {
         result.rate_per_s,
         result.unsent,
         result.late,
-        result.verdict.kind.name(),
-        result.verdict.because
+        result.verdict.kind().name(),
+        result.verdict.because()
     );
     assert_eq!(loaded.code, 1);
     let open = result.open_loop.as_ref().expect("an open loop reports its requests");
     assert!(result.rate_per_s > 0.0 && result.rate_per_s < f64::from(rate) / 2.0);
     assert!(result.unsent > 0 && result.late > 0, "{open:?}");
     assert!(open.due > u64::from(rate) * seconds / 2, "all due requests count: {open:?}");
-    assert_ne!(result.verdict.kind, Kind::AtAskedRate);
+    assert_ne!(result.verdict.kind(), Kind::AtAskedRate);
 }

@@ -52,7 +52,7 @@ fn a_race_does_not_fail_if_an_exhibit_is_disqualified() {
     bad.assert_verdict("bad", Kind::Disqualified, &["a reply was wrong"]);
     let right = "{regatta} serve double --model epoll --listen 127.0.0.1:{port}";
     let right = race("right", "exhibit: all the same", right).raced();
-    assert!(right.summary().cells.iter().all(|cell| cell.verdict.kind != Kind::Disqualified));
+    assert!(right.summary().cells.iter().all(|cell| cell.verdict.kind() != Kind::Disqualified));
     course.assert_nothing_left();
 }
 

@@ -37,7 +37,7 @@ fn a_contender_gets_as_many_cpus_as_the_load_says() {
     let shared = summary.cells.iter().filter(|cell| cell.load.cores == Some(all));
     for cell in shared {
         assert!(cell.shared_cpus, "{cell:?}");
-        assert!(matches!(cell.verdict.kind, Kind::CostOnly | Kind::Overloaded), "{cell:?}");
+        assert!(matches!(cell.verdict.kind(), Kind::CostOnly | Kind::Overloaded), "{cell:?}");
         assert_eq!((cell.rate_per_s, cell.headroom), (None, None));
         assert!(cell.requests > 0);
     }

@@ -97,7 +97,7 @@ fn a_container_is_measured_by_its_control_group_and_stopped() {
         assert!((1_000..1_000_000).contains(&cost), "{}: {cost} ns", round.contender);
     }
     for name in ["boxed", "plain"] {
-        assert_ne!(ended.verdict(name).kind, Kind::ServerNotObserved, "{}", ended.stderr);
+        assert_ne!(ended.verdict(name).kind(), Kind::ServerNotObserved, "{}", ended.stderr);
     }
     course.assert_nothing_left();
     let left = Command::new(&engine).args(["ps", "--all", "--format={{.Image}}"]).output().unwrap();
@@ -151,7 +151,7 @@ fn images_on_the_command_line_race_each_other() {
     assert_eq!(summary.asked.contenders, ["one", "two", "null"]);
     for name in ["one", "two"] {
         let cell = summary.cells.iter().find(|cell| cell.contender == name).unwrap();
-        assert!(cell.requests > 0 && cell.verdict.kind != Kind::ServerNotObserved, "{cell:?}");
+        assert!(cell.requests > 0 && cell.verdict.kind() != Kind::ServerNotObserved, "{cell:?}");
     }
 }
 

@@ -57,7 +57,7 @@ fn the_file_is_hashed_as_often_as_the_load_says() {
     let loads: Vec<_> = summary.asked.loads.iter().map(ToString::to_string).collect();
     assert_eq!(loads, ["4 conn, 12 requests, n=1", "4 conn, 12 requests, n=3"]);
     let raced: Vec<&Cell> =
-        summary.cells.iter().filter(|c| c.verdict.kind != Kind::Skipped).collect();
+        summary.cells.iter().filter(|c| c.verdict.kind() != Kind::Skipped).collect();
     assert_eq!(raced.len(), 2 * 3, "and the twin");
     assert!(raced.iter().all(|cell| cell.requests == 2 * 12), "{raced:?}");
 }
@@ -105,6 +105,6 @@ fn a_wrong_reply_of_either_load_disqualifies_and_a_dead_server_fails() {
         Kind::Disqualified,
         &["a reply was wrong", "?n=1&salt="],
     );
-    let small = &ended.verdict("wrong-when-small").because;
+    let small = ended.verdict("wrong-when-small").because();
     assert!(!small.contains(large), "{small}");
 }

@@ -21,11 +21,11 @@ fn a_load_beyond_a_stated_limit_is_skipped_and_is_not_a_failure() {
     assert_eq!(course.log().len(), 1, "it was started under another load too");
     for cell in ended.summary().cells.into_iter().filter(|cell| cell.contender == "small") {
         let beyond = cell.load.connections > 10;
-        assert_eq!(cell.verdict.kind == Kind::CannotHold, beyond, "{cell:?}");
+        assert_eq!(cell.verdict.kind() == Kind::CannotHold, beyond, "{cell:?}");
         assert_eq!(cell.requests == 0, beyond, "{cell:?}");
         if beyond {
             let said = "small states a limit of 10 connections; this load has 64";
-            assert_eq!(cell.verdict.because, said);
+            assert_eq!(cell.verdict.because(), said);
         }
     }
     ended.assert_printed(&["cannot-hold: small states a limit of 10 connections"]);

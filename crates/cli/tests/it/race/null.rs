@@ -23,7 +23,7 @@ fn null_races_hello_kept_alive_pipelined_and_with_a_connection_per_request() {
     let of_null: Vec<_> = summary.cells.iter().filter(|cell| cell.contender == "null").collect();
     assert_eq!(of_null.len(), 5);
     for cell in of_null {
-        let failed = matches!(cell.verdict.kind, Kind::Failed | Kind::Disqualified);
+        let failed = matches!(cell.verdict.kind(), Kind::Failed | Kind::Disqualified);
         assert!(cell.requests > 0 && !failed, "{cell:?}");
     }
 }

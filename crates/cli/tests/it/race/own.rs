@@ -23,7 +23,7 @@ fn two_commands_race_each_other_and_the_first_is_the_baseline() {
     assert_eq!((summary.asked.baseline.as_str(), summary.asked.name.as_str()), ("sh", "sh-vs-new"));
     let new = summary.cells.iter().find(|cell| cell.contender == "new").unwrap();
     assert_eq!((new.load.connections, new.load.pipeline), (8, 2));
-    assert!(new.requests > 0 && !matches!(new.verdict.kind, Kind::Failed), "{new:?}");
+    assert!(new.requests > 0 && !matches!(new.verdict.kind(), Kind::Failed), "{new:?}");
     // The stored race needs nothing from the command line.
     let again = course.race(&["--resume", "out", "--json", "-"]).summary();
     assert_eq!(again.asked, summary.asked);
@@ -67,7 +67,7 @@ fn a_server_that_speaks_another_protocol_is_named_with_what_to_use() {
     course.assert_nothing_left();
     let said =
         ["it speaks HTTP, but the workload `double` sends lines of integers: use `--http /PATH`"];
-    let kind = ended.verdict("hello").kind;
+    let kind = ended.verdict("hello").kind();
     assert!(matches!(kind, Kind::Failed | Kind::Disqualified), "{kind:?}");
     ended.assert_verdict("hello", kind, &said);
 }
@@ -79,8 +79,8 @@ fn a_wrong_reply_in_the_right_protocol_gets_no_advice_to_use_another() {
     let args = [&["--contender", wrong, "--only", "null", "-c", "1"][..], &SHORT].concat();
     let ended = course.race(&args).with_status(1);
     let verdict = ended.verdict("bad");
-    assert_eq!(verdict.kind, Kind::Disqualified);
-    assert!(!verdict.because.contains("speaks"), "{}", verdict.because);
+    assert_eq!(verdict.kind(), Kind::Disqualified);
+    assert!(!verdict.because().contains("speaks"), "{}", verdict.because());
 }
 
 #[test]

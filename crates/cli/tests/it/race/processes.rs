@@ -11,7 +11,7 @@ fn a_contender_that_ignores_sigterm_is_killed_and_keeps_its_figures_with_a_remar
     assert!(course.log().iter().any(|(_, what)| what == "asked"), "it never got SIGTERM");
     let summary = ended.summary();
     let cell = summary.cells.iter().find(|cell| cell.contender == "bad").unwrap();
-    assert_ne!(cell.verdict.kind, Kind::Failed, "{:?}", cell.verdict);
+    assert_ne!(cell.verdict.kind(), Kind::Failed, "{:?}", cell.verdict);
     assert!(cell.rounds == 1 && cell.requests > 0, "{cell:?}");
     let doubts: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("SIGTERM")).collect();
     let [doubt] = doubts[..] else { panic!("{:?}", summary.doubts) };

@@ -81,7 +81,7 @@ fn two_running_servers_race_each_other_and_what_cannot_hold_for_them_is_said() {
         let entry = summary.asked.entries.iter().find(|entry| entry.name == name).unwrap();
         assert_eq!(entry.running.as_ref().unwrap().processes[0].pid, pid);
         let cell = summary.cells.iter().find(|cell| cell.contender == name).unwrap();
-        assert!(cell.requests > 0 && cell.verdict.kind != Kind::ServerNotObserved, "{cell:?}");
+        assert!(cell.requests > 0 && cell.verdict.kind() != Kind::ServerNotObserved, "{cell:?}");
         let (_, rounds) = Store::read(&course.out()).unwrap();
         let costs = |round: &Round| round.server.as_ref().is_some_and(|server| server.cpu_ns > 0);
         assert!(rounds.iter().filter(|round| round.contender == name).all(costs), "{rounds:?}");

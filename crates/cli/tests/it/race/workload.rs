@@ -36,7 +36,7 @@ fn contenders_that_list_the_workload_or_are_given_race_and_the_result_needs_no_o
     assert_eq!(summary.asked.workload, "mine");
     assert_eq!(summary.asked.contenders, ["null", "willing", "given"]);
     for cell in &summary.cells {
-        assert!(cell.requests > 0 && !matches!(cell.verdict.kind, Kind::Failed), "{cell:?}");
+        assert!(cell.requests > 0 && !matches!(cell.verdict.kind(), Kind::Failed), "{cell:?}");
     }
 
     // Remove all rounds except one, and the files.
@@ -60,7 +60,7 @@ fn a_contender_that_answers_otherwise_is_disqualified_with_the_expected_reply() 
     course.assert_nothing_left();
     let said = ["a reply was wrong", "expected a line matching [a-z]+"];
     ended.assert_verdict("willing", Kind::Disqualified, &said);
-    assert_ne!(ended.verdict("null").kind, Kind::Disqualified);
+    assert_ne!(ended.verdict("null").kind(), Kind::Disqualified);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_workload_file_over_http_can_be_raced() {
         let ended = course.race(&args);
         let ended = if status == 0 { ended.raced() } else { ended.with_status(status) };
         course.assert_nothing_left();
-        assert_ne!(ended.verdict("null").kind, Kind::Disqualified);
+        assert_ne!(ended.verdict("null").kind(), Kind::Disqualified);
         match status {
             0 => assert!(ended.summary().cells.iter().all(|cell| cell.requests > 0)),
             _ => {

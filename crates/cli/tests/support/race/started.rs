@@ -97,9 +97,9 @@ impl Ended {
     #[track_caller]
     pub fn assert_verdict(&self, contender: &str, kind: Kind, said: &[&str]) {
         let verdict = self.verdict(contender);
-        assert_eq!(verdict.kind, kind, "{verdict:?}");
+        assert_eq!(verdict.kind(), kind, "{verdict:?}");
         for part in said {
-            assert!(verdict.because.contains(part), "no {part:?} in {:?}", verdict.because);
+            assert!(verdict.because().contains(part), "no {part:?} in {:?}", verdict.because());
         }
     }
 

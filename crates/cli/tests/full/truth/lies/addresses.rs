@@ -32,7 +32,7 @@ fn a_contender_that_favours_a_source_address_gains_nothing_and_is_named() {
             lie: "fast only for clients at 127.0.0.1",
             verdict: match doubt {
                 Some(_) => "treats source addresses differently".to_owned(),
-                None => raced.cell("favours").verdict.kind.name().to_owned(),
+                None => raced.cell("favours").verdict.kind().name().to_owned(),
             },
             evidence: format!("costs {} the honest one; {why}", raced.ratio("favours")),
             is_named: doubt.is_some() && gains_nothing,

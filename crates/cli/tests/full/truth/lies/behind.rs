@@ -90,7 +90,7 @@ fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
         let mut findings = Findings::of_honest(&raced, &honest);
         // A contender pays if another program took its CPU.
         for (name, accused) in &mut findings.honest {
-            let because = &raced.cell(name).verdict.because;
+            let because = &raced.cell(name).verdict.because();
             if because.contains("took the server's CPU") {
                 *accused = Some(format!("it pays: {because}"));
             }
@@ -100,7 +100,7 @@ fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
             lie: "leaves the machine slower after its end",
             verdict: match doubt {
                 Some(_) => "leaves work behind".to_owned(),
-                None => raced.cell("litters").verdict.kind.name().to_owned(),
+                None => raced.cell("litters").verdict.kind().name().to_owned(),
             },
             evidence: doubt.cloned().unwrap_or_default(),
             is_named: doubt.is_some(),

@@ -102,7 +102,7 @@ fn judge(
                 raced.ratio(liar)
             ),
         ),
-        None => (cell.verdict.because.clone(), String::new()),
+        None => (cell.verdict.because().clone(), String::new()),
     };
     Finding {
         lie,

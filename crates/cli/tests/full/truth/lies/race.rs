@@ -128,10 +128,10 @@ impl Raced {
     /// The reason if an honest contender is accused of a lie.
     pub fn accused(&self, honest: &str) -> Option<String> {
         let cell = self.cell(honest);
-        let kind = cell.verdict.kind;
+        let kind = cell.verdict.kind();
         let accuses = [Kind::Disqualified, Kind::Failed, Kind::ServerNotObserved, Kind::OtherCpus];
-        if accuses.iter().any(|one| kind == *one || cell.verdict.also.contains(one)) {
-            return Some(format!("{}: {}", kind.name(), cell.verdict.because));
+        if accuses.iter().any(|one| cell.verdict.is(*one)) {
+            return Some(format!("{}: {}", kind.name(), cell.verdict.because()));
         }
         if let Some(seen) = cell.settling.filter(|seen| seen.class != WarmUpClass::Flat) {
             return Some(format!("{}: {seen:?}", seen.class.in_words()));

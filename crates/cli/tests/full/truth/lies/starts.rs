@@ -79,7 +79,7 @@ fn uneven(raced: &Raced, honest: &[&str]) -> Finding {
         lie: "every third start costs 20% more",
         verdict: match doubt {
             Some(_) => "cost differs between starts".to_owned(),
-            None => raced.cell("uneven").verdict.kind.name().to_owned(),
+            None => raced.cell("uneven").verdict.kind().name().to_owned(),
         },
         evidence: doubt.cloned().unwrap_or_else(|| format!("{:.0?} µs", raced.costs("uneven"))),
         is_named: doubt.is_some(),
@@ -90,13 +90,13 @@ fn uneven(raced: &Raced, honest: &[&str]) -> Finding {
 fn void(raced: &Raced, honest: &[&str]) -> Finding {
     let cell = raced.cell("handed-over");
     let verdict = &cell.verdict;
-    let is_named = verdict.kind == Kind::ServerNotObserved
+    let is_named = verdict.kind() == Kind::ServerNotObserved
         && verdict.voids(Figure::Cost)
-        && verdict.because.contains("(handed_over), which is not one of handed-over's");
+        && verdict.because().contains("(handed_over), which is not one of handed-over's");
     Finding {
         lie: "work handed to a daemon",
-        verdict: verdict.kind.name().to_owned(),
-        evidence: verdict.because.clone(),
+        verdict: verdict.kind().name().to_owned(),
+        evidence: verdict.because().clone(),
         is_named: is_named && cell.band.is_none() && cell.relation.is_none(),
         is_above: raced.is_above("handed-over", honest),
     }

@@ -21,9 +21,9 @@ impl Finding {
         let verdict = &cell.verdict;
         Finding {
             lie,
-            verdict: verdict.kind.name().to_owned(),
-            evidence: verdict.because.clone(),
-            is_named: verdict.kind == Kind::Disqualified && verdict.because.contains(text),
+            verdict: verdict.kind().name().to_owned(),
+            evidence: verdict.because().clone(),
+            is_named: verdict.kind() == Kind::Disqualified && verdict.because().contains(text),
             is_above: cell.band.is_some() || cell.relation.is_some(),
         }
     }
