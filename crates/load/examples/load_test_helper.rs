@@ -5,7 +5,7 @@
 mod dialect;
 
 use regatta_load::{
-    Edges, Plan, Processes, Until, load_process, load_process_dialect, run_in_processes,
+    Moment, Plan, Processes, Until, load_process, load_process_dialect, run_in_processes,
 };
 use regatta_record::{Ask, Counted, Report};
 use regatta_script::Workload;
@@ -99,14 +99,6 @@ fn changed(counted: Counted, what: &str) -> Option<Counted> {
     })
 }
 
-struct Nothing;
-
-impl Edges for Nothing {
-    fn window_opens(&mut self) {}
-    fn window_closes(&mut self) {}
-    fn connections_open(&mut self) {}
-}
-
 /// Leads two processes for a minute.
 fn lead(target: &str, mark: &str) -> ExitCode {
     let plan = Plan {
@@ -123,7 +115,7 @@ fn lead(target: &str, mark: &str) -> ExitCode {
         least: 2,
     };
     let never = AtomicBool::new(false);
-    match run_in_processes(&plan, &processes, &mut Nothing, &mut |_| {}, &never) {
+    match run_in_processes(&plan, &processes, &mut |_: Moment| {}, &mut |_| {}, &never) {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -2,7 +2,7 @@
 //! With PIPELINE 0, every request has its own connection. PID is a single-threaded server, such as the
 //! example `echo_server`: its CPU time in the window is printed together with the load's.
 
-use regatta_load::{Drive, Edges, Plan, Until, WarmUp, run};
+use regatta_load::{Drive, LoadObserver, Moment, Plan, Until, WarmUp, run};
 use regatta_script::Workload;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -20,16 +20,14 @@ impl Watched {
     }
 }
 
-impl Edges for Watched {
-    fn window_opens(&mut self) {
-        self.cpu_ns = self.read();
+impl LoadObserver for Watched {
+    fn at(&mut self, moment: Moment) {
+        match moment {
+            Moment::WindowOpens => self.cpu_ns = self.read(),
+            Moment::WindowCloses => self.cpu_ns = self.read() - self.cpu_ns,
+            _ => {}
+        }
     }
-
-    fn window_closes(&mut self) {
-        self.cpu_ns = self.read() - self.cpu_ns;
-    }
-
-    fn connections_open(&mut self) {}
 }
 
 fn main() {

@@ -4,8 +4,8 @@
 use crate::{
     Error, Plan, Until, WarmUp,
     clock::{self, MS, Nanos, SECOND},
-    edges::{Edges, WarmUpProgress},
     leads::Leads,
+    observer::{LoadObserver, Moment, WarmUpProgress},
     pulse::{DEAD_AFTER, Pulse},
     shared::{Phase, Shared, Sums},
     tally::RunOutcome,
@@ -39,7 +39,7 @@ pub(crate) struct Director<'a> {
     plan: &'a Plan,
     shared: &'a Shared,
     stop: &'a AtomicBool,
-    edges: &'a mut dyn Edges,
+    observer: &'a mut dyn LoadObserver,
     next_check: Nanos,
     /// When the current phase began.
     began: Nanos,
@@ -64,14 +64,14 @@ impl<'a> Director<'a> {
         plan: &'a Plan,
         shared: &'a Shared,
         stop: &'a AtomicBool,
-        edges: &'a mut dyn Edges,
+        observer: &'a mut dyn LoadObserver,
     ) -> Self {
         let outcome = RunOutcome::default();
         Director {
             plan,
             shared,
             stop,
-            edges,
+            observer,
             next_check: 0,
             began: clock::now(),
             most_open: (0, clock::now()),
@@ -129,14 +129,14 @@ impl<'a> Director<'a> {
 
     /// Opens the window of a counted load or a burst, which have no warm-up.
     fn open_counted(&mut self) {
-        self.edges.before_window();
+        self.observer.at(Moment::BeforeWindow);
         self.open_window();
     }
 
     fn connecting(&mut self, now: Nanos, sums: Sums) {
         let wanted = self.plan.connections + self.plan.idle;
         if sums.open == wanted {
-            self.edges.connected();
+            self.observer.at(Moment::Connected);
             return match self.plan.until {
                 Until::Elapsed(_) => self.warm_up_or_rest(clock::now(), sums),
                 Until::Requests(_) | Until::Done => self.open_counted(),
@@ -198,7 +198,7 @@ impl<'a> Director<'a> {
             }
             WarmUp::Judged { longest } => {
                 let so_far = WarmUpProgress { lasted: Duration::from_nanos(lasted), replies };
-                (self.warming.is_next_slice(lasted) && self.edges.is_warm(&so_far))
+                (self.warming.is_next_slice(lasted) && self.observer.is_warm(&so_far))
                     || lasted >= ns(longest)
             }
         }
@@ -208,7 +208,7 @@ impl<'a> Director<'a> {
     /// the window opens.
     fn rest_before_window(&mut self) {
         let from = clock::now();
-        self.edges.before_window();
+        self.observer.at(Moment::BeforeWindow);
         let to = clock::now();
         let rested = to - from;
         if rested <= SHORT_PAUSE {
@@ -252,7 +252,7 @@ impl<'a> Director<'a> {
                 self.next_check = self.next_check.min(ends);
                 return;
             }
-            self.edges.stage_ends();
+            self.observer.at(Moment::StageEnds);
             self.stages_over += 1;
         }
     }
@@ -269,7 +269,7 @@ impl<'a> Director<'a> {
             None => {
                 self.notify_over();
                 if self.plan.until != Until::Done {
-                    self.edges.connections_open();
+                    self.observer.at(Moment::ConnectionsOpen);
                 }
                 *self.drained.insert(clock::now())
             }
@@ -301,7 +301,7 @@ impl<'a> Director<'a> {
     /// Takes the time right after the caller's reading. Both edges do so: the window then excludes the
     /// first reading and includes the last one, which takes equally long.
     fn open_window(&mut self) {
-        self.edges.window_opens();
+        self.observer.at(Moment::WindowOpens);
         let at = clock::now();
         self.outcome.window = Some((at, at));
         self.shared.open_window(at);
@@ -309,7 +309,7 @@ impl<'a> Director<'a> {
     }
 
     fn close_window(&mut self) {
-        self.edges.window_closes();
+        self.observer.at(Moment::WindowCloses);
         if let Some((_, end)) = &mut self.outcome.window {
             *end = clock::now();
         }
@@ -343,7 +343,7 @@ impl<'a> Director<'a> {
 
     fn notify_over(&mut self) {
         if self.outcome.window.is_some() && !std::mem::replace(&mut self.notified_over, true) {
-            self.edges.load_over();
+            self.observer.at(Moment::LoadOver);
         }
     }
 

@@ -27,13 +27,13 @@ mod arrivals;
 mod clock;
 mod connection;
 mod director;
-mod edges;
 mod gatherer;
 mod held;
 mod histogram;
 mod lane;
 mod leads;
 mod limits;
+mod observer;
 mod open_tally;
 mod operations;
 mod passing;
@@ -56,11 +56,11 @@ mod tls;
 mod waker;
 mod worker;
 
-pub use edges::{Edges, WarmUpProgress};
 pub use lane::{
     Compiled, Lane, Over, SliceCounts, SliceDue, SliceKind, SliceLatency, SliceOperation,
 };
 pub use limits::most_connections;
+pub use observer::{LoadObserver, Moment, WarmUpProgress};
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use processes::{Processes, Split, load_process, load_process_dialect, run_in_processes};

@@ -139,7 +139,7 @@ pub enum WarmUp {
         /// Maximum duration: after it the window opens in any case.
         longest: Duration,
     },
-    /// Until the caller decides that the server is warm: [`crate::Edges::is_warm`].
+    /// Until the caller decides that the server is warm: [`crate::LoadObserver::is_warm`].
     Judged {
         /// Maximum duration: after it the window opens in any case.
         longest: Duration,

@@ -4,10 +4,11 @@ use crate::{
     Error, Phase, Plan, Split, Tally,
     clock::{self, MS, Nanos, SECOND},
     director::Director,
-    edges::Edges,
     gatherer::Gatherer,
     leads::Leads,
-    limits, schedule,
+    limits,
+    observer::LoadObserver,
+    schedule,
     shared::Shared,
     tally,
     tls::{self, Tls},
@@ -59,7 +60,7 @@ const HANDED_OVER_WITHIN: Nanos = 150 * MS;
 /// dies under load are recorded in the tally.
 pub fn run(
     plan: &Plan,
-    edges: &mut dyn Edges,
+    observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
@@ -67,7 +68,7 @@ pub fn run(
     let alpn = plan.workload.protocol().alpn;
     let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
     let plan = &Plan { tls, ..plan.clone() };
-    let run = Run { plan, edges, progress, stop };
+    let run = Run { plan, observer, progress, stop };
     plan.compile(None)?.visit(run)
 }
 
@@ -78,18 +79,18 @@ pub fn run(
 pub fn run_dialect<D: Dialect>(
     dialect: &D,
     plan: &Plan,
-    edges: &mut dyn Edges,
+    observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
     plan.check()?;
-    Run { plan, edges, progress, stop }.visit(dialect)
+    Run { plan, observer, progress, stop }.visit(dialect)
 }
 
 /// A run that has not started yet.
 struct Run<'a> {
     plan: &'a Plan,
-    edges: &'a mut dyn Edges,
+    observer: &'a mut dyn LoadObserver,
     progress: &'a mut dyn FnMut(&Progress),
     stop: &'a AtomicBool,
 }
@@ -98,15 +99,15 @@ impl Visitor for Run<'_> {
     type Out = Result<Tally, Error>;
 
     fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
-        let Run { plan, edges, progress, stop } = self;
-        carry_out(dialect, plan, edges, progress, stop)
+        let Run { plan, observer, progress, stop } = self;
+        carry_out(dialect, plan, observer, progress, stop)
     }
 }
 
 fn carry_out<D: Dialect>(
     dialect: &D,
     plan: &Plan,
-    edges: &mut dyn Edges,
+    observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
@@ -115,7 +116,7 @@ fn carry_out<D: Dialect>(
     limits::make_room(plan.most_open(), threads)?;
     let _kept = KeptOn::cpus(&plan.cpus);
     let shared = Shared::new(threads, 1);
-    let mut director = Director::new(plan, &shared, stop, edges);
+    let mut director = Director::new(plan, &shared, stop, observer);
     let part = Part::whole(threads as u32);
     let mut gatherer = plan.seconds.then(|| Gatherer::new(threads));
     let done = work(dialect, plan, part, &shared, &mut director, |ended| {

@@ -6,7 +6,7 @@
 
 use crate::single::outcome_of_replies;
 use regatta_load::{
-    Drive, Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+    Drive, LoadObserver, Moment, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_record::{Background, Beside, Outcome};
 use regatta_script::Workload;
@@ -62,7 +62,7 @@ pub(crate) fn run(
     beside: &Plan,
     measured: &Plan,
     how: &Processes,
-    edges: &mut dyn Edges,
+    observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Both {
@@ -70,8 +70,14 @@ pub(crate) fn run(
     let (opened, opens) = mpsc::channel();
     thread::scope(|scope| {
         let background = scope.spawn(|| {
-            let mut opens = Opens(opened);
-            let ran = regatta_load::run(beside, &mut opens, &mut |_| (), &over);
+            let mut signal = move |moment: Moment| {
+                if moment == Moment::WindowOpens {
+                    // The receiver may have given up waiting.
+                    let _ = opened.send(());
+                }
+            };
+            let ran = regatta_load::run(beside, &mut signal, &mut |_| (), &over);
+            drop(signal);
             gone.store(true, Ordering::Relaxed);
             ran
         });
@@ -82,7 +88,7 @@ pub(crate) fn run(
                 let ended = [stop, &gone].iter().any(|flag| flag.load(Ordering::Relaxed));
                 end.store(ended, Ordering::Relaxed);
             };
-            run_in_processes(measured, how, edges, &mut check, &end)
+            run_in_processes(measured, how, observer, &mut check, &end)
         });
         over.store(true, Ordering::Relaxed);
         let background = background.join().expect("the load beside panicked");
@@ -160,16 +166,4 @@ fn has_started(opens: &mpsc::Receiver<()>, stop: &AtomicBool) -> bool {
             Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
     }
-}
-
-/// Signals that all requests of the load beside are in flight.
-struct Opens(mpsc::Sender<()>);
-
-impl Edges for Opens {
-    fn window_opens(&mut self) {
-        // The receiver may have given up waiting.
-        let _ = self.0.send(());
-    }
-    fn window_closes(&mut self) {}
-    fn connections_open(&mut self) {}
 }

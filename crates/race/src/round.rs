@@ -5,9 +5,9 @@ use crate::{
     adapter::Adapter,
     beside,
     context::{HOST, MachineError, RaceContext},
-    edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
+    observer::{RoundObserver, ServedBy},
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
@@ -20,7 +20,8 @@ use regatta_host::{
     Aside, Ended, Meter, Roles, Settings, StopReport, SupervisorError, Watched, what_is_spoken,
 };
 use regatta_load::{
-    Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+    Drive, LoadObserver, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp,
+    run_in_processes,
 };
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, NULL, OperationCounted, Outcome, Phase, Round,
@@ -85,8 +86,8 @@ pub(crate) fn run(
         Warm::Needs(_) => None,
         Warm::See(settler, _) => Some(WarmUpObserver::new(settler, Meter::of(roles.observed()))),
     };
-    let served = Served::new(&entrant.name, &roles);
-    let mut watched = AtEdges { watched, served, seeing };
+    let served = ServedBy::new(&entrant.name, &roles);
+    let mut watched = RoundObserver { watched, served, seeing };
     let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
     let window = Window::default();
     let mut under_load = UnderLoad::new(events, &window);
@@ -110,7 +111,7 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges { mut watched, mut served, seeing } = watched;
+    let RoundObserver { mut watched, mut served, seeing } = watched;
     // The test of source addresses does not depend on the number of connections: once is enough.
     let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
         && asked.settle_s >= sources::FROM_S;
@@ -383,7 +384,7 @@ fn within(load: &LoadShape) -> Duration {
 fn run_counted(
     plan: &Plan,
     how: &Processes,
-    server: &mut dyn Edges,
+    server: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
     within: Duration,

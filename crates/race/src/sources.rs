@@ -6,7 +6,7 @@
 //! addresses, so that the machine's drift cancels out.
 
 use regatta_host::Meter;
-use regatta_load::{Edges, Plan, Processes, Until, WarmUp, run_in_processes};
+use regatta_load::{Moment, Plan, Processes, Until, WarmUp, run_in_processes};
 use regatta_record::SOURCE_PAIRS;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -43,10 +43,15 @@ pub(crate) fn compare(
             seed: plan.seed.wrapping_add(nth as u64),
             ..plan.clone()
         };
-        let mut lap = Lap { meter: &mut *meter, cpu_ns: None };
+        let mut cpu_ns = None;
+        let mut lap = |moment: Moment| match moment {
+            Moment::WindowOpens => _ = meter.lap(),
+            Moment::WindowCloses => cpu_ns = meter.lap(),
+            _ => {}
+        };
         let tally = run_in_processes(&plan, how, &mut lap, &mut |_| (), stop).ok()?;
         let is_right = tally.first_wrong.is_none() && !tally.interrupted && tally.requests > 0;
-        let cost = lap.cpu_ns.filter(|ns| is_right && *ns > 0)? as f64 / tally.requests as f64;
+        let cost = cpu_ns.filter(|ns| is_right && *ns > 0)? as f64 / tally.requests as f64;
         Some(cost.ln())
     };
     let mut logs = [0.0; SOURCE_PAIRS];
@@ -57,22 +62,4 @@ pub(crate) fn compare(
         *log = if draws_first { second - first } else { first - second };
     }
     Some(logs)
-}
-
-/// The server's CPU time between the edges of a window.
-struct Lap<'a> {
-    meter: &'a mut Meter,
-    cpu_ns: Option<u64>,
-}
-
-impl Edges for Lap<'_> {
-    fn window_opens(&mut self) {
-        self.meter.lap();
-    }
-
-    fn window_closes(&mut self) {
-        self.cpu_ns = self.meter.lap();
-    }
-
-    fn connections_open(&mut self) {}
 }

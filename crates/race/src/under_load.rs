@@ -8,7 +8,7 @@
 //! completed inside the window, but not on a CPU of the server (`aside`).
 
 use crate::events::Events;
-use regatta_load::{Edges, Progress, WarmUpProgress};
+use regatta_load::{LoadObserver, Moment, Progress, WarmUpProgress};
 use regatta_record::{Happened, LoadSample, Phase};
 use std::{
     sync::OnceLock,
@@ -27,49 +27,33 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Wraps `edges` to also record here when the window opens and closes.
-    pub fn around<'a>(&'a self, edges: &'a mut dyn Edges) -> Around<'a> {
-        Around { window: self, edges }
+    /// Wraps `observer` to also record here when the window opens and closes.
+    pub fn around<'a>(&'a self, observer: &'a mut dyn LoadObserver) -> Around<'a> {
+        Around { window: self, observer }
     }
 }
 
 /// See [`Window::around`].
 pub(crate) struct Around<'a> {
     window: &'a Window,
-    edges: &'a mut dyn Edges,
+    observer: &'a mut dyn LoadObserver,
 }
 
-impl Edges for Around<'_> {
-    fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
-        self.edges.is_warm(so_far)
-    }
-
-    fn connected(&mut self) {
-        self.edges.connected();
-    }
-
-    fn before_window(&mut self) {
-        self.edges.before_window();
-    }
-
-    fn window_opens(&mut self) {
+impl LoadObserver for Around<'_> {
+    fn at(&mut self, moment: Moment) {
         // Set before the readings at the edge, so that nothing is emitted during those either. There is
         // only one window; if there were a second, the first would count.
-        let _ = self.window.opened.set(Instant::now());
-        self.edges.window_opens();
+        if moment == Moment::WindowOpens {
+            let _ = self.window.opened.set(Instant::now());
+        }
+        self.observer.at(moment);
+        if moment == Moment::WindowCloses {
+            let _ = self.window.closed.set(Instant::now());
+        }
     }
 
-    fn window_closes(&mut self) {
-        self.edges.window_closes();
-        let _ = self.window.closed.set(Instant::now());
-    }
-
-    fn load_over(&mut self) {
-        self.edges.load_over();
-    }
-
-    fn connections_open(&mut self) {
-        self.edges.connections_open();
+    fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
+        self.observer.is_warm(so_far)
     }
 }
 

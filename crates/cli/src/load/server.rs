@@ -1,8 +1,8 @@
 //! The observed server of a load.
 
 use regatta_host::UsageWindow;
-use regatta_load::{Edges, WarmUpProgress};
-use regatta_race::WarmUpObserver;
+use regatta_load::{LoadObserver, Moment, WarmUpProgress};
+use regatta_race::{WarmUpObserver, read_usage};
 
 /// Reads the server's CPU at the edges of the window, and before and after it.
 pub struct Server<'a> {
@@ -16,30 +16,12 @@ pub struct Server<'a> {
     pub seeing: Option<WarmUpObserver<'a>>,
 }
 
-impl Edges for Server<'_> {
+impl LoadObserver for Server<'_> {
+    fn at(&mut self, moment: Moment) {
+        read_usage(&mut self.window, moment);
+    }
+
     fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
     }
-
-    fn before_window(&mut self) {
-        self.window.iter_mut().for_each(UsageWindow::before);
-    }
-
-    fn window_opens(&mut self) {
-        self.window.iter_mut().for_each(UsageWindow::opens);
-    }
-
-    fn stage_ends(&mut self) {
-        self.window.iter_mut().for_each(UsageWindow::lap);
-    }
-
-    fn window_closes(&mut self) {
-        self.window.iter_mut().for_each(UsageWindow::closes);
-    }
-
-    fn load_over(&mut self) {
-        self.window.iter_mut().for_each(UsageWindow::after);
-    }
-
-    fn connections_open(&mut self) {}
 }

@@ -18,7 +18,7 @@ pub use counts::{Over, SliceCounts, SliceDue, SliceLatency, SliceOperation};
 pub use rest::SliceKind;
 
 use crate::{
-    Edges, Error, Phase, Plan, Tally, Until, clock,
+    Error, Moment, Phase, Plan, Tally, Until, clock,
     director::Director,
     limits,
     run::{reached, work},
@@ -244,8 +244,9 @@ impl Visitor for Run {
     fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
         let Run { plan, shared, stopped } = &self;
         let rest = shared.rest.as_ref().expect("the threads of a lane rest");
-        let edges = &mut Unwatched;
-        let director = Director::new(plan, shared, stopped, edges);
+        // A slice is short, so its caller reads around it.
+        let observer = &mut |_: Moment| {};
+        let director = Director::new(plan, shared, stopped, observer);
         let mut leader = Leader::new(plan, director, shared, rest);
         let part = Part::whole(shared.gauges.len() as u32);
         let done = work(dialect, plan, part, shared, &mut leader, |_| ())?;
@@ -264,15 +265,4 @@ impl Drop for Notify<'_> {
             rest.ended();
         }
     }
-}
-
-/// Nothing is read at the edges: a slice is short, and its caller reads around it.
-struct Unwatched;
-
-impl Edges for Unwatched {
-    fn window_opens(&mut self) {}
-
-    fn window_closes(&mut self) {}
-
-    fn connections_open(&mut self) {}
 }

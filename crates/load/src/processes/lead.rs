@@ -8,7 +8,7 @@ use super::{
     memory::Memory,
 };
 use crate::{
-    Edges, Error, Plan, Progress, Tally,
+    Error, LoadObserver, Plan, Progress, Tally,
     clock::{self, MS, Nanos, SECOND},
     director::Director,
     gatherer::Gatherer,
@@ -39,7 +39,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Carries out a plan like [`crate::run`], in as many processes as [`Processes::split`] determines. With
 /// one process it is the same as [`crate::run`].
 ///
-/// The calling process leads the others and opens no connections. `edges` are called on a thread that
+/// The calling process leads the others and opens no connections. `observer` is called on a thread that
 /// runs on the CPUs of the load. The processes inherit the calling process's environment and limits, and
 /// die with it.
 ///
@@ -49,13 +49,13 @@ const SILENCE: Duration = Duration::from_secs(20);
 pub fn run_in_processes(
     plan: &Plan,
     processes: &Processes,
-    edges: &mut dyn Edges,
+    observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
     let split = processes.split(plan)?;
     if split.processes == 1 {
-        return run(&Plan { threads: split.threads, ..plan.clone() }, edges, progress, stop);
+        return run(&Plan { threads: split.threads, ..plan.clone() }, observer, progress, stop);
     }
     let plan = &Plan { threads: split.threads, ..plan.needed() };
     let _kept = KeptOn::cpus(&plan.cpus);
@@ -67,7 +67,7 @@ pub fn run_in_processes(
         let leader = thread::Builder::new().name("load-leader".into()).spawn_scoped(scope, || {
             let _alive = alive;
             let _guard = EndAll(shared);
-            lead(plan, split, processes, shared, Director::new(plan, shared, stop, edges))
+            lead(plan, split, processes, shared, Director::new(plan, shared, stop, observer))
         });
         let leader = leader.map_err(|error| Error::Machine { what: "start its threads", error })?;
         let mut gatherer = plan.seconds.then(|| Gatherer::new(split.processes));
@@ -93,7 +93,7 @@ fn lead(
     let led = Crew::start(how, asks)
         .and_then(|crew| Led::new(plan, split, shared, crew).until_counted(&mut director));
     if led.is_err() {
-        // If the window was opened, this makes the director close it, so that `edges` are called.
+        // If the window was opened, this makes the director close it, so that `observer` is called.
         shared.end_early();
         director.turn(clock::now());
     }

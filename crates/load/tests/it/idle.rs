@@ -1,7 +1,7 @@
 //! Idle connections: each sends one request when it opens, and stays open and silent.
 
 use crate::common::{Called, Server, answer_lines, assert_undisturbed, double, plan, run};
-use regatta_load::{Drive, Edges, Error, Plan, Until};
+use regatta_load::{Drive, Error, LoadObserver, Moment, Plan, Until};
 use std::{
     net::Shutdown,
     sync::{
@@ -16,15 +16,11 @@ struct OpenConnections {
     seen: Vec<usize>,
 }
 
-impl Edges for OpenConnections {
-    fn window_opens(&mut self) {
-        self.seen.push(self.now.load(SeqCst));
-    }
-    fn window_closes(&mut self) {
-        self.seen.push(self.now.load(SeqCst));
-    }
-    fn connections_open(&mut self) {
-        self.seen.push(self.now.load(SeqCst));
+impl LoadObserver for OpenConnections {
+    fn at(&mut self, moment: Moment) {
+        if [Moment::WindowOpens, Moment::WindowCloses, Moment::ConnectionsOpen].contains(&moment) {
+            self.seen.push(self.now.load(SeqCst));
+        }
     }
 }
 
@@ -64,19 +60,15 @@ struct CloseSome {
     called: Called,
 }
 
-impl Edges for CloseSome {
-    fn window_opens(&mut self) {
-        // The connections that were opened last are idle ones.
-        for stream in self.streams.lock().unwrap().iter().rev().take(3) {
-            stream.shutdown(Shutdown::Both).unwrap();
+impl LoadObserver for CloseSome {
+    fn at(&mut self, moment: Moment) {
+        if moment == Moment::WindowOpens {
+            // The connections that were opened last are idle ones.
+            for stream in self.streams.lock().unwrap().iter().rev().take(3) {
+                stream.shutdown(Shutdown::Both).unwrap();
+            }
         }
-        self.called.window_opens();
-    }
-    fn window_closes(&mut self) {
-        self.called.window_closes();
-    }
-    fn connections_open(&mut self) {
-        self.called.connections_open();
+        self.called.at(moment);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stages of an open loop: each has its own rate and its own counts, on the same connections.
 
 use crate::common::{Server, assert_undisturbed, plan, run};
-use regatta_load::{Arrivals, Edges, Plan, Stage, Tally};
+use regatta_load::{Arrivals, LoadObserver, Moment, Plan, Stage, Tally};
 use std::{
     num::NonZeroU32,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -66,21 +66,18 @@ struct Edged {
     closed: u32,
 }
 
-impl Edges for Edged {
-    fn window_opens(&mut self) {
-        self.opened += 1;
+impl LoadObserver for Edged {
+    fn at(&mut self, moment: Moment) {
+        match moment {
+            Moment::WindowOpens => self.opened += 1,
+            Moment::StageEnds => {
+                assert_eq!((self.opened, self.closed), (1, 0));
+                self.ended += 1;
+            }
+            Moment::WindowCloses => self.closed += 1,
+            _ => {}
+        }
     }
-
-    fn stage_ends(&mut self) {
-        assert_eq!((self.opened, self.closed), (1, 0));
-        self.ended += 1;
-    }
-
-    fn window_closes(&mut self) {
-        self.closed += 1;
-    }
-
-    fn connections_open(&mut self) {}
 }
 
 #[test]
@@ -99,28 +96,15 @@ fn the_caller_is_called_at_each_end_of_a_stage_inside_the_window() {
 fn a_load_that_is_stopped_has_the_stages_that_began() {
     let server = Server::double();
     let stop = AtomicBool::new(false);
-    let mut edges = Stopping { stop: &stop };
+    let mut edges = |moment: Moment| {
+        if moment == Moment::StageEnds {
+            stop.store(true, SeqCst);
+        }
+    };
     let plan = wide(&server, &[(200, 500), (60_000, 50), (100, 50)]);
     let tally = regatta_load::run(&plan, &mut edges, &mut |_| {}, &stop).unwrap();
     assert!(tally.interrupted);
     assert_eq!(tally.stages.len(), 2);
     assert_eq!(due(&tally)[0], 100);
     assert!(tally.stages[1].window_ns < 30_000 * MS);
-}
-
-/// Stops the load at the end of the first stage.
-struct Stopping<'a> {
-    stop: &'a AtomicBool,
-}
-
-impl Edges for Stopping<'_> {
-    fn window_opens(&mut self) {}
-
-    fn stage_ends(&mut self) {
-        self.stop.store(true, SeqCst);
-    }
-
-    fn window_closes(&mut self) {}
-
-    fn connections_open(&mut self) {}
 }

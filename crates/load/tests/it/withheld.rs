@@ -1,7 +1,7 @@
 //! Servers that answer before a request is complete are detected, and honest ones are not accused.
 
 use crate::common::{Server, assert_undisturbed, at, bounded, double, plan, run, workload};
-use regatta_load::{Arrivals, Drive, Edges, Plan, WarmUp};
+use regatta_load::{Arrivals, Drive, Moment, Plan, WarmUp};
 use std::{
     io::{Read, Write},
     net::TcpStream,
@@ -96,18 +96,6 @@ fn an_answer_to_an_incomplete_head_disqualifies() {
     );
 }
 
-/// Sets a flag when the window opens.
-struct Opens(Arc<AtomicBool>);
-
-impl Edges for Opens {
-    fn window_opens(&mut self) {
-        self.0.store(true, SeqCst);
-    }
-
-    fn window_closes(&mut self) {}
-    fn connections_open(&mut self) {}
-}
-
 /// The server is honest during the warm-up, and guesses later.
 #[test]
 fn a_server_that_guesses_only_in_the_window_is_detected_after_it() {
@@ -117,7 +105,12 @@ fn a_server_that_guesses_only_in_the_window_is_detected_after_it() {
     let warm_up = WarmUp::Fixed(Duration::from_millis(20));
     let plan = Plan { warm_up, ..withholding(&server) };
     let never = AtomicBool::new(false);
-    let tally = regatta_load::run(&plan, &mut Opens(is_open), &mut |_| {}, &never).unwrap();
+    let mut opens = |moment: Moment| {
+        if moment == Moment::WindowOpens {
+            is_open.store(true, SeqCst);
+        }
+    };
+    let tally = regatta_load::run(&plan, &mut opens, &mut |_| {}, &never).unwrap();
     let wrong = tally.first_wrong.expect("a wrong reply");
     assert!(wrong.expected.contains("last byte of the request"), "{wrong:?}");
 }

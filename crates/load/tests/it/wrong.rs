@@ -1,7 +1,7 @@
 //! Wrong servers: every wrong reply is detected, reported in full, and ends the run.
 
 use crate::common::{Server, answer_lines, double, plan, run};
-use regatta_load::{Edges, Plan, Tally, Until};
+use regatta_load::{LoadObserver, Moment, Plan, Tally, Until};
 use std::{
     io::Write,
     net::TcpStream,
@@ -105,12 +105,12 @@ fn a_banner_before_any_request_is_wrong() {
 /// Sends bytes on every connection once all requests are answered.
 struct Late(Arc<Mutex<Vec<TcpStream>>>);
 
-impl Edges for Late {
-    fn window_opens(&mut self) {}
-    fn window_closes(&mut self) {}
-    fn connections_open(&mut self) {
-        for stream in self.0.lock().unwrap().iter_mut() {
-            stream.write_all(b"bye\n").unwrap();
+impl LoadObserver for Late {
+    fn at(&mut self, moment: Moment) {
+        if moment == Moment::ConnectionsOpen {
+            for stream in self.0.lock().unwrap().iter_mut() {
+                stream.write_all(b"bye\n").unwrap();
+            }
         }
     }
 }

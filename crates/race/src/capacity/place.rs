@@ -6,6 +6,7 @@ use crate::{
     context::RaceContext,
     entrant::Entrant,
     events::Events,
+    observer::read_usage,
     processes::load_processes,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
@@ -15,7 +16,9 @@ use regatta_host::{
     Aside, Containment, Memory, Meter, Observed, Spent, UsageWindow, spent_together,
 };
 use regatta_judge::Settler;
-use regatta_load::{Edges, Plan, Processes, Tally, Tls, WarmUpProgress, run_in_processes};
+use regatta_load::{
+    LoadObserver, Moment, Plan, Processes, Tally, Tls, WarmUpProgress, run_in_processes,
+};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
@@ -216,9 +219,9 @@ impl Ready<'_> {
         let mut read = Read { observed, windows, seeing, memory_bytes: None };
         let window = Window::default();
         let mut under_load = UnderLoad::new(events, &window);
-        let mut edges = window.around(&mut read);
+        let mut observer = window.around(&mut read);
         let progress = &mut |progress: &_| under_load.progress(progress);
-        let loaded = run_in_processes(plan, &self.how, &mut edges, progress, self.stop);
+        let loaded = run_in_processes(plan, &self.how, &mut observer, progress, self.stop);
         under_load.ended();
         let descriptors = descriptor_limit(&read.observed);
         let spent = spent_together(&read.windows).map(|spent| (spent, cpus));
@@ -252,29 +255,16 @@ struct Read<'a> {
     memory_bytes: Option<u64>,
 }
 
-impl Edges for Read<'_> {
+impl LoadObserver for Read<'_> {
+    fn at(&mut self, moment: Moment) {
+        read_usage(&mut self.windows, moment);
+        if moment == Moment::ConnectionsOpen {
+            let is_observed = !self.observed.is_empty();
+            self.memory_bytes = is_observed.then(|| Memory::of(&self.observed).proportional);
+        }
+    }
+
     fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
-    }
-
-    fn before_window(&mut self) {
-        self.windows.iter_mut().for_each(UsageWindow::before);
-    }
-
-    fn window_opens(&mut self) {
-        self.windows.iter_mut().for_each(UsageWindow::opens);
-    }
-
-    fn window_closes(&mut self) {
-        self.windows.iter_mut().for_each(UsageWindow::closes);
-    }
-
-    fn load_over(&mut self) {
-        self.windows.iter_mut().for_each(UsageWindow::after);
-    }
-
-    fn connections_open(&mut self) {
-        let is_observed = !self.observed.is_empty();
-        self.memory_bytes = is_observed.then(|| Memory::of(&self.observed).proportional);
     }
 }

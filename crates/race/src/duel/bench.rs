@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     context::{MachineError, RaceContext},
-    edges::Served,
     entrant::Entrant,
     events::Events,
+    observer::ServedBy,
     reply_seen,
     round::{self, Deaths},
     start::{STOP_WITHIN, Start, Started, start},
@@ -426,7 +426,7 @@ impl Bench for Stand<'_, '_> {
             watched.connections_open();
         }
         // The connections are still open.
-        let served = Served::new(&entrant.name, &alive.roles);
+        let served = ServedBy::new(&entrant.name, &alive.roles);
         (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
         let loaded = lane.end();
         round.server = watched.spent.take();

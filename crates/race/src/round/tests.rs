@@ -1,18 +1,10 @@
 use super::*;
 use crate::fixtures::entrant;
-use regatta_load::Burst;
+use regatta_load::{Burst, Moment};
 use std::{
     io::{Read, Write},
     net::TcpListener,
 };
-
-struct Nothing;
-
-impl Edges for Nothing {
-    fn window_opens(&mut self) {}
-    fn window_closes(&mut self) {}
-    fn connections_open(&mut self) {}
-}
 
 /// A server that never answers: its connections wait in the listener's queue.
 fn burst(stop: bool, within: Duration) -> bool {
@@ -26,7 +18,7 @@ fn burst(stop: bool, within: Duration) -> bool {
         ..Plan::closed(listener.local_addr().unwrap(), Workload::parse("double").unwrap())
     };
     let how = load_processes(std::path::Path::new("/nonexistent"), 1);
-    run_counted(&plan, &how, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
+    run_counted(&plan, &how, &mut |_: Moment| {}, &mut |_| (), &AtomicBool::new(stop), within).1
 }
 
 #[test]
@@ -55,7 +47,7 @@ fn wrong_tally() -> Tally {
     let double = Workload::parse("double").unwrap();
     let plan = Plan { until: Until::Requests(10), ..Plan::closed(address, double) };
     let stop = AtomicBool::new(false);
-    let tally = regatta_load::run(&plan, &mut Nothing, &mut |_| (), &stop).unwrap();
+    let tally = regatta_load::run(&plan, &mut |_: Moment| {}, &mut |_| (), &stop).unwrap();
     server.join().unwrap();
     tally
 }

@@ -48,14 +48,14 @@ struct EdgesSeen {
     closed: Option<Instant>,
 }
 
-impl Edges for EdgesSeen {
-    fn window_opens(&mut self) {
-        self.opened = Some(Instant::now());
+impl LoadObserver for EdgesSeen {
+    fn at(&mut self, moment: Moment) {
+        match moment {
+            Moment::WindowOpens => self.opened = Some(Instant::now()),
+            Moment::WindowCloses => self.closed = Some(Instant::now()),
+            _ => {}
+        }
     }
-    fn window_closes(&mut self) {
-        self.closed = Some(Instant::now());
-    }
-    fn connections_open(&mut self) {}
 }
 
 /// An event, with the time at which it was emitted.

@@ -5,7 +5,7 @@
 pub mod slow;
 pub mod tls;
 
-use regatta_load::{Arrivals, Burst, Drive, Edges, Error, Plan, Tally, Until};
+use regatta_load::{Arrivals, Burst, Drive, Error, LoadObserver, Moment, Plan, Tally, Until};
 use regatta_script::{
     Workload,
     dialects::http::{HttpAsks, HttpRequest, HttpWorkload},
@@ -192,17 +192,15 @@ pub fn asks(request: HttpRequest) -> Workload {
 #[derive(Default)]
 pub struct Called(pub Vec<(&'static str, Instant)>);
 
-impl Edges for Called {
-    fn window_opens(&mut self) {
-        self.0.push(("opens", Instant::now()));
-    }
-
-    fn window_closes(&mut self) {
-        self.0.push(("closes", Instant::now()));
-    }
-
-    fn connections_open(&mut self) {
-        self.0.push(("open", Instant::now()));
+impl LoadObserver for Called {
+    fn at(&mut self, moment: Moment) {
+        let name = match moment {
+            Moment::WindowOpens => "opens",
+            Moment::WindowCloses => "closes",
+            Moment::ConnectionsOpen => "open",
+            _ => return,
+        };
+        self.0.push((name, Instant::now()));
     }
 }
 

@@ -1,51 +1,55 @@
-//! Readings of a contender at the edges of a load's window.
+//! Readings of a contender at the moments of a load.
 
 use crate::warm::WarmUpObserver;
-use regatta_host::{Confined, Ownership, Roles, Watched};
-use regatta_load::{Edges, WarmUpProgress};
+use regatta_host::{Confined, Ownership, Roles, UsageWindow, Watched};
+use regatta_load::{LoadObserver, Moment, WarmUpProgress};
 
-/// Passes the edges of a load's window on to the host, which reads usage there.
-pub(crate) struct AtEdges<'a> {
+/// Passes the moments of a load on to the host, which reads usage then.
+pub(crate) struct RoundObserver<'a> {
     pub watched: Watched,
-    pub served: Served,
+    pub served: ServedBy,
     /// Set if this start observes how the contender warms up.
     pub seeing: Option<WarmUpObserver<'a>>,
 }
 
-impl Edges for AtEdges<'_> {
+impl LoadObserver for RoundObserver<'_> {
+    fn at(&mut self, moment: Moment) {
+        let watched = &mut self.watched;
+        match moment {
+            Moment::Connected => watched.connected(),
+            Moment::BeforeWindow => watched.before_window(),
+            Moment::WindowOpens => watched.window_opens(),
+            Moment::StageEnds => {}
+            Moment::WindowCloses => watched.window_closes(),
+            Moment::LoadOver => watched.load_over(),
+            Moment::ConnectionsOpen => {
+                watched.connections_open();
+                self.served.look();
+            }
+        }
+    }
+
     fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
     }
+}
 
-    fn connected(&mut self) {
-        self.watched.connected();
-    }
-
-    fn before_window(&mut self) {
-        self.watched.before_window();
-    }
-
-    fn window_opens(&mut self) {
-        self.watched.window_opens();
-    }
-
-    fn window_closes(&mut self) {
-        self.watched.window_closes();
-    }
-
-    fn load_over(&mut self) {
-        self.watched.load_over();
-    }
-
-    fn connections_open(&mut self) {
-        self.watched.connections_open();
-        self.served.look();
-    }
+/// Reads the usage that belongs to a moment of a load.
+pub fn read_usage<'w>(windows: impl IntoIterator<Item = &'w mut UsageWindow>, moment: Moment) {
+    let read = match moment {
+        Moment::BeforeWindow => UsageWindow::before,
+        Moment::WindowOpens => UsageWindow::opens,
+        Moment::StageEnds => UsageWindow::lap,
+        Moment::WindowCloses => UsageWindow::closes,
+        Moment::LoadOver => UsageWindow::after,
+        Moment::Connected | Moment::ConnectionsOpen => return,
+    };
+    windows.into_iter().for_each(read);
 }
 
 /// Checks, several times outside the window, which processes serve a contender's ports and on which
 /// CPUs.
-pub(crate) struct Served {
+pub(crate) struct ServedBy {
     name: String,
     ownership: Ownership,
     confined: Confined,
@@ -56,10 +60,10 @@ pub(crate) struct Served {
     pub elsewhere: Option<String>,
 }
 
-impl Served {
+impl ServedBy {
     /// Starts checking the contender called `name`, with a first check.
-    pub fn new(name: &str, roles: &Roles) -> Served {
-        let mut served = Served {
+    pub fn new(name: &str, roles: &Roles) -> ServedBy {
+        let mut served = ServedBy {
             name: name.to_owned(),
             ownership: Ownership::of(roles),
             confined: Confined::of(roles),
