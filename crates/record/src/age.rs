@@ -1,35 +1,15 @@
 //! The age of a version.
 
-/// Days from 1970-01-01 to a date written `YYYY-MM-DD`, from 1970 to 9999; `None` for anything
-/// else, including dates that do not exist (civil date to days: Hinnant, *chrono-compatible
-/// low-level date algorithms*, `days_from_civil`).
+use chrono::NaiveDate;
+
+/// Days from 1970-01-01 to a date written `YYYY-MM-DD`, from 1970 to 9999; `None` for anything else, including
+/// dates that do not exist.
 pub fn day_of(date: &str) -> Option<u64> {
-    let is_well_formed = date.len() == 10
-        && date.bytes().enumerate().all(|(at, byte)| match at {
-            4 | 7 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    if !is_well_formed {
-        return None;
-    }
-    let number = |from: usize, to: usize| date[from..to].parse::<u64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 => 28 + u64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if year < 1970 || !(1..=days).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year / 400, year % 400);
-    let month_from_march = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
+    let day = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
+    // The parser also accepts other spellings.
+    let is_canonical = date.len() == 10 && day.to_string() == date;
+    let days = day.signed_duration_since(NaiveDate::default()).num_days();
+    days.try_into().ok().filter(|_| is_canonical)
 }
 
 /// Days from a date to a moment in seconds since 1970; `None` if it is not a date, or is later than that

@@ -1,5 +1,6 @@
 //! Formats figures for people: with units, and with no more digits than the interval supports.
 
+use chrono::DateTime;
 use regatta_record::{Estimate, ShownPercentile};
 
 /// The text of a missing value.
@@ -218,21 +219,13 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
-/// Formats seconds since 1970 as `2026-09-21 14:13:20 UTC` (days to civil date: Hinnant,
-/// *chrono-compatible low-level date algorithms*, `civil_from_days`, for days from 1970 on).
+/// Formats seconds since 1970 as `2026-09-21 14:13:20 UTC`.
 pub fn date(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let mp = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
+    let time = i64::try_from(unix_s).ok().and_then(|s| DateTime::from_timestamp(s, 0));
+    match time {
+        Some(time) => time.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        None => format!("{unix_s} s after 1970"),
+    }
 }
 
 #[cfg(test)]
