@@ -1,8 +1,8 @@
 //! The catalogue: all services by name, and which model runs which service.
 
 use crate::{
-    Host, Model, ServeError, asynchronous, burn::Burning, cluster, engines::serve_engine, epoll,
-    fork, green, members::serve_members, null, prefork, threads,
+    Host, Model, ServeError, asynchronous, burn::Burning, children::each_connection, cluster,
+    engines::serve_engine, epoll, fork, green, members::serve_members, null, prefork, threads,
 };
 use regatta_engine::{Counter, Sessions};
 use regatta_service::{
@@ -253,8 +253,8 @@ fn with_metrics_page(
 
 fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeError> {
     match model {
-        Model::Fork => fork::run(program, host),
-        Model::Prefork => prefork::run(program, host),
+        Model::Fork => fork::run(each_connection(program), host),
+        Model::Prefork => prefork::run(each_connection(program), host),
         Model::Threads => threads::run(program, host),
         Model::Green => green::run(program, host),
         Model::Cluster => cluster::run(program, host),

@@ -5,7 +5,10 @@ use crate::{
     blocking::Blocking,
     host::{Host, PAUSE, ServeError, Stop},
 };
-use regatta_service::{Limits, style::sequential::read_timeout};
+use regatta_service::{
+    Limits, Program,
+    style::{sequential::read_timeout, straight::SequentialProgram},
+};
 use regatta_sys::{
     Event, Interest, Readiness,
     fork::{Fork, Forked},
@@ -155,9 +158,30 @@ pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
     std::process::exit(status)
 }
 
+/// Serves one connection until it closes.
+pub(crate) trait Converse:
+    Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>
+{
+}
+
+impl<F: Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>> Converse for F {}
+
+/// Serves a program's connections.
+pub(crate) fn each_connection<P: Program>(program: P) -> impl Converse {
+    move |stream: &mut Blocking<'_, TcpStream>, limits| program.sequential(stream, limits)
+}
+
+/// Serves the connections of a program that opens its own.
+pub(crate) fn each_straight<P: SequentialProgram>(program: P) -> impl Converse {
+    move |stream: &mut Blocking<'_, TcpStream>, limits| {
+        net::detect_vanished_peers(stream.socket)?;
+        program.serve(stream, limits)
+    }
+}
+
 /// Serves one connection until it closes, alone in this process. A stop shuts down its input.
 pub(crate) fn converse(
-    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
+    serve: &impl Converse,
     socket: OwnedFd,
     host: &Host,
 ) -> Result<(), ServeError> {

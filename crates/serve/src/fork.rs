@@ -1,15 +1,12 @@
 //! `fork`: a process per connection, blocking reads and writes.
 
 use crate::{
-    blocking::Blocking,
-    children::{Children, Side, converse, leave},
+    children::{Children, Converse, Side, converse, leave},
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::{Limits, Program, style::straight::SequentialProgram};
 use regatta_sys::{Event, Interest, Readiness, net, poll::Poll};
 use std::{
     io,
-    net::TcpStream,
     os::fd::{AsFd, OwnedFd},
     thread,
 };
@@ -17,26 +14,8 @@ use std::{
 /// Maximum number of processes. Further connections wait in the accept queue.
 pub(crate) const CONNECTIONS: u32 = 8_000;
 
-pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    run_each(host, |stream, limits| program.sequential(stream, limits))
-}
-
-/// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: SequentialProgram>(
-    program: P,
-    host: &Host,
-) -> Result<(), ServeError> {
-    run_each(host, |stream, limits| {
-        net::detect_vanished_peers(stream.socket)?;
-        program.serve(stream, limits)
-    })
-}
-
 /// `serve` serves one connection until it closes.
-fn run_each(
-    host: &Host,
-    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
-) -> Result<(), ServeError> {
+pub(crate) fn run(serve: impl Converse, host: &Host) -> Result<(), ServeError> {
     let mut children = Children::new()?;
     let listener = host.listen()?;
     host.limit_connections_of(&listener)?;

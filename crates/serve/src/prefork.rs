@@ -2,38 +2,18 @@
 //! reads and writes.
 
 use crate::{
-    blocking::Blocking,
-    children::{Children, Side, converse, leave},
+    children::{Children, Converse, Side, converse, leave},
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::{Limits, Program, style::straight::SequentialProgram};
 use regatta_sys::net;
-use std::{io, net::TcpStream, os::fd::OwnedFd, thread};
+use std::{io, os::fd::OwnedFd, thread};
 
 /// Maximum number of processes in the pool, and therefore of concurrent connections. Further
 /// connections wait in the accept queue.
 pub(crate) const WORKERS: u32 = 256;
 
-pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    run_each(host, |stream, limits| program.sequential(stream, limits))
-}
-
-/// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: SequentialProgram>(
-    program: P,
-    host: &Host,
-) -> Result<(), ServeError> {
-    run_each(host, |stream, limits| {
-        net::detect_vanished_peers(stream.socket)?;
-        program.serve(stream, limits)
-    })
-}
-
 /// `serve` serves one connection until it closes.
-fn run_each(
-    host: &Host,
-    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
-) -> Result<(), ServeError> {
+pub(crate) fn run(serve: impl Converse, host: &Host) -> Result<(), ServeError> {
     let mut children = Children::new()?;
     let listener = host.listen_blocking()?;
     let workers = host.connections.min(WORKERS as usize);
@@ -60,11 +40,7 @@ fn run_each(
 }
 
 /// Runs a worker.
-fn work(
-    serve: &impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
-    listener: &OwnedFd,
-    host: &Host,
-) -> Result<(), ServeError> {
+fn work(serve: &impl Converse, listener: &OwnedFd, host: &Host) -> Result<(), ServeError> {
     while !host.stop.is_set() {
         match net::accept_blocking(listener) {
             Ok(socket) => converse(serve, socket, host)?,

@@ -1,7 +1,9 @@
 //! Sequential programs that open their own connections, on the models that can run them.
 
 use crate::{
-    Model, fork, green,
+    Model,
+    children::each_straight,
+    fork, green,
     host::{Host, ServeError},
     prefork, threads,
 };
@@ -21,8 +23,8 @@ pub fn serve_sequential<P: SequentialProgram>(
     host: &Host,
 ) -> Result<(), ServeError> {
     match model {
-        Model::Fork => fork::run_straight(program, host),
-        Model::Prefork => prefork::run_straight(program, host),
+        Model::Fork => fork::run(each_straight(program), host),
+        Model::Prefork => prefork::run(each_straight(program), host),
         Model::Threads => threads::run_straight(program, host),
         Model::Green => green::run_straight(program, host),
         _ => Err(ServeError::Unsupported {

@@ -5,7 +5,7 @@
 //! for anything else, so `threads` has its own way (`regatta-serve`).
 
 use super::{asynchronous, sequential};
-use crate::{Flow, Limits, Never, Now, Session};
+use crate::{Flow, Limits, Locals, Never, Now, Session};
 use regatta_engine::{Activity, Context, Heard, Post};
 use std::{future::Future, io, mem, time::Instant};
 
@@ -243,6 +243,36 @@ impl<S: Session<Job = Never>> Member<S> {
         self.session.alarm().map_or(check, |alarm| check.min(alarm))
     }
 
+    /// Handles the event that ended a wait.
+    fn woke<T: Room<S::Push> + Locals>(
+        &mut self,
+        wake: Wake<S::Push>,
+        now: Now,
+        stream: &mut T,
+        read_now: impl FnOnce(&mut T, &mut [u8]) -> io::Result<usize>,
+        unacknowledged: impl FnOnce(&T) -> usize,
+    ) -> io::Result<()> {
+        match wake {
+            Wake::Readable => {
+                // Pushes that arrived before this input are handled first.
+                let next = stream.next();
+                if self.hear(now, next, stream) {
+                    let mut input = stream.take::<Input>();
+                    let read = read_now(stream, &mut input.0);
+                    let heard = self.read(now, read, &mut input.0);
+                    stream.give_back(input);
+                    heard?;
+                }
+            }
+            Wake::Push(push) => {
+                self.hear(now, Some(push), stream);
+            }
+            Wake::Overrun => {}
+            Wake::Deadline => self.check_deadline(now, stream, || unacknowledged(stream))?,
+        }
+        Ok(())
+    }
+
     /// Called when a deadline has passed. Fails if the client has timed out. While its silence is not a
     /// timeout, fails if the connection is gone.
     fn check_deadline(
@@ -309,26 +339,9 @@ where
         if member.continue_before_wait(now) {
             continue;
         }
-        match stream.wait(member.reads(), member.due(now))? {
-            Wake::Readable => {
-                // Pushes that arrived before this input are handled first.
-                let next = stream.next();
-                if member.hear(stream.now(), next, stream) {
-                    let mut input = stream.take::<Input>();
-                    let read = stream.read_now(&mut input.0);
-                    let heard = member.read(stream.now(), read, &mut input.0);
-                    stream.give_back(input);
-                    heard?;
-                }
-            }
-            Wake::Push(push) => {
-                member.hear(stream.now(), Some(push), stream);
-            }
-            Wake::Overrun => {}
-            Wake::Deadline => {
-                member.check_deadline(stream.now(), stream, || stream.unacknowledged())?;
-            }
-        }
+        let wake = stream.wait(member.reads(), member.due(now))?;
+        let now = stream.now();
+        member.woke(wake, now, stream, T::read_now, T::unacknowledged)?;
     }
 }
 
@@ -371,25 +384,8 @@ where
         if member.continue_before_wait(now) {
             continue;
         }
-        match stream.wait(member.reads(), member.due(now)).await? {
-            Wake::Readable => {
-                // Pushes that arrived before this input are handled first.
-                let next = stream.next();
-                if member.hear(stream.now(), next, stream) {
-                    let mut input = stream.take::<Input>();
-                    let read = stream.read_now(&mut input.0);
-                    let heard = member.read(stream.now(), read, &mut input.0);
-                    stream.give_back(input);
-                    heard?;
-                }
-            }
-            Wake::Push(push) => {
-                member.hear(stream.now(), Some(push), stream);
-            }
-            Wake::Overrun => {}
-            Wake::Deadline => {
-                member.check_deadline(stream.now(), stream, || stream.unacknowledged())?;
-            }
-        }
+        let wake = stream.wait(member.reads(), member.due(now)).await?;
+        let now = stream.now();
+        member.woke(wake, now, stream, T::read_now, T::unacknowledged)?;
     }
 }
