@@ -15,7 +15,7 @@
 //! usually open their connections while they measure.
 //!
 //! A reply counts as received when a load thread reads it. A thread that has no CPU reads late; that
-//! delay appears in *service* and *wait*, not in *lag*. [`Tally::load_run_delay_ns`] measures it.
+//! delay appears in *service* and *wait*, not in *lag*. [`run_delay_ns`](regatta_record::Counted::run_delay_ns) measures it.
 //!
 //! A wrong reply ends the run, unless errors are tolerated, and is reported in full
 //! ([`Tally::first_wrong`]). Lost connections are counted, and reopened after a pause (not in a burst).

@@ -11,69 +11,31 @@ use crate::{
     sends::Sends,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{
-    Counted, Errors, Exchange, FirstWrong, Operation, OperationCounted, Part, TlsSpoken, Verified,
-};
-use std::collections::BTreeMap;
+use regatta_record::{Counted, Errors, Exchange, FirstWrong, Operation, Part, TlsSpoken, Verified};
+use std::{collections::BTreeMap, mem, ops::Deref};
 
-/// The result of a load.
+/// The result of a load: the counts of all its threads, which it dereferences to, and what follows from them
+/// and from the plan.
 #[derive(Clone, Debug)]
 pub struct Tally {
+    /// The counts, without those that have a field of their own here. With [`Until::Requests`] and
+    /// [`Until::Done`] the window ends with the last reply. If it ends within a slice, because it ended
+    /// with its last request or early, that slice is omitted; if a fixed duration is longer than a whole
+    /// number of slices, the last slice includes the remainder.
+    ///
+    /// In a closed loop a latency is the time from the write (with a connection per request, from before the
+    /// connect) to the reply, of requests written inside the window. In an open loop it is the time from the
+    /// intended send to the reply, of requests due inside the window. The reply may come after the window.
+    /// Requests that timed out inside the window are in no histogram: count them as slower than everything
+    /// in it.
+    pub counts: Counted,
     /// Number of processes that carried out the load.
     pub processes: usize,
     /// Number of load threads, over all processes.
     pub threads: usize,
-    /// Requests answered correctly inside the measured window.
-    pub requests: u64,
-    /// Length of the window in nanoseconds. With [`Until::Requests`] and
-    /// [`Until::Done`] it ends with the last reply.
-    pub window_ns: u64,
-    /// Correct replies in each slice of the window. If the window ends within a slice, because it ended
-    /// with its last request or early, that slice is omitted. If a fixed duration is longer than a whole
-    /// number of slices, the last slice includes the remainder.
-    pub slices: Vec<u64>,
-    /// Length of a slice in nanoseconds.
-    pub slice_ns: u64,
-    /// Errors by kind, over the whole run.
-    pub errors: Errors,
-    /// Why connections were lost or not opened, as text, and how often.
-    pub causes: BTreeMap<String, u64>,
-    /// Correct replies over the whole run.
-    pub replies: u64,
-    /// Replies inside the window by status, correct or wrong, if the protocol has a status.
-    pub statuses: BTreeMap<u16, u64>,
-    /// Requests that timed out inside the window. They are in no histogram. Count them as slower than
-    /// everything in it.
-    pub timeouts_in_window: u64,
     /// The first wrong exchange. The run ended there, unless errors are tolerated
     /// ([`Plan::tolerates`]).
     pub first_wrong: Option<Exchange>,
-    /// The first partial reply whose connection was lost before the rest arrived, if any.
-    pub first_unfinished: Option<Exchange>,
-    /// Bytes received inside the window, without the encryption of TLS.
-    pub reply_bytes: u64,
-    /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In a closed loop it is the
-    /// time from the write (with a connection per request, from before the connect) to the reply, of
-    /// requests written inside the window. In an open loop it is the time from the intended send to the
-    /// reply, of requests due inside the window. The reply may come after the window.
-    pub histogram: Histogram<u64>,
-    /// Counts of the other kinds of operations, in the order of the dialect; empty if it has only
-    /// requests.
-    pub operations: Vec<OperationCounted>,
-    /// CPU time of the load threads inside the window, user and system, in nanoseconds.
-    pub load_cpu_ns: u64,
-    /// Of that: spent on polling with nothing to do, by a load that spins. No request needed it.
-    pub spun_ns: u64,
-    /// Time that the load threads were runnable without a CPU inside the window, in nanoseconds; `None`
-    /// if the kernel does not report it (`/proc/thread-self/schedstat`).
-    pub load_run_delay_ns: Option<u64>,
-    /// How often load threads got a CPU inside the window; `None` if the kernel does not report it.
-    pub load_turns: Option<u64>,
-    /// Connections that were opened over the whole run, including reopened ones, excluding those of
-    /// members that join and leave.
-    pub connections_opened: u64,
-    /// Members that joined and left over the whole run: see [`Plan::passing`].
-    pub passed: u64,
     /// Wall time of each instance of a burst in nanoseconds, from the start of the window (before its
     /// first connect) to its last reply; 0 if it got no reply; empty without a burst.
     pub instances_ns: Vec<u64>,
@@ -89,8 +51,6 @@ pub struct Tally {
     pub warm_up_requests: u64,
     /// The caller stopped the run; the other fields hold the results until then.
     pub interrupted: bool,
-    /// With [`Plan::tls`], the parameters of the first completed handshake.
-    pub tls: Option<TlsSpoken>,
     /// The result of the joint verification after the load, if its connections share keys and it was
     /// carried out; `None` with several processes.
     pub verified: Option<Verified>,
@@ -99,31 +59,39 @@ pub struct Tally {
     pub server_died: bool,
 }
 
+impl Deref for Tally {
+    type Target = Counted;
+
+    fn deref(&self) -> &Counted {
+        &self.counts
+    }
+}
+
 /// Counts of one load thread.
 pub(crate) struct Count {
     pub requests: u64,
     pub errors: Errors,
-    /// See [`Tally::causes`].
+    /// See [`Counted::causes`].
     pub causes: BTreeMap<String, u64>,
-    /// See [`Tally::first_unfinished`].
+    /// See [`Counted::first_unfinished`].
     pub first_unfinished: Option<Exchange>,
-    /// See [`Tally::replies`].
+    /// See [`Counted::replies`].
     pub replies: u64,
-    /// See [`Tally::statuses`].
+    /// See [`Counted::statuses`].
     pub statuses: BTreeMap<u16, u64>,
     pub timeouts_in_window: u64,
     pub histogram: Histogram<u64>,
-    /// See [`Tally::operations`].
+    /// See [`Counted::operations`].
     pub operations: Operations,
     pub connections_opened: u64,
-    /// See [`Tally::passed`].
+    /// See [`Counted::passed`].
     pub passed: u64,
     /// Bytes received so far, without the encryption of TLS.
     pub received: u64,
-    /// See [`Tally::reply_bytes`]. While the window is open: [`Count::received`] before it.
+    /// See [`Counted::reply_bytes`]. While the window is open: [`Count::received`] before it.
     reply_bytes: u64,
     pub load_cpu_ns: Nanos,
-    /// See [`Tally::spun_ns`].
+    /// See [`Counted::spun_ns`].
     pub spun_ns: Nanos,
     /// In a lane: when this thread began to send, in this slice.
     pub began: Nanos,
@@ -359,51 +327,35 @@ impl Tally {
 
     /// Builds the result of a plan from the merged counts, the outcome of the run, and the split into
     /// processes.
-    pub(crate) fn of(counted: Counted, outcome: &RunOutcome, plan: &Plan, split: Split) -> Tally {
+    pub(crate) fn of(
+        mut counts: Counted,
+        outcome: &RunOutcome,
+        plan: &Plan,
+        split: Split,
+    ) -> Tally {
         let Split { processes, threads } = split;
-        let stages: Vec<Tally> = counted
-            .stages
-            .into_iter()
-            .enumerate()
+        let stages = mem::take(&mut counts.stages).into_iter().enumerate();
+        let stages: Vec<Tally> = stages
             .map(|(number, stage)| Tally::of(stage, outcome, &plan.stage(number), split))
             .collect();
         let of_stages = stages.iter().filter_map(|stage| stage.open_loop.clone());
         let open_loop = of_stages.reduce(OpenTally::together);
-        let mut slices = counted.slices;
-        slices.truncate((counted.window_ns / counted.slice_ns) as usize);
+        let open_counts = counts.open_loop.take();
+        counts.slices.truncate((counts.window_ns / counts.slice_ns) as usize);
         Tally {
             processes,
             threads,
-            requests: counted.requests,
-            window_ns: counted.window_ns,
-            slices,
-            slice_ns: counted.slice_ns,
-            errors: counted.errors,
-            causes: counted.causes,
-            first_unfinished: counted.first_unfinished,
-            replies: counted.replies,
-            statuses: counted.statuses,
-            timeouts_in_window: counted.timeouts_in_window,
-            first_wrong: counted.first_wrong.map(|first| first.exchange),
-            reply_bytes: counted.reply_bytes,
-            histogram: counted.histogram,
-            operations: counted.operations,
-            load_cpu_ns: counted.load_cpu_ns,
-            spun_ns: counted.spun_ns,
-            load_run_delay_ns: counted.run_delay_ns,
-            load_turns: counted.turns,
-            connections_opened: counted.connections_opened,
-            passed: counted.passed,
-            instances_ns: counted.instances_ns.into_values().collect(),
+            first_wrong: counts.first_wrong.take().map(|first| first.exchange),
+            instances_ns: mem::take(&mut counts.instances_ns).into_values().collect(),
             open_loop: open_loop
-                .or_else(|| OpenTally::of(counted.open_loop, plan, threads, counted.window_ns)),
+                .or_else(|| OpenTally::of(open_counts, plan, threads, counts.window_ns)),
             stages,
             warm_up_ns: outcome.warm_up_ns,
             warm_up_requests: outcome.warm_up_requests,
             interrupted: outcome.interrupted,
-            tls: counted.tls,
             verified: None,
             server_died: outcome.server_died,
+            counts,
         }
     }
 }

@@ -322,8 +322,6 @@ fn record(round: &mut Round, tally: Tally) {
     round.requests = tally.requests;
     round.window_ns = tally.window_ns;
     round.errors = tally.errors;
-    round.slices = tally.slices;
-    round.instances_ns = tally.instances_ns;
     round.passed = tally.passed;
     round.load_cpu_ns = tally.load_cpu_ns;
     round.load_spun_ns = tally.spun_ns;
@@ -334,10 +332,9 @@ fn record(round: &mut Round, tally: Tally) {
         let machine = round.machine.get_or_insert_default();
         machine.load_processes = Some(tally.processes as u32);
     }
-    if tally.load_run_delay_ns.is_some() {
+    if tally.run_delay_ns.is_some() {
         let machine = round.machine.get_or_insert_default();
-        (machine.load_run_delay_ns, machine.load_turns) =
-            (tally.load_run_delay_ns, tally.load_turns);
+        (machine.load_run_delay_ns, machine.load_turns) = (tally.run_delay_ns, tally.turns);
     }
     if !round.load.is_counted() {
         let (least, needed_requests) = round.settling.as_ref().map(needs).unwrap_or_default();
@@ -348,6 +345,8 @@ fn record(round: &mut Round, tally: Tally) {
             needed_requests,
         });
     }
+    round.instances_ns = tally.instances_ns;
+    round.slices = tally.counts.slices;
 }
 
 /// Returns a remark on how the processes stopped, if there is one; an error fails the round.

@@ -39,8 +39,8 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
         },
         load_cpu_ns: tally.load_cpu_ns,
         spun_ns: tally.spun_ns,
-        run_delay_ns: tally.load_run_delay_ns,
-        turns: tally.load_turns,
+        run_delay_ns: tally.run_delay_ns,
+        turns: tally.turns,
         open_loop: tally.open_loop.as_ref().map(figures),
     }
 }

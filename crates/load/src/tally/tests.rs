@@ -59,7 +59,7 @@ fn a_counted_window_ends_with_the_last_reply_and_has_only_complete_slices() {
         count.record_replies(at, 1);
     }
     let tally = merge(vec![count], outcome(0, 300 * MS), &plan(until));
-    assert_eq!((tally.window_ns, tally.slices), (250 * MS, vec![1, 1]));
+    assert_eq!((tally.window_ns, tally.counts.slices), (250 * MS, vec![1, 1]));
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_wrong_reply_ends_the_burst() {
     let server =
         Server::lines(|i, line| Some(if i == 5 { "no\n".to_owned() } else { double(line) }));
     let tally = run(&burst(server.address, 100, 10, 1_000)).unwrap();
-    let exchange = tally.first_wrong.unwrap();
+    let exchange = tally.first_wrong.clone().unwrap();
     assert_eq!((exchange.received.as_str(), exchange.reply_index), ("no\\n", 5));
     assert!(tally.errors.wrong_reply >= 1);
     assert!(tally.requests <= 5 * 100);

@@ -124,7 +124,7 @@ fn a_cache_that_forgets_a_value_is_reported_with_the_expected_value() {
     });
     let until = Until::Elapsed(Duration::from_secs(20));
     let tally = run(&Plan { workload: workload("cache"), until, ..plan(server.address) }).unwrap();
-    let wrong = tally.first_wrong.unwrap();
+    let wrong = tally.first_wrong.clone().unwrap();
     assert!(wrong.sent.starts_with("get regatta:2a:"), "{wrong:?}");
     assert!(wrong.expected.starts_with("VALUE regatta:2a:"), "{wrong:?}");
     assert_eq!((wrong.received.as_str(), wrong.reply_index), ("END\\r\\n", 1));
@@ -155,7 +155,7 @@ fn the_value_of_another_key_is_wrong_even_if_any_value_is_accepted() {
         match right {
             true => assert_undisturbed(&tally),
             false => {
-                let wrong = tally.first_wrong.unwrap();
+                let wrong = tally.first_wrong.clone().unwrap();
                 assert_eq!(wrong.expected, "a value of a or none", "{reply:?}");
             }
         }

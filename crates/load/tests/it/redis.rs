@@ -191,7 +191,7 @@ fn a_changed_byte_in_a_value_is_found() {
     });
     let until = Until::Elapsed(Duration::from_secs(20));
     let tally = run(&Plan { workload: of(text), until, ..plan(altered.address) }).unwrap();
-    let wrong = tally.first_wrong.unwrap();
+    let wrong = tally.first_wrong.clone().unwrap();
     assert!(wrong.expected.contains("the first value of key"), "{wrong:?}");
     assert!(wrong.sent.contains("GET"), "{wrong:?}");
 }
@@ -245,7 +245,7 @@ fn shared_keys_reveal_stale_reads_that_no_single_client_can_see() {
         assert_eq!(verified.beyond, 0);
         let until = Until::Elapsed(Duration::from_secs(2));
         let tally = run(&Plan { until, ..plan(stale.address) }).unwrap();
-        let wrong = tally.first_wrong.unwrap();
+        let wrong = tally.first_wrong.clone().unwrap();
         assert!(wrong.expected.starts_with("no value older than the write of"), "{wrong:?}");
         assert_eq!(tally.errors.wrong_reply, 1);
     }
@@ -267,7 +267,7 @@ fn tolerated_errors_are_counted_and_the_connections_continue() {
         assert!(tally.errors.wrong_reply > 0, "{:?}", tally.errors);
         assert_eq!(tally.errors.total(), tally.errors.wrong_reply, "{:?}", tally.errors);
         assert_eq!(tally.connections_opened, 2);
-        let wrong = tally.first_wrong.unwrap();
+        let wrong = tally.first_wrong.clone().unwrap();
         assert_eq!(wrong.received, "-DOWN node 2\\r\\n");
     }
 }

@@ -56,7 +56,7 @@ fn a_reply_before_the_last_byte_of_its_request_disqualifies() {
     for drive in [Drive::Closed, bounded(8), Drive::Churn, at(2_000, Arrivals::Poisson)] {
         let server = hasty(|| true);
         let tally = run(&Plan { drive, ..withholding(&server) }).unwrap();
-        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{drive:?}: not found"));
+        let wrong = tally.first_wrong.clone().unwrap_or_else(|| panic!("{drive:?}: not found"));
         assert!(wrong.expected.contains("last byte of the request"), "{drive:?} {wrong:?}");
         // The exchange shows the request that was answered, not the one before it.
         let number = |text: &str| text.trim_end_matches("\\n").parse::<i128>().ok();
@@ -111,7 +111,7 @@ fn a_server_that_guesses_only_in_the_window_is_detected_after_it() {
         }
     };
     let tally = regatta_load::run(&plan, &mut opens, &mut |_| {}, &never).unwrap();
-    let wrong = tally.first_wrong.expect("a wrong reply");
+    let wrong = tally.first_wrong.clone().expect("a wrong reply");
     assert!(wrong.expected.contains("last byte of the request"), "{wrong:?}");
 }
 

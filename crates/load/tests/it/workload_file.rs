@@ -21,7 +21,7 @@ fn wrong(server: &Server, way: &str, pipeline: usize) -> Exchange {
     let tally = run(&Plan { workload, pipeline, until, ..plan(server.address) }).unwrap();
     assert!(tally.window_ns < 15_000_000_000, "the run went on after the wrong reply");
     assert!(tally.errors.wrong_reply >= 1);
-    tally.first_wrong.unwrap()
+    tally.first_wrong.clone().unwrap()
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_wrong_millionth_reply_is_found_and_the_exchange_is_reported() {
     let tally = wrong(&Plan { pipeline: 2_000, ..plan(server.address) });
     let line = truth.lock().unwrap().clone();
     let right = line.parse::<i128>().unwrap() * 2;
-    let exchange = tally.first_wrong.unwrap();
+    let exchange = tally.first_wrong.clone().unwrap();
     assert_eq!(exchange.reply_index, 999_999);
     assert_eq!(exchange.sent, format!("{line}\\n"));
     assert_eq!(exchange.expected, format!("{right}\\n"));
@@ -127,7 +127,7 @@ fn unsolicited_bytes_on_idle_connections_are_wrong() {
     let mut late = Late(streams);
     let tally = regatta_load::run(&plan, &mut late, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     late.0.lock().unwrap().clear();
-    let exchange = tally.first_wrong.unwrap();
+    let exchange = tally.first_wrong.clone().unwrap();
     assert!(exchange.expected.starts_with("nothing more"), "{exchange:?}");
     assert_eq!(exchange.received.as_str(), "bye\\n");
     assert_eq!(tally.errors.wrong_reply, 2);

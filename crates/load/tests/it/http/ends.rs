@@ -166,7 +166,7 @@ fn in_open_loop_requests_after_an_announced_close_are_lost_and_counted() {
     let drive = at(2_000, Arrivals::Poisson);
     let plan = Plan { connections: 3, pipeline: 4, drive, ..get(server.address) };
     let tally = run(&plan).unwrap();
-    let open = tally.open_loop.unwrap();
+    let open = tally.open_loop.clone().unwrap();
     assert!(tally.requests > 0 && tally.first_wrong.is_none());
     assert_eq!(tally.errors.total(), tally.errors.closed_early);
     assert!(open.lost <= tally.errors.closed_early, "{open:?} {:?}", tally.errors);
@@ -184,7 +184,7 @@ fn in_open_loop_the_next_request_reopens_a_closed_connection() {
             let plan = Plan { connections: 3, drive, ..get(server.address) };
             let tally = run(&Plan { threads, pipeline, ..plan }).unwrap();
             assert_undisturbed(&tally);
-            let open = tally.open_loop.unwrap();
+            let open = tally.open_loop.clone().unwrap();
             let answered = tally.histogram.len();
             assert_eq!((open.due, open.lost), (60, 0), "{last:?}");
             assert!(answered > 0 && answered == open.due - open.unsent, "{open:?}");
@@ -208,7 +208,7 @@ fn idle_connections_are_reopened_after_growing_pauses() {
     assert_undisturbed(&tally);
     // Seven pauses make more than a second, and further ones last a second each.
     let most = 3 * (8 + began.elapsed().as_secs());
-    let open = tally.open_loop.unwrap();
+    let open = tally.open_loop.clone().unwrap();
     let again = tally.connections_opened - 5 - (open.due - open.unsent);
     assert!((3..=most).contains(&again), "{again} times, at most {most}");
 }

@@ -281,7 +281,8 @@ fn a_lost_delivery_is_found_through_each_adapter() {
         let timeout = Duration::from_secs(1);
         let plan = broadcasts(server.address, through(name));
         let tally = run(&Plan { timeout, ..plan }).unwrap();
-        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{name}: a delivery is missing"));
+        let wrong =
+            tally.first_wrong.clone().unwrap_or_else(|| panic!("{name}: a delivery is missing"));
         assert!(wrong.expected.contains("a copy for each of 8 members"), "{name}: {wrong:?}");
         assert!(wrong.received.contains("no copy for 1 of them"), "{name}: {wrong:?}");
     }
@@ -291,7 +292,7 @@ fn a_lost_delivery_is_found_through_each_adapter() {
 fn a_hub_without_the_subprotocol_is_named() {
     let server = serve(Own, Fault::None, MEMBERS);
     let tally = run(&broadcasts(server.address, through("actioncable"))).unwrap();
-    let wrong = tally.first_wrong.expect("it is no Action Cable");
+    let wrong = tally.first_wrong.clone().expect("it is no Action Cable");
     assert!(wrong.sent.contains("Sec-WebSocket-Protocol: actioncable-v1-json"), "{wrong:?}");
     assert!(wrong.received.contains("does not choose the subprotocol"), "{wrong:?}");
 }

@@ -106,7 +106,7 @@ fn a_wrong_delivery_is_found_and_named() {
     ] {
         let server = serve(Own, fault, MEMBERS);
         let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
-        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+        let wrong = tally.first_wrong.clone().unwrap_or_else(|| panic!("{fault:?} was not found"));
         assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
     }
 }
@@ -116,7 +116,7 @@ fn a_lost_delivery_is_found_when_the_load_has_waited_for_it() {
     let server = serve(Own, Fault::Lost(100), MEMBERS);
     let timeout = Duration::from_secs(1);
     let tally = run(&Plan { timeout, ..broadcasts(server.address, workload("hub")) }).unwrap();
-    let wrong = tally.first_wrong.expect("a delivery is missing");
+    let wrong = tally.first_wrong.clone().expect("a delivery is missing");
     assert!(wrong.expected.contains("a copy for each of 8 members"), "{wrong:?}");
     assert!(wrong.received.contains("no copy for 1 of them"), "{wrong:?}");
 }
@@ -139,7 +139,7 @@ fn a_failed_upgrade_is_reported_with_its_reply() {
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
-    let wrong = tally.first_wrong.expect("it is no WebSocket");
+    let wrong = tally.first_wrong.clone().expect("it is no WebSocket");
     assert!(wrong.sent.starts_with("GET /ws HTTP/1.1"), "{wrong:?}");
     assert!(wrong.expected.contains("101") && wrong.received.contains("404"), "{wrong:?}");
     // A server that expects TLS sends a fatal alert (RFC 8446, section 6).
@@ -148,7 +148,7 @@ fn a_failed_upgrade_is_reported_with_its_reply() {
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
-    let wrong = tally.first_wrong.expect("it is no plain WebSocket");
+    let wrong = tally.first_wrong.clone().expect("it is no plain WebSocket");
     assert!(wrong.received.contains("write the URL as wss://"), "{wrong:?}");
 }
 
@@ -232,7 +232,7 @@ fn a_wrong_delivery_to_a_member_of_another_process_is_found() {
         let timeout = Duration::from_secs(2);
         let plan = Plan { timeout, ..broadcasts(server.address, workload("hub")) };
         let tally = run_dialect(3, &plan).unwrap();
-        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+        let wrong = tally.first_wrong.clone().unwrap_or_else(|| panic!("{fault:?} was not found"));
         assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
     }
 }

@@ -93,7 +93,7 @@ fn found(fault: Fault, seconds: u64) -> Exchange {
     let timeout = Duration::from_secs(2);
     let tally = run(&Plan { timeout, ..passing(server.address, seconds) }).unwrap();
     assert!(tally.passed > 0, "{fault:?}");
-    tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"))
+    tally.first_wrong.clone().unwrap_or_else(|| panic!("{fault:?} was not found"))
 }
 
 /// Errors while members join and leave are found and named.

@@ -48,7 +48,7 @@ fn an_open_loop_settles_every_request_that_is_due_in_a_slice() {
         // A warm-up is driven in the same way, and does not count.
         assert!(lane.slice(SHORT, SliceKind::WarmUp, 5).due.unwrap().due > 0);
         let tally = lane.end().unwrap();
-        let total = tally.open_loop.unwrap();
+        let total = tally.open_loop.clone().unwrap();
         assert_eq!((total.due, tally.requests), (due.iter().sum(), requests));
         assert_eq!(tally.histogram.len(), requests);
         for part in [&total.wait, &total.lag, &total.service] {

@@ -122,7 +122,7 @@ fn one_and_three_processes_merge_into_the_same_buckets() {
         assert_eq!(tally.requests, 2_400);
         let numbers = recorded.numbers();
         assert_exact(&tally, &numbers);
-        (numbers, tally.processes, tally.operations)
+        (numbers, tally.processes, tally.counts.operations)
     };
     let one = asked(&|plan| run(plan, Times::Made));
     let threads = asked(&|plan| run(&Plan { threads: 3, ..plan.clone() }, Times::Made));
@@ -235,7 +235,7 @@ fn a_delivery_after_the_last_reply_is_an_error() {
     });
     let until = Until::Requests(100);
     let tally = run(&Plan { until, ..plan(server.address) }, Times::Made);
-    let wrong = tally.first_wrong.expect("a wrong reply");
+    let wrong = tally.first_wrong.clone().expect("a wrong reply");
     assert_eq!(wrong.expected, "nothing more");
     assert!(wrong.received.starts_with("delivery 0001.0"), "{wrong:?}");
 }

@@ -87,7 +87,7 @@ fn a_wrong_reply_to_one_process_ends_all_and_is_reported() {
     let (tally, called) = marked(3).run_watched(&plan, &mut |_| {}, &AtomicBool::new(false));
     let tally = tally.unwrap();
     assert_eq!(tally.errors.wrong_reply, 1);
-    assert_eq!(tally.first_wrong.unwrap().received, "wrong\\n");
+    assert_eq!(tally.first_wrong.clone().unwrap().received, "wrong\\n");
     assert_eq!(called, ["opens", "closes"]);
     assert!(began.elapsed() < Duration::from_secs(20));
 }

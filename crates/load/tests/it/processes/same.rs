@@ -118,7 +118,7 @@ fn tls_with_a_file_of_ca_certificates_works_in_several_processes() {
     let tally = marked(2).run(&plan).unwrap();
     assert_undisturbed(&tally);
     assert_eq!((tally.requests, server.requests()), (300, 300));
-    assert!(tally.tls.is_some_and(|spoken| spoken.checked));
+    assert!(tally.tls.as_ref().is_some_and(|spoken| spoken.checked));
     let stranger = Plan { tls: Some(Authority::new().trusted("localhost")), ..plan };
     match marked(2).run(&stranger) {
         Err(Error::Tls(text)) => assert!(text.contains("certificate is not accepted"), "{text}"),
