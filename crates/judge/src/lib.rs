@@ -44,6 +44,6 @@ pub use precision::{
     BLOCKS_OF_A_LIFE, Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due,
 };
 pub use race::judge;
-pub use settling::{Settler, agreed};
+pub use settling::{Settler, agreed, less_changed};
 pub use single::{Limited, ObservedServer, SingleLoad};
 pub use verdict::{BUSY, HELD, Used};

@@ -162,8 +162,8 @@ mod tests {
             let of_two = ObservedServer { threads: 7, cpus: 2, run_delay_ns: None, ..SERVER };
             judged(None, Some(ObservedServer { cpu_ns: SECOND_NS, busiest_thread_ns, ..of_two }))
         };
-        assert_eq!(with(None).kind, Kind::Idle, "the busiest thread is not known");
-        assert_eq!(with(Some(SECOND_NS / 2)).kind, Kind::Idle);
+        assert_eq!(with(None).kind(), Kind::Idle, "the busiest thread is not known");
+        assert_eq!(with(Some(SECOND_NS / 2)).kind(), Kind::Idle);
         let bound = with(Some(SECOND_NS * 97 / 100));
         assert_eq!(bound.kind(), Kind::ServerBound);
         let expected = "server busy 0.50 of 2 CPUs, its busiest thread 0.97 of one, load 0.50";
@@ -195,7 +195,7 @@ mod tests {
         let exchange =
             Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
         let replies = Replies { errors, first_wrong: Some(&exchange), server_died: false };
-        let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind;
+        let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind();
         // 10 of 1,010.
         assert_eq!(kind(replies, Some(0.01)), Kind::ServerNotObserved);
         assert_eq!(kind(replies, Some(0.009)), Kind::Disqualified);

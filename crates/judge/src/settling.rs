@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// Segments whose means differ by less than this are equivalent, as a logarithm: 3%.
 const EQUIVALENT: f64 = 0.029_559;
+/// The same in a life of a duel: 10%. What changes less within a life is found there among all its slices
+/// ([`regatta_record::Doubt::ChangesInLife`]), and on a busy machine slices vary so much that 3% could not be
+/// seen before the longest observation is over.
+const EQUIVALENT_IN_LIFE: f64 = 0.095_31;
 /// Fraction of an observation that must be steady at its end, for a contender whose cost is the
 /// same as at the start.
 const STEADY: f64 = 0.5;
@@ -45,6 +49,8 @@ const LEAST_SCATTER: f64 = 0.005;
 #[derive(Clone, Debug)]
 pub struct Settler {
     longest: Duration,
+    /// Segments whose means differ by less than this are equivalent, as a logarithm.
+    equivalent: f64,
     slices: Vec<WarmUpSlice>,
     from_localhost: Option<[f64; SOURCE_PAIRS]>,
 }
@@ -52,7 +58,13 @@ pub struct Settler {
 impl Settler {
     /// Creates an observation without slices; it ends after `longest`.
     pub fn new(longest: Duration) -> Settler {
-        Settler { longest, slices: Vec::new(), from_localhost: None }
+        let slices = Vec::new();
+        Settler { longest, equivalent: EQUIVALENT, slices, from_localhost: None }
+    }
+
+    /// Creates an observation of the first load of a life in a duel.
+    pub fn in_life(longest: Duration) -> Settler {
+        Settler { equivalent: EQUIVALENT_IN_LIFE, ..Settler::new(longest) }
     }
 
     /// Adds a slice. Returns whether the observation may end early: the cost has been steady for
@@ -64,7 +76,7 @@ impl Settler {
         if seen < self.longest.mul_f64(LEAST) || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
-        Course::of(&self.slices).is_some_and(|course| {
+        self.course().is_some_and(|course| {
             let steady = if course.is_flat() { STEADY } else { STEADY_AFTER_CHANGE };
             course.is_steady_for(seen.mul_f64(steady))
         })
@@ -72,7 +84,7 @@ impl Settler {
 
     /// Returns the result so far; `None` if no cost could be read.
     pub fn settling(&self) -> Option<Settling> {
-        let course = Course::of(&self.slices)?;
+        let course = self.course()?;
         Some(Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) })
     }
 
@@ -89,6 +101,10 @@ impl Settler {
     /// All slices.
     pub fn into_slices(self) -> Vec<WarmUpSlice> {
         self.slices
+    }
+
+    fn course(&self) -> Option<Course> {
+        Course::of(&self.slices, self.equivalent)
     }
 
     fn seen(&self) -> Duration {
@@ -118,6 +134,17 @@ pub fn agreed(first: Settling, second: Settling) -> Settling {
         _ => quicker,
     };
     Settling { cold_for_ns: first.cold_for_ns.max(second.cold_for_ns), ..agreed }
+}
+
+/// Of two observations of the same start, that with less change: the costs as they are, and relative to those of
+/// another contender in the same moments. The machine changes both contenders, or only one of them, so a
+/// change is the contender's only if both show it.
+pub fn less_changed(as_is: Settling, relative: Settling) -> Settling {
+    let change = |one: &Settling| match one.class {
+        WarmUpClass::Flat => 0.0,
+        _ => (one.cold_ns_per_request / one.warm_ns_per_request).ln().abs(),
+    };
+    if change(&relative) < change(&as_is) { relative } else { as_is }
 }
 
 /// A slice that has a cost.
@@ -158,10 +185,12 @@ struct Course {
     segments: Vec<Segment>,
     /// Standard deviation of the logarithms of the costs within a segment.
     scatter: f64,
+    /// See [`Settler`].
+    equivalent: f64,
 }
 
 impl Course {
-    fn of(slices: &[WarmUpSlice]) -> Option<Course> {
+    fn of(slices: &[WarmUpSlice], equivalent: f64) -> Option<Course> {
         let points = points(slices);
         if points.len() < SHORTEST {
             return None;
@@ -169,7 +198,7 @@ impl Course {
         let logs: Vec<f64> = points.iter().map(Point::log).collect();
         let scatter = scatter(&logs);
         let segments = cut(&without_outliers(&logs, scatter), scatter);
-        Some(Course { points, segments, scatter })
+        Some(Course { points, segments, scatter, equivalent })
     }
 
     /// The first of the final segments that are all equivalent to the last one.
@@ -182,15 +211,15 @@ impl Course {
     /// Whether two means differ by less than a relevant amount plus the noise of so few slices.
     fn are_equivalent(&self, a: &Segment, b: &Segment) -> bool {
         let chance = 2.0 * self.scatter * (1.0 / a.len() as f64 + 1.0 / b.len() as f64).sqrt();
-        (a.mean - b.mean).abs() < EQUIVALENT + chance
+        (a.mean - b.mean).abs() < self.equivalent + chance
     }
 
     fn is_steady_for(&self, length: Duration) -> bool {
         let from = self.segments[self.steady_from()].from;
         let end = self.points.last().map_or(0, |point| point.ended);
-        // If slices vary so much that a change of 3% could be hidden, more slices are needed.
+        // If slices vary so much that a relevant change could be hidden, more slices are needed.
         let uncertain = 2.0 * self.scatter / ((self.points.len() - from) as f64).sqrt();
-        uncertain < EQUIVALENT && Duration::from_nanos(end - self.points[from].began) >= length
+        uncertain < self.equivalent && Duration::from_nanos(end - self.points[from].began) >= length
     }
 
     /// The steady part, as one segment.

@@ -191,7 +191,7 @@ impl fmt::Display for Doubt {
             ),
             Doubt::OtherArrivals { arrivals, starts, of } => write!(
                 f,
-                "did not get requests at the requested arrival times ({}) in {starts} of {of} starts; see \
+                "got requests at other times than requested ({}) in {starts} of {of} starts; see \
                  `arrivals` in rounds.jsonl",
                 arrivals.in_words()
             ),
@@ -234,8 +234,8 @@ impl fmt::Display for Doubt {
             ),
             Doubt::Little { residual } => write!(
                 f,
-                "contradicts Little's law: the number of requests in flight differs from rate × mean \
-                 latency by {:+.0}%. Above 0%, connections were idle, or the load was late to read and \
+                "had a number of requests in flight that differs from rate × mean latency (Little's law) \
+                 by {:+.0}%. Above 0%, connections were idle, or the load was late to read and \
                  send again; below 0%, the latencies are longer than the rate permits",
                 residual * 100.0
             ),

@@ -240,3 +240,53 @@ fn the_first_slices_are_cold_also_if_they_are_too_few_for_a_change() {
     let (seen, _) = observe(slices(1, 0.3, cost(1.15)));
     assert_eq!(seen.cold_for_ns, 0, "{seen:?}");
 }
+
+#[test]
+fn in_a_life_a_noisy_cost_is_steady_soon_and_a_compiler_is_still_seen() {
+    let watch = |settler: &Settler, slices: &mut dyn Iterator<Item = WarmUpSlice>| {
+        let mut settler = settler.clone();
+        let _ = slices.take(30).any(|slice| settler.add(slice));
+        settler.settling().unwrap()
+    };
+    let longest = Duration::from_secs(3);
+    let (exact, in_life) = (Settler::new(longest), Settler::in_life(longest));
+    let (mut soon, mut soon_if_exact, mut warms) = (0, 0, 0);
+    for seed in 0..100 {
+        let noisy = || slices(seed, 0.1, |_| 6_000.0);
+        soon += u32::from(watch(&in_life, &mut noisy()).observed_ns <= 1_500 * MS);
+        soon_if_exact += u32::from(watch(&exact, &mut noisy()).observed_ns <= 1_500 * MS);
+        let compiles = slices(seed, 0.1, |s| if s < 0.6 { 30_000.0 } else { 9_000.0 });
+        let seen = watch(&in_life, &mut { compiles });
+        assert!(seen.observed_ns >= 2_400 * MS && seen.has_direction(), "{seen:?}");
+        warms += u32::from(seen.class == WarmUpClass::WarmsUp);
+    }
+    assert!(soon >= 95 && warms >= 95, "{soon} and {warms} of 100");
+    assert!(soon_if_exact <= 10, "{soon_if_exact} of 100");
+}
+
+#[test]
+fn a_change_must_show_with_and_without_comparison() {
+    let of = |class, cold: f64| Settling {
+        class,
+        observed_ns: 30,
+        after_ns: 10,
+        after_requests: 0,
+        cold_for_ns: 0,
+        cold_ns_per_request: cold,
+        warm_ns_per_request: 1_000.0,
+        from_localhost: None,
+    };
+    use WarmUpClass::{Flat, NeverSettles, SlowsDown, WarmsUp};
+    let flat = of(Flat, 1_500.0);
+    let (warms, slows, restless) =
+        (of(WarmsUp, 1_300.0), of(SlowsDown, 800.0), of(NeverSettles, 1_200.0));
+    // The machine became slower, and with it the baseline, but not the contender; or both.
+    assert_eq!((less_changed(flat, warms), less_changed(warms, flat)), (flat, flat));
+    assert_eq!(
+        (less_changed(warms, restless), less_changed(restless, warms)),
+        (restless, restless)
+    );
+    assert_eq!(less_changed(slows, warms), slows, "by 20% and by 23%");
+    assert_eq!(less_changed(slows, restless), restless);
+    assert_eq!(less_changed(warms, warms), warms);
+}

@@ -285,7 +285,8 @@ fn found(lie: impl Fn(&mut Round)) -> Vec<Finding> {
         assert_eq!(finding.contender.as_deref(), Some("node"), "{finding:?}");
     }
     assert!(sentences(&s.findings).iter().all(|text| s.doubts.contains(text)), "{:?}", s.doubts);
-    s.findings
+    // Lies about counts leave the latencies as they were.
+    s.findings.into_iter().filter(|one| !matches!(one.doubt, Doubt::Little { .. })).collect()
 }
 
 fn slices(round: &mut Round, change: impl Fn(&mut Slice)) {
@@ -409,7 +410,8 @@ fn names_a_contender_with_a_few_very_late_replies() {
     let mut all = race(6);
     all.iter_mut().for_each(late);
     let s = judged(&all);
-    assert_eq!(s.findings, []);
+    let is_delay = |one: &Finding| matches!(one.doubt, Doubt::RareDelays { .. });
+    assert!(!s.findings.iter().any(is_delay), "{:?}", s.findings);
     let p99_99 = cell(&s, "node").latency_ns.p99_99.unwrap();
     assert!(p99_99 < 20_100_000, "{p99_99}");
 }

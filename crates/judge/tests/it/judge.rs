@@ -350,7 +350,7 @@ fn a_doubt_about_several_cells_is_one_sentence_with_their_names() {
     let doubts: Vec<_> =
         summary.doubts.iter().filter(|doubt| doubt.contains("had errors")).collect();
     let [doubt] = doubts[..] else { panic!("{:?}", summary.doubts) };
-    let text = "epoll at 64 conn and node at 64 conn had errors (3–5 timeout) beside ";
+    let text = "epoll and node at 64 conn had errors (3–5 timeout) beside ";
     assert!(doubt.starts_with(text), "{doubt}");
 }
 

@@ -13,11 +13,12 @@ use crate::{
     reply_seen,
     round::{self, Deaths},
     start::{STOP_WITHIN, Start, Started, start},
+    warm,
 };
 use regatta_host::{
     Aside, Freezer, MachineClock, Meter, Roles, StopReport, Watched, meters, what_is_spoken,
 };
-use regatta_judge::Settler;
+use regatta_judge::{Settler, less_changed};
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
     FORMAT, Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
@@ -64,7 +65,21 @@ struct Contender<'a> {
     /// CPU time from its start to its end, and until it was frozen for the first time, nanoseconds.
     whole: (Option<u64>, Option<u64>),
     /// The observations of its warm-ups, by load.
-    settlers: Vec<Option<Settler>>,
+    warm_ups: Vec<WarmUpSeen>,
+}
+
+/// The observation of a warm-up.
+struct WarmUpSeen {
+    as_is: Settler,
+    /// With costs relative to those of the baseline.
+    relative: Settler,
+}
+
+impl WarmUpSeen {
+    fn new(longest: Duration) -> WarmUpSeen {
+        let settler = Settler::in_life(longest);
+        WarmUpSeen { as_is: settler.clone(), relative: settler }
+    }
 }
 
 /// The processes of a contender.
@@ -118,7 +133,7 @@ impl<'a, 'e> Stand<'a, 'e> {
             alive: None,
             lane: None,
             whole: (None, None),
-            settlers: loads.iter().map(|_| Some(Settler::new(longest))).collect(),
+            warm_ups: loads.iter().map(|_| WarmUpSeen::new(longest)).collect(),
         };
         Stand {
             context,
@@ -135,20 +150,27 @@ impl<'a, 'e> Stand<'a, 'e> {
     }
 
     /// Returns the observations of warm-ups: the contenders that were observed in this life.
-    pub fn settled(&mut self) -> Vec<Settled> {
+    pub fn settled(&self) -> Vec<Settled> {
+        let is_baseline = |one: &&Contender<'_>| one.entrant.name == self.context.asked.baseline;
+        let baseline = self.contenders.iter().find(is_baseline);
         let mut all = Vec::new();
-        for Contender { entrant, rounds, settlers, .. } in &mut self.contenders {
-            for ((load, round), settler) in self.loads.iter().zip(rounds).zip(settlers) {
-                let finished = round.as_ref().is_some_and(|r| r.outcome == Outcome::Finished);
-                let Some(settler) = settler.take().filter(|s| finished && s.has_slices()) else {
+        for Contender { entrant, rounds, warm_ups, .. } in &self.contenders {
+            for (nth, seen) in warm_ups.iter().enumerate() {
+                let finished = rounds[nth].as_ref().is_some_and(|r| r.outcome == Outcome::Finished);
+                if !finished || !seen.as_is.has_slices() {
                     continue;
-                };
+                }
+                let as_is = seen.as_is.settling();
+                // A contender whose course is that of a baseline that warms up warms up, too.
+                let of_baseline = baseline.and_then(|one| one.warm_ups[nth].as_is.settling());
+                let both = as_is.zip(seen.relative.settling());
+                let both = both.filter(|_| !of_baseline.is_some_and(|one| warm::is_needed(&one)));
                 all.push(Settled {
                     format: FORMAT,
                     contender: entrant.name.clone(),
-                    load: *load,
-                    settling: settler.settling(),
-                    slices: vec![settler.into_slices()],
+                    load: self.loads[nth],
+                    settling: both.map(|(as_is, relative)| less_changed(as_is, relative)).or(as_is),
+                    slices: vec![seen.as_is.clone().into_slices()],
                 });
             }
         }
@@ -402,9 +424,20 @@ impl Bench for Stand<'_, '_> {
         })
     }
 
-    fn is_warm(&mut self, who: usize, load: usize, driven: &Driven, cpu_ns: Option<u64>) -> bool {
-        let slice = WarmUpSlice { ns: driven.ns, requests: driven.requests, cpu_ns };
-        self.contenders[who].settlers[load].as_mut().is_none_or(|settler| settler.add(slice))
+    fn is_warm(
+        &mut self,
+        who: usize,
+        load: usize,
+        driven: &Driven,
+        cpu_ns: Option<u64>,
+        slower: f64,
+    ) -> bool {
+        let slice = |cpu_ns| WarmUpSlice { ns: driven.ns, requests: driven.requests, cpu_ns };
+        let relative = cpu_ns.map(|ns| (ns as f64 / slower) as u64);
+        let seen = &mut self.contenders[who].warm_ups[load];
+        // Both take the slice.
+        let is_warm = [seen.as_is.add(slice(cpu_ns)), seen.relative.add(slice(relative))];
+        is_warm.contains(&true)
     }
 
     fn wait(&mut self, length: Duration) {

@@ -36,8 +36,16 @@ pub(crate) trait Bench {
     /// Drives it, and waits for every reply.
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, Self::Error>;
 
-    /// Takes a slice of an observed warm-up. Returns whether the contender is warm.
-    fn is_warm(&mut self, who: usize, load: usize, driven: &Driven, cpu_ns: Option<u64>) -> bool;
+    /// Takes a slice of an observed warm-up, and by how much the baseline cost more in this turn than in the
+    /// first one (1 for the baseline itself). Returns whether the contender is warm.
+    fn is_warm(
+        &mut self,
+        who: usize,
+        load: usize,
+        driven: &Driven,
+        cpu_ns: Option<u64>,
+        slower: f64,
+    ) -> bool;
 
     /// Waits.
     fn wait(&mut self, length: Duration);
@@ -242,7 +250,6 @@ impl<B: Bench> Life<'_, B> {
                 (driven.requests > 0).then_some(cpu_ns? as f64 / driven.requests as f64)
             });
             let first = *first_ns.get_or_insert(cost);
-            // By how much the machine was slower than in the first turn.
             let slower = cost.zip(first).map_or(1.0, |(now, first)| now / first);
             let mut warm = Vec::new();
             for &(who, _) in &observed {
@@ -250,8 +257,7 @@ impl<B: Bench> Life<'_, B> {
                 let driven = if is_baseline { of_baseline } else { self.drive(who, load, &what)? };
                 let is_warm = driven.is_none_or(|(driven, cpu_ns)| {
                     let slower = if is_baseline { 1.0 } else { slower };
-                    let cpu_ns = cpu_ns.map(|ns| (ns as f64 / slower) as u64);
-                    !driven.goes_on || self.bench.is_warm(who, load.load, &driven, cpu_ns)
+                    !driven.goes_on || self.bench.is_warm(who, load.load, &driven, cpu_ns, slower)
                 });
                 if is_warm {
                     warm.push(who);

@@ -32,6 +32,9 @@ const MENDED: &[(&str, &str)] = &[
     (r#".gate.lines[1].judgement: "same" was, "undecided" is"#, OPEN),
     (r#".gate.lines[1].because: "no difference at ±77.2%, which is too wide"#, OPEN),
     (".gate.method: ", OPEN),
+    (r#".doubts: was "at 8 conn × 8: the number of requests in flight"#, ALIKE),
+    (r#".doubts: was "at 4 conn + 100 idle: the number of requests in flight"#, ALIKE),
+    (r#".doubts: is "epoll-twin at 8 conn × 8; epoll and null at 4 conn + 100 idle"#, ALIKE),
     (".cells[0].verdict.also: ", MODES),
     (".cells[0].verdict.because: ", MODES),
     (".cells[14].verdict.also: ", MODES),
@@ -45,6 +48,9 @@ const MODES: &str = "two modes of the rate are no finding";
 
 /// Nobody runs rounds for hours because of an advice.
 const HOURS: &str = "rounds that take longer than ten minutes are not advised";
+
+/// Contradictions by Little's law at several loads are one sentence.
+const ALIKE: &str = "findings that differ only in figures are one sentence";
 
 const FLOOR: &str = "a lasting offset of the twin was averaged away";
 const NEAR: &str = "a difference could reach into the noise floor";
@@ -73,6 +79,10 @@ const REWORDED: &[(&str, &str)] = &[
         "). Above 0%, connections were idle, or the load was late to read and send again; below 0%, the",
     ),
     (" of 1 rounds, first in round 1:", " of 1 starts, first in start 1:"),
+    (
+        ": the sends did not have the requested arrival times (",
+        " got requests at other times than requested (",
+    ),
     (") in 1 of 2 rounds; see", ") in 1 of 2 starts; see"),
     (") in 1 of 3 rounds; see", ") in 1 of 3 starts; see"),
     ("publish nothing under 5 (", "run at least 5 before you publish a result ("),
