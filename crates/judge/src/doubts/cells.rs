@@ -6,6 +6,8 @@ use regatta_record::{Asked, Doubt, Finding, WarmUpClass};
 /// Share of a cost from which its possible absence matters.
 const UNSEEN: f64 = 0.01;
 
+type Check<'c> = &'c dyn Fn(&Field, &Observed) -> Option<Doubt>;
+
 /// The findings on all cells, those of a kind one after the other.
 pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
     let was_running =
@@ -15,7 +17,7 @@ pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
         let was_running = was_running(&o.name);
         (starts > 0).then_some(Doubt::NoControlGroup { starts, of, was_running })
     };
-    let checks: [&dyn Fn(&Field, &Observed) -> Option<Doubt>; 10] = [
+    let checks: [Check<'_>; 10] = [
         &unbounded,
         &unseen_cpu,
         &errors,
@@ -27,7 +29,7 @@ pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
         &never_settled,
         &short_warm_up,
     ];
-    let of_all = |check: &&dyn Fn(&Field, &Observed) -> Option<Doubt>| {
+    let of_all = |check: &Check<'_>| {
         let each = |field: &Field| field.each(|observed| check(field, observed));
         fields.iter().flat_map(each).collect::<Vec<_>>()
     };

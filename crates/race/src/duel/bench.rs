@@ -4,6 +4,7 @@
 use super::{
     life::{Bench, Drive, Driven, Lived, Plan, Purpose},
     roles::of_slices,
+    warm_up::WarmUpSeen,
 };
 use crate::{
     context::{MachineError, RaceContext},
@@ -13,12 +14,10 @@ use crate::{
     reply_seen,
     round::{self, Deaths},
     start::{STOP_WITHIN, Start, Started, start},
-    warm,
 };
 use regatta_host::{
     Aside, Freezer, MachineClock, Meter, Roles, StopReport, Watched, meters, what_is_spoken,
 };
-use regatta_judge::{Settler, less_changed};
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
     FORMAT, Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
@@ -66,20 +65,6 @@ struct Contender<'a> {
     whole: (Option<u64>, Option<u64>),
     /// The observations of its warm-ups, by load.
     warm_ups: Vec<WarmUpSeen>,
-}
-
-/// The observation of a warm-up.
-struct WarmUpSeen {
-    as_is: Settler,
-    /// With costs relative to those of the baseline.
-    relative: Settler,
-}
-
-impl WarmUpSeen {
-    fn new(longest: Duration) -> WarmUpSeen {
-        let settler = Settler::in_life(longest);
-        WarmUpSeen { as_is: settler.clone(), relative: settler }
-    }
 }
 
 /// The processes of a contender.
@@ -157,20 +142,13 @@ impl<'a, 'e> Stand<'a, 'e> {
         for Contender { entrant, rounds, warm_ups, .. } in &self.contenders {
             for (nth, seen) in warm_ups.iter().enumerate() {
                 let finished = rounds[nth].as_ref().is_some_and(|r| r.outcome == Outcome::Finished);
-                if !finished || !seen.as_is.has_slices() {
-                    continue;
-                }
-                let as_is = seen.as_is.settling();
-                // A contender whose course is that of a baseline that warms up warms up, too.
-                let of_baseline = baseline.and_then(|one| one.warm_ups[nth].as_is.settling());
-                let both = as_is.zip(seen.relative.settling());
-                let both = both.filter(|_| !of_baseline.is_some_and(|one| warm::is_needed(&one)));
+                let Some(slices) = seen.slices().filter(|_| finished) else { continue };
                 all.push(Settled {
                     format: FORMAT,
                     contender: entrant.name.clone(),
                     load: self.loads[nth],
-                    settling: both.map(|(as_is, relative)| less_changed(as_is, relative)).or(as_is),
-                    slices: vec![seen.as_is.clone().into_slices()],
+                    settling: seen.settling(baseline.map(|one| &one.warm_ups[nth])),
+                    slices: vec![slices],
                 });
             }
         }
@@ -432,12 +410,8 @@ impl Bench for Stand<'_, '_> {
         cpu_ns: Option<u64>,
         slower: f64,
     ) -> bool {
-        let slice = |cpu_ns| WarmUpSlice { ns: driven.ns, requests: driven.requests, cpu_ns };
-        let relative = cpu_ns.map(|ns| (ns as f64 / slower) as u64);
-        let seen = &mut self.contenders[who].warm_ups[load];
-        // Both take the slice.
-        let is_warm = [seen.as_is.add(slice(cpu_ns)), seen.relative.add(slice(relative))];
-        is_warm.contains(&true)
+        let slice = WarmUpSlice { ns: driven.ns, requests: driven.requests, cpu_ns };
+        self.contenders[who].warm_ups[load].add(slice, slower)
     }
 
     fn wait(&mut self, length: Duration) {

@@ -22,6 +22,7 @@ mod order;
 mod race;
 mod roles;
 mod shape;
+mod warm_up;
 
 pub(crate) use race::{Duels, Starts};
 pub(crate) use shape::{groups, heats_of, is_raced_in_duels, slice};
