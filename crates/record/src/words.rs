@@ -271,7 +271,7 @@ mod tests {
             said(findings).iter().map(|text| start(text)).collect::<Vec<_>>()
         };
         let [a, b, c] = [missed("a", 64, 0.02), missed("b", 64, 0.035), missed("b", 1000, 0.02)];
-        assert_eq!(of(&[a.clone()]), ["a at 64 conn | 2.0%"]);
+        assert_eq!(of(std::slice::from_ref(&a)), ["a at 64 conn | 2.0%"]);
         assert_eq!(of(&[a.clone(), b.clone()]), ["a and b at 64 conn | 2.0–3.5%"]);
         assert_eq!(of(&[b.clone(), c.clone()]), ["b at 64 conn and 1000 conn | 2.0–3.5%"]);
         assert_eq!(of(&[a.clone(), b, c]), ["a and b at 64 conn; b at 1000 conn | 2.0–3.5%"]);
