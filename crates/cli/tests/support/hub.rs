@@ -122,13 +122,32 @@ pub fn send(socket: &mut Socket, message: &Value) {
 pub fn hear(socket: &mut Socket) -> Value {
     loop {
         match socket.read().unwrap() {
-            Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+            Message::Text(text) => return parsed(&text),
             // On a busy machine a member may be silent for long. Reading sends the pong.
             Message::Ping(_) => {}
             other => panic!("{other:?} instead of a text"),
         }
     }
 }
+
+/// A broadcast of the number `n`, with so many bytes of padding.
+pub fn long_broadcast(n: u64, padding: usize) -> Message {
+    let text =
+        format!(r#"{{"type":"broadcast","payload":[{n},"{}"]}}"#, PADDING.repeat(padding / 1_000));
+    Message::text(text)
+}
+
+/// Parses a message, without most of the padding of [`long_broadcast`]: parsing it takes most of a test's time
+/// in a build without optimizations.
+pub fn parsed(text: &str) -> Value {
+    serde_json::from_str(&text.replace(PADDING, "")).unwrap()
+}
+
+/// A thousand bytes.
+const PADDING: &str = match std::str::from_utf8(&[b'x'; 1_000]) {
+    Ok(padding) => padding,
+    Err(_) => panic!("ASCII is UTF-8"),
+};
 
 /// Connects `n` members. On every model, a member has joined when the others receive its broadcast.
 pub fn members(server: &Server, n: usize) -> Vec<Socket> {

@@ -1,7 +1,7 @@
 //! The memory that members may make the hub hold.
 
 use crate::support::{
-    hub::{Socket, hear, hub, member, member_of, metric, on_hub_models, send},
+    hub::{Socket, hear, hub, long_broadcast, member, member_of, metric, on_hub_models, send},
     on_models, until,
 };
 use serde_json::json;
@@ -62,10 +62,9 @@ fn broadcasts_for_members_that_do_not_read_use_no_more_memory_than_allowed(model
     let mut honest = member_of(&server, "/ws/honest");
     let mut sender = member(&server);
     let (mut keen, deaf) = (member(&server), (0..4).map(|_| member(&server)).collect());
-    let payload = "x".repeat(50_000);
     // More than the kernel takes for one that does not read, and the hub may hold for all.
     for _ in 0..700 {
-        send(&mut sender, &json!({"type": "broadcast", "payload": payload}));
+        sender.send(long_broadcast(0, 50_000)).unwrap();
         assert_eq!(hear(&mut sender)["type"], "broadcast", "{model}");
         assert_eq!(hear(&mut sender)["type"], "broadcastResult", "{model}");
         // One that reads in the same room is never closed.

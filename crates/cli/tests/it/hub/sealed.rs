@@ -4,7 +4,7 @@ use crate::{
     hub::stop::{LONG, MANY, slow_connection},
     support::{
         DEADLINE, Server,
-        hub::{Patient, made, on_hub_models},
+        hub::{Patient, long_broadcast, made, on_hub_models, parsed},
     },
 };
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tungstenite::{
-    Message, WebSocket, client::client, error::Error, protocol::frame::coding::CloseCode,
+    Message, Utf8Bytes, WebSocket, client::client, error::Error, protocol::frame::coding::CloseCode,
 };
 
 type Sealed = WebSocket<StreamOwned<ClientConnection, Patient>>;
@@ -34,8 +34,12 @@ fn member_on(stream: TcpStream, trusts: &Arc<ClientConfig>) -> Sealed {
 }
 
 fn hear(socket: &mut Sealed) -> Value {
+    serde_json::from_str(&hear_text(socket)).unwrap()
+}
+
+fn hear_text(socket: &mut Sealed) -> Utf8Bytes {
     match socket.read().unwrap() {
-        Message::Text(text) => serde_json::from_str(&text).unwrap(),
+        Message::Text(text) => text,
         other => panic!("{other:?} instead of a text"),
     }
 }
@@ -88,12 +92,10 @@ fn a_member_that_is_behind_gets_all_queued_messages_over_tls(model: &str) {
         let mut quick = member(&server, &trusts);
         slow.send(Message::text(r#"{"type":"echo","payload":0}"#)).unwrap();
         assert_eq!(hear(&mut slow)["type"], "echo", "{model}");
-        let padding = "x".repeat(LONG);
         for n in 0..MANY {
-            let broadcast = json!({"type": "broadcast", "payload": [n, padding]});
-            quick.send(Message::text(broadcast.to_string())).unwrap();
-            assert_eq!(hear(&mut quick)["payload"][0], n, "{model}");
-            assert_eq!(hear(&mut quick)["listenerCount"], 2, "{model}");
+            quick.send(long_broadcast(n, LONG)).unwrap();
+            assert_eq!(parsed(&hear_text(&mut quick))["payload"][0], n, "{model}");
+            assert_eq!(parsed(&hear_text(&mut quick))["listenerCount"], 2, "{model}");
         }
         if stops {
             server.signal("-TERM");
@@ -104,7 +106,7 @@ fn a_member_that_is_behind_gets_all_queued_messages_over_tls(model: &str) {
             stream.sock.0.shutdown(Shutdown::Write).unwrap();
         }
         for n in 0..MANY {
-            assert_eq!(hear(&mut slow)["payload"][0], n, "{model}: stops: {stops}");
+            assert_eq!(parsed(&hear_text(&mut slow))["payload"][0], n, "{model}: stops: {stops}");
         }
         let last = slow.read().unwrap();
         let Message::Close(Some(close)) = last else { panic!("{model}: {last:?}") };

@@ -4,7 +4,10 @@ use crate::{
     hub::stop::slow_connection,
     support::{
         Server,
-        hub::{Patient, Socket, closed, hear, hub, member, metric, models, on_hub_models, send},
+        hub::{
+            Patient, Socket, closed, hear, hub, long_broadcast, member, metric, models,
+            on_hub_models, parsed, send,
+        },
     },
 };
 use regatta_testkit::deadline::until_within;
@@ -17,7 +20,7 @@ use std::{
 use tungstenite::{client::client, protocol::frame::coding::CloseCode};
 
 /// Bytes of a payload.
-const LONG: usize = 8 * 1024;
+const LONG: usize = 8_000;
 /// Maximum number of broadcasts that wait for a slow member.
 const WAITING: u64 = 20;
 /// Number of broadcasts: more than the kernel and the hub can hold for a member that does not read.
@@ -39,9 +42,8 @@ fn two(server: &Server) -> (Socket, Socket) {
 /// One member broadcasts `MANY` messages, and the other reads none of them. Returns, for each message,
 /// the number of members that it was queued for.
 fn broadcasts(quick: &mut Socket) -> Vec<u64> {
-    let padding = "x".repeat(LONG);
     let broadcast = |n| {
-        send(quick, &json!({"type": "broadcast", "payload": [n, padding]}));
+        quick.send(long_broadcast(n, LONG)).unwrap();
         assert_eq!(hear(quick)["payload"][0], n);
         hear(quick)["listenerCount"].as_u64().unwrap()
     };
@@ -63,8 +65,7 @@ fn a_slow_member_is_closed_with_1013_after_its_queued_messages(model: &str) {
     let code = loop {
         match slow.read().unwrap() {
             tungstenite::Message::Text(text) => {
-                let heard: serde_json::Value = serde_json::from_str(&text).unwrap();
-                assert_eq!(heard["payload"][0], next, "{model}");
+                assert_eq!(parsed(&text)["payload"][0], next, "{model}");
                 next += 1;
             }
             tungstenite::Message::Close(frame) => break frame.map(|frame| frame.code),

@@ -2,9 +2,11 @@
 
 use crate::support::{
     Server,
-    hub::{Patient, Socket, closed, hear, member, members, on_hub_models, send},
+    hub::{
+        Patient, Socket, closed, hear, long_broadcast, member, members, on_hub_models, parsed, send,
+    },
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use socket2::{Domain, SockRef, Socket as Raw, Type};
 use std::net::TcpStream;
 use tungstenite::{
@@ -44,8 +46,7 @@ fn heard_to_the_end(socket: &mut Socket, model: &str) -> (Vec<u64>, Option<Close
     loop {
         match socket.read().unwrap_or_else(|error| panic!("{model}: {error}, after {heard:?}")) {
             Message::Text(text) => {
-                let message: Value = serde_json::from_str(&text).unwrap();
-                heard.push(message["payload"][0].as_u64().unwrap());
+                heard.push(parsed(&text)["payload"][0].as_u64().unwrap());
             }
             Message::Close(frame) => return (heard, frame),
             _ => {}
@@ -57,9 +58,8 @@ fn heard_to_the_end(socket: &mut Socket, model: &str) -> (Vec<u64>, Option<Close
 fn behind(model: &str) -> (Server, Socket) {
     let server = Server::of("hub", model, &["--cores", "2", "--backlog", "10000000"]);
     let (slow, mut quick) = (slow_member(&server), member(&server));
-    let padding = "x".repeat(LONG);
     for n in 0..MANY {
-        send(&mut quick, &json!({"type": "broadcast", "payload": [n, padding]}));
+        quick.send(long_broadcast(n, LONG)).unwrap();
         assert_eq!(hear(&mut quick)["payload"][0], n, "{model}");
         assert_eq!(hear(&mut quick)["listenerCount"], 2, "{model}");
     }
