@@ -29,6 +29,9 @@ const STEADY_AFTER_CHANGE: f64 = 0.75;
 const STEADY_AT_END: f64 = 0.25;
 /// Minimum length of every observation, as a fraction of the longest.
 const LEAST: f64 = 1.0 / 3.0;
+/// The same in a life of a duel, at most: a compiler shows in the first seconds, and what changes later is found
+/// among all slices of the life.
+const LEAST_IN_LIFE: Duration = Duration::from_secs(2);
 /// Minimum number of slices in a segment.
 const SHORTEST: usize = 3;
 /// Number of new slices between two checks.
@@ -49,6 +52,8 @@ const LEAST_SCATTER: f64 = 0.005;
 #[derive(Clone, Debug)]
 pub struct Settler {
     longest: Duration,
+    /// Minimum length.
+    least: Duration,
     /// Segments whose means differ by less than this are equivalent, as a logarithm.
     equivalent: f64,
     slices: Vec<WarmUpSlice>,
@@ -58,13 +63,15 @@ pub struct Settler {
 impl Settler {
     /// Creates an observation without slices; it ends after `longest`.
     pub fn new(longest: Duration) -> Settler {
-        let slices = Vec::new();
-        Settler { longest, equivalent: EQUIVALENT, slices, from_localhost: None }
+        let (least, slices) = (longest.mul_f64(LEAST), Vec::new());
+        Settler { longest, least, equivalent: EQUIVALENT, slices, from_localhost: None }
     }
 
     /// Creates an observation of the first load of a life in a duel.
     pub fn in_life(longest: Duration) -> Settler {
-        Settler { equivalent: EQUIVALENT_IN_LIFE, ..Settler::new(longest) }
+        let exact = Settler::new(longest);
+        let least = exact.least.min(LEAST_IN_LIFE);
+        Settler { least, equivalent: EQUIVALENT_IN_LIFE, ..exact }
     }
 
     /// Adds a slice. Returns whether the observation may end early: the cost has been steady for
@@ -73,7 +80,7 @@ impl Settler {
     pub fn add(&mut self, slice: WarmUpSlice) -> bool {
         self.slices.push(slice);
         let seen = self.seen();
-        if seen < self.longest.mul_f64(LEAST) || !self.slices.len().is_multiple_of(LOOK) {
+        if seen < self.least || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
         self.course().is_some_and(|course| {

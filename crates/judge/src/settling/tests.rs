@@ -290,3 +290,30 @@ fn a_change_must_show_with_and_without_comparison() {
     assert_eq!(less_changed(slows, restless), restless);
     assert_eq!(less_changed(warms, warms), warms);
 }
+
+#[test]
+fn in_a_life_two_seconds_show_that_there_is_no_compiler() {
+    let watch = |cost: &dyn Fn(f64) -> f64| {
+        let mut settler = Settler::in_life(Duration::from_secs(30));
+        let _ = slices(1, 0.03, cost).take(300).any(|slice| settler.add(slice));
+        settler.settling().unwrap()
+    };
+    let flat = watch(&|_| 6_000.0);
+    assert_eq!((flat.class, flat.observed_ns), (WarmUpClass::Flat, 2_000 * MS));
+    // The stages of netty (see above).
+    let compiles =
+        watch(&|s| [82_000.0, 36_000.0, 12_000.0, 9_700.0, 9_200.0][(s as usize).min(4)]);
+    assert_eq!(compiles.class, WarmUpClass::WarmsUp);
+    assert!(compiles.after_ns >= 2_000 * MS && compiles.observed_ns >= 8_000 * MS, "{compiles:?}");
+    // A plateau between two stages, as long as the first one took.
+    let stages = watch(&|s| {
+        if s < 1.0 {
+            40_000.0
+        } else if s < 2.5 {
+            20_000.0
+        } else {
+            9_000.0
+        }
+    });
+    assert!(stages.after_ns >= 2_400 * MS, "{stages:?}");
+}

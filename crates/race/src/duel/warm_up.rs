@@ -1,9 +1,11 @@
 //! The observation of a contender's warm-up in a life, as it is and relative to the baseline.
 
-use crate::warm;
 use regatta_judge::{Settler, less_changed};
 use regatta_record::{Settling, WarmUpSlice};
 use std::time::Duration;
+
+/// A baseline whose cost falls by this factor compiles while it runs. The machine rarely changes costs by as much.
+const COMPILES: f64 = 1.5;
 
 /// The observation of a warm-up.
 #[derive(Clone)]
@@ -35,17 +37,14 @@ impl WarmUpSeen {
         self.as_is.has_slices().then(|| self.as_is.clone().into_slices())
     }
 
-    /// The result, beside that of the baseline. A contender whose course is that of a baseline that warms up
+    /// The result, beside that of the baseline. A contender whose course is that of a baseline that compiles
     /// warms up, too.
     pub fn settling(&self, baseline: Option<&WarmUpSeen>) -> Option<Settling> {
         let as_is = self.as_is.settling()?;
         let of_baseline = baseline.and_then(|one| one.as_is.settling());
-        match self.relative.settling() {
-            Some(relative) if !of_baseline.is_some_and(|one| warm::is_needed(&one)) => {
-                Some(less_changed(as_is, relative))
-            }
-            _ => Some(as_is),
-        }
+        let fell = of_baseline.map_or(1.0, |one| one.cold_ns_per_request / one.warm_ns_per_request);
+        let relative = self.relative.settling().filter(|_| fell < COMPILES);
+        Some(relative.map_or(as_is, |relative| less_changed(as_is, relative)))
     }
 }
 
@@ -79,9 +78,8 @@ mod tests {
         assert_eq!((baseline.class, unlike.class), (WarmUpClass::SlowsDown, WarmUpClass::Flat));
         let [baseline, own] = observe(|_| 8_000.0, slows);
         assert_eq!((baseline.class, own.class), (WarmUpClass::Flat, WarmUpClass::SlowsDown));
-        // Whether it was the machine, another life shows.
         let [baseline, like] = observe(slows, slows);
-        assert_eq!((baseline.class, like.class), (WarmUpClass::SlowsDown, WarmUpClass::SlowsDown));
+        assert_eq!((baseline.class, like.class), (WarmUpClass::SlowsDown, WarmUpClass::Flat));
     }
 
     #[test]
