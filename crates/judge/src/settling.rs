@@ -51,7 +51,6 @@ const LEAST_SCATTER: f64 = 0.005;
 /// Observes one contender at one load.
 #[derive(Clone, Debug)]
 pub struct Settler {
-    longest: Duration,
     /// Minimum length.
     least: Duration,
     /// Segments whose means differ by less than this are equivalent, as a logarithm.
@@ -61,10 +60,10 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Creates an observation without slices; it ends after `longest`.
+    /// Creates an observation without slices, of at most this length.
     pub fn new(longest: Duration) -> Settler {
         let (least, slices) = (longest.mul_f64(LEAST), Vec::new());
-        Settler { longest, least, equivalent: EQUIVALENT, slices, from_localhost: None }
+        Settler { least, equivalent: EQUIVALENT, slices, from_localhost: None }
     }
 
     /// Creates an observation of the first load of a life in a duel.
