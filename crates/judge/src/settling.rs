@@ -29,9 +29,12 @@ const STEADY_AFTER_CHANGE: f64 = 0.75;
 const STEADY_AT_END: f64 = 0.25;
 /// Minimum length of every observation, as a fraction of the longest.
 const LEAST: f64 = 1.0 / 3.0;
-/// The same in a life of a duel, at most: a compiler shows in the first seconds, and what changes later is found
-/// among all slices of the life.
+/// The same in a life of a duel, at most, if the first slice is not much more expensive than the last ones: what
+/// changes later is found among all slices of the life.
 const LEAST_IN_LIFE: Duration = Duration::from_secs(2);
+/// A first slice that costs this much more than the last ones, as a logarithm (1.5 times), is one of a program
+/// that is compiled while it runs.
+const BEGINS_COLD: f64 = 0.405;
 /// Minimum number of slices in a segment.
 const SHORTEST: usize = 3;
 /// Number of new slices between two checks.
@@ -51,8 +54,8 @@ const LEAST_SCATTER: f64 = 0.005;
 /// Observes one contender at one load.
 #[derive(Clone, Debug)]
 pub struct Settler {
-    /// Minimum length.
-    least: Duration,
+    /// Minimum length, and that of an observation whose first slice is not cold.
+    least: (Duration, Duration),
     /// Segments whose means differ by less than this are equivalent, as a logarithm.
     equivalent: f64,
     slices: Vec<WarmUpSlice>,
@@ -63,14 +66,18 @@ impl Settler {
     /// Creates an observation without slices, of at most this length.
     pub fn new(longest: Duration) -> Settler {
         let (least, slices) = (longest.mul_f64(LEAST), Vec::new());
-        Settler { least, equivalent: EQUIVALENT, slices, from_localhost: None }
+        Settler { least: (least, least), equivalent: EQUIVALENT, slices, from_localhost: None }
     }
 
     /// Creates an observation of the first load of a life in a duel.
     pub fn in_life(longest: Duration) -> Settler {
         let exact = Settler::new(longest);
-        let least = exact.least.min(LEAST_IN_LIFE);
-        Settler { least, equivalent: EQUIVALENT_IN_LIFE, ..exact }
+        let (least, _) = exact.least;
+        Settler {
+            least: (least, least.min(LEAST_IN_LIFE)),
+            equivalent: EQUIVALENT_IN_LIFE,
+            ..exact
+        }
     }
 
     /// Adds a slice. Returns whether the observation may end early: the cost has been steady for
@@ -79,10 +86,14 @@ impl Settler {
     pub fn add(&mut self, slice: WarmUpSlice) -> bool {
         self.slices.push(slice);
         let seen = self.seen();
-        if seen < self.least || !self.slices.len().is_multiple_of(LOOK) {
+        let (least, unless_cold) = self.least;
+        if seen < unless_cold || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
         self.course().is_some_and(|course| {
+            if seen < least && course.begins_cold() {
+                return false;
+            }
             let steady = if course.is_flat() { STEADY } else { STEADY_AFTER_CHANGE };
             course.is_steady_for(seen.mul_f64(steady))
         })
@@ -254,6 +265,12 @@ impl Course {
     /// Number of slices in the first part; at least one.
     fn cold(&self) -> usize {
         self.points.iter().take_while(|p| p.began < COLD.as_nanos() as u64).count().max(1)
+    }
+
+    /// Whether the first slice is much more expensive than those of the second half.
+    fn begins_cold(&self) -> bool {
+        let last = cost(&self.points[self.points.len() / 2..]).ln();
+        self.points[0].log() - last > BEGINS_COLD
     }
 
     /// How long the first slices are unlike the steady ones. The filter of outliers takes them away, and they may

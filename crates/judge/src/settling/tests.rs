@@ -317,3 +317,16 @@ fn in_a_life_two_seconds_show_that_there_is_no_compiler() {
     });
     assert!(stages.after_ns >= 2_400 * MS, "{stages:?}");
 }
+
+/// Netty in a race whose machine became slower while it compiled: called flat after three seconds, at four times
+/// the cost that it had in the end.
+#[test]
+fn a_program_that_begins_cold_is_not_called_flat_after_two_seconds() {
+    let first = [209, 56, 48];
+    let mut settler = Settler::in_life(Duration::from_secs(30));
+    for nth in 0..150 {
+        let us = first.get(nth).copied().unwrap_or(30 + nth as u64 % 2);
+        let slice = WarmUpSlice { ns: 60 * MS, requests: 1_000, cpu_ns: Some(us * MS) };
+        assert!(!settler.add(slice), "{:?}", settler.settling());
+    }
+}
