@@ -110,14 +110,9 @@ impl Settler {
         self.from_localhost = Some(logs);
     }
 
-    /// Whether it was given a slice.
-    pub fn has_slices(&self) -> bool {
-        !self.slices.is_empty()
-    }
-
     /// All slices.
-    pub fn into_slices(self) -> Vec<WarmUpSlice> {
-        self.slices
+    pub fn slices(&self) -> &[WarmUpSlice] {
+        &self.slices
     }
 
     fn course(&self) -> Option<Course> {

@@ -147,7 +147,7 @@ fn see(
         }
         events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
         let settling = settler.settling();
-        let slices = settler.into_slices();
+        let slices = settler.slices().to_vec();
         let is_second = settled.is_some();
         let one = settled.get_or_insert_with(|| Settled {
             format: FORMAT,

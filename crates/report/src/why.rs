@@ -26,7 +26,9 @@ pub fn why(cells: &[&Cell]) -> Vec<Note> {
             );
             continue;
         }
-        for finding in cell.verdict.findings.iter().filter(|one| is_remark(cell, one.kind)) {
+        // In results of earlier versions the text of the first finding is that of all.
+        let said = cell.verdict.findings.iter().filter(|one| !one.because.is_empty());
+        for finding in said.filter(|one| is_remark(cell, one.kind)) {
             let remark = (name.clone(), visible(&finding.to_string()));
             match remarks_by_kind.iter_mut().find(|(kind, _)| *kind == finding.kind) {
                 Some((_, remarks)) => remarks.push(remark),

@@ -142,13 +142,15 @@ impl<'a, 'e> Stand<'a, 'e> {
         for Contender { entrant, rounds, warm_ups, .. } in &self.contenders {
             for (nth, seen) in warm_ups.iter().enumerate() {
                 let finished = rounds[nth].as_ref().is_some_and(|r| r.outcome == Outcome::Finished);
-                let Some(slices) = seen.slices().filter(|_| finished) else { continue };
+                if !finished || seen.slices().is_empty() {
+                    continue;
+                }
                 all.push(Settled {
                     format: FORMAT,
                     contender: entrant.name.clone(),
                     load: self.loads[nth],
                     settling: seen.settling(baseline.map(|one| &one.warm_ups[nth])),
-                    slices: vec![slices],
+                    slices: vec![seen.slices().to_vec()],
                 });
             }
         }
@@ -402,15 +404,7 @@ impl Bench for Stand<'_, '_> {
         })
     }
 
-    fn is_warm(
-        &mut self,
-        who: usize,
-        load: usize,
-        driven: &Driven,
-        cpu_ns: Option<u64>,
-        slower: f64,
-    ) -> bool {
-        let slice = WarmUpSlice { ns: driven.ns, requests: driven.requests, cpu_ns };
+    fn is_warm(&mut self, who: usize, load: usize, slice: WarmUpSlice, slower: f64) -> bool {
         self.contenders[who].warm_ups[load].add(slice, slower)
     }
 

@@ -3,7 +3,7 @@
 //! the machine is behind [`Bench`], so that lives are simulated, with contenders that die and races that are
 //! interrupted at any moment.
 
-use regatta_record::{IdleSlice, Slice};
+use regatta_record::{IdleSlice, Slice, WarmUpSlice};
 use std::time::Duration;
 
 /// The machine, for one life. Contenders and loads are known by their index in the plan.
@@ -38,14 +38,7 @@ pub(crate) trait Bench {
 
     /// Takes a slice of an observed warm-up, and by how much the baseline cost more in this turn than in the
     /// first one (1 for the baseline itself). Returns whether the contender is warm.
-    fn is_warm(
-        &mut self,
-        who: usize,
-        load: usize,
-        driven: &Driven,
-        cpu_ns: Option<u64>,
-        slower: f64,
-    ) -> bool;
+    fn is_warm(&mut self, who: usize, load: usize, slice: WarmUpSlice, slower: f64) -> bool;
 
     /// Waits.
     fn wait(&mut self, length: Duration);
@@ -257,7 +250,9 @@ impl<B: Bench> Life<'_, B> {
                 let driven = if is_baseline { of_baseline } else { self.drive(who, load, &what)? };
                 let is_warm = driven.is_none_or(|(driven, cpu_ns)| {
                     let slower = if is_baseline { 1.0 } else { slower };
-                    !driven.goes_on || self.bench.is_warm(who, load.load, &driven, cpu_ns, slower)
+                    let Driven { ns, requests, goes_on, .. } = driven;
+                    let slice = WarmUpSlice { ns, requests, cpu_ns };
+                    !goes_on || self.bench.is_warm(who, load.load, slice, slower)
                 });
                 if is_warm {
                     warm.push(who);

@@ -8,7 +8,6 @@ use std::time::Duration;
 const COMPILES: f64 = 1.5;
 
 /// The observation of a warm-up.
-#[derive(Clone)]
 pub(super) struct WarmUpSeen {
     as_is: Settler,
     /// With costs relative to those of the baseline.
@@ -32,9 +31,9 @@ impl WarmUpSeen {
         is_warm.contains(&true)
     }
 
-    /// The slices, as they are; `None` if it has none.
-    pub fn slices(&self) -> Option<Vec<WarmUpSlice>> {
-        self.as_is.has_slices().then(|| self.as_is.clone().into_slices())
+    /// The slices, as they are.
+    pub fn slices(&self) -> &[WarmUpSlice] {
+        self.as_is.slices()
     }
 
     /// The result, beside that of the baseline. A contender whose course is that of a baseline that compiles
@@ -96,6 +95,6 @@ mod tests {
         let [_, seen] = observe(|_| 1.0, compiles);
         assert_eq!(seen.class, WarmUpClass::WarmsUp);
         assert_eq!(WarmUpSeen::new(Duration::from_secs(2)).settling(None), None);
-        assert!(WarmUpSeen::new(Duration::from_secs(2)).slices().is_none());
+        assert!(WarmUpSeen::new(Duration::from_secs(2)).slices().is_empty());
     }
 }

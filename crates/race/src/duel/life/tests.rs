@@ -187,16 +187,9 @@ impl Bench for Simulated {
         assert!(self.connected.iter().flatten().all(|connected| *connected == load));
     }
 
-    fn is_warm(
-        &mut self,
-        who: usize,
-        _: usize,
-        driven: &Driven,
-        cpu_ns: Option<u64>,
-        slower: f64,
-    ) -> bool {
+    fn is_warm(&mut self, who: usize, _: usize, slice: WarmUpSlice, slower: f64) -> bool {
         assert_eq!(self.states[who], State::Frozen);
-        assert_eq!((cpu_ns, slower), (Some(driven.count * COST), 1.0));
+        assert_eq!((slice.cpu_ns, slower), (Some(slice.requests * COST), 1.0));
         self.visited.observed += 1;
         self.random.random_bool(0.3)
     }
