@@ -2,6 +2,7 @@
 
 use crate::{
     duel::{Ratio, lives_needed},
+    lives::Duel,
     statistics::{Difference, Needed, rounds_needed},
 };
 use regatta_record::Estimate;
@@ -11,7 +12,7 @@ use regatta_record::Estimate;
 pub enum Comparison {
     /// Of rounds: Student's t on paired log-ratios, or Welch's on two results. Valid for one look.
     Rounds(Difference),
-    /// Of slices in lives. Valid however often one looks.
+    /// Of slices in lives. Before the end of a race it is valid however often one looks.
     Duel(Box<Ratio>),
 }
 
@@ -19,6 +20,12 @@ impl Comparison {
     /// Log-ratios of rounds, one per pass. `None` with fewer than 2.
     pub fn paired(log_ratios: &[f64]) -> Option<Comparison> {
         Difference::paired(log_ratios).map(Comparison::Rounds)
+    }
+
+    /// The ratio of contender `new` over contender `old` in a duel, by their indices. `None` if they have
+    /// fewer than 3 lives in common.
+    pub fn of_slices(duel: &Duel, new: usize, old: usize) -> Option<Comparison> {
+        Some(Comparison::Duel(Box::new(duel.ratio(old, new)?)))
     }
 
     /// This ratio over another one from an independent result, with Welch's interval, for one look.
@@ -39,6 +46,14 @@ impl Comparison {
         match self {
             Comparison::Rounds(difference) => difference.half_width(),
             Comparison::Duel(ratio) => ratio.half_width(),
+        }
+    }
+
+    /// The same if the race ends now.
+    pub fn half_width_at_end(&self) -> f64 {
+        match self {
+            Comparison::Rounds(difference) => difference.half_width(),
+            Comparison::Duel(ratio) => ratio.half_width_at_end(),
         }
     }
 
@@ -78,7 +93,7 @@ impl Comparison {
         }
     }
 
-    /// Further starts until the 95% interval has a half-width of `half_width`, a logarithm. `None` if no
+    /// Further starts until the 95% interval, if the race then ends, has a half-width of `half_width`, a logarithm. `None` if no
     /// number of starts is enough.
     pub fn further(&self, half_width: f64) -> Option<Needed> {
         if half_width <= 0.0 {

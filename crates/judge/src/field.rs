@@ -2,9 +2,11 @@
 
 use crate::{
     comparison::Comparison,
-    lives::Duel,
+    duel::{self, Look},
+    lives::{Duel, lives},
     observed::Observed,
     parallel::in_parallel,
+    precision::wanted,
     signals::Signals,
     statistics::{CONFIDENCE, Series, holm, mean, median, paired},
     took::below_floor,
@@ -31,6 +33,8 @@ pub(crate) struct Field {
     starts_s: Vec<f64>,
     /// Time of one further start of all contenders, in seconds. `None` with too few rounds.
     pub start_s: Option<f64>,
+    /// Whether the race goes on at this load. If it does not, its slices are looked at for the last time.
+    pub goes_on: bool,
 }
 
 /// Assigns the rounds to their cells; all cells use the same list of passes.
@@ -58,14 +62,22 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         let starts_s = starts_s.into_values().collect();
         let cpus = asked.cpus.clone();
         let start_s = pass_s;
-        let mut field = Field { load, shared, cpus, contenders, duel: None, starts_s, start_s };
+        let (duel, goes_on) = (None, true);
+        let mut field = Field { load, shared, cpus, contenders, duel, starts_s, start_s, goes_on };
         field.duel = field.slices(asked, Slice::cost_ns);
         if field.duel.is_some() {
             field.start_s = Some(field.pass_s(asked));
         }
         field
     };
-    asked.loads.iter().map(of_load).collect()
+    let mut fields: Vec<Field> = asked.loads.iter().map(of_load).collect();
+    for (goes_on, field) in wanted(asked, &fields).into_iter().zip(&mut fields) {
+        field.goes_on = goes_on;
+        if !goes_on && field.duel.is_some() {
+            field.duel = field.slices(asked, Slice::cost_ns);
+        }
+    }
+    fields
 }
 
 /// Time of a round, in seconds.
@@ -102,10 +114,21 @@ impl Field {
     /// Compares contenders by a figure of their slices. The twin may stand for the baseline if it is its
     /// twin, and its cost is valid.
     pub fn slices(&self, asked: &Asked, figure: impl Fn(&Slice) -> Option<f64>) -> Option<Duel> {
+        self.duel_of(asked, &lives(&self.contenders, figure))
+    }
+
+    /// Compares the costs without those of the last life.
+    pub fn before_last_life(&self, asked: &Asked) -> Option<Duel> {
+        let lives = lives(&self.contenders, Slice::cost_ns);
+        self.duel_of(asked, lives.split_last()?.1)
+    }
+
+    fn duel_of(&self, asked: &Asked, lives: &[duel::Life]) -> Option<Duel> {
         let twin = asked.twin().filter(|_| asked.twin_of.as_ref() == Some(&asked.baseline));
         let twin = twin.filter(|twin| self.cost(twin).is_some());
         let twin = twin.and_then(|twin| self.index(&twin));
-        Duel::of(&self.contenders, self.index(&asked.baseline)?, twin, figure)
+        let look = if self.goes_on { Look::Before } else { Look::Last };
+        Duel::of(&duel::Field { lives, baseline: self.index(&asked.baseline)?, twin, look })
     }
 
     /// The ratio of the cost of `new` over that of `old`, whatever their verdicts: from slices, or from
@@ -116,9 +139,9 @@ impl Field {
             return Comparison::paired(&self.log_ratios(new, old));
         };
         let (old, new) = (self.index(old)?, self.index(new)?);
-        let ratio = |a: usize, b: usize| Some(Comparison::Duel(Box::new(duel.ratio(a, b)?)));
-        let through = || Some(ratio(duel.baseline, new)?.over(&ratio(duel.baseline, old)?));
-        ratio(old, new).or_else(through)
+        let to_baseline = |who: usize| Comparison::of_slices(duel, who, duel.baseline);
+        let through = || Some(to_baseline(new)?.over(&to_baseline(old)?));
+        Comparison::of_slices(duel, new, old).or_else(through)
     }
 
     /// Number of starts of each contender that may start again. The baseline and its twin are in every

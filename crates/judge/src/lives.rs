@@ -20,28 +20,16 @@ pub(crate) struct Duel {
 }
 
 impl Duel {
-    /// Compares contenders by `figure` of their slices. `None` if there are no slices: the load is raced
-    /// in rounds. The twin, if any, is that of the baseline.
-    pub fn of(
-        contenders: &[Observed],
-        baseline: usize,
-        twin: Option<usize>,
-        figure: impl Fn(&Slice) -> Option<f64>,
-    ) -> Option<Duel> {
-        let lives: Vec<duel::Life> = blocks(contenders)
-            .into_iter()
-            .map(|blocks| duel::Life {
-                blocks: blocks.into_values().map(|block| compared(&block, &figure)).collect(),
-            })
-            .collect();
-        if lives.iter().all(|life| life.blocks.is_empty()) {
+    /// Compares contenders by their lives. `None` if there are no slices: the load is raced in rounds.
+    pub fn of(field: &duel::Field) -> Option<Duel> {
+        if field.lives.iter().all(|life| life.blocks.is_empty()) {
             return None;
         }
-        let analysis = Analysis::of(&duel::Field { lives: &lives, baseline, twin });
-        let k = contenders.len();
+        let analysis = Analysis::of(field);
+        let k = field.contenders();
         let pairs = (0..k).flat_map(|a| (a + 1..k).map(move |b| (a, b)));
         let ratios = pairs.filter_map(|(a, b)| Some(((a, b), analysis.compare(a, b)?))).collect();
-        Some(Duel { baseline, estimates: analysis.estimates(), ratios })
+        Some(Duel { baseline: field.baseline, estimates: analysis.estimates(), ratios })
     }
 
     /// The ratio of contender `b` over contender `a`. `None` with fewer than 3 lives in common.
@@ -51,6 +39,17 @@ impl Duel {
             false => self.ratios.get(&(b, a)).cloned().map(Ratio::reciprocal),
         }
     }
+}
+
+/// The lives of all contenders, with the logarithm of `figure` of each slice.
+pub(crate) fn lives(
+    contenders: &[Observed],
+    figure: impl Fn(&Slice) -> Option<f64>,
+) -> Vec<duel::Life> {
+    let life = |blocks: BTreeMap<u32, Vec<Option<Slice>>>| duel::Life {
+        blocks: blocks.into_values().map(|block| compared(&block, &figure)).collect(),
+    };
+    blocks(contenders).into_iter().map(life).collect()
 }
 
 /// The slices of each life, by block and contender. A contender that was not in the heat of a life has

@@ -1,14 +1,12 @@
 //! `--precision` and `--time`: which loads are due in the next pass, and the precision reached.
 //!
-//! A load raced in duels is checked after each pass, from the third life on: its intervals are valid
-//! however often one looks (`duel::sequence`), so it is over as soon as all of them are narrow enough.
-//! A load raced in rounds is checked from the fifth pass on, and its intervals must be narrow enough
-//! after two consecutive passes: stopping when the data look good makes Student's intervals a little
-//! too narrow. In the limit of narrow intervals their coverage is exact (Chow and Robbins, *On the
-//! asymptotic theory of fixed-width sequential confidence intervals for the mean*, Annals of
-//! Mathematical Statistics 36, 1965), but after few passes a variance that is small by chance ends the
-//! race. With both rules, the 95% intervals of simulated normal log-ratios cover the true value in 93%
-//! of the races in the worst case (about 12 to 25 passes).
+//! All intervals of a load must be narrow enough after two consecutive passes, as they are if the race ends.
+//! In rounds they are checked from the fifth pass on, and in duels from the third life on. Stopping when the
+//! data look good makes Student's intervals a little too narrow. In the limit of narrow intervals their
+//! coverage is exact (Chow and Robbins, *On the asymptotic theory of fixed-width sequential confidence
+//! intervals for the mean*, Annals of Mathematical Statistics 36, 1965), but after few passes a variance that
+//! is small by chance ends the race. With both rules, the 95% intervals of simulated normal log-ratios cover
+//! the true value in 93% of the races in the worst case (about 12 to 25 passes).
 
 use crate::{
     comparison::Comparison,
@@ -48,8 +46,8 @@ pub struct Due {
     pub loads: Vec<LoadShape>,
     /// Forecast of the total number of passes, at most the requested number.
     pub passes: u32,
-    /// Half-width of the widest ratio of these loads so far, as a fraction. `None` without a requested
-    /// precision, and before its first check.
+    /// Half-width of the widest ratio of these loads if the race ended now, as a fraction. `None` without a
+    /// requested precision, and before its first check.
     pub widest: Option<f64>,
 }
 
@@ -64,8 +62,7 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
         return all(asked.loads.clone());
     }
     let fields = observe(asked, rounds);
-    let wanted = wanted(asked, &fields);
-    let open = || fields.iter().zip(&wanted).filter(|(_, wanted)| **wanted).map(|(field, _)| field);
+    let open = || fields.iter().filter(|field| field.goes_on);
     let goals = || open().filter(|f| f.passes(asked) >= f.least()).flat_map(|f| f.goals(asked));
     let forecast = goals().filter_map(|goal| goal.needed(asked)).max();
     let soonest = pass + 1;
@@ -126,16 +123,14 @@ struct Goal<'a> {
     contender: &'a str,
     /// `None` with too few starts.
     comparison: Option<Comparison>,
-    /// Whether the ratio must be narrow twice: in rounds, the ratio before the load's last pass.
-    before: Option<Option<Comparison>>,
     /// Number of starts.
     starts: u32,
 }
 
 impl Goal<'_> {
-    /// Half-width as a fraction; `None` with too few starts.
+    /// Half-width at the end of the race, as a fraction; `None` with too few starts.
     fn width(&self) -> Option<f64> {
-        Some(self.comparison.as_ref()?.half_width().exp_m1())
+        Some(self.comparison.as_ref()?.half_width_at_end().exp_m1())
     }
 
     /// Total number of starts that it needs, if its variance is as observed; `None` if it is not known,
@@ -144,28 +139,15 @@ impl Goal<'_> {
         let further = self.comparison.as_ref()?.further(asked.half_width().ln_1p())?;
         Some(self.starts.saturating_add(further.likely))
     }
+}
 
-    fn is_narrow(&self, asked: &Asked) -> bool {
-        let narrow = |comparison: &Option<Comparison>| {
-            let goal = asked.half_width().ln_1p();
-            comparison.as_ref().is_some_and(|comparison| comparison.half_width() <= goal)
-        };
-        narrow(&self.comparison) && self.before.as_ref().is_none_or(narrow)
-    }
-
-    /// Whether it needs far more than the possible number of starts. With a time limit none is: the time was
-    /// granted, and what a machine disturbs now it may not disturb later.
-    fn is_hopeless(&self, asked: &Asked) -> bool {
-        let needed = self.needed(asked).map_or(f64::INFINITY, f64::from);
-        let [rounds, lives] = FORECAST_FROM;
-        let enough = if self.before.is_some() { rounds } else { lives };
-        let needs_too_many = needed > HOPELESS * f64::from(asked.rounds);
-        asked.time_s.is_none() && self.starts >= enough && needs_too_many
-    }
+/// Whether a ratio is as narrow as requested, if the race ends.
+fn is_narrow(asked: &Asked, comparison: Option<&Comparison>) -> bool {
+    comparison.is_some_and(|c| c.half_width_at_end() <= asked.half_width().ln_1p())
 }
 
 /// Which loads another pass is for.
-fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
+pub(crate) fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
     let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
     let left_s = asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s);
     let wants = |field: &Field| field.wants_more(asked);
@@ -183,7 +165,7 @@ pub(crate) fn is_complete(asked: &Asked, fields: &[Field]) -> bool {
         let passes = field.passes(asked);
         field.contenders.iter().filter(|o| o.settled.is_none()).all(|o| o.run >= passes)
     };
-    fields.iter().all(is_whole) && !wanted(asked, fields).contains(&true)
+    fields.iter().all(|field| is_whole(field) && !field.goes_on)
 }
 
 impl Field {
@@ -208,8 +190,30 @@ impl Field {
         if passes < self.least() || asked.precision.is_none() {
             return true;
         }
-        let mut goals = self.goals(asked).into_iter();
-        goals.any(|goal| !goal.is_narrow(asked) && !goal.is_hopeless(asked))
+        let goals = self.goals(asked);
+        let open = || goals.iter().filter(|goal| !self.is_hopeless(asked, goal));
+        if !open().all(|goal| is_narrow(asked, goal.comparison.as_ref())) {
+            return true;
+        }
+        let before = self.duel.as_ref().and_then(|_| self.before_last_life(asked));
+        let was = |contender: &str| match &before {
+            Some(duel) => Comparison::of_slices(duel, self.index(contender)?, duel.baseline),
+            None => {
+                let ratios = self.log_ratios(contender, &asked.baseline);
+                Comparison::paired(ratios.split_last()?.1)
+            }
+        };
+        !open().all(|goal| is_narrow(asked, was(goal.contender).as_ref()))
+    }
+
+    /// Whether a ratio needs far more than the possible number of starts. With a time limit none is: the time
+    /// was granted, and what a machine disturbs now it may not disturb later.
+    fn is_hopeless(&self, asked: &Asked, goal: &Goal) -> bool {
+        let needed = goal.needed(asked).map_or(f64::INFINITY, f64::from);
+        let [rounds, lives] = FORECAST_FROM;
+        let enough = if self.duel.is_some() { lives } else { rounds };
+        let needs_too_many = needed > HOPELESS * f64::from(asked.rounds);
+        asked.time_s.is_none() && goal.starts >= enough && needs_too_many
     }
 
     /// The ratios of all ranked contenders that have a cost, if the baseline has one.
@@ -224,11 +228,8 @@ impl Field {
         };
         let goal = |contender: &'a String| {
             let comparison = self.compare(contender, &asked.baseline);
-            let log_ratios = self.log_ratios(contender, &asked.baseline);
-            let earlier = &log_ratios[..log_ratios.len().saturating_sub(1)];
-            let before = self.duel.is_none().then(|| Comparison::paired(earlier));
-            let starts = log_ratios.len() as u32;
-            Goal { contender, comparison, before, starts }
+            let starts = self.log_ratios(contender, &asked.baseline).len() as u32;
+            Goal { contender, comparison, starts }
         };
         asked.contenders.iter().filter(counts).map(goal).collect()
     }

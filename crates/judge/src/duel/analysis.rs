@@ -1,7 +1,7 @@
 //! From the blocks of a heat to its ratios.
 
 use super::{
-    beside::beside,
+    beside::{Beside, beside},
     field::{Field, Life},
     long_slices::LongSlices,
     moderation::Prior,
@@ -9,7 +9,6 @@ use super::{
     states::{State, States},
 };
 use crate::statistics::{CONFIDENCE, mean};
-use std::collections::BTreeSet;
 
 /// What the lives so far say.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +36,7 @@ pub struct Estimates {
 pub struct Analysis<'a> {
     field: Field<'a>,
     states: States,
-    /// The contenders whose slices are left out, by life and block.
-    beside: Vec<Vec<BTreeSet<usize>>>,
+    beside: Beside,
     pairs: Vec<Option<Pair>>,
     prior: Prior,
     twin_differs: Option<bool>,
@@ -70,7 +68,7 @@ impl<'a> Analysis<'a> {
         };
         analysis.fit();
         let twin = field.twin.and_then(|twin| analysis.pairs.get(twin)?.as_ref());
-        let twin = twin.and_then(|pair| pair.moderated(&analysis.prior));
+        let twin = twin.and_then(|pair| pair.moderated(&analysis.prior, field.look));
         analysis.twin_differs = twin.map(|ratio| ratio.p < 1.0 - CONFIDENCE);
         if analysis.twin_differs == Some(false) {
             analysis.fit();
@@ -89,7 +87,7 @@ impl<'a> Analysis<'a> {
 
     /// The estimates of all ratios to the baseline.
     pub fn estimates(&self) -> Estimates {
-        let ratio = |pair: &Option<Pair>| pair.as_ref()?.moderated(&self.prior);
+        let ratio = |pair: &Option<Pair>| pair.as_ref()?.moderated(&self.prior, self.field.look);
         let long = |(k, pair): (usize, &Option<Pair>)| {
             let ratios = self.log_ratios(self.field.baseline, k);
             LongSlices::of(self.field.lives, &ratios, pair.as_ref()?)
@@ -110,20 +108,18 @@ impl<'a> Analysis<'a> {
         if a == b {
             return None;
         }
-        let fitted = |k: usize| self.pairs.get(k)?.as_ref()?.moderated(&self.prior);
+        let fitted =
+            |k: usize| self.pairs.get(k)?.as_ref()?.moderated(&self.prior, self.field.look);
         match self.field.baseline {
             baseline if baseline == a => fitted(b),
             baseline if baseline == b => fitted(a).map(Ratio::reciprocal),
-            _ => self.pair(a, b)?.moderated(&self.prior),
+            _ => self.pair(a, b)?.moderated(&self.prior, self.field.look),
         }
     }
 
     /// Number of slices that are left out of blocks that are not.
     fn left_out(&self) -> u32 {
-        let states = self.states.of.iter().flatten();
-        let of_block =
-            states.zip(self.beside.iter().flatten()).filter(|(state, _)| state.is_some());
-        of_block.map(|(_, out)| out.len() as u32).sum()
+        self.beside.count(|life, block| self.states.of[life][block].is_some())
     }
 
     fn pair(&self, a: usize, b: usize) -> Option<Pair> {
@@ -133,13 +129,22 @@ impl<'a> Analysis<'a> {
         Pair::of(&lives)
     }
 
-    /// The state and the log-ratio of `b` over `a` of each block, by life.
+    /// The state and the log-ratio of `b` over `a` of each block, by life. If `a` is the baseline and the twin
+    /// may stand for it, the denominator is the mean of both: this halves its variance.
     fn log_ratios(&self, a: usize, b: usize) -> Vec<Vec<Option<(usize, f64)>>> {
+        let usable = a == self.field.baseline && self.twin_differs == Some(false);
+        let twin =
+            self.field.twin.filter(|twin| usable && *twin != b && !self.beside.suspects[*twin]);
         let of_life = |(nth, life): (usize, &Life)| {
-            let (states, out) = (&self.states.of[nth], &self.beside[nth]);
+            let states = &self.states.of[nth];
             let blocks = 0..life.blocks.len();
-            let log = |n: usize, k: usize| life.blocks[n].log(k).filter(|_| !out[n].contains(&k));
-            let of_a = |n: usize| self.denominator(|k| log(n, k), a, b);
+            let log = |n: usize, k: usize| {
+                life.blocks[n].log(k).filter(|_| !self.beside.is_out((nth, n), k, [a, b]))
+            };
+            let of_a = |n: usize| match (log(n, a), twin.and_then(|twin| log(n, twin))) {
+                (Some(a), Some(twin)) => Some(a.midpoint(twin)),
+                (a, twin) => a.or(twin),
+            };
             let of_a: Vec<Option<f64>> = blocks.clone().map(of_a).collect();
             // Slices beside an unusual one of `b` are left out. If `b` then had no ratio, what is unusual
             // about it would be left out, too.
@@ -154,16 +159,5 @@ impl<'a> Analysis<'a> {
             blocks.map(ratio).collect()
         };
         self.field.lives.iter().enumerate().map(of_life).collect()
-    }
-
-    /// The log-cost that `b` is compared with. If `a` is the baseline and the twin may stand for it,
-    /// it is the mean of both: this halves the variance of the denominator.
-    fn denominator(&self, log: impl Fn(usize) -> Option<f64>, a: usize, b: usize) -> Option<f64> {
-        let usable = a == self.field.baseline && self.twin_differs == Some(false);
-        let twin = self.field.twin.filter(|twin| usable && *twin != b);
-        match (log(a), twin.and_then(&log)) {
-            (Some(a), Some(twin)) => Some(a.midpoint(twin)),
-            (a, twin) => a.or(twin),
-        }
     }
 }

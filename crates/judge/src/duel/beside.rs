@@ -7,14 +7,16 @@
 //! of its own, and what only one of them shows is never left out.
 //!
 //! A contender whose unusual slices are followed by unusual ones of others more often than those of the
-//! others, e.g. because it leaves work to somebody else, keeps all of its slices.
+//! others, e.g. because it leaves work to somebody else, is a *suspect*. If one of a pair is a suspect, a slice
+//! of either is left out only if it came right after an unusual one of the other. So the suspect cannot be rid
+//! of slices, what it does to the other counts on neither side, and what the machine does counts on both.
 
 use super::{
     field::{Block, Field, Life},
     states::LEAST_APART,
 };
 use crate::statistics::{alone, robust};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Significance at which a contender seems to disturb the one after it. It is lenient, because keeping the
 /// slices of one that does not only widens its interval.
@@ -35,8 +37,43 @@ struct Ran {
     is_unusual: bool,
 }
 
-/// The contenders whose slices are left out, by life and block.
-pub(super) fn beside(field: &Field, of: &BlockStates) -> Vec<Vec<BTreeSet<usize>>> {
+/// The contenders of the unusual slices right before and right after a slice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Neighbours {
+    before: Option<usize>,
+    after: Option<usize>,
+}
+
+/// The slices beside unusual ones.
+#[derive(Clone, Debug)]
+pub(super) struct Beside {
+    /// Those that have an unusual neighbour of another contender, by life, block and contender.
+    slices: Vec<Vec<BTreeMap<usize, Neighbours>>>,
+    /// Whether each contender is a suspect.
+    pub suspects: Vec<bool>,
+}
+
+impl Beside {
+    /// Whether the slice of contender `k` is left out where these two are compared.
+    pub fn is_out(&self, (life, block): (usize, usize), k: usize, pair: [usize; 2]) -> bool {
+        self.slices[life][block].get(&k).is_some_and(|beside| {
+            let is_suspect = pair.iter().any(|of| self.suspects[*of]);
+            !is_suspect || beside.before.is_some_and(|before| pair.contains(&before))
+        })
+    }
+
+    /// Number of slices with unusual neighbours in blocks that count.
+    pub fn count(&self, counts: impl Fn(usize, usize) -> bool) -> u32 {
+        let blocks = |(life, blocks): (usize, &Vec<BTreeMap<usize, Neighbours>>)| {
+            let counted = blocks.iter().enumerate().filter(|(block, _)| counts(life, *block));
+            counted.map(|(_, slices)| slices.len() as u32).sum::<u32>()
+        };
+        self.slices.iter().enumerate().map(blocks).sum()
+    }
+}
+
+/// Finds the slices beside unusual ones of others.
+pub(super) fn beside(field: &Field, of: &BlockStates) -> Beside {
     let usual = Usual::of(field, of);
     let contenders = field.contenders();
     let ran = |(life, states): (&Life, &Vec<Option<usize>>)| {
@@ -54,17 +91,20 @@ pub(super) fn beside(field: &Field, of: &BlockStates) -> Vec<Vec<BTreeSet<usize>
     let lives: Vec<Vec<Ran>> = field.lives.iter().zip(of).map(ran).collect();
     let suspects = suspects(&lives, contenders);
     let of_life = |(life, slices): (&Life, &Vec<Ran>)| {
-        let mut beside = vec![BTreeSet::new(); life.blocks.len()];
+        let mut beside = vec![BTreeMap::<usize, Neighbours>::new(); life.blocks.len()];
         for pair in slices.windows(2).filter(|pair| pair[0].contender != pair[1].contender) {
-            for (one, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
-                if other.is_unusual && !suspects[one.contender] {
-                    beside[one.block].insert(one.contender);
-                }
+            let [one, other] = [pair[0], pair[1]];
+            if one.is_unusual {
+                beside[other.block].entry(other.contender).or_default().before =
+                    Some(one.contender);
+            }
+            if other.is_unusual {
+                beside[one.block].entry(one.contender).or_default().after = Some(other.contender);
             }
         }
         beside
     };
-    field.lives.iter().zip(&lives).map(of_life).collect()
+    Beside { slices: field.lives.iter().zip(&lives).map(of_life).collect(), suspects }
 }
 
 /// Marks contenders that had unusual slices before an unusual one of another more often than the others had,

@@ -51,6 +51,16 @@ fn valid(logs: &[Option<f64>], contender: usize) -> Option<f64> {
     logs.get(contender).copied().flatten().filter(|log| log.abs() <= LARGEST_LOG)
 }
 
+/// When the lives of a race are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Look {
+    /// Before the race is over, or after it was interrupted. There may be any number of such looks.
+    #[default]
+    Before,
+    /// At its end, which did not depend on the ratios: see [`sequence`](super::sequence).
+    Last,
+}
+
 /// The lives of a heat at one load.
 #[derive(Clone, Copy, Debug)]
 pub struct Field<'a> {
@@ -60,11 +70,13 @@ pub struct Field<'a> {
     pub baseline: usize,
     /// Index of the second copy of the baseline.
     pub twin: Option<usize>,
+    /// When they are looked at.
+    pub look: Look,
 }
 
 impl Field<'_> {
     /// The number of contenders.
-    pub(super) fn contenders(&self) -> usize {
+    pub(crate) fn contenders(&self) -> usize {
         let blocks = self.lives.iter().flat_map(|life| &life.blocks);
         blocks.map(|block| block.logs.len()).max().unwrap_or(0)
     }
@@ -95,7 +107,10 @@ mod tests {
             stretch: 1.0,
         };
         let lives = [Life::default(), Life { blocks: vec![block(2), block(3)] }];
-        assert_eq!(Field { lives: &lives, baseline: 0, twin: None }.contenders(), 3);
-        assert_eq!(Field { lives: &[], baseline: 0, twin: None }.contenders(), 0);
+        assert_eq!(
+            Field { lives: &lives, baseline: 0, twin: None, look: Look::Last }.contenders(),
+            3
+        );
+        assert_eq!(Field { lives: &[], baseline: 0, twin: None, look: Look::Last }.contenders(), 0);
     }
 }

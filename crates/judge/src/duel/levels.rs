@@ -71,7 +71,7 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::field::{Block, Life};
+    use super::super::field::{Block, Life, Look};
     use super::*;
 
     /// Levels of one life, from the logarithms of its blocks.
@@ -83,7 +83,7 @@ mod tests {
             stretch: 1.0,
         };
         let lives = [Life { blocks: blocks.iter().map(block).collect() }];
-        let levels = levels(&Field { lives: &lives, baseline: 0, twin: None });
+        let levels = levels(&Field { lives: &lives, baseline: 0, twin: None, look: Look::Last });
         levels[0].iter().map(|level| level.unwrap()).collect()
     }
 

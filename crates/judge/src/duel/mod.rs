@@ -13,7 +13,8 @@
 //! 3. [`beside`]: the slices that are left out.
 //! 4. [`mixed`]: log-ratio of two contenders ~ state + life.
 //! 5. [`moderation`]: the variances between lives, moderated over the contenders.
-//! 6. [`sequence`]: intervals and p-values that remain valid however often one looks.
+//! 6. [`sequence`]: intervals and p-values that are valid however often one looks before the end of a race,
+//!    and narrower ones at its end.
 //! 7. [`analysis`] puts these together; [`ratio`] is its result; [`plan`] says how much to measure.
 //!
 //! # What is never removed
@@ -42,7 +43,7 @@ mod states;
 mod sweep;
 
 pub use analysis::{Analysis, Estimates, compare, estimate};
-pub use field::{Block, Field, Life};
+pub use field::{Block, Field, Life, Look};
 pub use long_slices::LongSlices;
 pub use plan::{blocks_per_life, lives_needed};
 pub use ratio::{Ratio, StateRatio};

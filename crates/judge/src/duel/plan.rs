@@ -1,6 +1,6 @@
 //! How much to measure.
 
-use super::{ratio::Ratio, sequence::Sequence};
+use super::{Look, ratio::Ratio, sequence::Looked};
 use crate::statistics::{CONFIDENCE, Needed};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use std::ops::RangeInclusive;
@@ -32,7 +32,7 @@ pub fn blocks_per_life(
 }
 
 /// Lives still needed until the 95% interval of a ratio has the half-width `half_width` (a
-/// fraction), from its moderated variance: *likely* at the variance observed so far, *at most* at the
+/// fraction) at the end of the race, from its moderated variance: *likely* at the variance observed so far, *at most* at the
 /// largest variance consistent with it, with a probability of 80% (`s²·ν/χ²(0.2; ν)`). Zero if the
 /// interval is narrow enough. `None` if even 100,000 lives are too few.
 pub fn lives_needed(ratio: &Ratio, half_width: f64) -> Option<Needed> {
@@ -51,8 +51,8 @@ fn more(ratio: &Ratio, spread: f64, goal: f64) -> Option<u32> {
         let lives = f64::from(ratio.lives + further);
         let freedom = ratio.freedom + f64::from(further);
         let error = spread / lives.sqrt();
-        let half = Sequence { mean: 0.0, error, lives, freedom }.half_width(1.0 - CONFIDENCE);
-        half <= goal
+        let looked = Looked { look: Look::Last, mean: 0.0, error, lives, freedom };
+        looked.half_width(1.0 - CONFIDENCE) <= goal
     };
     if is_enough(0) {
         return Some(0);

@@ -1,9 +1,10 @@
 //! The ratio of the costs of two contenders.
 
 use super::{
+    field::Look,
     mixed::{Contrast, Fit},
     moderation::Prior,
-    sequence::Sequence,
+    sequence::Looked,
 };
 use crate::statistics::{CONFIDENCE, holm};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -14,8 +15,7 @@ const LEAST_LIVES: u32 = 3;
 const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// The cost of one contender over that of another. All figures are natural logarithms or standard
-/// deviations of such. Intervals and p-values are valid however often one looks: see
-/// [`sequence`](super::sequence).
+/// deviations of such.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     /// Mean log-ratio: in [`Ratio::state`], if there is one. Otherwise, if the states differ significantly,
@@ -45,6 +45,8 @@ pub struct Ratio {
     pub freedom: f64,
     /// Standard error of `log`, moderated.
     pub error: f64,
+    /// When it was looked at, which intervals and p-values depend on: see [`sequence`](super::sequence).
+    pub look: Look,
 }
 
 /// A ratio in one state of the machine.
@@ -63,30 +65,24 @@ pub struct StateRatio {
 }
 
 impl Ratio {
-    /// Evidence against the log-ratio `log`: an e-value.
-    pub fn evidence_against(&self, log: f64) -> f64 {
-        self.sequence().against(log)
-    }
-
-    /// The p-value of "the log-ratio is at most `limit`", one-sided. The alternative of the e-value is
-    /// symmetric; half of it lies on each side.
+    /// The p-value of "the log-ratio is at most `limit`", one-sided.
     pub fn p_above(&self, limit: f64) -> f64 {
-        if self.log <= limit { 1.0 } else { (0.5 / self.evidence_against(limit)).min(1.0) }
+        if self.log <= limit { 1.0 } else { self.looked().p_beyond(limit) }
     }
 
     /// The p-value of "the log-ratio is at least `limit`", one-sided.
     pub fn p_below(&self, limit: f64) -> f64 {
-        if self.log >= limit { 1.0 } else { (0.5 / self.evidence_against(limit)).min(1.0) }
+        if self.log >= limit { 1.0 } else { self.looked().p_beyond(limit) }
     }
 
     /// Lower end of the one-sided 95% interval of the log-ratio.
     pub fn at_least(&self) -> f64 {
-        self.log - self.sequence().half_width(2.0 * ALPHA)
+        self.log - self.looked().half_width(2.0 * ALPHA)
     }
 
     /// Upper end of the one-sided 95% interval of the log-ratio.
     pub fn at_most(&self) -> f64 {
-        self.log + self.sequence().half_width(2.0 * ALPHA)
+        self.log + self.looked().half_width(2.0 * ALPHA)
     }
 
     /// Half-width of the 95% interval of the log-ratio.
@@ -94,9 +90,14 @@ impl Ratio {
         (self.high - self.low) / 2.0
     }
 
-    fn sequence(&self) -> Sequence {
-        let Ratio { log: mean, error, lives, freedom, .. } = *self;
-        Sequence { mean, error, lives: f64::from(lives), freedom }
+    /// Half-width of the 95% interval if the race ends now.
+    pub fn half_width_at_end(&self) -> f64 {
+        Looked { look: Look::Last, ..self.looked() }.half_width(ALPHA)
+    }
+
+    fn looked(&self) -> Looked {
+        let Ratio { look, log: mean, error, lives, freedom, .. } = *self;
+        Looked { look, mean, error, lives: f64::from(lives), freedom }
     }
 
     /// The reciprocal ratio.
@@ -168,7 +169,7 @@ impl Pair {
     }
 
     /// The ratio, with the variances between lives moderated. `None` with fewer than 3 lives.
-    pub fn moderated(&self, prior: &Prior) -> Option<Ratio> {
+    pub fn moderated(&self, prior: &Prior, look: Look) -> Option<Ratio> {
         let lives = self.fit.lives();
         if lives < LEAST_LIVES {
             return None;
@@ -177,15 +178,20 @@ impl Pair {
         let n = f64::from(lives);
         let factor = variance / self.variance().0;
         let factor = if factor.is_finite() { factor } else { 1.0 };
-        let sequence =
-            |mean: f64, variance: f64| Sequence { mean, error: variance.sqrt(), lives: n, freedom };
-        let all = sequence(self.headline.estimate, variance / n);
+        let looked = |mean: f64, variance: f64| Looked {
+            look,
+            mean,
+            error: variance.sqrt(),
+            lives: n,
+            freedom,
+        };
+        let all = looked(self.headline.estimate, variance / n);
         let half_of_all = all.half_width(ALPHA);
         let of_state = |(i, state): (usize, &usize)| {
             let only: Vec<f64> =
                 (0..self.states.len()).map(|j| f64::from(u8::from(i == j))).collect();
             let contrast = self.by_state.contrast(&only);
-            let half = sequence(contrast.estimate, contrast.variance * factor).half_width(ALPHA);
+            let half = looked(contrast.estimate, contrast.variance * factor).half_width(ALPHA);
             let (log, half) = match self.state == Some(*state) {
                 true => (all.mean, half_of_all),
                 false => (contrast.estimate, half),
@@ -199,7 +205,7 @@ impl Pair {
             state: self.state,
             low: all.mean - half_of_all,
             high: all.mean + half_of_all,
-            p: (1.0 / all.against(0.0)).min(1.0),
+            p: (2.0 * all.p_beyond(0.0)).min(1.0),
             states_differ: self.states_differ,
             by_state: self.states.iter().enumerate().map(of_state).collect(),
             between: (variance - within / self.fit.blocks_per_life).max(0.0).sqrt(),
@@ -207,6 +213,7 @@ impl Pair {
             lives,
             freedom,
             error: all.error,
+            look,
         })
     }
 
@@ -256,7 +263,7 @@ mod tests {
                 lives.push(life);
             }
             let Some(pair) = Pair::of(&lives) else { continue };
-            let Some(ratio) = pair.moderated(&Prior::NONE) else { continue };
+            let Some(ratio) = pair.moderated(&Prior::NONE, Look::Last) else { continue };
             assert!(ratio.low <= ratio.log && ratio.log <= ratio.high, "{lives:?}: {ratio:?}");
             assert!(ratio.state.is_none_or(|state| state == 0), "{lives:?}: {ratio:?}");
             with_states += u32::from(ratio.state.is_some());

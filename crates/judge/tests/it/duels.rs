@@ -177,7 +177,7 @@ fn a_duel_ends_after_the_life_in_which_all_ratios_are_narrow() {
     let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
     let asked = |precision| Asked { precision, ..in_duels(&NAMES, 30, &[LOAD]) };
     let ran = run(&asked(Some(0.10)), &all);
-    assert_eq!(passes(&ran), 3, "never before the third life");
+    assert_eq!(passes(&ran), 4, "never before the fourth life");
     let ran = run(&asked(Some(0.01)), &all);
     assert!((4..15).contains(&passes(&ran)), "{}", passes(&ran));
     let s = judge(&asked(Some(0.01)), &ran);
@@ -189,6 +189,21 @@ fn a_duel_ends_after_the_life_in_which_all_ratios_are_narrow() {
     let before: Vec<Round> = ran.iter().filter(|r| r.round + 1 < passes(&ran)).cloned().collect();
     assert!(!judge(&asked(Some(0.01)), &before).complete, "one life earlier");
     assert_eq!(passes(&run(&asked(None), &all)), 30, "without a precision all are run");
+}
+
+#[test]
+fn intervals_are_narrower_at_the_end_than_if_the_race_is_interrupted() {
+    let all = duels(&field(), Duel { lives: 9, ..DUEL }, 2);
+    let half_of = |rounds: u32, lives: u32| {
+        let asked = Asked { rounds, ..in_duels(&NAMES, rounds, &[LOAD]) };
+        let ran: Vec<Round> = all.iter().filter(|r| r.round < lives).cloned().collect();
+        let s = judge(&asked, &ran);
+        assert_eq!(s.complete, rounds == lives);
+        let ratio = cell(&s, "percore").ratio_to_baseline.unwrap();
+        (ratio.high / ratio.low).ln() / 2.0
+    };
+    let (ended, interrupted) = (half_of(8, 8), half_of(9, 8));
+    assert!((1.7..2.4).contains(&(interrupted / ended)), "±{ended}, ±{interrupted}");
 }
 
 #[test]
