@@ -37,7 +37,7 @@ const BLOCKS: u32 = 8;
 pub const BLOCKS_OF_A_LIFE: [u32; 2] = [4, 32];
 /// A race with a time limit plans for this many lives, if they may have as few as 4 blocks: from few lives
 /// their variance is not known, however many blocks they have.
-const LIVES_IN_TIME: f64 = 8.0;
+const LIVES_IN_TIME: f64 = 6.0;
 
 /// The next pass of a race.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 
 /// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
 /// fourth life on it is the best one for the median contender; with a time limit it
-/// leaves room for 8 lives.
+/// leaves room for 6 lives.
 pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
     let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
     let time_s = asked.time_s.map(|time_s| time_s / asked.loads.len() as f64);

@@ -60,7 +60,7 @@ impl Field {
     fn judged(&self, asked: &Asked, twin: Option<&Twin>) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         let margins = Margins { tie: TIE_MARGIN, offset: Twin::offset(twin) };
-        self.relate(asked, &mut cells, margins);
+        self.relate(asked, &mut cells, margins, twin);
         self.rank(asked, &mut cells, margins);
         let keys = cells.iter().map(|cell| self.sort_key(asked, cell));
         let mut keyed: Vec<(f64, Cell)> =
@@ -206,8 +206,9 @@ impl Field {
     }
 
     /// Sets the ratios to the baseline and their relations. The null server gets a ratio but no relation;
-    /// so does a cell whose cost is void. There are no ratios if the baseline's own cost is void.
-    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
+    /// so does a cell whose cost is void. There are no ratios if the baseline's own cost is void. Whether the
+    /// baseline's twin differs was decided over all loads.
+    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins, twin: Option<&Twin>) {
         if self.cost(&asked.baseline).is_none() {
             return;
         }
@@ -231,9 +232,17 @@ impl Field {
                 compared.push((i, comparison));
             }
         }
-        let p_values: Vec<f64> = compared.iter().map(|(_, comparison)| comparison.p()).collect();
-        let differs = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE);
-        for ((i, comparison), differs) in compared.into_iter().zip(differs) {
+        let twin_name = asked.twin().filter(|_| asked.twin_of.as_ref() == Some(&asked.baseline));
+        let twin_at = cells.iter().position(|cell| Some(&cell.contender) == twin_name.as_ref());
+        let twin = twin_at.zip(twin);
+        let others = compared.iter().filter(|(i, _)| twin.is_none_or(|(twin, _)| *i != twin));
+        let p_values: Vec<f64> = others.map(|(_, comparison)| comparison.p()).collect();
+        let mut differ = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE).into_iter();
+        for (i, comparison) in compared {
+            let differs = match twin {
+                Some((at, twin)) if at == i => twin.differs,
+                _ => differ.next().unwrap_or_default(),
+            };
             let cell = &mut cells[i];
             let relation = statistics::relation(&comparison.ratio(), differs, margins);
             cell.relation = Some(relation);

@@ -260,7 +260,7 @@ fn blocks_follow_from_the_variances() {
     // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
     assert_eq!(blocks(0.002, 0.02, 12), 4);
     assert_eq!(blocks(0.05, 0.001, 12), 32);
-    // 8 lives must fit into the time, which limits the 32 blocks of this case.
+    // 6 lives must fit into the time, which limits the 32 blocks of this case.
     let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
     let within = |time_s| Asked { time_s: Some(time_s), ..asked.clone() };
     let of = |time_s| blocks_of_next_life(&within(time_s), &noisy, &LOAD);

@@ -297,6 +297,22 @@ fn a_twin_that_differs_is_a_doubt() {
 }
 
 #[test]
+fn a_twin_is_cheaper_or_costlier_only_with_a_doubt() {
+    let loads = [LOAD, LoadShape { pipeline: 16, ..LOAD }];
+    // All others differ, so Holm's correction over them would leave the twin its whole error.
+    let mut contenders = field();
+    contenders[3].cost_ns *= 1.5;
+    for seed in 0..60 {
+        let machine = Machine { noise: 0.03, ..QUIET };
+        let s = judge(&asked(&NAMES, 5, &loads), &rounds(&contenders, &loads, 5, machine, seed));
+        let twins = s.cells.iter().filter(|cell| cell.contender == "epoll-twin");
+        let differs = |relation| matches!(relation, Some(Relation::Cheaper | Relation::Costlier));
+        let is_said = twins.map(|twin| twin.relation).any(differs);
+        assert!(!is_said || doubt(&s, "epoll and its twin differ").is_some(), "seed {seed}");
+    }
+}
+
+#[test]
 fn each_load_is_judged_by_itself() {
     let piped = LoadShape { pipeline: 16, ..LOAD };
     let s =

@@ -196,14 +196,14 @@ impl<'a> Duels<'a> {
     ) -> LoadPlan {
         let asked = self.context.asked;
         let usual = Duration::from_secs_f64(asked.warm_up_s);
-        // A contender that is warm under the first load of a life stays so under the others.
         let needs = |who: &usize| {
             let of_load = |load| self.seen.of(asked, &heat[*who].name, load);
             asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(&settling).0).max()
         };
-        // The first block does not count, so it is a warm-up, too.
+        // The first block does not count, so it is a warm-up, too, and enough for a contender that was steady
+        // from the start, or is warm from the first load of this life.
         let slice = slice(asked, load);
-        let unless_short = |length: Duration| match length <= slice {
+        let beyond_first_block = |length: Duration| match length <= slice {
             true => WarmUp::For(Duration::ZERO),
             false => WarmUp::For(length),
         };
@@ -213,8 +213,8 @@ impl<'a> Duels<'a> {
             _ if nth == 0 && is_observed(who) => {
                 WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
             }
-            Some(needs) if nth == 0 => unless_short(needs.max(usual)),
-            _ => unless_short(usual),
+            needs if nth == 0 => beyond_first_block(needs.unwrap_or(usual)),
+            _ => WarmUp::For(Duration::ZERO),
         };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
         let orders = Orders::new(heat.len(), asked.seed);

@@ -68,16 +68,17 @@ fn the_baseline_and_its_twin_live_in_each_heat_of_a_race() {
 
 #[test]
 fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
-    let warm_ups = |warm_up_s| {
+    let warm_ups = |warm_up_s, nth| {
         let mut found = Vec::new();
         with_duels(&Asked { warm_up_s, slice_s: Some(0.05), ..asked() }, |duels, entrants| {
             let heat: Vec<&Entrant> = entrants.iter().collect();
-            found = duels.plan(1, 0, &LOAD, &heat, &[0, 1, 2, 3, 4], 1, &[]).warm_ups;
+            found = duels.plan(1, nth, &LOAD, &heat, &[0, 1, 2, 3, 4], 1, &[]).warm_ups;
         });
         found
     };
-    assert_eq!(warm_ups(0.05), [WarmUp::For(Duration::ZERO); 5]);
-    assert_eq!(warm_ups(0.06), [WarmUp::For(Duration::from_millis(60)); 5]);
+    assert_eq!(warm_ups(0.05, 0), [WarmUp::For(Duration::ZERO); 5]);
+    assert_eq!(warm_ups(0.06, 0), [WarmUp::For(Duration::from_millis(60)); 5]);
+    assert_eq!(warm_ups(0.06, 1), [WarmUp::For(Duration::ZERO); 5], "warm from the first load");
 }
 
 #[test]
