@@ -5,8 +5,9 @@
 use crate::{
     comparison::Comparison,
     doubts,
-    field::{Field, observe},
+    field::Field,
     gate::{Compared, lines},
+    precision::fields,
     statistics::{known, present},
 };
 use regatta_record::{Asked, Gate, Heads, LoadShape, NULL, Round};
@@ -52,7 +53,7 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
             old.name, old.asked.cost_per.one, new.name, new.asked.cost_per.one
         )));
     }
-    let fields = [old, new].map(|side| observe(side.asked, side.rounds));
+    let fields = [old, new].map(|side| fields(side.asked, side.rounds));
     let common = in_both(old, new);
     if common.is_empty() {
         return Err(NothingInCommon(format!(

@@ -6,7 +6,6 @@ use crate::{
     lives::{Duel, lives},
     observed::Observed,
     parallel::in_parallel,
-    precision::wanted,
     signals::Signals,
     statistics::{CONFIDENCE, Series, holm, mean, median, paired},
     took::below_floor,
@@ -33,8 +32,8 @@ pub(crate) struct Field {
     starts_s: Vec<f64>,
     /// Time of one further start of all contenders, in seconds. `None` with too few rounds.
     pub start_s: Option<f64>,
-    /// Whether the race goes on at this load. If it does not, its slices are looked at for the last time.
-    pub goes_on: bool,
+    /// Whether the race goes on at this load.
+    goes_on: bool,
 }
 
 /// Assigns the rounds to their cells; all cells use the same list of passes.
@@ -70,14 +69,7 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         }
         field
     };
-    let mut fields: Vec<Field> = asked.loads.iter().map(of_load).collect();
-    for (goes_on, field) in wanted(asked, &fields).into_iter().zip(&mut fields) {
-        field.goes_on = goes_on;
-        if !goes_on && field.duel.is_some() {
-            field.duel = field.slices(asked, Slice::cost_ns);
-        }
-    }
-    fields
+    asked.loads.iter().map(of_load).collect()
 }
 
 /// Time of a round, in seconds.
@@ -115,6 +107,19 @@ impl Field {
     /// twin, and its cost is valid.
     pub fn slices(&self, asked: &Asked, figure: impl Fn(&Slice) -> Option<f64>) -> Option<Duel> {
         self.duel_of(asked, &lives(&self.contenders, figure))
+    }
+
+    /// The race is over at this load, so its slices are looked at for the last time.
+    pub fn end(&mut self, asked: &Asked) {
+        self.goes_on = false;
+        if self.duel.is_some() {
+            self.duel = self.slices(asked, Slice::cost_ns);
+        }
+    }
+
+    /// Whether the race goes on at this load.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Compares the costs without those of the last life.

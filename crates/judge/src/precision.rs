@@ -61,8 +61,8 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
     if asked.precision.is_none() && asked.time_s.is_none() || pass < LEAST_LIVES {
         return all(asked.loads.clone());
     }
-    let fields = observe(asked, rounds);
-    let open = || fields.iter().filter(|field| field.goes_on);
+    let fields = fields(asked, rounds);
+    let open = || fields.iter().filter(|field| field.goes_on());
     let goals = || open().filter(|f| f.passes(asked) >= f.least()).flat_map(|f| f.goals(asked));
     let forecast = goals().filter_map(|goal| goal.needed(asked)).max();
     let soonest = pass + 1;
@@ -146,8 +146,17 @@ fn is_narrow(asked: &Asked, comparison: Option<&Comparison>) -> bool {
     comparison.is_some_and(|c| c.half_width_at_end() <= asked.half_width().ln_1p())
 }
 
+/// All contenders at each load. Loads that no further pass is for are at their end.
+pub(crate) fn fields(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
+    let mut fields = observe(asked, rounds);
+    let wanted = wanted(asked, &fields);
+    let over = fields.iter_mut().zip(wanted).filter(|(_, wanted)| !wanted);
+    over.for_each(|(field, _)| field.end(asked));
+    fields
+}
+
 /// Which loads another pass is for.
-pub(crate) fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
+fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
     let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
     let left_s = asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s);
     let wants = |field: &Field| field.wants_more(asked);
@@ -165,7 +174,7 @@ pub(crate) fn is_complete(asked: &Asked, fields: &[Field]) -> bool {
         let passes = field.passes(asked);
         field.contenders.iter().filter(|o| o.settled.is_none()).all(|o| o.run >= passes)
     };
-    fields.iter().all(|field| is_whole(field) && !field.goes_on)
+    fields.iter().all(|field| is_whole(field) && !field.goes_on())
 }
 
 impl Field {

@@ -4,7 +4,7 @@ use crate::{
     comparison::Comparison,
     curves, doubts,
     duel::{Ratio, StateRatio},
-    field::{Field, TIE_MARGIN, Twin, observe, pass_s},
+    field::{Field, TIE_MARGIN, Twin, pass_s},
     gate,
     latency::Latencies,
     latency_ratios, little,
@@ -22,7 +22,7 @@ use regatta_record::{
 /// Judges a race, finished or not. If a round occurs twice (in a resumed race), the later one
 /// counts; rounds of unplanned contenders or loads are ignored.
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
-    let observed = observe(asked, rounds);
+    let observed = precision::fields(asked, rounds);
     let twins = Twin::of(asked, &observed);
     let ratios: Vec<Estimate> = twins.iter().flatten().map(|twin| twin.ratio.ratio()).collect();
     let floor = statistics::noise_floor(&ratios);

@@ -1,7 +1,8 @@
 //! What a busy machine does to contenders that take turns: it disturbs all alike, and accuses none.
 
 use crate::{
-    duels::{NAMES, field, passes, race, run},
+    duel_ends::{passes, run},
+    duels::{NAMES, field, race},
     simulated::{
         LOAD,
         five::{cell, of},

@@ -1,5 +1,4 @@
-//! Races in duels, simulated: ratios from slices, states of the machine, heats, precision and time, and
-//! lies that must be named.
+//! Races in duels, simulated: ratios from slices, states of the machine, heats, and lies that must be named.
 
 use crate::simulated::{
     LOAD, Truth,
@@ -7,7 +6,7 @@ use crate::simulated::{
     lives::{DUEL, Duel, duels, in_duels, sum_up},
     truth,
 };
-use regatta_judge::{Side, blocks_of_next_life, diff, due, judge};
+use regatta_judge::{Side, diff, judge};
 use regatta_record::{
     Asked, Band, ContentSeen, Decision, Doubt, Drive, Finding, IdleSlice, Kind, LoadShape,
     Relation, ReplySeen, Round, Slice, Summary, decode_histogram, encode_histogram, sentences,
@@ -151,124 +150,6 @@ fn two_results_are_compared_through_the_null_server() {
     let count = |by, of| (0..10).filter(|seed| decision(by, *seed) == of).count();
     assert!(count(1.0, Decision::Passed) >= 9);
     assert!(count(1.15, Decision::Failed) >= 9);
-}
-
-// Precision and time.
-
-/// Runs a race with at most `lives` passes; returns its rounds.
-pub fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
-    let mut rounds: Vec<Round> = Vec::new();
-    for pass in 0..=asked.rounds {
-        let due = due(asked, &rounds, pass);
-        if due.loads.is_empty() {
-            break;
-        }
-        rounds.extend(all.iter().filter(|r| r.round == pass).cloned());
-    }
-    rounds
-}
-
-pub fn passes(rounds: &[Round]) -> u32 {
-    rounds.iter().map(|r| r.round + 1).max().unwrap_or(0)
-}
-
-#[test]
-fn a_duel_ends_after_the_life_in_which_all_ratios_are_narrow() {
-    let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
-    let asked = |precision| Asked { precision, ..in_duels(&NAMES, 30, &[LOAD]) };
-    let ran = run(&asked(Some(0.10)), &all);
-    assert_eq!(passes(&ran), 4, "never before the fourth life");
-    let ran = run(&asked(Some(0.01)), &all);
-    assert!((4..15).contains(&passes(&ran)), "{}", passes(&ran));
-    let s = judge(&asked(Some(0.01)), &ran);
-    assert!(s.complete && s.precision.as_ref().unwrap().reached, "{:?}", s.precision);
-    for name in ["percore", "node"] {
-        let ratio = cell(&s, name).ratio_to_baseline.unwrap();
-        assert!((ratio.high / ratio.low).sqrt() <= 1.01, "{name}: {ratio:?}");
-    }
-    let before: Vec<Round> = ran.iter().filter(|r| r.round + 1 < passes(&ran)).cloned().collect();
-    assert!(!judge(&asked(Some(0.01)), &before).complete, "one life earlier");
-    assert_eq!(passes(&run(&asked(None), &all)), 30, "without a precision all are run");
-}
-
-#[test]
-fn intervals_are_narrower_at_the_end_than_if_the_race_is_interrupted() {
-    let all = duels(&field(), Duel { lives: 9, ..DUEL }, 2);
-    let half_of = |rounds: u32, lives: u32| {
-        let asked = Asked { rounds, ..in_duels(&NAMES, rounds, &[LOAD]) };
-        let ran: Vec<Round> = all.iter().filter(|r| r.round < lives).cloned().collect();
-        let s = judge(&asked, &ran);
-        assert_eq!(s.complete, rounds == lives);
-        let ratio = cell(&s, "percore").ratio_to_baseline.unwrap();
-        (ratio.high / ratio.low).ln() / 2.0
-    };
-    let (ended, interrupted) = (half_of(8, 8), half_of(9, 8));
-    assert!((1.7..2.4).contains(&(interrupted / ended)), "±{ended}, ±{interrupted}");
-}
-
-#[test]
-fn time_ends_a_race_but_never_before_three_lives() {
-    let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
-    // Five contenders, 0.4 s and twice (7 + 4) slices of 50 ms each: 7.5 s per life.
-    let life_s = 5.0 * (0.4 + 2.0 * 11.0 * 0.05);
-    let asked = |time_s| Asked {
-        precision: Some(0.0001),
-        time_s: Some(time_s),
-        ..in_duels(&NAMES, 30, &[LOAD])
-    };
-    for (lives, time_s) in [(3, 1.0), (3, 3.9), (4, 4.1), (5, 5.5)] {
-        let asked = asked(time_s * life_s);
-        let ran = run(&asked, &all);
-        assert_eq!(passes(&ran), lives, "{time_s} lives");
-        let s = judge(&asked, &ran);
-        assert!(s.complete && !s.precision.unwrap().reached);
-    }
-    let without = Asked { precision: None, ..asked(6.5 * life_s) };
-    assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
-}
-
-#[test]
-fn a_hopeless_contender_does_not_keep_the_others_waiting() {
-    let mut all = duels(&field(), Duel { lives: 40, ..DUEL }, 2);
-    let slow_starts = |r: &mut Round| {
-        let by = [0.6, 1.7, 1.0, 0.8, 1.4][r.round as usize % 5];
-        let life = r.life.as_mut().unwrap();
-        life.slices.iter_mut().for_each(|s| s.cpu_ns = (s.cpu_ns as f64 * by) as u64);
-        sum_up(r);
-    };
-    of(&mut all, "node").for_each(slow_starts);
-    let asked = |time_s| Asked { precision: Some(0.01), time_s, ..in_duels(&NAMES, 40, &[LOAD]) };
-    let ran = run(&asked(None), &all);
-    assert!((6..15).contains(&passes(&ran)), "{}", passes(&ran));
-    // But a time that was granted is used.
-    assert!(passes(&run(&asked(Some(7.5 * 18.0)), &all)) > 15);
-    let s = judge(&asked(None), &ran);
-    let missing = &s.precision.as_ref().unwrap().missing;
-    assert!(s.complete && missing.len() == 1, "{missing:?}");
-    assert!(missing[0].starts_with("node at 64 conn: ±"), "{missing:?}");
-    assert!(missing[0].contains("takes longer than ten minutes"), "{missing:?}");
-}
-
-#[test]
-fn blocks_follow_from_the_variances() {
-    let asked = in_duels(&NAMES, 30, &[LOAD]);
-    let blocks = |within, between, lives| {
-        let rounds = duels(&field(), Duel { lives, within, between, ..DUEL }, 2);
-        blocks_of_next_life(&asked, &rounds, &LOAD)
-    };
-    assert_eq!(blocks(0.02, 0.001, 2), 8, "no variances yet");
-    // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
-    assert_eq!(blocks(0.002, 0.02, 12), 4);
-    assert_eq!(blocks(0.05, 0.001, 12), 32);
-    // 6 lives must fit into the time, which limits the 32 blocks of this case.
-    let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
-    let within = |time_s| Asked { time_s: Some(time_s), ..asked.clone() };
-    let of = |time_s| blocks_of_next_life(&within(time_s), &noisy, &LOAD);
-    let [short, some, long] = [10.0, 60.0, 1e3].map(of);
-    assert!(short == 4 && (5..32).contains(&some) && long == 32, "{short}, {some}, {long}");
-    let some = blocks(0.02, 0.012, 12);
-    assert!((5..12).contains(&some), "{some}");
-    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 8);
 }
 
 // Latency.

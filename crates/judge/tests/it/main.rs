@@ -5,6 +5,7 @@ mod belief;
 mod counted;
 mod curves;
 mod disturbed;
+mod duel_ends;
 mod duels;
 mod found_out;
 mod gate;
