@@ -1,7 +1,9 @@
 //! How rounds and races end.
 
 use crate::{
-    context::MachineError, entrant::EntrantError, fingerprint::ChangedError, store::StoreError,
+    ask::{entrant::EntrantError, fingerprint::ChangedError},
+    context::MachineError,
+    results::store::StoreError,
 };
 use regatta_record::{LoadShape, Outcome, Round, RoundEnd};
 

@@ -1,6 +1,9 @@
 //! A race and a contender for tests, which change what they are about.
 
-use crate::{contender::Contender, entrant::Entrant, manifest::Manifest};
+use crate::{
+    ask::entrant::Entrant,
+    contenders::{contender::Contender, manifest::Manifest},
+};
 use regatta_record::{Asked, CpuSets, Operation, Schedule, Setup};
 use regatta_script::Workload;
 

@@ -1,80 +1,69 @@
-//! Races: reads race files and command-line overrides, runs the rounds one after the other, and
-//! writes the result directory. `regatta-host` starts and watches contenders; `regatta-judge`
-//! interprets the rounds.
+//! Races: reads race files and command-line overrides, runs duels and rounds, and writes the result directory.
+//! `regatta-host` starts and watches contenders; `regatta-judge` interprets the rounds.
 //!
 //! This crate knows servers only by their manifests and never links one.
+//!
+//! # Where things are
+//!
+//! - [`contenders`]: what a contender is: its manifest, its command, and what is started for it.
+//! - [`ask`]: the race file, the command line and this machine, combined into the race as requested.
+//! - [`plan()`]: what that race would run, for `--dry-run`.
+//! - [`run`](mod@run): one contender under one load, from its start to its stop; and the pilot pass.
+//! - [`duel`]: contenders that are alive together and take turns.
+//! - [`race`]: all duels and rounds of a race, pass after pass.
+//! - [`capacity`]: how much load one contender sustains.
+//! - [`results`]: the result directory.
+//!
+//! `run` imports nothing of `duel`, and neither of them anything of `race`. `context` is what the rounds of a race
+//! share, and `ended` says how they end.
 
-mod adapter;
-mod backend;
-mod beside;
-mod canned_reply;
-mod choice;
-mod command;
-mod contender;
-mod contest;
+mod ask;
+mod contenders;
 mod context;
 mod duel;
 mod ended;
-mod entrant;
-mod events;
-mod events_file;
-mod fingerprint;
 #[cfg(test)]
 mod fixtures;
-mod hash_file;
-mod heads;
-mod launches;
-mod lines_of_code;
-mod loads;
-mod manifest;
-mod nearest;
-mod observe;
-mod observer;
-mod own;
-mod pilot;
-mod placeholders;
 mod plan;
-mod prepare;
-mod processes;
 mod race;
-mod rate;
-mod reply_seen;
-mod round;
-mod single;
-mod sources;
-mod split_loads;
-mod start;
-mod store;
-mod under_load;
-mod warm;
+mod results;
+mod run;
 
-pub mod bundled;
 pub mod capacity;
 
-pub use adapter::Adapter;
-pub use backend::Backend;
-pub use contender::{Contender, ContenderError};
-pub use contest::{Contest, ContestError, PublishedFigure};
+pub use ask::{
+    contest::{Contest, ContestError, PublishedFigure},
+    entrant::EntrantError,
+    fingerprint::{ChangedError, check_can_resume, fingerprint},
+    loads::{All, CoreCount, Loads},
+    own::{OwnLoad, OwnRace, OwnRaceError},
+    prepare::{Changes, PrepareError, built_in, peers_folder, prepare},
+    rate::Rate,
+};
+pub use contenders::{
+    adapter::Adapter,
+    backend::Backend,
+    bundled,
+    contender::{Contender, ContenderError},
+    launches::RoleCpus,
+    lines_of_code::lines_of_code,
+    manifest::{Limits, Manifest, WORKLOADS},
+    placeholders::{BackendPorts, UnknownPlaceholder, Values},
+};
 pub use context::MachineError;
 pub use ended::RaceError;
-pub use entrant::EntrantError;
-pub use events::{Events, unix_ms};
-pub use events_file::StoredEvents;
-pub use fingerprint::{ChangedError, check_can_resume, fingerprint};
-pub use launches::RoleCpus;
-pub use lines_of_code::lines_of_code;
-pub use loads::{All, CoreCount, Loads};
-pub use manifest::{Limits, Manifest, WORKLOADS};
-pub use observer::read_usage;
-pub use own::{OwnLoad, OwnRace, OwnRaceError};
-pub use pilot::{PilotError, pilot};
-pub use placeholders::{BackendPorts, UnknownPlaceholder, Values};
 pub use plan::plan;
-pub use prepare::{Changes, PrepareError, built_in, peers_folder, prepare};
-pub use processes::{load_processes, processes_in_words};
 pub use race::run;
-pub use rate::Rate;
-pub use single::judge_load;
-pub use split_loads::split_loads;
-pub use store::{Store, StoreError};
-pub use warm::WarmUpObserver;
+pub use results::{
+    events::{Events, unix_ms},
+    events_file::StoredEvents,
+    store::{Store, StoreError},
+};
+pub use run::{
+    observer::read_usage,
+    pilot::{PilotError, pilot},
+    processes::{load_processes, processes_in_words},
+    single::judge_load,
+    split_loads::split_loads,
+    warm::WarmUpObserver,
+};

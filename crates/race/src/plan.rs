@@ -1,11 +1,13 @@
 //! The dry run: what a race would run and how long it would take, without starting anything.
 
 use crate::{
-    contest::Contest,
-    duel::{groups, heats_of, is_raced_in_duels, slice},
-    entrant::{Entrant, EntrantError},
-    pilot,
-    rate::Paces,
+    ask::{
+        contest::Contest,
+        duels::{groups, heats_of, is_raced_in_duels, slice},
+        entrant::{Entrant, EntrantError},
+        rate::Paces,
+    },
+    run::pilot,
 };
 use regatta_host::Containment;
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};
@@ -174,7 +176,10 @@ fn is_twin(asked: &Asked, entrant: &Entrant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Changes, prepare::built_in, prepare::prepare};
+    use crate::{
+        Changes,
+        ask::{prepare::built_in, prepare::prepare},
+    };
     use regatta_host::read_setup;
     use std::time::Duration;
 

@@ -1,16 +1,12 @@
 //! A race: runs every contender under every load, pass after pass, in an order derived from the seed.
 
 use crate::{
+    ask::{entrant::Entrant, fingerprint::Unchanged},
     context::RaceContext,
     duel::{Duels, Starts},
     ended::{RaceError, round_end, settles},
-    entrant::Entrant,
-    events::Events,
-    fingerprint::Unchanged,
-    observe::observe,
-    round,
-    store::Store,
-    warm::Warm,
+    results::{events::Events, store::Store},
+    run::{observe::observe, round, warm::Warm},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;

@@ -1,9 +1,11 @@
 //! Prepares a single contender as a race would.
 
 use crate::{
-    contender::Contender,
-    contest::Contest,
-    prepare::{Changes, PrepareError, prepare},
+    ask::{
+        contest::Contest,
+        prepare::{Changes, PrepareError, prepare},
+    },
+    contenders::contender::Contender,
 };
 use regatta_record::{Asked, Setup};
 use regatta_script::Workload;
@@ -43,7 +45,7 @@ const RACE: &str = "name = 'capacity'\nworkload = 'double'\nrounds = 1\nwindow =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prepare::built_in;
+    use crate::ask::prepare::built_in;
     use regatta_host::read_setup;
 
     fn asked(contender: &str) -> Result<Asked, PrepareError> {

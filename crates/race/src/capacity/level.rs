@@ -6,9 +6,11 @@ use super::{
     question::{CapacityError, Question},
 };
 use crate::{
-    events::Events,
-    single::{of_server, single},
-    warm::NO_WINDOW,
+    results::events::Events,
+    run::{
+        single::{of_server, single},
+        warm::NO_WINDOW,
+    },
 };
 use regatta_judge::capacity::{
     level::{Judgement, Seen, judge, more_time},

@@ -3,14 +3,16 @@
 
 use super::question::{CapacityError, Question};
 use crate::{
+    ask::entrant::Entrant,
     context::RaceContext,
-    entrant::Entrant,
-    events::Events,
-    observer::read_usage,
-    processes::load_processes,
-    start::{STOP_WITHIN, Start, Started, start},
-    under_load::{UnderLoad, Window},
-    warm::WarmUpObserver,
+    results::events::Events,
+    run::{
+        observer::read_usage,
+        processes::load_processes,
+        start::{STOP_WITHIN, Start, Started, start},
+        under_load::{UnderLoad, Window},
+        warm::WarmUpObserver,
+    },
 };
 use regatta_host::{
     Aside, Containment, Memory, Meter, Observed, Spent, UsageWindow, spent_together,

@@ -7,13 +7,15 @@ use super::{
     warm_up::WarmUpSeen,
 };
 use crate::{
+    ask::entrant::Entrant,
     context::{MachineError, RaceContext},
-    entrant::Entrant,
-    events::Events,
-    observer::ServedBy,
-    reply_seen,
-    round::{self, Deaths},
-    start::{STOP_WITHIN, Start, Started, start},
+    results::events::Events,
+    run::{
+        observer::ServedBy,
+        reply_seen,
+        round::{self, Deaths},
+        start::{STOP_WITHIN, Start, Started, start},
+    },
 };
 use regatta_host::{
     Aside, Freezer, MachineClock, Meter, Roles, StopReport, Watched, meters, what_is_spoken,

@@ -7,22 +7,20 @@
 //! and waits for every reply; its CPU time is read before and after, while it is frozen.
 //!
 //! - [`order`] (pure): balanced orders of the contenders of a block.
-//! - [`heats`] (pure): which contenders are alive together.
-//! - [`shape`] (pure): heats, loads that share a life, and lengths of slices, as they follow from a race.
 //! - [`life`] (pure): what happens in a life, one step after the other, on any [`life::Bench`].
 //! - [`bench`]: the bench of this machine: processes, connections, freezers, clocks.
+//!
+//! Which loads are raced in duels, who is in which heat, and how long a slice is follow from the race alone:
+//! [`ask::duels`](crate::ask::duels).
 //!
 //! Relatives: duet benchmarking (Bulej et al., ICPE 2020), randomized multiple interleaved trials (Abedi and
 //! Brecht, ICPE 2017).
 
 mod bench;
-mod heats;
 mod life;
 mod order;
 mod race;
 mod roles;
-mod shape;
 mod warm_up;
 
 pub(crate) use race::{Duels, Starts};
-pub(crate) use shape::{groups, heats_of, is_raced_in_duels, slice};

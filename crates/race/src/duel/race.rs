@@ -4,17 +4,16 @@ use super::{
     bench::{Scripts, Stand},
     life::{LoadPlan, Plan, WarmUp, live},
     order::Orders,
-    shape::{groups, heats_of, is_raced_in_duels, slice},
 };
 use crate::{
+    ask::{
+        duels::{groups, heats_of, is_raced_in_duels, slice},
+        entrant::Entrant,
+    },
     context::RaceContext,
     ended::{RaceError, round_end, settles},
-    entrant::Entrant,
-    events::Events,
-    observe::Seen,
-    round,
-    store::Store,
-    warm,
+    results::{events::Events, store::Store},
+    run::{observe::Seen, round, warm},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Settings;

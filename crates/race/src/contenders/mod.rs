@@ -1,0 +1,16 @@
+//! Contenders: manifests, the commands and placeholders in them, adapters to a protocol, and what is started for
+//! one. Nothing here runs anything.
+
+pub(crate) mod adapter;
+pub(crate) mod backend;
+pub mod bundled;
+pub(crate) mod canned_reply;
+pub(crate) mod command;
+pub(crate) mod contender;
+pub(crate) mod hash_file;
+pub(crate) mod launches;
+pub(crate) mod lines_of_code;
+pub(crate) mod manifest;
+pub(crate) mod nearest;
+pub(crate) mod placeholders;
+pub(crate) mod sources;

@@ -1,0 +1,15 @@
+//! One contender under one load: start, warm-up, load, observation and stop; and the pilot pass that runs before
+//! a race.
+
+pub(crate) mod beside;
+pub(crate) mod observe;
+pub(crate) mod observer;
+pub(crate) mod pilot;
+pub(crate) mod processes;
+pub(crate) mod reply_seen;
+pub(crate) mod round;
+pub(crate) mod single;
+pub(crate) mod split_loads;
+pub(crate) mod start;
+pub(crate) mod under_load;
+pub(crate) mod warm;

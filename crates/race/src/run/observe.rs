@@ -1,0 +1,213 @@
+//! Observation before the first round: how each contender warms up under each load.
+
+use crate::{
+    ask::{duels::is_raced_in_duels, entrant::Entrant},
+    context::RaceContext,
+    ended::{RaceError, round_end, settles},
+    results::{events::Events, store::Store},
+    run::{
+        round,
+        warm::{self, Warm},
+    },
+};
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_judge::{Settler, agreed};
+use regatta_record::{
+    Asked, FORMAT, Happened, LoadShape, NextStart, Outcome, Round, RoundStart, Settled, Settling,
+};
+use std::{sync::atomic::Ordering, time::Duration};
+
+/// The observed warm-ups of all contenders.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Vec<Settled>);
+
+impl Seen {
+    /// Returns the warm-up of a contender under a load. A twin has that of its original.
+    pub fn of(&self, asked: &Asked, contender: &str, load: &LoadShape) -> Option<Settling> {
+        let of_load = self.lines(asked, contender).filter(|one| one.load == *load);
+        of_load.filter_map(|one| one.settling).reduce(agreed)
+    }
+
+    /// Whether a contender has to be observed in a duel under a load: it never was, or it was once and its cost
+    /// fell or rose.
+    pub fn is_due(&self, asked: &Asked, contender: &str, load: &LoadShape) -> bool {
+        let mut lines = self.lines(asked, contender);
+        match (lines.next(), lines.next()) {
+            (None, _) => true,
+            (Some(one), None) if one.load == *load => {
+                one.settling.as_ref().is_some_and(warm::is_needed)
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds an observation.
+    pub fn add(&mut self, settled: Settled) {
+        self.0.push(settled);
+    }
+
+    fn lines<'a>(
+        &'a self,
+        asked: &'a Asked,
+        contender: &'a str,
+    ) -> impl Iterator<Item = &'a Settled> {
+        let is_twin = asked.twin().is_some_and(|twin| twin == contender);
+        let name = if is_twin { asked.twin_of.as_deref().unwrap_or(contender) } else { contender };
+        self.0.iter().filter(move |one| one.contender == name)
+    }
+}
+
+/// Observes every contender except the twin under every load that has a window of time, is raced in rounds,
+/// and was not observed yet, each in a fresh start, and in a second one if its cost fell or rose over time. If a
+/// contender fails or is wrong, that counts as its first round. Returns `None` if interrupted.
+pub(crate) fn observe(
+    context: &RaceContext<'_>,
+    entrants: &[Entrant],
+    store: &mut Store,
+    rounds: &mut Vec<Round>,
+    events: &mut Events<'_>,
+) -> Result<Option<Seen>, RaceError> {
+    let asked = context.asked;
+    let mut seen = Seen(store.settled()?);
+    if asked.settle_s <= 0.0 {
+        return Ok(Some(seen));
+    }
+    let mut due = Vec::new();
+    let in_rounds =
+        |load: &&LoadShape| !load.is_counted() && !is_raced_in_duels(context.asked, load);
+    for load in asked.loads.iter().filter(in_rounds) {
+        let is_due = |entrant: &&Entrant| {
+            asked.twin().is_none_or(|twin| twin != entrant.name)
+                && entrant.cannot_hold(*load).is_none()
+                && !seen.lines(asked, &entrant.name).any(|one| one.load == *load)
+                && !rounds.iter().any(|round| settles(round, &entrant.name, load))
+        };
+        due.extend(entrants.iter().filter(is_due).map(|entrant| (entrant, *load)));
+    }
+    if due.is_empty() {
+        return Ok(Some(seen));
+    }
+    due.shuffle(&mut StdRng::seed_from_u64(!asked.seed));
+    let (starts, longest_s) = (due.len() as u32, asked.settle_s);
+    events.emit(Happened::WarmUpsStarted { starts, longest_s });
+    for (done, &(entrant, load)) in due.iter().enumerate() {
+        let start = RoundStart {
+            pass: None,
+            observes_s: Some(longest_s),
+            done: done as u32,
+            all: starts,
+            contender: entrant.name.clone(),
+            load,
+            window: round::window(asked, &load),
+            next: due
+                .get(done + 1)
+                .map(|(entrant, load)| NextStart { contender: entrant.name.clone(), load: *load }),
+        };
+        let Some(one) = see(context, entrant, start, events)? else { return Ok(None) };
+        match one {
+            Ok(settled) => {
+                store.append_settled(&settled)?;
+                let Settled { contender, settling, .. } = settled.clone();
+                events.emit(Happened::WarmUpSeen { contender, load, settling });
+                seen.0.push(settled);
+            }
+            Err(round) => {
+                store.append(&round)?;
+                let line = Some(rounds.len() as u32 + 1);
+                events.emit(Happened::RoundEnded(Box::new(round_end(&round, Some(0), line))));
+                rounds.push(*round);
+            }
+        }
+        events.sync()?;
+    }
+    Ok(Some(seen))
+}
+
+/// Observes one contender under one load. Returns its warm-up, or the round that shows its fault.
+fn see(
+    context: &RaceContext<'_>,
+    entrant: &Entrant,
+    start: RoundStart,
+    events: &mut Events<'_>,
+) -> Result<Option<Result<Settled, Box<Round>>>, RaceError> {
+    let longest = Duration::from_secs_f64(context.asked.settle_s);
+    let load = start.load;
+    let mut settled: Option<Settled> = None;
+    loop {
+        if context.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        events.emit(Happened::RoundStarted(start.clone()));
+        let mut settler = Settler::new(longest);
+        let warm = Warm::See(&mut settler, longest);
+        let ran = round::run(context, 0, entrant, load, context.asked.seed, warm, events)?;
+        let Some(round) = ran else { return Ok(None) };
+        if round.outcome != Outcome::Finished {
+            return Ok(Some(Err(Box::new(round))));
+        }
+        events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
+        let settling = settler.settling();
+        let slices = settler.slices().to_vec();
+        let is_second = settled.is_some();
+        let one = settled.get_or_insert_with(|| Settled {
+            format: FORMAT,
+            contender: entrant.name.clone(),
+            load,
+            settling,
+            slices: Vec::new(),
+        });
+        one.slices.push(slices);
+        if is_second {
+            one.settling = one.settling.zip(settling).map(|(first, second)| agreed(first, second));
+        }
+        if is_second || !settling.as_ref().is_some_and(warm::is_needed) {
+            return Ok(settled.map(Ok));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use regatta_record::WarmUpClass;
+
+    const LOAD: LoadShape = LoadShape::closed(8, 1);
+
+    fn settled(contender: &str, class: WarmUpClass, after_ns: u64) -> Settled {
+        let settling = Settling {
+            class,
+            observed_ns: 2_000_000_000,
+            after_ns,
+            after_requests: 0,
+            cold_for_ns: 0,
+            cold_ns_per_request: 1.0,
+            warm_ns_per_request: 1.0,
+            from_localhost: None,
+        };
+        let (contender, settling) = (contender.to_owned(), Some(settling));
+        Settled { format: FORMAT, contender, load: LOAD, settling, slices: Vec::new() }
+    }
+
+    #[test]
+    fn a_contender_whose_cost_changed_is_observed_once_more() {
+        let asked = Asked { twin_of: Some("a".into()), baseline: "a".into(), ..fixtures::asked() };
+        let twin = asked.twin().unwrap();
+        let other = LoadShape::closed(9, 1);
+        let mut seen = Seen::default();
+        let due =
+            |seen: &Seen, name: &str| [LOAD, other].map(|load| seen.is_due(&asked, name, &load));
+        assert_eq!(due(&seen, "a"), [true, true], "it was never observed");
+        seen.add(settled("a", WarmUpClass::SlowsDown, 500));
+        seen.add(settled("b", WarmUpClass::Flat, 0));
+        assert_eq!(due(&seen, "a"), [true, false], "at the same load only");
+        assert_eq!(due(&seen, &twin), [true, false]);
+        assert_eq!(due(&seen, "b"), [false, false]);
+        assert_eq!(seen.of(&asked, "a", &LOAD).unwrap().after_ns, 500);
+        assert_eq!(seen.of(&asked, "a", &other), None);
+        seen.add(settled("a", WarmUpClass::Flat, 0));
+        assert_eq!(due(&seen, "a"), [false, false]);
+        // The change was not the contender's.
+        assert_eq!(seen.of(&asked, &twin, &LOAD).unwrap().class, WarmUpClass::Flat);
+    }
+}

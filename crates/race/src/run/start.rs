@@ -1,0 +1,117 @@
+//! A fresh start of a contender: picks free ports, makes a folder, starts the backends and the server,
+//! and waits until they are ready. A server that is already running is only found again.
+
+use crate::{
+    ask::entrant::{Entrant, StartPlace},
+    contenders::{canned_reply, hash_file, placeholders::BackendPorts},
+    context::{MachineError, RaceContext},
+};
+use regatta_host::{NotStarted, Roles, free_port, is_taken};
+use regatta_record::{LoadShape, RunningServer};
+use std::{
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    sync::atomic::Ordering,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// Time limit for each process of a contender to become ready. Rails on JRuby needs 15 s of one CPU.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// Time limit for each process to exit after SIGTERM.
+pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// The outcome of a start.
+pub(crate) enum Start {
+    Ready(Box<Started>),
+    Failed { because: String },
+    Interrupted,
+}
+
+/// A contender that is ready on its port. Its folder is removed when this is dropped.
+pub(crate) struct Started {
+    pub roles: Roles,
+    pub port: u16,
+    pub run: TempDir,
+}
+
+/// Starts a contender. If another program takes the port first, that is not the contender's fault:
+/// the start is repeated on other ports, up to five tries.
+pub(crate) fn start(
+    context: &RaceContext<'_>,
+    entrant: &Entrant,
+    load: LoadShape,
+) -> Result<Start, MachineError> {
+    const TRIES: usize = 5;
+    if let Some(server) = &entrant.running {
+        return attach(server, &entrant.name);
+    }
+    let no_port = |error| MachineError::Io { what: "find a free port", error };
+    let mut last = Start::Interrupted;
+    for _ in 0..TRIES {
+        let port = free_port().map_err(no_port)?;
+        let backends = entrant.contender.backend_ports().map_err(no_port)?;
+        last = start_on(port, &backends, context, entrant, load)?;
+        let mut ports = backends.iter().flat_map(|backend| &backend.ports).chain([&port]);
+        let failed = matches!(last, Start::Failed { .. });
+        if !failed || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+fn attach(server: &RunningServer, name: &str) -> Result<Start, MachineError> {
+    Ok(match Roles::attach(server) {
+        Ok(roles) => {
+            Start::Ready(Box::new(Started { roles, port: server.port, run: new_folder()? }))
+        }
+        Err(error) => Start::Failed { because: format!("{name}: {error}") },
+    })
+}
+
+fn start_on(
+    port: u16,
+    backends: &[BackendPorts],
+    context: &RaceContext<'_>,
+    entrant: &Entrant,
+    load: LoadShape,
+) -> Result<Start, MachineError> {
+    let run = new_folder()?;
+    if context.asked.workload == "hash" {
+        hash_file::write(run.path())
+            .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
+    }
+    if let Some(canned) = entrant.canned(load) {
+        canned_reply::write(run.path(), canned.reply)
+            .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
+    }
+    let place = StartPlace { port, backends, run: run.path() };
+    let launches =
+        entrant.launches(context.asked, load, context.binary, context.containment, place);
+    let launches = match launches {
+        Ok(launches) => launches,
+        Err(error) => {
+            return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
+        }
+    };
+    let go_on = || !context.stop.load(Ordering::Relaxed);
+    Ok(match Roles::start(context.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
+        Ok(roles) => Start::Ready(Box::new(Started { roles, port, run })),
+        Err(NotStarted::Interrupted) => Start::Interrupted,
+        Err(error) => Start::Failed { because: error.to_string() },
+    })
+}
+
+fn new_folder() -> Result<TempDir, MachineError> {
+    folder().map_err(|error| MachineError::Io { what: "make a folder for the round", error })
+}
+
+/// Makes a folder for a start. It is world-readable regardless of the umask, because some servers
+/// switch to another user.
+fn folder() -> io::Result<TempDir> {
+    let run = tempfile::Builder::new().prefix("regatta-").tempdir()?;
+    fs::set_permissions(run.path(), Permissions::from_mode(0o755))?;
+    Ok(run)
+}

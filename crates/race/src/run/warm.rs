@@ -1,0 +1,152 @@
+//! Warm-up of a contender. Its length comes from an earlier observation or is observed now.
+
+use crate::contenders::sources;
+use regatta_host::Meter;
+use regatta_judge::Settler;
+use regatta_load::{Plan, Processes, Until, WarmUp, WarmUpProgress};
+use regatta_record::{Settling, WarmUpClass, WarmUpSlice};
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+/// The warm-up, as a multiple of the time and requests that the contender was seen to need.
+const MARGIN: f64 = 1.25;
+/// The window of a load that only observes how a contender warms up.
+pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
+
+/// The purpose of the warm-up before the window.
+pub(crate) enum Warm<'a> {
+    /// Load until the rate is steady, and at least as long as an observation found necessary.
+    Needs(Option<&'a Settling>),
+    /// Observe how long a warm-up is needed, for at most this time. The window is negligible.
+    See(&'a mut Settler, Duration),
+}
+
+impl Warm<'_> {
+    /// Returns the warm-up: at most `usual`, unless the contender was seen to need more.
+    pub fn up(&self, usual: Duration) -> WarmUp {
+        match self {
+            Warm::Needs(None) => WarmUp::steady(usual),
+            Warm::Needs(Some(settling)) => {
+                let (least, requests) = needs(settling);
+                // If the machine has become slower, the requests get up to twice the time.
+                WarmUp::Steady { least, requests, longest: usual.max(2 * least) }
+            }
+            Warm::See(_, longest) => WarmUp::Judged { longest: *longest },
+        }
+    }
+
+    /// Returns the end of the window.
+    pub fn until(&self, usual: Until) -> Until {
+        match self {
+            Warm::Needs(_) => usual,
+            Warm::See(..) => Until::Elapsed(NO_WINDOW),
+        }
+    }
+
+    /// Returns the earlier observation, if there is one.
+    pub fn settling(&self) -> Option<Settling> {
+        match self {
+            Warm::Needs(settling) => settling.copied(),
+            Warm::See(..) => None,
+        }
+    }
+}
+
+/// Whether a contender has a warm-up: its cost fell or rose.
+pub(crate) fn is_needed(settling: &Settling) -> bool {
+    match settling.class {
+        WarmUpClass::Flat => false,
+        WarmUpClass::NeverSettles => settling.has_direction(),
+        WarmUpClass::WarmsUp | WarmUpClass::SlowsDown => true,
+    }
+}
+
+/// Returns the minimum time and number of requests of a contender's warm-up. One that never settled
+/// is warmed up for as long as it was observed, if its cost had a direction.
+pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
+    let cold = Duration::from_nanos(settling.cold_for_ns).mul_f64(MARGIN);
+    match settling.class {
+        WarmUpClass::NeverSettles if !settling.has_direction() => (cold, 0),
+        WarmUpClass::NeverSettles => (Duration::from_nanos(settling.observed_ns), 0),
+        _ => (
+            Duration::from_nanos(settling.after_ns).mul_f64(MARGIN).max(cold),
+            (settling.after_requests as f64 * MARGIN) as u64,
+        ),
+    }
+}
+
+/// Observes a server's warm-up, slice by slice.
+pub struct WarmUpObserver<'a> {
+    settler: &'a mut Settler,
+    meter: Meter,
+    last: WarmUpProgress,
+}
+
+impl<'a> WarmUpObserver<'a> {
+    /// Starts observing. `meter` reads the server's CPU time; `settler` receives all slices.
+    pub fn new(settler: &'a mut Settler, meter: Meter) -> Self {
+        let last = WarmUpProgress { lasted: Duration::ZERO, replies: 0 };
+        WarmUpObserver { settler, meter, last }
+    }
+
+    /// Takes the slice that just ended. Returns whether the contender is warm.
+    pub fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
+        let slice = WarmUpSlice {
+            ns: so_far.lasted.saturating_sub(self.last.lasted).as_nanos() as u64,
+            requests: so_far.replies.saturating_sub(self.last.replies),
+            cpu_ns: self.meter.lap(),
+        };
+        self.last = *so_far;
+        self.settler.add(slice)
+    }
+
+    /// Tests whether the cost of the server, which is warm by now, depends on source addresses.
+    pub(crate) fn try_sources(mut self, plan: &Plan, how: &Processes, stop: &AtomicBool) {
+        if let Some(logs) = sources::compare(&mut self.meter, plan, how, stop) {
+            self.settler.add_sources(logs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settling(class: WarmUpClass, after_ms: u64) -> Settling {
+        Settling {
+            class,
+            observed_ns: 30_000_000_000,
+            after_ns: after_ms * 1_000_000,
+            after_requests: after_ms * 40,
+            cold_ns_per_request: 2.0,
+            warm_ns_per_request: 1.0,
+            cold_for_ns: 0,
+            from_localhost: None,
+        }
+    }
+
+    #[test]
+    fn a_warm_up_has_a_margin_in_time_and_in_requests() {
+        let usual = Duration::from_secs(1);
+        let of = |settling: &Settling| Warm::Needs(Some(settling)).up(usual);
+        let slow = settling(WarmUpClass::WarmsUp, 4_000);
+        let five = Duration::from_secs(5);
+        assert_eq!(of(&slow), WarmUp::Steady { least: five, requests: 200_000, longest: 2 * five });
+        let flat = settling(WarmUpClass::Flat, 0);
+        assert_eq!(of(&flat), WarmUp::steady(usual), "as if it had not been observed");
+        let restless = settling(WarmUpClass::NeverSettles, 29_000);
+        let longest = Duration::from_secs(30);
+        assert_eq!(
+            of(&restless),
+            WarmUp::Steady { least: longest, requests: 0, longest: 2 * longest }
+        );
+        let wanders = Settling { cold_ns_per_request: 1.05, ..restless };
+        assert_eq!(of(&wanders), WarmUp::steady(usual), "waiting does not help");
+        // Short as it is, the time in which it was cold counts.
+        for one in [flat, wanders] {
+            let (least, _) = needs(&Settling { cold_for_ns: 100_000_000, ..one });
+            assert_eq!(least, Duration::from_millis(125), "{one:?}");
+        }
+        let (least, _) = needs(&Settling { cold_for_ns: 100_000_000, ..slow });
+        assert_eq!(least, five);
+    }
+}
