@@ -5,107 +5,80 @@
 //! all output of a race can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages
 //! between load processes and the process that starts them.
 
-mod age;
-mod alike;
-mod arrivals;
-mod ask;
-mod beside;
-mod capacity;
-mod content_doubt;
-mod counted;
-mod counts;
-mod curve;
-mod drive;
-mod errors;
-mod estimate;
+mod asked;
+mod counting;
 mod event;
-mod finding;
-mod fingerprint;
-mod gate;
-mod hdr;
-mod heads;
-mod latency;
-mod life;
-mod load;
-mod needed;
-mod operation;
-mod plan;
-mod race;
-mod regimes;
-mod reply_seen;
-mod report;
-mod round;
-mod running;
-mod running_doubts;
-mod second;
-mod settling;
-mod setup;
-mod shape;
-mod shown;
-mod skipped;
-mod slow;
-mod stage;
-mod stored;
-mod summary;
-mod topology;
-mod unknown;
-mod unlike;
-mod verdict;
-mod words;
+mod judged;
+mod loads;
+mod rounds;
+mod text;
 
-pub use age::day_of;
-pub use alike::{alike, are_similar};
-pub use arrivals::ArrivalsSeen;
-pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};
-pub use beside::Beside;
-pub use capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit};
-pub use counted::{Counted, FirstWrong, OpenCounted};
-pub use counts::{Counts, CountsReader, CountsSum};
-pub use curve::{
-    ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint, Usl,
+pub use asked::{
+    fingerprint::Fingerprint,
+    plan::RacePlan,
+    race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name},
+    running::{RunningProcess, RunningServer},
+    setup::Setup,
+    topology::Core,
 };
-pub use drive::{Arrivals, Burst, Drive};
-pub use errors::{Errors, Exchange};
-pub use estimate::Estimate;
+pub use counting::{
+    arrivals::ArrivalsSeen,
+    counted::{Counted, FirstWrong, OpenCounted},
+    counts::{Counts, CountsReader, CountsSum},
+    errors::{Errors, Exchange},
+    latency::{HistogramError, Latency, decode_histogram, encode_histogram},
+    operation::{Operation, OperationCounted, RoundOperation},
+    second::SecondCounted,
+    unlike::Mismatch,
+};
 pub use event::{
     CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, NextStart, PassStart,
     Phase, RaceHeader, RoundEnd, RoundStart, Window,
 };
-pub use finding::{Doubt, Finding};
-pub use fingerprint::Fingerprint;
-pub use gate::{Decision, Gate, GateLine, Judgement};
-pub use heads::Heads;
-pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use life::{IdleSlice, Life, Slice, WholeLife};
-pub use load::{LoadOperation, LoadResult, LoadThreshold, TlsSpoken, Verified};
-pub use needed::more_in_words;
-pub use operation::{Operation, OperationCounted, RoundOperation};
-pub use plan::RacePlan;
-pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name};
-pub use regimes::Regimes;
-pub use reply_seen::{ContentSeen, ReplySeen};
-pub use report::{Failure, LoadProgress, Report};
-pub use round::{
-    ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
-    RoleUsage, Round, Server, Unseen, UsageSource, WarmUpDone,
+pub use judged::{
+    capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit},
+    curve::{
+        ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint,
+        Usl,
+    },
+    estimate::Estimate,
+    finding::{Doubt, Finding},
+    gate::{Decision, Gate, GateLine, Judgement},
+    regimes::Regimes,
+    shown::ShownPercentile,
+    summary::{
+        Band, Cell, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles,
+        Precision, RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
+    },
+    unknown::{Percentile, Unknown},
+    verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict},
 };
-pub use running::{RunningProcess, RunningServer};
-pub use second::SecondCounted;
-pub use settling::{SOURCE_PAIRS, Settled, Settling, WarmUpClass, WarmUpSlice};
-pub use setup::Setup;
-pub use shape::{CpuSets, LoadShape};
-pub use shown::ShownPercentile;
-pub use slow::{Ages, SlowClients};
-pub use stage::{LoadStage, Stage};
-pub use summary::{
-    Band, Cell, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles, Precision,
-    RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
+pub use loads::{
+    ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part},
+    beside::Beside,
+    drive::{Arrivals, Burst, Drive},
+    heads::Heads,
+    load::{LoadOperation, LoadResult, LoadThreshold, TlsSpoken, Verified},
+    report::{Failure, LoadProgress, Report},
+    shape::{CpuSets, LoadShape},
+    slow::{Ages, SlowClients},
+    stage::{LoadStage, Stage},
 };
-pub use topology::Core;
-pub use unknown::{Percentile, Unknown};
-pub use unlike::Mismatch;
-pub use verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict};
-pub use words::sentences;
+pub use rounds::{
+    life::{IdleSlice, Life, Slice, WholeLife},
+    reply_seen::{ContentSeen, ReplySeen},
+    round::{
+        ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
+        RoleUsage, Round, Server, Unseen, UsageSource, WarmUpDone,
+    },
+    settling::{SOURCE_PAIRS, Settled, Settling, WarmUpClass, WarmUpSlice},
+};
+pub use text::{
+    age::day_of,
+    alike::{alike, are_similar},
+    needed::more_in_words,
+    words::sentences,
+};
 
 /// Version of every file of a result directory. 1: races in rounds. 2: races in duels, too, so a program that
 /// knows only rounds does not read their slices as rounds.

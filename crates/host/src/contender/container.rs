@@ -1,0 +1,191 @@
+//! A contender in a container, run by podman or docker. With either engine, the processes of a container
+//! have their own control group, and usage is read from that group: under docker they are not
+//! descendants of the supervisor. The engine's client stays in the foreground below the supervisor,
+//! forwards SIGTERM, and ends with the container.
+
+use crate::{
+    group::cgroup::{Cgroup, Version},
+    machine::on_path::find_on_path,
+    process::tree::{Process, named},
+};
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Maximum number of processes of a container.
+const PROCESSES: u64 = 32_768;
+/// How long an engine may take to create a container after its client was killed.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The container of one launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The engine's program.
+    engine: PathBuf,
+    /// The container's unique name.
+    name: String,
+}
+
+/// Returns the program that runs containers here: podman, which needs no daemon, otherwise docker;
+/// `None` if neither is on PATH.
+pub fn container_engine() -> Option<PathBuf> {
+    ["podman", "docker"].into_iter().find_map(find_on_path)
+}
+
+/// Returns why containers cannot be run here, as a phrase; `None` if the engine answers.
+pub fn engine_trouble() -> Option<String> {
+    let Some(engine) = container_engine() else {
+        return Some("neither podman nor docker is on PATH".to_owned());
+    };
+    let answer = Command::new(&engine).arg("info").stdin(Stdio::null()).output();
+    match answer {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Some(format!("`{} info`: {said}", engine.display()))
+        }
+        Err(error) => Some(format!("`{} info`: {error}", engine.display())),
+    }
+}
+
+/// Returns the identifier of an image, which changes with every build. Pulls a missing image, as the
+/// engine would at the first start. Returns `None` if that fails or no engine answers.
+pub fn image_id(image: &str) -> Option<String> {
+    let engine = container_engine()?;
+    let inspect = || {
+        let id = asked(&engine, &["image", "inspect", "--format={{.Id}}", image]).ok();
+        id.filter(|id| !id.is_empty())
+    };
+    inspect().or_else(|| {
+        asked(&engine, &["pull", "--quiet", image]).ok()?;
+        inspect()
+    })
+}
+
+/// Runs an engine command and returns its output, without white space around it.
+fn asked(engine: &Path, words: &[&str]) -> io::Result<String> {
+    let output = Command::new(engine).args(words).stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(io::Error::other(format!("{} {words:?}: {said}", engine.display())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+impl Container {
+    /// Returns a container with a unique name, to be run by `engine`.
+    pub fn new(engine: PathBuf) -> Container {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Container { engine, name: format!("regatta-{}-{count}", std::process::id()) }
+    }
+
+    /// Returns the command that runs `words` in `image`, on the host's network and the CPUs `cpus`
+    /// (empty: all), with the folder `run` mounted at the same path. Its limit on open files is that of
+    /// this process; its limit on processes is the hard limit of this process, at most 32,768. By
+    /// default, engines raise some limits, which not every user may do.
+    pub fn command<'a>(
+        &self,
+        image: &str,
+        words: Vec<String>,
+        run: &Path,
+        cpus: &[u32],
+        env: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Vec<String> {
+        let files = getrlimit(Resource::Nofile);
+        let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES).min(PROCESSES);
+        let limit = |n: Option<u64>| n.map_or("-1".to_owned(), |n| n.to_string());
+        let mut command = vec![
+            self.engine.display().to_string(),
+            "run".into(),
+            "--rm".into(),
+            format!("--name={}", self.name),
+            "--network=host".into(),
+            format!("--ulimit=nofile={}:{}", limit(files.current), limit(files.maximum)),
+            format!("--ulimit=nproc={processes}:{processes}"),
+            format!("--volume={0}:{0}", run.display()),
+        ];
+        if !cpus.is_empty() {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            command.push(format!("--cpuset-cpus={}", cpus.join(",")));
+        }
+        command.extend(env.into_iter().map(|(name, value)| format!("--env={name}={value}")));
+        command.push(image.to_owned());
+        command.extend(words);
+        command
+    }
+
+    /// Returns the control group of the container, which must be running: version 2 if that counts CPU
+    /// time, otherwise version 1.
+    pub(crate) fn cgroup(&self) -> io::Result<Cgroup> {
+        let failed = |what: String| io::Error::other(format!("container {}: {what}", self.name));
+        let pid = self.asked(&["inspect", "--format={{.State.Pid}}", &self.name])?;
+        let pid: u32 =
+            pid.parse().map_err(|_| failed(format!("expected its process id, got {pid:?}")))?;
+        let counts =
+            |version| Cgroup::of_process(version, pid).filter(|group| group.cpu_ns().is_ok());
+        let group = [Version::V2, Version::V1].into_iter().find_map(counts);
+        group.ok_or_else(|| failed(format!("cannot read the control group of process {pid}")))
+    }
+
+    /// Makes sure that none of its processes runs. Waits up to `grace` for them to end, because its
+    /// client has forwarded SIGTERM, then lets the engine remove it. Returns the processes that
+    /// remain.
+    pub(crate) fn end(&self, group: &Cgroup, grace: Duration) -> Vec<Process> {
+        let ends_within = |limit: Duration| {
+            let deadline = Instant::now() + limit;
+            while !group.all_pids().is_empty() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(5));
+            }
+            group.all_pids().is_empty()
+        };
+        ends_within(grace);
+        // Run this even if no process is left: the engine keeps a record of the container if its client
+        // was killed before the removal. The remaining processes show whether this failed.
+        let _ = self.asked(&["rm", "--force", &self.name]);
+        ends_within(grace);
+        group.all_pids().into_iter().map(named).collect()
+    }
+
+    /// Removes the container in whatever state it is, with its processes. Its client may have been
+    /// killed while the engine was still creating it, so an engine that finds no container is asked
+    /// once more.
+    pub(crate) fn remove(&self) {
+        if self.asked(&["rm", "--force", &self.name]).is_err() {
+            thread::sleep(AGAIN);
+            let _ = self.asked(&["rm", "--force", &self.name]);
+        }
+    }
+
+    /// Runs an engine command and returns its output, without white space around it.
+    fn asked(&self, words: &[&str]) -> io::Result<String> {
+        asked(&self.engine, words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_gets_its_cpus_its_folder_and_a_unique_name() {
+        let engine = PathBuf::from("/usr/bin/podman");
+        let [one, other] = [(); 2].map(|()| Container::new(engine.clone()));
+        assert_ne!(one.name, other.name);
+        let (name, value) = ("WHO".to_owned(), "me".to_owned());
+        let words = vec!["/serve".to_owned(), "4001".to_owned()];
+        let command = one.command("x:1", words, Path::new("/r"), &[0, 2], [(&name, &value)]);
+        assert_eq!(command[..3], ["/usr/bin/podman", "run", "--rm"]);
+        for word in ["--network=host", "--cpuset-cpus=0,2", "--volume=/r:/r", "--env=WHO=me"] {
+            assert!(command.iter().any(|one| one == word), "{word} in {command:?}");
+        }
+        assert_eq!(command[command.len() - 3..], ["x:1", "/serve", "4001"]);
+    }
+}

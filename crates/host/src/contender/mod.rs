@@ -1,0 +1,14 @@
+//! The life of a contender: start, readiness, output, stop. Its supervisor is a process of its own.
+
+pub(crate) mod attached;
+pub(crate) mod container;
+pub(crate) mod output;
+pub(crate) mod ownership;
+pub(crate) mod ready;
+pub(crate) mod roles;
+pub(crate) mod running;
+pub(crate) mod running_url;
+pub(crate) mod start;
+pub(crate) mod stop_report;
+pub(crate) mod supervise;
+pub(crate) mod wire;

@@ -1,0 +1,4 @@
+//! Control groups.
+
+pub(crate) mod cgroup;
+pub(crate) mod cgroup_limit;
