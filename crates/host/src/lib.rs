@@ -4,6 +4,15 @@
 //! A contender's processes run below a supervisor, which is this program's `supervise`. They are
 //! identified by their ancestry, by a control group if one is available, and by a mark in their
 //! environment. This crate does not judge.
+//!
+//! # Where things are
+//!
+//! - [`contender`]: the life of a contender: start, readiness, output, stop, and its supervisor.
+//! - [`under_load`]: freezing it, watching it, confining it to its CPUs.
+//! - [`usage`]: the CPU time and memory of its processes.
+//! - [`process`]: processes as `/proc` describes them.
+//! - [`group`]: control groups.
+//! - [`machine`]: CPUs, settings, ports and sockets, and what else keeps the machine busy.
 
 mod contender;
 mod group;

@@ -1,49 +1,46 @@
 //! The referee: turns a plan and its recorded rounds into the judged summary.
 //!
 //! Pure: it reads no file, clock or machine, so every figure of a report can be recomputed from a
-//! result directory. `observed` reads the rounds of one cell, `verdict` judges the cell, `scaling`
-//! compares loads that differ in cores alone, `latency_ratios` compares latencies, `curves` reads
-//! loads that differ in one number as a curve, `doubts` checks the race as a whole, and `race`
-//! compares the costs of the cells of a load. `of_load` judges a load without a race, `capacity`
-//! the levels of a search.
+//! result directory.
+//!
+//! # Where things are
+//!
+//! - [`cell`]: what the rounds of one contender at one load say.
+//! - [`verdict`]: what that is worth.
+//! - [`compared`]: all contenders at one load, and how they compare.
+//! - [`duel`]: the statistics of slices, blocks and lives.
+//! - [`statistics`]: those of rounds, and what both share.
+//! - [`whole`]: the judgement on a race or on two results, its gate, and whether it needs more lives.
+//! - [`doubts`]: why to distrust the race as a whole.
+//! - [`curves`]: loads that differ in one number.
+//! - [`settling`]: whether a contender is warm.
+//! - [`one_load`]: a load without a race; [`capacity`]: the levels of a search.
 
 pub mod capacity;
-mod comparison;
+mod cell;
+mod compared;
 mod curves;
-mod diff;
 mod doubts;
 pub mod duel;
-mod fault;
-mod field;
-mod gate;
-mod heats;
-mod latency;
-mod latency_ratios;
-mod little;
-mod lives;
-mod observed;
-mod of_load;
-mod operations;
+mod one_load;
 mod parallel;
-mod precision;
-mod race;
-mod roles;
-mod scaling;
 mod settling;
-mod signals;
-mod single;
 pub mod statistics;
-mod took;
 mod verdict;
+mod whole;
 
-pub use diff::{NothingInCommon, Side, diff};
-pub use fault::{Replies, of_replies};
-pub use field::TIE_MARGIN;
-pub use of_load::of_load;
-pub use precision::{
-    BLOCKS_OF_A_LIFE, Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due,
+pub use compared::field::TIE_MARGIN;
+pub use one_load::{
+    fault::{Replies, of_replies},
+    of_load::of_load,
+    single::{Limited, ObservedServer, SingleLoad},
 };
-pub use race::judge;
 pub use settling::{Settler, agreed, less_changed};
-pub use single::{Limited, ObservedServer, SingleLoad};
 pub use verdict::{BUSY, HELD, Used};
+pub use whole::{
+    diff::{NothingInCommon, Side, diff},
+    precision::{
+        BLOCKS_OF_A_LIFE, Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due,
+    },
+    race::judge,
+};

@@ -22,51 +22,45 @@
 //! Rules 1, 5 and 6 of the design's `method` define the numbers.
 //!
 //! The load has its own event loop and does not share the servers': a shared bug would stay hidden.
+//!
+//! # Where things are
+//!
+//! - [`plan`](mod@plan): what is asked of a load. Nothing there performs I/O.
+//! - [`running`]: the threads of a load, and who leads them through the phases.
+//! - [`processes`]: a load of several processes.
+//! - [`lane`]: a load that is driven in slices, for duels.
+//! - [`open_loop`]: when requests are due, and what became of each.
+//! - [`sockets`]: connections.
+//! - [`counts`]: what is counted, and how it becomes a result.
+//! - [`slow`]: clients that test whether they can block a server.
 
-mod arrivals;
 mod clock;
-mod connection;
-mod director;
-mod gatherer;
-mod held;
+mod counts;
 mod histogram;
 mod lane;
-mod leads;
-mod limits;
-mod observer;
-mod open_tally;
-mod operations;
-mod passing;
+mod open_loop;
 mod plan;
-mod poller;
 mod processes;
-mod pulse;
-mod run;
 mod run_delay;
-mod schedule;
-mod seconds;
-mod sends;
-mod shared;
+mod running;
 mod slow;
-mod socket;
-mod source;
-mod stages;
-mod tally;
-mod tls;
-mod waker;
-mod worker;
+mod sockets;
 
+pub use counts::tally::Tally;
 pub use lane::{
     Compiled, Lane, Over, SliceCounts, SliceDue, SliceKind, SliceLatency, SliceOperation,
 };
-pub use limits::most_connections;
-pub use observer::{LoadObserver, Moment, WarmUpProgress};
-pub use open_tally::OpenTally;
+pub use open_loop::open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use processes::{Processes, Split, load_process, load_process_dialect, run_in_processes};
 pub use regatta_record::{Arrivals, Burst, Drive, SecondCounted, Stage};
-pub use run::{Progress, run, run_dialect};
-pub use shared::Phase;
+pub use running::{
+    observer::{LoadObserver, Moment, WarmUpProgress},
+    run::{Progress, run, run_dialect},
+    shared::Phase,
+};
 pub use slow::{SlowPlan, SlowProgress, SlowTally, run_slow};
-pub use tally::Tally;
-pub use tls::{Roots, Tls, TlsError};
+pub use sockets::{
+    limits::most_connections,
+    tls::{Roots, Tls, TlsError},
+};

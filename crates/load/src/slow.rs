@@ -14,8 +14,10 @@ use crate::{
     Error,
     clock::{self, MS, Nanos, SECOND},
     histogram::new_histogram,
-    limits,
-    poller::{Interest, Poller},
+    sockets::{
+        limits,
+        poller::{Interest, Poller},
+    },
 };
 use drip::{After, Drip};
 use hdrhistogram::Histogram;

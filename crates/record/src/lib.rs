@@ -4,6 +4,16 @@
 //! crate of regatta, so every figure of a report can be recomputed from a result directory alone, and
 //! all output of a race can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages
 //! between load processes and the process that starts them.
+//!
+//! # Where things are
+//!
+//! - [`asked`]: a race as requested, and its machine.
+//! - [`loads`]: loads: their shape, the messages to load processes, the result of `regatta load`.
+//! - [`counting`]: what is counted, and merges without loss.
+//! - [`rounds`]: what a race stores of each start.
+//! - [`judged`]: what is found out.
+//! - [`text`]: the words that all reports share.
+//! - [`event`]: a race as a stream of events.
 
 mod asked;
 mod counting;

@@ -1,6 +1,6 @@
 //! The comparison of two results (`regatta diff`): a gate that is not part of a race.
 
-use crate::{gate::table, markdown, table::visible, terminal, view::View};
+use crate::{formats::markdown, screen::terminal, table::visible, tables::gate::table, view::View};
 use regatta_record::Gate;
 
 /// `regatta diff` for a terminal `width` columns wide.

@@ -14,61 +14,50 @@
 //! figures of the record. The formats of other programs (`bencher`, `gha_benchmark`, `prometheus`,
 //! `hdr_log`) have only figures that are neither void nor unknown (`exported`), because their readers know
 //! no verdicts.
+//!
+//! # Where things are
+//!
+//! - [`view`]: what terminal, Markdown and the page share.
+//! - [`tables`] and [`texts`]: its parts; [`numbers`] formats figures.
+//! - [`screen`]: layout for a terminal; [`formats`]: all other forms.
+//! - [`live`](mod@live): the output while a race runs.
 
-mod answer;
-mod bar;
-mod bencher;
-pub mod chart;
-mod columns;
-mod contenders;
-mod cores;
-mod csv;
-pub mod curves;
 mod diff;
-mod doubts;
-mod exported;
-mod gate;
-mod gha_benchmark;
-mod grid;
-mod hdr_log;
-mod heads;
-mod ink;
-mod json;
-mod latency_ratios;
-pub mod legend;
+mod formats;
 mod live;
-mod markdown;
 pub mod numbers;
-mod operations;
-mod overview;
-mod parts;
 mod plan;
-mod prometheus;
 pub mod regimes;
-mod roles;
-mod scaling;
-mod sentences;
+mod screen;
 pub mod table;
-mod terminal;
-mod text;
-mod then;
+mod tables;
+mod texts;
 pub mod view;
-mod warm_ups;
-mod why;
 
-pub use answer::{Answer, answer};
-pub use bencher::bencher;
-pub use columns::NAMES as COLUMNS;
-pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};
-pub use gha_benchmark::gha_benchmark;
-pub use hdr_log::hdr_log;
-pub use json::{capacity_json, json};
+pub use formats::{
+    bencher::bencher,
+    csv::csv,
+    gha_benchmark::gha_benchmark,
+    hdr_log::hdr_log,
+    json::{capacity_json, json},
+    markdown::markdown,
+    prometheus::prometheus,
+};
 pub use live::{Bar, Expected, Live, Looks, Room, Shown, capacity};
-pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use plan::{plan_json, plan_text};
-pub use prometheus::prometheus;
-pub use terminal::{terminal, terminal_with};
-pub use text::wrap;
-pub use warm_ups::{in_words as warm_up, seen_in_words as warm_up_in_words};
+pub use screen::{
+    chart,
+    terminal::{terminal, terminal_with},
+    text::wrap,
+};
+pub use tables::{
+    columns::NAMES as COLUMNS,
+    curves,
+    warm_ups::{in_words as warm_up, seen_in_words as warm_up_in_words},
+};
+pub use texts::{
+    answer::{Answer, answer},
+    legend,
+};

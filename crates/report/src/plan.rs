@@ -1,6 +1,8 @@
 //! The plan of a race, as text for a terminal and as JSON.
 
-use crate::{heads::heads_in_words, json::pretty, table::visible, text::wrap};
+use crate::{
+    formats::json::pretty, screen::text::wrap, table::visible, texts::heads::heads_in_words,
+};
 use regatta_record::{LoadShape, RacePlan};
 
 /// The plan as JSON: the record itself.

@@ -1,10 +1,10 @@
 //! One table for a race in two regimes: at an equal rate, and at saturation.
 
 use crate::{
-    columns::{Field, fields, none},
     numbers,
-    sentences::notes,
     table::{Note, Row, Table, Text, visible},
+    tables::columns::{Field, fields, none},
+    texts::sentences::notes,
 };
 use regatta_record::{Asked, Cell, Figure, Kind, LoadShape, Regimes, Summary};
 

@@ -3,25 +3,28 @@
 //! The texts contain no control characters. They are not yet escaped for a format.
 
 use crate::{
-    answer::{Answer, answer},
-    columns::{Field, fields},
-    contenders::contenders,
-    cores,
-    curves::{Sweep, sweeps},
-    doubts::doubts,
-    gate,
-    heads::heads_in_words,
-    latency_ratios::latency_ratios,
-    numbers,
-    operations::operations,
-    overview::{overall, overview},
-    regimes,
-    roles::roles,
-    scaling::scaling,
-    sentences::notes,
+    numbers, regimes,
     table::{Row, Table, visible},
-    warm_ups::{none_needed, warm_ups},
-    why::once,
+    tables::{
+        columns::{Field, fields},
+        curves::{Sweep, sweeps},
+        gate,
+        latency_ratios::latency_ratios,
+        operations::operations,
+        overview::{overall, overview},
+        roles::roles,
+        scaling::scaling,
+        warm_ups::{none_needed, warm_ups},
+        why::once,
+    },
+    texts::{
+        answer::{Answer, answer},
+        contenders::contenders,
+        cores,
+        doubts::doubts,
+        heads::heads_in_words,
+        sentences::notes,
+    },
 };
 use regatta_record::{Asked, Cell, DuelSeen, Figure, Kind, LoadShape, Summary};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use crate::{
-    comparison::Comparison,
+    compared::comparison::Comparison,
     statistics::{Margins, Series, bands, log, mean, paired, present},
 };
 use regatta_record::{Figure, Kind, Knee};

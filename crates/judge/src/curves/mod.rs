@@ -9,7 +9,7 @@ mod rate;
 mod scalability;
 mod straight;
 
-use crate::field::Field;
+use crate::compared::field::Field;
 use place::{Axis, Place};
 use regatta_record::{Asked, Cell, Curve};
 

@@ -1,6 +1,6 @@
 //! The points of a curve, and which loads belong to one.
 
-use crate::{field::Field, observed::Observed};
+use crate::{cell::observed::Observed, compared::field::Field};
 use regatta_record::{Arrivals, Asked, Cell, Drive, LoadShape};
 use std::num::NonZeroU32;
 

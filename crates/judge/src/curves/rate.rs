@@ -7,7 +7,7 @@ use super::{
     straight::{Fitted, fit},
 };
 use crate::{
-    observed::Observed,
+    cell::observed::Observed,
     statistics::{geometric, is_known, known, present},
 };
 use regatta_record::{Asked, Figure, Over, Percentile, RateCost, RatePoint};

@@ -1,8 +1,8 @@
 //! Contenders whose cost depends on the source address of connections.
 
 use crate::{
-    field::Field,
-    observed::Observed,
+    cell::observed::Observed,
+    compared::field::Field,
     statistics::{holm, p_value, student},
 };
 use regatta_record::{Doubt, Estimate, Finding};

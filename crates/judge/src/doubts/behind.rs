@@ -1,8 +1,8 @@
 //! Contenders that leave work behind which none of their processes does.
 
 use crate::{
-    field::Field,
-    observed::Observed,
+    cell::observed::Observed,
+    compared::field::Field,
     statistics::{alone, holm, median},
 };
 use regatta_record::{Doubt, Finding};

@@ -1,6 +1,9 @@
 //! Findings on single cells that may mislead, and void no figure.
 
-use crate::{field::Field, little, observed::Observed};
+use crate::{
+    cell::{little, observed::Observed},
+    compared::field::Field,
+};
 use regatta_record::{Asked, Doubt, Finding, WarmUpClass};
 
 /// Share of a cost from which its possible absence matters.

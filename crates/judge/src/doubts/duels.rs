@@ -2,10 +2,8 @@
 //! and costs that depend on the slices themselves.
 
 use crate::{
-    field::Field,
-    lives::blocks,
-    observed::Observed,
-    signals::Signals,
+    cell::{observed::Observed, signals::Signals},
+    compared::{field::Field, lives::blocks},
     statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
     verdict::{STEAL, WAITED},
 };

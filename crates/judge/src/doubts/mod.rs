@@ -8,7 +8,7 @@ mod duels;
 mod starts;
 
 use crate::{
-    field::{Field, TIE_MARGIN, Twin},
+    compared::field::{Field, TIE_MARGIN, Twin},
     statistics::{self, Margins, known},
     verdict,
 };

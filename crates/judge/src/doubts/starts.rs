@@ -1,8 +1,8 @@
 //! Contenders whose starts differ from each other.
 
 use crate::{
-    field::Field,
-    observed::Observed,
+    cell::observed::Observed,
+    compared::field::Field,
     statistics::{TwoKinds, holm, two_kinds},
 };
 use regatta_record::{Doubt, Finding, NULL};

@@ -17,8 +17,8 @@ pub use open::AtRate;
 pub use remedy::Remedy;
 pub use used::{BUSY, Used, WAITED};
 
-use crate::observed::Observed;
-use crate::signals::Signals;
+use crate::cell::observed::Observed;
+use crate::cell::signals::Signals;
 use crate::statistics::{mean, present};
 use limit::of_burst;
 use noise::drifting;
@@ -34,7 +34,7 @@ pub struct Conditions<'a> {
     /// The CPUs that server and load had to share; empty if none.
     pub shared: &'a [u32],
     /// The null server's rate over this one's, if it is known and meaningful
-    /// ([`crate::field::Field::headroom`]).
+    /// ([`crate::compared::field::Field::headroom`]).
     pub headroom: Option<f64>,
     /// Its cost as a fraction of the null server's, where that is impossibly low.
     pub below_floor: Option<f64>,

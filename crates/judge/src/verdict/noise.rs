@@ -4,8 +4,8 @@ use super::{
     remedy::Remedy,
     used::{Used, WAITED, percent},
 };
+use crate::cell::{observed::Observed, signals::Signals};
 use crate::statistics::drift;
-use crate::{observed::Observed, signals::Signals};
 use regatta_record::{Kind, Verdict};
 
 /// Drift of the rate within the window beyond which a cell is unstable, as a factor.

@@ -1,10 +1,10 @@
 //! Whether the measured processes of a contender did all of its work, on the CPUs assigned to it.
 
-use crate::observed::Observed;
+use crate::cell::observed::Observed;
 use regatta_record::{Figure, Kind, NULL, SomeStarts, Verdict};
 
 /// Findings against the figures of a contender, the most serious first; `below_floor` comes from
-/// [`crate::took::below_floor`].
+/// [`crate::cell::took::below_floor`].
 pub fn findings(observed: &Observed, below_floor: Option<f64>) -> impl Iterator<Item = Verdict> {
     let others = observed.served_by_others.as_ref().map(|finding| {
         let mut verdict = in_starts(Kind::ServerNotObserved, finding, observed.finished);

@@ -3,8 +3,8 @@
 use crate::{
     OpenTally, Plan, Split, Tally, Until,
     clock::Nanos,
+    counts::tally::{self, Count, RunOutcome},
     histogram::new_histogram,
-    tally::{self, Count, RunOutcome},
 };
 use hdrhistogram::Histogram;
 use regatta_record::{Counted, Errors, Exchange, Operation, Part};

@@ -8,11 +8,13 @@ use super::rest::{Order, Rest};
 use crate::{
     Error, Plan,
     clock::Nanos,
-    director::{CHECK_EVERY, Director},
-    leads::Leads,
-    pulse::Pulse,
-    shared::{Phase, Shared, Sums},
-    tally::RunOutcome,
+    counts::tally::RunOutcome,
+    running::{
+        director::{CHECK_EVERY, Director},
+        leads::Leads,
+        pulse::Pulse,
+        shared::{Phase, Shared, Sums},
+    },
 };
 
 /// Leads a lane.

@@ -1,7 +1,7 @@
 //! Where the threads of a lane rest between slices, and get their orders: each blocks until the caller
 //! gives the next one. Nothing here wakes up by itself.
 
-use crate::{clock::Nanos, tally::Count};
+use crate::{clock::Nanos, counts::tally::Count};
 use hdrhistogram::Histogram;
 use std::{
     mem,

@@ -7,12 +7,14 @@ use super::{
 use crate::{
     Error, Plan, Until,
     clock::{self, Nanos},
-    gatherer::Gatherer,
-    leads::Leads,
-    limits,
-    run::work,
-    shared::{Phase, Shared},
-    tally,
+    counts::tally,
+    running::{
+        gatherer::Gatherer,
+        leads::Leads,
+        run::work,
+        shared::{Phase, Shared},
+    },
+    sockets::limits,
 };
 use regatta_record::{Ask, Counted, Failure, LoadProgress, Order, Part, Report, SecondCounted};
 use regatta_script::{Dialect, Visitor};

@@ -10,12 +10,14 @@ use super::{
 use crate::{
     Error, LoadObserver, Plan, Progress, Tally,
     clock::{self, MS, Nanos, SECOND},
-    director::Director,
-    gatherer::Gatherer,
     histogram::new_histogram,
-    leads::Leads,
-    run::{EndAll, KeptOn, reached, report_progress, run},
-    shared::{Gauge, Phase, Shared},
+    running::{
+        director::Director,
+        gatherer::Gatherer,
+        leads::Leads,
+        run::{EndAll, KeptOn, reached, report_progress, run},
+        shared::{Gauge, Phase, Shared},
+    },
 };
 use regatta_record::{
     Counted, Failure, LoadProgress, Mismatch, Order, Part, Report, SecondCounted,
@@ -36,15 +38,15 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 /// Maximum silence of a process after that. It reports about twice a second, or more often.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Carries out a plan like [`crate::run`], in as many processes as [`Processes::split`] determines. With
-/// one process it is the same as [`crate::run`].
+/// Carries out a plan like [`crate::running::run`], in as many processes as [`Processes::split`] determines. With
+/// one process it is the same as [`crate::running::run`].
 ///
 /// The calling process leads the others and opens no connections. `observer` is called on a thread that
 /// runs on the CPUs of the load. The processes inherit the calling process's environment and limits, and
 /// die with it.
 ///
 /// # Errors
-/// Those of [`crate::run`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
+/// Those of [`crate::running::run`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
 /// others are killed then.
 pub fn run_in_processes(
     plan: &Plan,

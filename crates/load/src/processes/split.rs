@@ -1,6 +1,6 @@
 //! Decides into how many processes a load is split.
 
-use crate::{Error, Plan, limits};
+use crate::{Error, Plan, sockets::limits};
 use regatta_record::Part;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 
 use crate::{
     clock::Nanos,
-    socket::{self, Received},
+    sockets::socket::{self, Received},
 };
 use regatta_script::SlowRequest;
 use rustix::{fd::OwnedFd, io};

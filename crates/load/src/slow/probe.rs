@@ -4,7 +4,7 @@
 use super::plan::SlowPlan;
 use crate::{
     clock::{self, Nanos},
-    socket::{self, Received},
+    sockets::socket::{self, Received},
 };
 use regatta_record::Exchange;
 use regatta_script::{At, Cursor, Dialect};

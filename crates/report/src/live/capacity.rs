@@ -2,8 +2,8 @@
 
 use crate::{
     numbers::{grouped, memory, time},
-    text::wrap,
-    warm_ups::in_words,
+    screen::text::wrap,
+    tables::warm_ups::in_words,
 };
 use regatta_record::{
     Arrivals, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,

@@ -9,13 +9,14 @@ mod progress;
 mod table;
 
 use crate::{
-    json::{capacity_json, json},
-    markdown::markdown,
+    formats::{
+        json::{capacity_json, json},
+        markdown::markdown,
+    },
     numbers::{self, grouped},
+    screen::{terminal::terminal_with, text::cut},
     table::visible,
-    terminal::terminal_with,
-    text::cut,
-    warm_ups::seen_in_words,
+    tables::warm_ups::seen_in_words,
 };
 pub use progress::{Bar, Expected};
 use regatta_record::{

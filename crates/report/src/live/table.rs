@@ -1,11 +1,13 @@
 //! The table of a running race: the contenders under the load that runs now, with what is known so far.
 
 use crate::{
-    columns::per,
-    grid,
-    ink::{BOLD, Ink},
     numbers,
+    screen::{
+        grid,
+        ink::{BOLD, Ink},
+    },
     table::{Column, Row, Table, Text, Tone, visible},
+    tables::columns::per,
 };
 use regatta_record::{
     Asked, Estimate, JudgedCell, Kind, LoadShape, Outcome, Relation, RoundEnd, Schedule,
@@ -106,7 +108,7 @@ impl Watched {
         table.rows.truncate(room);
         let mut ink = Ink::new(colour);
         let more = if hidden > 0 { format!(" · {hidden} more contenders") } else { String::new() };
-        let title = crate::text::cut(&format!("{title}{more}"), width);
+        let title = crate::screen::text::cut(&format!("{title}{more}"), width);
         let title = ink.styled(&title, BOLD);
         ink.line(&title);
         grid::draw(&mut ink, &table, width, None);

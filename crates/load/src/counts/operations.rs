@@ -1,0 +1,140 @@
+//! Counts the operations that servers push, for one load thread. A dialect without pushed operations
+//! skips this: the worker passes it a listener that does nothing.
+
+use crate::{Until, clock::Nanos, histogram::new_histogram, open_loop::sends::Sends};
+use regatta_record::{Operation, OperationCounted};
+use regatta_script::Heard;
+
+/// Counts of the pushed operations.
+pub(crate) struct Operations {
+    counted: Vec<OperationCounted>,
+    /// Whether the measured window is open.
+    is_open: bool,
+    /// The sends whose latencies count.
+    sends: Sends,
+    /// When the last operation arrived.
+    last: Nanos,
+}
+
+impl Operations {
+    /// `kinds` are all kinds of operations. Requests come first and are counted elsewhere. `until` is the
+    /// end of the window.
+    pub fn new(kinds: &[Operation], until: Until) -> Self {
+        let further = kinds.iter().skip(1).cloned();
+        Operations {
+            counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
+            is_open: false,
+            sends: Sends::of(until),
+            last: 0,
+        }
+    }
+
+    /// When the last operation arrived; 0 if none did.
+    pub fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// The window opened at this moment, possibly a little earlier than now.
+    pub fn window_opens(&mut self, at: Nanos) {
+        self.is_open = true;
+        self.sends.open(at);
+    }
+
+    /// The window is over. Sends that were due after this moment do not count.
+    pub fn window_closes(&mut self) {
+        self.is_open = false;
+        self.sends.close();
+    }
+
+    /// Returns a listener that counts operations received at `now`.
+    #[inline]
+    pub fn listen(&mut self, now: Nanos) -> Listener<'_> {
+        Listener { operations: self, now }
+    }
+
+    /// Returns the counts of each kind.
+    pub fn into_counted(self) -> Vec<OperationCounted> {
+        self.counted
+    }
+}
+
+/// Counts the operations received at one moment.
+pub(crate) struct Listener<'o> {
+    operations: &'o mut Operations,
+    now: Nanos,
+}
+
+impl Heard for Listener<'_> {
+    #[inline]
+    fn heard(&mut self, kind: usize, sent_at: Nanos) {
+        let Operations { counted, is_open, sends, last } = &mut *self.operations;
+        *last = self.now;
+        let counted = &mut counted[kind - 1];
+        counted.whole_run += 1;
+        counted.count += u64::from(*is_open);
+        if sends.contain(sent_at) {
+            let took = self.now.saturating_sub(sent_at).max(1);
+            counted.histogram.saturating_record(took);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Until,
+        clock::{self, MS, SECOND},
+    };
+    use std::time::Duration;
+
+    const KINDS: &[Operation] = &[
+        Operation::REQUESTS,
+        Operation::new("deliveries", "delivery", "deliveries"),
+        Operation::new("results", "result", "results"),
+    ];
+
+    fn operations(length: Nanos) -> Operations {
+        let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
+        let counted = KINDS[1..].iter().map(nothing).collect();
+        let sends = Sends::of(Until::Elapsed(Duration::from_nanos(length)));
+        Operations { counted, is_open: false, sends, last: 0 }
+    }
+
+    /// Per kind: the count inside the window, the count of the whole run, and the number of latencies.
+    fn counts(operations: Operations) -> Vec<(u64, u64, u64)> {
+        let all = operations.into_counted().into_iter();
+        all.map(|one| (one.count, one.whole_run, one.histogram.len())).collect()
+    }
+
+    #[test]
+    fn latencies_count_if_the_send_was_inside_the_window() {
+        let mut operations = operations(100 * MS);
+        let opened = clock::now();
+        operations.listen(opened).heard(1, opened - MS);
+        operations.window_opens(opened);
+        // Its send was due before the window.
+        operations.listen(opened + MS).heard(1, opened - 1);
+        operations.listen(opened).heard(1, opened);
+        operations.listen(opened + 100 * MS).heard(1, opened + 100 * MS - 1);
+        operations.listen(opened + 101 * MS).heard(1, opened + 100 * MS);
+        while clock::now() < opened + 100 * MS {}
+        operations.window_closes();
+        // It was received after the window, but was due inside it.
+        operations.listen(opened + 300 * MS).heard(1, opened + 50 * MS);
+        let latencies = &operations.counted[0].histogram;
+        assert_eq!((latencies.min(), latencies.max() / MS), (1, 250), "0 ns is recorded as 1");
+        assert_eq!(counts(operations), [(4, 6, 3), (0, 0, 0)]);
+    }
+
+    #[test]
+    fn an_early_end_also_ends_the_window_for_sends() {
+        let mut operations = operations(1_000 * SECOND);
+        let opened = clock::now();
+        operations.window_opens(opened);
+        operations.window_closes();
+        operations.listen(opened + SECOND).heard(1, opened);
+        operations.listen(opened + 600 * SECOND).heard(1, opened + 500 * SECOND);
+        assert_eq!(counts(operations), [(0, 2, 1), (0, 0, 0)]);
+    }
+}
