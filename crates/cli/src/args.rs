@@ -1,6 +1,6 @@
 //! The command line, as clap parses it.
 
-use crate::{
+use crate::commands::{
     capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs,
     race::RaceArgs, report::ReportArgs, serve::ServeArgs, shard::ShardArgs,
 };

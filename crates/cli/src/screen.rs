@@ -4,7 +4,7 @@
 //! Only the thread that emits events draws, and only when an event occurs; there is no redraw timer.
 
 use crate::{
-    called::{as_called, summary_as_called},
+    options::called::{as_called, summary_as_called},
     output,
 };
 use console::Term;

@@ -2,8 +2,10 @@
 
 use crate::{
     Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, Socket, Task,
-    link::{End, Link, Step},
-    timers::Timers,
+    connection::{
+        link::{End, Link, Step},
+        timers::Timers,
+    },
 };
 use std::{
     io,
@@ -428,7 +430,7 @@ impl<E: Engine> Core<E> {
     pub fn to_drain(&self) -> impl Iterator<Item = Conn> {
         let drains = |link: &Link| {
             link.side == Side::Client
-                && !matches!(link.state(), crate::link::State::Lingering { .. })
+                && !matches!(link.state(), crate::connection::link::State::Lingering { .. })
         };
         let links = self.effects.links.iter();
         links.filter(move |(_, link)| drains(link)).map(|(i, link)| Conn::new(i, link.generation))
@@ -459,7 +461,7 @@ impl<E: Engine> Core<E> {
     }
 
     /// The timers that the next [`Core::tick`] serves.
-    pub(crate) fn timers_due(&self) -> impl Iterator<Item = crate::link::Timer> {
+    pub(crate) fn timers_due(&self) -> impl Iterator<Item = crate::connection::link::Timer> {
         let now = self.now().instant;
         let links = self.effects.links.iter();
         let deadlines = links.filter_map(|(_, link)| link.deadline(&self.limits));

@@ -2,7 +2,7 @@
 
 use crate::{
     Conn, Flow, Job, JobId, Now, Posted, Side, Task,
-    link::{End, Link, Status},
+    connection::link::{End, Link, Status},
 };
 use slab::Slab;
 use std::{collections::VecDeque, io, net::SocketAddr, sync::Weak, time::Instant};

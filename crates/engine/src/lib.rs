@@ -11,41 +11,34 @@
 //! out what [`Core::next`] returns. The reactor and the ring of `regatta-serve` are such drivers.
 //! So is the simulator of this crate (feature `simulator`), which needs neither sockets nor clocks.
 
-mod backlog;
-mod conn;
+mod connection;
 mod core;
 mod counter;
 mod engine;
-mod flow;
 mod job;
-mod letter;
-mod limits;
-mod link;
 mod memory;
-mod progress;
-mod push;
-mod session;
-mod sessions;
+mod pushes;
 #[cfg(feature = "simulator")]
 pub mod simulator;
-mod slots;
-mod time;
-mod timers;
 
-pub use backlog::{Backlog, Bounds, Heard, Policy, PolicyCounts};
-pub use conn::{Conn, Side};
+pub use connection::{
+    conn::{Conn, Side},
+    flow::Flow,
+    limits::Limits,
+    link::{End, Socket, Status},
+    progress::{Activity, Progress},
+    slots::Slots,
+    time::Now,
+};
 pub use core::{Core, Next};
 pub use counter::Counter;
 pub use engine::{Effects, Engine};
-pub use flow::Flow;
 pub use job::{Job, JobId, Never, Task};
-pub use letter::{Letter, LetterDecoder, MalformedLetter, Posted, Wire};
-pub use limits::Limits;
-pub use link::{End, Socket, Status};
 pub use memory::{Charge, Memory};
-pub use progress::{Activity, Progress};
-pub use push::{Push, RoomName};
-pub use session::{Context, Post, Session, Start};
-pub use sessions::Sessions;
-pub use slots::Slots;
-pub use time::Now;
+pub use pushes::{
+    backlog::{Backlog, Bounds, Heard, Policy, PolicyCounts},
+    letter::{Letter, LetterDecoder, MalformedLetter, Posted, Wire},
+    push::{Push, RoomName},
+    session::{Context, Post, Session, Start},
+    sessions::Sessions,
+};

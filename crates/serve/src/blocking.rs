@@ -1,6 +1,6 @@
 //! Blocking sockets for the sequential style, for `fork`, `prefork` and `threads`.
 
-use crate::{clock, host::Stop, job, local};
+use crate::{clock, host::Stop, local, work::job};
 use regatta_service::{
     Flow, Job, Locals, Now,
     style::{sequential::Stream, straight::ConnectingStream},

@@ -1,8 +1,12 @@
 //! The catalogue: all services by name, and which model runs which service.
 
 use crate::{
-    Host, Model, ServeError, asynchronous, burn::Burning, children::each_connection, cluster,
-    engines::serve_engine, epoll, fork, green, members::serve_members, null, prefork, threads,
+    Host, Model, ServeError,
+    children::each_connection,
+    engines::serve_engine,
+    members::serve_members,
+    models::{asynchronous, cluster, epoll, fork, green, prefork, threads},
+    planted::{burn::Burning, null},
 };
 use regatta_engine::{Counter, Sessions};
 use regatta_service::{

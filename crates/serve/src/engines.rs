@@ -1,9 +1,9 @@
 //! Engines, on the models that can run them.
 
 use crate::{
-    Model, epoll,
+    Model,
     host::{Host, ServeError},
-    percore, poll, select, uring,
+    models::{epoll, percore, poll, select, uring},
 };
 use regatta_engine::Engine;
 

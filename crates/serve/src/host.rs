@@ -1,6 +1,10 @@
 //! What every model gets: where to listen, its limits, and when to stop.
 
-use crate::{clock, letters::Letters, mail::Mail, offload::Pool};
+use crate::{
+    between::{letters::Letters, mail::Mail},
+    clock,
+    work::offload::Pool,
+};
 use regatta_engine::{Core, Engine, Posted};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{

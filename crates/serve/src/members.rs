@@ -1,12 +1,11 @@
 //! Servers whose sessions post to each other.
 
 use crate::{
-    Model, asynchronous, cluster,
+    Model,
+    between::membership::Members,
     engines::serve_engine,
-    green,
     host::{Host, ServeError},
-    membership::Members,
-    threads,
+    models::{asynchronous, cluster, green, threads},
 };
 use regatta_engine::Sessions;
 

@@ -1,6 +1,6 @@
 //! The I/O models and their traits.
 
-use crate::{fork, prefork, select, threads};
+use crate::models::{fork, prefork, select, threads};
 
 /// An I/O model: how a server waits for its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use crate::{
     Model,
     children::each_straight,
-    fork, green,
     host::{Host, ServeError},
-    prefork, threads,
+    models::{fork, green, prefork, threads},
 };
 use regatta_engine::Counter;
 use regatta_service::style::straight::SequentialProgram;

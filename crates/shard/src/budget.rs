@@ -5,13 +5,15 @@
 //! yet accepted, and names of subscriptions. When it is exceeded, the client that holds the most is
 //! disconnected, as with `maxmemory-clients` of Redis. Clients that have not authenticated go first.
 
-use super::{
-    client::{Client, Input, Mode, OWED},
-    forward::FULL,
+use crate::{
+    clients::client::{Client, Input, Mode, OWED},
+    node::{
+        forward::FULL,
+        upstream::{Upstream, Use},
+    },
     peers::Peer,
-    replies::SHORT,
+    reply::replies::SHORT,
     state::{Fx, Proxy},
-    upstream::{Upstream, Use},
 };
 use regatta_proto::resp::Command;
 use std::time::{Duration, Instant};

@@ -1,9 +1,8 @@
 //! The proxy as an engine: events of its connections.
 
-use super::{
-    client::Client,
-    identity::Identity,
-    loss::Loss,
+use crate::{
+    clients::{client::Client, identity::Identity},
+    node::loss::Loss,
     peers::Peer,
     state::{Fx, Proxy},
 };

@@ -14,39 +14,19 @@
 //! watched keys, blocking commands and subscriptions each get a dedicated connection. A client's
 //! requests to one node never use two connections at once, so they cannot overtake each other.
 
-mod blocking;
 mod budget;
-mod client;
-mod configuration;
+mod clients;
 mod engine;
-mod errors;
-mod forward;
-mod health;
-mod identity;
-mod input;
-mod lease;
-mod leased;
-mod local;
 mod longest;
-mod loss;
-mod merging;
-mod next;
-mod nodes;
+mod node;
 mod peers;
-mod pools;
-mod replies;
-mod ring;
+mod reply;
 mod sequential;
 mod settings;
 mod shared;
 mod state;
-mod subscribed;
-mod subscriptions;
-mod transaction;
-mod unblock;
-mod upstream;
 
-pub use nodes::Nodes;
+pub use node::nodes::Nodes;
 pub use sequential::Sequential;
 pub use settings::{Auth, Credentials, Settings};
 pub use shared::{Counts, Shared};

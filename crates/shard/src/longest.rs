@@ -4,11 +4,10 @@
 //! connections. So the first request over a connection that may exceed the limit waits until the node
 //! has reported it. The limit is not requested again while the connection lasts.
 
-use super::{
-    client::Client,
-    next::Next,
+use crate::{
+    clients::{client::Client, next::Next},
+    node::upstream::{Longest, What},
     state::{Fx, Proxy},
-    upstream::{Longest, What},
 };
 use regatta_engine::Conn;
 use regatta_proto::resp::{Command, write_command};

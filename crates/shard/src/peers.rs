@@ -1,6 +1,6 @@
 //! The peers of the proxy's connections.
 
-use super::{client::Client, upstream::Upstream};
+use crate::{clients::client::Client, node::upstream::Upstream};
 use regatta_engine::Conn;
 
 /// The peer of a connection: a client or a node.

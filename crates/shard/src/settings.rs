@@ -1,6 +1,6 @@
 //! Configuration of a proxy.
 
-use super::nodes::Nodes;
+use crate::node::nodes::Nodes;
 use regatta_keyspace::map::Map;
 use regatta_proto::resp::CommandLimits;
 use std::{sync::Arc, time::Duration};

@@ -1,6 +1,6 @@
 //! State shared by the proxies of all cores.
 
-use super::settings::Settings;
+use crate::settings::Settings;
 use regatta_engine::Counter;
 use regatta_keyspace::map::Map;
 use std::sync::{

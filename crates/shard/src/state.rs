@@ -1,6 +1,11 @@
 //! The state of one core's proxy.
 
-use super::{client::Rest, nodes::Health, peers::Peers, pools::Pools, shared::Shared};
+use crate::{
+    clients::client::Rest,
+    node::{nodes::Health, pools::Pools},
+    peers::Peers,
+    shared::Shared,
+};
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Effects};
 use regatta_keyspace::{map::Map, route::Plan};

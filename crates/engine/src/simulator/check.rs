@@ -22,7 +22,7 @@ use super::{
     wire::Wire,
     world::{World, note},
 };
-use crate::{Engine, Limits, Side, link::End};
+use crate::{Engine, Limits, Side, connection::link::End};
 use std::time::{Duration, Instant};
 
 impl<S: Scenario> World<S> {

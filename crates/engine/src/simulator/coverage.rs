@@ -1,6 +1,6 @@
 //! Counts how often each state, each kind of end and each timer was visited, and some other events.
 
-use crate::link::{End, State, Timer};
+use crate::connection::link::{End, State, Timer};
 use std::fmt;
 
 macro_rules! visits {

@@ -2,7 +2,7 @@
 //! checks.
 
 use super::{peer::Peer, wire::Wire};
-use crate::{Conn, Side, link::End};
+use crate::{Conn, Side, connection::link::End};
 use std::time::Instant;
 
 /// The phase of a connection.

@@ -1,7 +1,10 @@
 //! Blocking commands.
 
 use super::session::{LONGEST, Link, Session};
-use crate::{blocking::BlockingTime, loss::Loss, unblock};
+use crate::{
+    clients::{blocking::BlockingTime, unblock},
+    node::loss::Loss,
+};
 use regatta_engine::Limits;
 use regatta_proto::resp::write_command;
 use regatta_service::style::straight::ConnectingStream;

@@ -2,12 +2,18 @@
 
 use super::node::Node;
 use crate::{
-    blocking::BlockingTime,
-    errors::{self, EXEC_REFUSED},
-    forward::{as_array, write_part, write_scan},
-    identity::{self, Identity, NO_AUTH, bulked, is_set_info},
-    loss::Loss,
-    merging::{Merging, Rule},
+    clients::{
+        blocking::BlockingTime,
+        identity::{self, Identity, NO_AUTH, bulked, is_set_info},
+    },
+    node::{
+        forward::{as_array, write_part, write_scan},
+        loss::Loss,
+    },
+    reply::{
+        errors::{self, EXEC_REFUSED},
+        merging::{Merging, Rule},
+    },
     settings::Settings,
     shared::Shared,
 };

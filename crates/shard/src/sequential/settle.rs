@@ -1,7 +1,10 @@
 //! Pending replies, from the nodes to the client.
 
 use super::session::{Link, Owed, Session};
-use crate::{errors, loss::Loss, merging::Merging};
+use crate::{
+    node::loss::Loss,
+    reply::{errors, merging::Merging},
+};
 use regatta_engine::Limits;
 use regatta_service::style::{sequential::send, straight::ConnectingStream};
 use std::io::{self, Read, Write};

@@ -1,0 +1,280 @@
+//! The thresholds of `--fail-if`: how they are written, and how a result is compared with them. A figure
+//! that is void or not known never passes, because nothing shows that it is within its limit.
+
+use crate::options::values::{count, limit, rate};
+use indicatif::HumanCount;
+use regatta_record::{Figure, Latency, LoadThreshold, Percentile, Verdict};
+use std::fmt;
+
+/// The form of a threshold, for messages.
+const FORM: &str = "expected a figure and its limit in quotes, e.g. 'p99>10ms', 'rate<10k/s' or \
+                    'errors>0.1%'";
+
+/// A figure of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    Percentile(Percentile),
+    Mean,
+    Max,
+    Rate,
+    /// A number of errors.
+    Errors,
+    /// The share of requests with an error.
+    ErrorShare,
+    /// Server CPU per request.
+    Cost,
+}
+
+/// A condition that fails the load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// As printed, e.g. `p99 > 10ms`.
+    text: String,
+    metric: Metric,
+    /// In nanoseconds, per second, a number, or a fraction.
+    limit: f64,
+    /// Whether the limit itself already fails.
+    inclusive: bool,
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The figures that are compared with thresholds: of a whole load, or of one stage.
+#[derive(Clone, Debug)]
+pub struct Figures<'a> {
+    /// The number of the stage, counted from 1.
+    pub stage: Option<u32>,
+    /// Latencies of the limited operation. Requests without a reply count as slower than all others.
+    pub latency: Latency,
+    /// Number of these latencies.
+    pub answered: u64,
+    /// Requests that have no latency because their reply did not arrive in time.
+    pub unanswered: u64,
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Wrong or missing replies, failed connections, and scheduled requests that were not sent.
+    pub errors: u64,
+    /// Requests that these errors are a share of, including the failed ones.
+    pub requests: u64,
+    /// Server CPU per request in nanoseconds, if it was measured.
+    pub cost_ns: Option<f64>,
+    /// Whether that cost is only a lower bound.
+    pub cost_is_least: bool,
+    pub verdict: &'a Verdict,
+}
+
+/// Parses a threshold such as `p99>10ms`, `rate<10k/s` or `errors>0.1%`.
+pub fn threshold(text: &str) -> Result<Threshold, String> {
+    let Some(at) = text.find(['<', '>', '=']) else { return Err(without_limit(text)) };
+    let (name, rest) = (text[..at].trim(), &text[at..]);
+    let (operator, value) = match rest.as_bytes() {
+        [_, b'=', ..] => rest.split_at(2),
+        _ => rest.split_at(1),
+    };
+    let value = value.trim();
+    let metric = metric(name).ok_or_else(|| {
+        format!("{name:?} is not one of the figures {}; {FORM}", names().join(", "))
+    })?;
+    let metric = match metric {
+        Metric::Errors if value.ends_with('%') => Metric::ErrorShare,
+        metric => metric,
+    };
+    let sign = if metric == Metric::Rate { '<' } else { '>' };
+    if !operator.starts_with([sign, '=']) {
+        let good = if metric == Metric::Rate { "high rate" } else { "low value" };
+        return Err(format!(
+            "{name}{operator}{value} would fail the load because of a {good}; write it as \
+             '{name}{sign}{value}'"
+        ));
+    }
+    let limit = parse(metric, value).map_err(|error| format!("{value:?}: {error}"))?;
+    let inclusive = matches!(operator, ">=" | "<=");
+    let equal = if inclusive { "=" } else { "" };
+    Ok(Threshold { text: format!("{name} {sign}{equal} {value}"), metric, limit, inclusive })
+}
+
+fn metric(name: &str) -> Option<Metric> {
+    let percentile = Percentile::ALL.into_iter().find(|percentile| percentile.name() == name);
+    Some(match name {
+        "mean" => Metric::Mean,
+        "max" => Metric::Max,
+        "rate" => Metric::Rate,
+        "errors" => Metric::Errors,
+        "cost" => Metric::Cost,
+        _ => Metric::Percentile(percentile?),
+    })
+}
+
+fn names() -> Vec<&'static str> {
+    let percentiles = Percentile::ALL.iter().map(|percentile| percentile.name());
+    percentiles.chain(["mean", "max", "rate", "errors", "cost"]).collect()
+}
+
+/// The message for a figure without a limit: an unquoted `>` reached the shell, not this program.
+pub fn without_limit(text: &str) -> String {
+    format!(
+        "{text:?} has no limit; {FORM}, or without quotes p99=10ms. If you wrote p99>10ms without \
+         quotes, the shell redirected the output to a file named 10ms: remove that file"
+    )
+}
+
+fn parse(metric: Metric, value: &str) -> Result<f64, String> {
+    match metric {
+        Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Cost => {
+            limit(value).map(|time| time.as_nanos() as f64)
+        }
+        Metric::Rate => rate(value).map(|rate| f64::from(rate.get())),
+        Metric::Errors if value == "0" => Ok(0.0),
+        Metric::Errors => count(value)
+            .map(|count| count as f64)
+            .map_err(|_| "expected a number or a share of errors, e.g. 0, 10 or 0.1%".to_owned()),
+        Metric::ErrorShare => {
+            let number = value.trim_end_matches('%').trim_end().parse::<f64>().ok();
+            let number = number.filter(|n| (0.0..=100.0).contains(n));
+            number.map(|n| n / 100.0).ok_or_else(|| "expected 0% to 100%, e.g. 0.1%".to_owned())
+        }
+    }
+}
+
+impl Threshold {
+    /// The share of errors that this threshold permits: the load continues after a wrong reply until
+    /// more of them are certain. `None` if it permits none, or is not about errors.
+    pub fn tolerates(&self) -> Option<f64> {
+        match self.metric {
+            _ if self.limit == 0.0 => None,
+            Metric::ErrorShare => Some(self.limit),
+            Metric::Errors => Some(1.0),
+            _ => None,
+        }
+    }
+
+    /// Whether it limits errors.
+    pub fn is_of_errors(&self) -> bool {
+        matches!(self.metric, Metric::Errors | Metric::ErrorShare)
+    }
+
+    /// Whether it needs the cost of an observed server.
+    pub fn needs_cost(&self) -> bool {
+        self.metric == Metric::Cost
+    }
+
+    /// Compares the figures with this threshold.
+    pub fn judged(&self, figures: &Figures<'_>) -> LoadThreshold {
+        let value = self.value(figures);
+        let exceeded = value.is_some_and(|value| self.is_exceeded(value));
+        let because = match value {
+            None => Some(self.not_known(figures)),
+            Some(_) if self.figure().is_some_and(|figure| figures.verdict.voids(figure)) => {
+                let kind = figures.verdict.kind().name();
+                Some(format!("the value is void, because the load is {kind}: see the verdict"))
+            }
+            Some(_) if self.needs_cost() && figures.cost_is_least && !exceeded => {
+                Some("the cost is only a lower bound: short-lived processes may be missing".into())
+            }
+            Some(_) => None,
+        };
+        LoadThreshold {
+            fail_if: self.text.clone(),
+            stage: figures.stage,
+            value,
+            limit: self.limit,
+            passed: !exceeded && because.is_none(),
+            because,
+        }
+    }
+
+    fn is_exceeded(&self, value: f64) -> bool {
+        match self.metric {
+            _ if self.inclusive && value == self.limit => true,
+            Metric::Rate => value < self.limit,
+            _ => value > self.limit,
+        }
+    }
+
+    /// The figure, in the unit of the limit; `None` if it is not known.
+    fn value(&self, figures: &Figures<'_>) -> Option<f64> {
+        let Figures { latency, unanswered, errors, requests, .. } = figures;
+        match self.metric {
+            Metric::Percentile(percentile) => percentile.pooled(latency).map(|ns| ns as f64),
+            Metric::Mean => latency.mean.filter(|_| *unanswered == 0),
+            Metric::Max => latency.max.map(|ns| ns as f64),
+            Metric::Rate => Some(figures.rate_per_s),
+            Metric::Errors => Some(*errors as f64),
+            Metric::ErrorShare => (*requests > 0).then(|| *errors as f64 / *requests as f64),
+            Metric::Cost => figures.cost_ns,
+        }
+    }
+
+    /// The figure whose validity the verdict judges.
+    fn figure(&self) -> Option<Figure> {
+        match self.metric {
+            Metric::Percentile(_) | Metric::Mean | Metric::Max => Some(Figure::Latency),
+            Metric::Rate => Some(Figure::Rate),
+            Metric::Cost => Some(Figure::Cost),
+            Metric::Errors | Metric::ErrorShare => None,
+        }
+    }
+
+    /// Explains why the figure is not known.
+    fn not_known(&self, figures: &Figures<'_>) -> String {
+        let (answered, unanswered) = (figures.answered, figures.unanswered);
+        let count = |n: u64| HumanCount(n).to_string();
+        match self.metric {
+            Metric::Cost => "the server's CPU could not be measured".into(),
+            _ if answered == 0 => "no reply has a latency".into(),
+            Metric::Percentile(percentile) => {
+                let beyond = 1.0 - percentile.quantile();
+                let needed = (Latency::SAMPLES_BEYOND as f64 / beyond).round() as u64;
+                match answered + unanswered {
+                    n if n < needed => format!(
+                        "too few samples: {} needs {}, but there are {}",
+                        percentile.name(),
+                        count(needed),
+                        count(n)
+                    ),
+                    n => format!("{} of {} requests got no reply", count(unanswered), count(n)),
+                }
+            }
+            _ => format!("{} requests got no reply in time", count(unanswered)),
+        }
+    }
+
+    /// Formats a value of this threshold's figure.
+    pub fn shown(&self, value: f64) -> String {
+        match self.metric {
+            Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Cost => {
+                regatta_report::time(value)
+            }
+            Metric::Rate => format!("{}/s", HumanCount(value.round() as u64)),
+            Metric::Errors => HumanCount(value as u64).to_string(),
+            Metric::ErrorShare => format!("{}%", (value * 1e5).round() / 1e3),
+        }
+    }
+}
+
+/// A line for each threshold, with its value and outcome.
+pub fn lines(thresholds: &[Threshold], judged: &[LoadThreshold]) -> Vec<String> {
+    let conditions = judged.iter().map(|one| match one.stage {
+        Some(stage) => format!("stage {stage}: {}", one.fail_if),
+        None => one.fail_if.clone(),
+    });
+    let conditions: Vec<String> = conditions.collect();
+    let width = conditions.iter().map(|condition| condition.chars().count()).max().unwrap_or(0);
+    let each = conditions.iter().zip(judged);
+    each.map(|(condition, judged)| {
+        let outcome = if judged.passed { "passed" } else { "FAILED" };
+        let because = judged.because.iter().map(|because| format!(": {because}"));
+        let threshold = thresholds.iter().find(|threshold| threshold.text == judged.fail_if);
+        let value = threshold.zip(judged.value).map(|(threshold, value)| threshold.shown(value));
+        let value = value.unwrap_or_else(|| "not known".into());
+        format!("{condition:width$}  {value:>9}  {outcome}{}", because.collect::<String>())
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! The subcommands, one module each.
+
+pub(crate) mod capacity;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod load;
+pub(crate) mod manual;
+pub(crate) mod peers;
+pub(crate) mod race;
+pub(crate) mod report;
+pub(crate) mod serve;
+pub(crate) mod shard;

@@ -1,0 +1,324 @@
+//! `regatta shard`: the sharding proxy in front of Redis nodes.
+
+mod names;
+
+use crate::{
+    exit::Outcome,
+    options::values::{duration, limit, one_of},
+    output::print_address,
+};
+use anyhow::{Context, bail, ensure};
+use regatta_keyspace::map::{
+    Map, RedisSharding, Slots, Twemproxy,
+    twemproxy::{Distribution, Hash, Server},
+};
+use regatta_serve::{Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential};
+use regatta_service::Limits;
+use regatta_shard::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared};
+use std::{
+    fs,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::available_parallelism,
+    time::Duration,
+};
+
+/// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
+/// and other commands are split over the nodes and their replies are merged. A command that the proxy
+/// cannot answer as a single Redis would is refused with the reason. The proxy prints `listening on
+/// ADDR` when it is ready. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
+  redis-cli -p 6400 mset a 1 b 2
+  regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
+      --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
+pub struct ShardArgs {
+    /// The I/O model: epoll (one thread), percore or uring (one thread per core), poll or select. With
+    /// threads, green, fork and prefork, which are for comparisons, each client has its own connections
+    /// to the nodes
+    #[arg(long, default_value = "percore",
+          value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
+    model: Model,
+    /// The address to listen on; port 0 lets the system choose
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Threads of the models that have one per core. Default: all cores that this process may use
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZeroUsize>,
+    /// Close the connection of a client that sends nothing for this long, and is neither subscribed nor
+    /// blocked. Default: never
+    #[arg(long, value_parser = limit, value_name = "TIME")]
+    idle_timeout: Option<Duration>,
+    /// Close the connection of a client whose request is not complete this long after its first byte.
+    /// A large request has a second more for each 16 KiB that has arrived
+    #[arg(long, default_value = "30s", value_parser = limit, value_name = "TIME")]
+    request_timeout: Duration,
+    /// Maximum number of open client connections; more wait
+    #[arg(long, value_name = "N")]
+    max_connections: Option<NonZeroUsize>,
+    /// How long to wait for pending replies after SIGTERM or SIGINT
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    grace: Duration,
+    #[command(flatten)]
+    options: ShardOptions,
+}
+
+/// Options of the proxy on every I/O model.
+#[derive(Debug, clap::Args)]
+#[group(id = "of_the_proxy", multiple = true)]
+pub struct ShardOptions {
+    /// The nodes (at least one) as HOST:PORT, separated by commas. With --map ketama or modula, write
+    /// them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
+    /// as in the program RedisSharding; ketama, modula: as in twemproxy
+    #[arg(long, default_value = "slots", value_name = "MAP",
+          value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
+    map: MapName,
+    /// The hash function of --map ketama and modula, by its name in twemproxy
+    #[arg(long, default_value = "fnv1a_64", value_name = "NAME",
+          value_parser = |text: &str| one_of(text, &Hash::ALL, Hash::name))]
+    hash: Hash,
+    /// The two characters that enclose the part of a key to hash, with --map ketama and modula;
+    /// twemproxy's hash_tag. Default: the whole key is hashed
+    #[arg(long, value_name = "CHARS")]
+    hash_tag: Option<String>,
+    /// MSET, DEL and UNLINK with keys on several nodes: allow splits them over the nodes, so that other
+    /// clients may see some keys changed before others; refuse answers with CROSSSLOT, as Redis Cluster
+    /// does
+    #[arg(long, default_value = "allow", value_name = "HOW",
+          value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
+    split_writes: SplitWrites,
+    /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
+    /// the end of the file is ignored
+    #[arg(long, value_name = "PATH")]
+    password_file: Option<PathBuf>,
+    /// The file with the password that the proxy sends to the nodes
+    #[arg(long, value_name = "PATH")]
+    node_password_file: Option<PathBuf>,
+    /// The user name that the proxy sends to the nodes
+    #[arg(long, default_value = "default", value_name = "NAME", requires = "node_password_file")]
+    node_user: String,
+    /// Maximum time for a reply from a node, except to a blocking command
+    #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
+    node_timeout: Duration,
+    /// Maximum MiB of unread replies of one client, at most 512. A reply without room is replaced by an
+    /// error, or disconnects the client if it has begun. On threads, green, fork and prefork only merged
+    /// replies count, because the others wait in the nodes
+    #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
+    client_buffer: NonZeroUsize,
+    /// Maximum MiB of memory for all clients of one core: unread replies, and requests that are
+    /// incomplete or queued. Beyond it, the clients with the most are disconnected. Not on threads,
+    /// green, fork and prefork
+    #[arg(long, default_value = "256", value_name = "MIB")]
+    all_buffers: NonZeroUsize,
+    /// Maximum size of one request, in MiB; at most 512
+    #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
+    max_request: NonZeroUsize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MapName {
+    Slots,
+    RedisSharding,
+    Ketama,
+    Modula,
+}
+
+impl MapName {
+    const ALL: [MapName; 4] =
+        [MapName::Slots, MapName::RedisSharding, MapName::Ketama, MapName::Modula];
+
+    fn name(self) -> &'static str {
+        match self {
+            MapName::Slots => "slots",
+            MapName::RedisSharding => "redissharding",
+            MapName::Ketama => "ketama",
+            MapName::Modula => "modula",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SplitWrites {
+    Allow,
+    Refuse,
+}
+
+impl SplitWrites {
+    const ALL: [SplitWrites; 2] = [SplitWrites::Allow, SplitWrites::Refuse];
+
+    fn name(self) -> &'static str {
+        match self {
+            SplitWrites::Allow => "allow",
+            SplitWrites::Refuse => "refuse",
+        }
+    }
+}
+
+/// Runs the proxy until SIGTERM or SIGINT.
+pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
+    regatta_serve::raise_open_files();
+    // Resolving names may take long: until the handlers below exist, a signal ends the process.
+    let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let limits = Limits::default();
+    let host = Host {
+        listen: args.listen,
+        cores: args.cores.map_or_else(available_parallelism, Ok)?,
+        limits: Limits {
+            idle: args.idle_timeout.unwrap_or(limits.idle.max(args.request_timeout)),
+            request: args.request_timeout,
+        },
+        connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        offload: None,
+        grace: args.grace,
+        on_ready: print_address,
+        stop,
+    };
+    serve_proxy(settings, names, args.model, &host)?;
+    Ok(Outcome::Success)
+}
+
+/// Serves `regatta serve shard`. Returns false if another service was requested. `options` is `None` if
+/// no option of the proxy was given.
+pub fn serve(
+    options: Option<ShardOptions>,
+    service: Service,
+    model: Model,
+    host: &Host,
+) -> anyhow::Result<bool> {
+    match (service, options) {
+        (Service::Shard, Some(options)) => {
+            let (settings, names) = options.settings(false)?;
+            serve_proxy(settings, names, model, host)?;
+            Ok(true)
+        }
+        (Service::Shard, None) => bail!(NO_NODES),
+        (_, Some(_)) => {
+            bail!("options of `shard` apply only to `serve shard` (`regatta serve --help`)")
+        }
+        (_, None) => Ok(false),
+    }
+}
+
+const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
+
+/// `names`: the nodes as HOST:PORT.
+fn serve_proxy(
+    settings: Settings,
+    names: Vec<String>,
+    model: Model,
+    host: &Host,
+) -> Result<(), ServeError> {
+    if host.offload.is_some() {
+        let because = "it has no long computations; remove --offload";
+        let (model, service) = (model.name(), Service::Shard.name());
+        return Err(ServeError::NoOffload { model, service, because });
+    }
+    let forks = matches!(model, Model::Fork | Model::Prefork);
+    let counts =
+        if forks { Counts::new(regatta_serve::shared_counter)? } else { Counts::default() };
+    // A process with several threads must not fork.
+    if !forks {
+        names::follow(&settings.nodes, names)?;
+    }
+    let shared = Arc::new(Shared::counting(settings, counts));
+    let ended = match model {
+        Model::Fork | Model::Prefork | Model::Threads | Model::Green => {
+            serve_sequential(Sequential::new(shared), model, host)
+        }
+        _ => serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), model, host),
+    };
+    ended.map_err(|error| match error {
+        ServeError::Unsupported { model, because, .. } => {
+            ServeError::Unsupported { model, service: Service::Shard.name(), because }
+        }
+        other => other,
+    })
+}
+
+impl ShardOptions {
+    /// Returns the settings, and the nodes as HOST:PORT. `patient`: clients that send nothing are not
+    /// disconnected.
+    fn settings(&self, patient: bool) -> anyhow::Result<(Settings, Vec<String>)> {
+        let (map, nodes, names) = map(self)?;
+        let mut settings = Settings::new(map, nodes);
+        let read = |user, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| credentials(user, path)).transpose()
+        };
+        settings.auth = Auth {
+            clients: read("default", &self.password_file)?,
+            nodes: read(&self.node_user, &self.node_password_file)?,
+        };
+        let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
+        settings.node_timeout = self.node_timeout;
+        settings.client_bytes = bytes(self.client_buffer);
+        settings.all_bytes = bytes(self.all_buffers);
+        settings.request.bulk = bytes(self.max_request);
+        settings.request.command = bytes(self.max_request);
+        settings.patient = patient;
+        settings.splits_writes = self.split_writes == SplitWrites::Allow;
+        Ok((settings, names))
+    }
+}
+
+/// Returns the map, the nodes, and each of them as HOST:PORT.
+fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
+    ensure!(!args.nodes.is_empty(), NO_NODES);
+    let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
+    if args.hash_tag.is_some() && !is_twemproxy {
+        bail!("--hash-tag applies only to --map ketama and modula; remove it");
+    }
+    let count = args.nodes.len();
+    if !is_twemproxy {
+        let nodes = nodes(args.nodes.iter().map(|node| (&node[..], &node[..])))?;
+        let map = match args.map {
+            MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
+            _ => Map::new(1, Slots::even(count)?),
+        };
+        return Ok((map, nodes, args.nodes.clone()));
+    }
+    let servers: Vec<Server> =
+        args.nodes.iter().map(|line| Ok(line.parse()?)).collect::<anyhow::Result<_>>()?;
+    let tag = args.hash_tag.as_deref().map(|tag| {
+        <[u8; 2]>::try_from(tag.as_bytes())
+            .with_context(|| format!("--hash-tag {tag}: expected two characters, e.g. {{}}"))
+    });
+    let distribution = match args.map {
+        MapName::Modula => Distribution::Modula,
+        _ => Distribution::Ketama,
+    };
+    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())))?;
+    let names = servers.iter().map(|server| server.address().to_string()).collect();
+    let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, &servers)?;
+    Ok((Map::new(1, map), nodes, names))
+}
+
+/// Resolves nodes, each with its name for messages and as HOST:PORT.
+fn nodes<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Nodes> {
+    let resolved = nodes.map(|(name, node)| Ok((name.to_string(), names::resolve(node)?)));
+    Ok(Nodes::new(resolved.collect::<anyhow::Result<Vec<_>>>()?))
+}
+
+/// The largest value of --client-buffer and --max-request, in MiB: that of an argument in Redis. Offsets
+/// in a client's stash of replies have 32 bits, and the stash may be several times as large.
+const MOST_MIB: usize = 512;
+
+fn mib(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_MIB);
+    number.ok_or_else(|| format!("expected a number from 1 to {MOST_MIB}"))
+}
+
+fn credentials(user: &str, path: &Path) -> anyhow::Result<Credentials> {
+    let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = text.strip_suffix(b"\n").unwrap_or(&text);
+    let password = text.strip_suffix(b"\r").unwrap_or(text).to_vec();
+    ensure!(!password.is_empty(), "{} contains no password", path.display());
+    Ok(Credentials { user: user.as_bytes().to_vec(), password })
+}

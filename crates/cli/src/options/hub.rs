@@ -1,0 +1,308 @@
+//! Options of `regatta serve hub`.
+
+use crate::{
+    options::values::{duration, one_of},
+    output,
+};
+use anyhow::{Context, bail};
+use clap::Args;
+use regatta_serve::{
+    Bounds, Host, HubAccess, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model, Origin,
+    Policy, Service, serve_hub,
+};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use std::{
+    fs,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+/// The options.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Options of `hub`")]
+#[group(id = "of_the_hub", multiple = true)]
+pub struct HubArgs {
+    /// Allow WebSockets only from pages of this origin, e.g. https://example.com: a scheme, a host, and
+    /// a port unless it is the scheme's default. Repeatable. Clients that send no Origin header are not
+    /// web pages and are allowed. Default: all origins
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<Origin>,
+    /// Require the token in this file, as `Authorization: Bearer …` or as `access_token=…` in the
+    /// query. Conflicts with --jwt-key
+    #[arg(long, value_name = "PATH", conflicts_with = "jwt_key")]
+    token_file: Option<PathBuf>,
+    /// Require a JSON Web Token, in the same places, signed with the key in this file: a secret for
+    /// HS256 (a newline at the end of the file is ignored), a public key in PEM for the other
+    /// algorithms. A token is valid from 30 s before its `nbf` until 30 s after its `exp`; without
+    /// these it is always valid. Other claims, e.g. `aud` and `iss`, are ignored. The token is checked
+    /// when the WebSocket opens: a member whose token expires later stays connected. Conflicts with
+    /// --token-file
+    #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
+    jwt_key: Option<PathBuf>,
+    /// Signature algorithm of the JSON Web Tokens: HS256, RS256 or EdDSA
+    #[arg(long, value_name = "NAME", requires = "jwt_key",
+          value_parser = |text: &str| one_of(text, &Signed::ALL, Signed::name))]
+    jwt_algorithm: Option<Signed>,
+    /// Serve over TLS (wss://) with the certificates in this PEM file; the hub's own certificate comes
+    /// first
+    #[arg(long, value_name = "PATH", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, in PEM
+    #[arg(long, value_name = "PATH", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Maximum number of members; more are refused with 503. Default: as many as the model supports
+    #[arg(long, value_name = "N")]
+    max_members: Option<NonZeroUsize>,
+    /// Maximum number of members of one room. Not on `cluster`, where two processes could admit the
+    /// last member at the same time
+    #[arg(long, value_name = "N")]
+    max_room_members: Option<NonZeroUsize>,
+    /// Maximum number of rooms that are not empty, including the lobby. Not on `cluster`
+    #[arg(long, value_name = "N")]
+    max_rooms: Option<NonZeroUsize>,
+    /// Notify the members of a room who joins and leaves, and how many members it has. Members choose a
+    /// name with `?name=…`; names need not be unique, and a name of more than 128 bytes is omitted
+    #[arg(long)]
+    presence: bool,
+    /// Serve a web page at / to try the hub in a browser
+    #[arg(long)]
+    page: bool,
+    /// Offer permessage-deflate: each broadcast is compressed once for all members that negotiated it,
+    /// and these members may send compressed messages
+    #[arg(long)]
+    deflate: bool,
+    /// Echo every message at /echo unchanged, for WebSocket conformance suites
+    #[arg(long)]
+    echo: bool,
+    /// Ping a member that has been silent for this long; must be less than --idle-timeout. 0s: no
+    /// pings. Default: 20s, or a third of --idle-timeout if that is less
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    ping_after: Option<Duration>,
+    /// Maximum message size, in bytes; a member that sends a longer message is closed. Default: 1 MiB
+    #[arg(long, value_name = "BYTES")]
+    longest_message: Option<NonZeroUsize>,
+    /// Policy for slow consumers: `close` (the member is closed with 1013; the default), `skip` (it
+    /// misses broadcasts until its backlog has room), `conflate` (it receives only the newest
+    /// broadcast)
+    #[arg(long, value_name = "POLICY",
+          value_parser = |text: &str| one_of(text, &POLICIES, policy_name))]
+    slow: Option<Policy>,
+    /// Maximum backlog of a slow member, in bytes of broadcasts beyond 64 KiB of output. Default: 1 MiB
+    #[arg(long, value_name = "BYTES")]
+    backlog: Option<NonZeroUsize>,
+    /// Maximum backlog of a slow member, in broadcasts. Default: 10,000
+    #[arg(long, value_name = "N")]
+    backlog_messages: Option<NonZeroUsize>,
+    /// Maximum memory that all members may make a process hold, in MiB: broadcasts, and what a member
+    /// has from 16 KiB on (unread output, incomplete messages, broadcasts without a result). A member may
+    /// have at most as much as is still free; one that needs more, and beyond three quarters of the limit
+    /// every one that does not keep up, is disconnected. `cluster` has a process per core. Default: 256
+    /// per core
+    #[arg(long, value_name = "MIB")]
+    memory: Option<NonZeroUsize>,
+    /// Serve Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
+    /// Default: no metrics
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+}
+
+/// Default memory per core, in MiB.
+const MEMORY_PER_CORE: usize = 256;
+
+const POLICIES: [Policy; 3] = [Policy::Close, Policy::Skip, Policy::Conflate];
+
+fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Close => "close",
+        Policy::Skip => "skip",
+        Policy::Conflate => "conflate",
+    }
+}
+
+/// Signature algorithm of a JSON Web Token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Signed {
+    Hs256,
+    Rs256,
+    EdDsa,
+}
+
+impl Signed {
+    const ALL: [Signed; 3] = [Signed::Hs256, Signed::Rs256, Signed::EdDsa];
+
+    fn name(self) -> &'static str {
+        match self {
+            Signed::Hs256 => "HS256",
+            Signed::Rs256 => "RS256",
+            Signed::EdDsa => "EdDSA",
+        }
+    }
+}
+
+/// Limits of the page with the metrics, so that idle connections do not block its readers: a place
+/// is free before a scrape of Prometheus times out (after 10 s).
+const METRICS_CONNECTIONS: usize = 64;
+const METRICS_IDLE: Duration = Duration::from_secs(5);
+
+/// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the
+/// hub was given.
+pub fn serve(
+    args: Option<HubArgs>,
+    service: Service,
+    model: Model,
+    host: &Host,
+) -> anyhow::Result<bool> {
+    if service != Service::Hub {
+        if args.is_some() {
+            bail!("options of `hub` apply only to `serve hub` (`regatta serve --help`)");
+        }
+        return Ok(false);
+    }
+    let args = args.unwrap_or_default();
+    let settings = args.settings(model, host)?;
+    let mut limits = host.limits;
+    limits.idle = limits.idle.min(METRICS_IDLE);
+    limits.request = limits.request.min(METRICS_IDLE);
+    let metrics = args.metrics.map(|listen| Host {
+        listen,
+        cores: NonZeroUsize::MIN,
+        limits,
+        connections: METRICS_CONNECTIONS,
+        offload: None,
+        on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
+        ..host.clone()
+    });
+    let how = HubHost { host, metrics: metrics.as_ref(), tls: args.tls()? };
+    serve_hub(settings, model, how)?;
+    Ok(true)
+}
+
+impl HubArgs {
+    fn settings(&self, model: Model, host: &Host) -> anyhow::Result<HubSettings> {
+        let idle = host.limits.idle;
+        if let Some(after) = self.ping_after.filter(|after| *after >= idle) {
+            let (after, idle) =
+                (humantime::format_duration(after), humantime::format_duration(idle));
+            bail!(
+                "--ping-after {after} is not shorter than --idle-timeout {idle}: a silent member would be \
+                 closed before it receives a ping; lower --ping-after or raise --idle-timeout, or use \
+                 --ping-after 0s for no pings"
+            );
+        }
+        let usual = HubSettings::default();
+        let or = |number: Option<NonZeroUsize>, usual| number.map_or(usual, NonZeroUsize::get);
+        let longest = or(self.longest_message, usual.longest);
+        let cores = if model == Model::Cluster { 1 } else { host.cores.get() };
+        let memory = or(self.memory, MEMORY_PER_CORE * cores).saturating_mul(1 << 20);
+        if longest > memory / 8 {
+            bail!(
+                "--memory has room for less than eight messages of --longest-message {longest} bytes; raise \
+                 --memory to at least {} MiB, or lower --longest-message",
+                longest.saturating_mul(8).div_ceil(1 << 20)
+            );
+        }
+        Ok(HubSettings {
+            longest,
+            origins: self.origins.clone(),
+            access: self.access()?,
+            limits: HubLimits {
+                members: or(self.max_members, usize::MAX),
+                members_of_room: or(self.max_room_members, usize::MAX),
+                rooms: or(self.max_rooms, usize::MAX),
+            },
+            presence: self.presence,
+            page: self.page,
+            deflate: self.deflate,
+            echo: self.echo,
+            ping: match self.ping_after {
+                Some(after) => (!after.is_zero()).then_some(after),
+                None => usual.ping.map(|after| after.min(idle / 3)),
+            },
+            silence: idle,
+            backlog: Bounds {
+                bytes: or(self.backlog, usual.backlog.bytes),
+                pushes: or(self.backlog_messages, usual.backlog.pushes),
+                policy: self.slow.unwrap_or_default(),
+                memory: Arc::new(HubMemory::new(memory)),
+                ..usual.backlog
+            },
+        })
+    }
+
+    fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
+        let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        let none = |path: &Path, what: &str| {
+            format!("{} contains no {what} in PEM format", path.display())
+        };
+        let certs = CertificateDer::pem_slice_iter(&read(cert)?)
+            .collect::<Result<Vec<_>, _>>()
+            .with_context(|| none(cert, "certificate"))?;
+        if certs.is_empty() {
+            bail!(none(cert, "certificate"));
+        }
+        let private =
+            PrivateKeyDer::from_pem_slice(&read(key)?).with_context(|| none(key, "private key"))?;
+        let mut config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(certs, private)
+            .with_context(|| {
+                format!(
+                    "the certificate in {} does not match the key in {}",
+                    cert.display(),
+                    key.display()
+                )
+            })?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Some(Arc::new(config)))
+    }
+
+    fn access(&self) -> anyhow::Result<HubAccess> {
+        if let Some(path) = &self.token_file {
+            let text = String::from_utf8(read(path)?);
+            let text =
+                text.with_context(|| format!("the token in {} is not UTF-8", path.display()))?;
+            let token = text.trim();
+            if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+                bail!(
+                    "{} contains no token: expected one word of printable ASCII characters",
+                    path.display()
+                );
+            }
+            return Ok(HubAccess::Token(token.into()));
+        }
+        let (Some(path), Some(signed)) = (&self.jwt_key, self.jwt_algorithm) else {
+            return Ok(HubAccess::Open);
+        };
+        let key = read(path)?;
+        let wrong =
+            || format!("{} contains no public key in PEM for {}", path.display(), signed.name());
+        let jwt = match signed {
+            Signed::Hs256 if secret(&key).len() < 32 => {
+                bail!(
+                    "the secret in {} is too short for HS256: expected at least 32 bytes (RFC 7518, 3.2)",
+                    path.display()
+                )
+            }
+            Signed::Hs256 => Jwt::hs256(secret(&key)),
+            Signed::Rs256 => Jwt::rs256(&key).with_context(wrong)?,
+            Signed::EdDsa => Jwt::eddsa(&key).with_context(wrong)?,
+        };
+        Ok(HubAccess::Jwt(Box::new(jwt)))
+    }
+}
+
+/// The secret in a file, without the newline that an editor or `echo` appends.
+fn secret(file: &[u8]) -> &[u8] {
+    let Some(line) = file.strip_suffix(b"\n") else { return file };
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}

@@ -1,0 +1,7 @@
+//! What sessions post to each other, and the queues of slow consumers.
+
+pub(crate) mod backlog;
+pub(crate) mod letter;
+pub(crate) mod push;
+pub(crate) mod session;
+pub(crate) mod sessions;

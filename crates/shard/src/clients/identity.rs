@@ -1,0 +1,284 @@
+//! A client's identity, and the commands that can be answered from it alone.
+
+use crate::{settings::Credentials, shared::Shared};
+use regatta_keyspace::{Arguments, command::VERSION};
+use regatta_proto::resp::{Command, write_bulk};
+use std::fmt::Write;
+
+pub(crate) const NO_AUTH: &[u8] = b"NOAUTH Authentication required.";
+const NO_AUTH_HELLO: &[u8] = b"NOAUTH HELLO must be called with the client already authenticated, \
+    otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+    select the RESP protocol version at the same time";
+const WRONG_PASSWORD: &[u8] = b"WRONGPASS invalid username-password pair or user is disabled.";
+const NO_PASSWORD: &[u8] = b"ERR AUTH <password> called without any password configured for the \
+    default user. Are you sure your configuration is correct?";
+const WRONG_NAME: &[u8] =
+    b"ERR Client names cannot contain spaces, newlines or special characters.";
+const NO_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
+const NO_DATABASE: &[u8] = b"ERR DB index is out of range";
+
+/// A reply, or the text of an error without the leading `-`.
+pub(crate) type Answer = Result<Vec<u8>, Vec<u8>>;
+
+/// A client's identity.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    /// The number that CLIENT ID returns. Unique among the clients of all cores.
+    pub(crate) id: u64,
+    /// The client uses RESP3: it receives pushes, and null as `_`.
+    pub(crate) resp3: bool,
+    /// The client has authenticated, or no password is set.
+    pub(crate) is_trusted: bool,
+    name: Vec<u8>,
+}
+
+impl Identity {
+    /// Creates the identity of a newly connected client.
+    pub(crate) fn new(shared: &Shared) -> Self {
+        let id = shared.counts.connections.add(1) as u64 + 1;
+        let is_trusted = shared.settings.auth.clients.is_none();
+        Identity { id, resp3: false, is_trusted, name: Vec::new() }
+    }
+
+    /// Resets everything except the number.
+    pub(crate) fn reset(&mut self, own: Option<&Credentials>) {
+        *self = Identity { id: self.id, resp3: false, is_trusted: own.is_none(), name: Vec::new() };
+    }
+
+    /// Null, in the client's protocol version.
+    pub(crate) fn null(&self) -> &'static [u8] {
+        if self.resp3 { b"_\r\n" } else { b"$-1\r\n" }
+    }
+
+    /// Answers PING.
+    pub(crate) fn ping(&self, command: &Command<'_>, is_subscribed: bool) -> Answer {
+        if command.len() > 2 {
+            return Err(b"ERR wrong number of arguments for 'ping' command".to_vec());
+        }
+        let text = command.arg(1);
+        if is_subscribed && !self.resp3 {
+            let mut out = b"*2\r\n$4\r\npong\r\n".to_vec();
+            write_bulk(text.unwrap_or_default(), &mut out);
+            return Ok(out);
+        }
+        Ok(text.map_or_else(|| b"+PONG\r\n".to_vec(), bulked))
+    }
+
+    /// Answers AUTH. `own`: the credentials that clients must send, if any.
+    pub(crate) fn auth(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
+        let (user, password) = match (command.arg(1), command.arg(2)) {
+            (Some(_), Some(_)) if command.len() > 3 => return Err(b"ERR syntax error".to_vec()),
+            (Some(user), Some(password)) => (user, password),
+            (Some(_), None) if own.is_none() => return Err(NO_PASSWORD.to_vec()),
+            (password, _) => (Credentials::DEFAULT_USER, password.unwrap_or_default()),
+        };
+        self.check(own, user, password)?;
+        Ok(b"+OK\r\n".to_vec())
+    }
+
+    fn check(
+        &mut self,
+        own: Option<&Credentials>,
+        user: &[u8],
+        password: &[u8],
+    ) -> Result<(), Vec<u8>> {
+        match own {
+            Some(own) if !own.matches(user, password) => Err(WRONG_PASSWORD.to_vec()),
+            // If no password is set, the default user may send any.
+            None if user != Credentials::DEFAULT_USER => Err(WRONG_PASSWORD.to_vec()),
+            _ => {
+                self.is_trusted = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers HELLO, which may change the protocol version.
+    pub(crate) fn hello(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
+        let mut resp3 = self.resp3;
+        if let Some(version) = command.arg(1) {
+            let version =
+                std::str::from_utf8(version).ok().and_then(|text| text.parse::<i64>().ok());
+            resp3 = match version {
+                Some(2) => false,
+                Some(3) => true,
+                Some(_) => return Err(b"NOPROTO unsupported protocol version".to_vec()),
+                None => {
+                    return Err(b"ERR Protocol version is not an integer or out of range".to_vec());
+                }
+            };
+        }
+        let (mut at, mut name) = (2, None);
+        while let Some(option) = command.arg(at) {
+            if command.is(at, "auth") && command.len() > at + 2 {
+                let arg = |at| command.arg(at).unwrap_or_default();
+                self.check(own, arg(at + 1), arg(at + 2))?;
+                at += 3;
+            } else if command.is(at, "setname") && command.len() > at + 1 {
+                name = command.arg(at + 1);
+                at += 2;
+            } else {
+                return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
+            }
+        }
+        if !self.is_trusted {
+            return Err(NO_AUTH_HELLO.to_vec());
+        }
+        if let Some(name) = name {
+            self.set_name(name)?;
+        }
+        self.resp3 = resp3;
+        let mut out = if resp3 { b"%7\r\n".to_vec() } else { b"*14\r\n".to_vec() };
+        let version = if resp3 { ":3\r\n" } else { ":2\r\n" };
+        for (name, value) in [
+            ("server", bulked(b"redis")),
+            ("version", bulked(VERSION.as_bytes())),
+            ("proto", version.as_bytes().to_vec()),
+            ("id", format!(":{}\r\n", self.id).into_bytes()),
+            ("mode", bulked(b"standalone")),
+            ("role", bulked(b"master")),
+            ("modules", b"*0\r\n".to_vec()),
+        ] {
+            write_bulk(name.as_bytes(), &mut out);
+            out.extend_from_slice(&value);
+        }
+        Ok(out)
+    }
+
+    /// Answers a subcommand of CLIENT about the client's own connection, and ACL WHOAMI.
+    pub(crate) fn client(&mut self, command: &Command<'_>) -> Answer {
+        let name = command.arg(1).unwrap_or_default().to_ascii_lowercase();
+        match &name[..] {
+            // There is no other user.
+            b"whoami" => Ok(bulked(Credentials::DEFAULT_USER)),
+            b"id" => Ok(format!(":{}\r\n", self.id).into_bytes()),
+            b"getredir" => Ok(b":-1\r\n".to_vec()),
+            b"getname" if self.name.is_empty() => Ok(self.null().to_vec()),
+            b"getname" => Ok(bulked(&self.name)),
+            b"setname" => {
+                self.set_name(command.arg(2).unwrap_or_default())?;
+                Ok(b"+OK\r\n".to_vec())
+            }
+            _ => {
+                let (resp, name) = (if self.resp3 { 3 } else { 2 }, self.name.escape_ascii());
+                Ok(self.text(&format!("id={} name={name} user=default resp={resp}\n", self.id)))
+            }
+        }
+    }
+
+    fn set_name(&mut self, name: &[u8]) -> Result<(), Vec<u8>> {
+        if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+            return Err(WRONG_NAME.to_vec());
+        }
+        self.name = name.to_vec();
+        Ok(())
+    }
+
+    /// Answers INFO. `state`: returns the state of a node.
+    /// `held`: bytes held for the clients of this core.
+    pub(crate) fn info(
+        &self,
+        shared: &Shared,
+        held: usize,
+        state: impl Fn(usize) -> String,
+    ) -> Vec<u8> {
+        let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
+        let connections = counts.connections.get();
+        let connected = connections.saturating_sub(counts.disconnections.get());
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n\
+             arch_bits:{}\r\nproxy:regatta\r\nproxy_version:{}\r\n\r\n\
+             # Clients\r\nconnected_clients:{connected}\r\n\r\n\
+             # Memory\r\nclients_memory_on_this_core:{held}\r\n\
+             clients_memory_limit_per_core:{}\r\n\r\n\
+             # Stats\r\ntotal_connections_received:{connections}\r\n\
+             clients_disconnected_for_unread_replies:{}\r\n\
+             clients_disconnected_at_the_memory_limit:{}\r\nnode_connections_lost:{}\r\n\
+             node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n\
+             # Cluster\r\ncluster_enabled:0\r\n\r\n# Nodes\r\nnodes:{}\r\n",
+            usize::BITS,
+            env!("CARGO_PKG_VERSION"),
+            shared.settings.all_bytes,
+            counts.unread.get(),
+            counts.evicted.get(),
+            counts.lost.get(),
+            counts.timeouts.get(),
+            nodes.count(),
+        );
+        for node in 0..nodes.count() {
+            let (name, address, state) = (nodes.name(node), nodes.address(node), state(node));
+            let _ = write!(text, "node{node}:name={name},address={address},state={state}\r\n");
+        }
+        self.text(&text)
+    }
+
+    /// Encodes text for people, in the client's protocol version.
+    fn text(&self, text: &str) -> Vec<u8> {
+        if self.resp3 {
+            format!("={}\r\ntxt:{text}\r\n", text.len() + 4).into_bytes()
+        } else {
+            bulked(text.as_bytes())
+        }
+    }
+}
+
+/// The database that SELECT names.
+pub(crate) fn database(command: &Command<'_>) -> Result<u32, Vec<u8>> {
+    let text = command.arg(1).and_then(|text| std::str::from_utf8(text).ok());
+    let number = text.and_then(|text| text.parse::<i32>().ok()).ok_or(NO_INTEGER)?;
+    Ok(u32::try_from(number).map_err(|_| NO_DATABASE)?)
+}
+
+/// Encodes a bulk string.
+pub(crate) fn bulked(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 16);
+    write_bulk(bytes, &mut out);
+    out
+}
+
+/// Returns whether this is CLIENT SETINFO of Redis 7.2, with which client libraries identify
+/// themselves. The table of commands is older.
+pub(crate) fn is_set_info(command: &Command<'_>) -> bool {
+    command.is(0, "client") && command.is(1, "setinfo") && command.len() == 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_proto::resp::{CommandLimits, Commands};
+
+    #[test]
+    fn a_client_learns_its_number_and_the_name_that_it_has_set() {
+        let mut identity = Identity { id: 7, resp3: false, is_trusted: true, name: Vec::new() };
+        let mut says = |line: &str, reply: &str| {
+            let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+            let mut commands = Commands::new(limits);
+            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            assert_eq!(identity.client(&command.unwrap()).unwrap(), reply.as_bytes(), "{line}");
+        };
+        says("CLIENT ID\r\n", ":7\r\n");
+        says("ACL WHOAMI\r\n", "$7\r\ndefault\r\n");
+        says("CLIENT GETNAME\r\n", "$-1\r\n");
+        says("CLIENT SETNAME me\r\n", "+OK\r\n");
+        says("CLIENT GETNAME\r\n", "$2\r\nme\r\n");
+    }
+
+    #[test]
+    fn a_ping_is_answered_with_its_one_text() {
+        let identity = Identity { id: 7, resp3: false, is_trusted: true, name: Vec::new() };
+        let ping = |line: &str, is_subscribed| {
+            let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+            let mut commands = Commands::new(limits);
+            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            let answer = identity.ping(&command.unwrap(), is_subscribed);
+            answer.map_err(|_| ()).map(|answer| String::from_utf8(answer).unwrap())
+        };
+        assert_eq!(ping("PING\r\n", false).unwrap(), "+PONG\r\n");
+        assert_eq!(ping("PING a\r\n", false).unwrap(), "$1\r\na\r\n");
+        assert_eq!(ping("PING a\r\n", true).unwrap(), "*2\r\n$4\r\npong\r\n$1\r\na\r\n");
+        assert!(ping("PING a b\r\n", false).is_err());
+    }
+}

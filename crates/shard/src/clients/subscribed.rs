@@ -1,0 +1,79 @@
+//! A client's subscriptions.
+
+use regatta_engine::Conn;
+use std::collections::BTreeSet;
+
+/// A client's subscriptions.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    /// For each node, the connection, if one is open.
+    pub(crate) conns: Vec<Option<Conn>>,
+    /// The client's only pending reply is the confirmation of an UNSUBSCRIBE, or of one of its
+    /// variants.
+    pub(crate) is_leaving: bool,
+    channels: BTreeSet<Vec<u8>>,
+    patterns: BTreeSet<Vec<u8>>,
+    shard_channels: BTreeSet<Vec<u8>>,
+    /// A command waits until connections are open. Why one could not be opened.
+    pub(crate) is_opening: bool,
+    pub(crate) failed: Option<Vec<u8>>,
+    /// Bytes of the names in these sets.
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Channels,
+    Patterns,
+    ShardChannels,
+}
+
+/// Approximate memory of a name beside its bytes.
+const ENTRY: usize = 64;
+
+impl Subscriptions {
+    pub(crate) fn of(&mut self, kind: Kind) -> &mut BTreeSet<Vec<u8>> {
+        match kind {
+            Kind::Channels => &mut self.channels,
+            Kind::Patterns => &mut self.patterns,
+            Kind::ShardChannels => &mut self.shard_channels,
+        }
+    }
+
+    /// Adds a name.
+    pub(crate) fn add(&mut self, kind: Kind, name: Vec<u8>) {
+        let bytes = name.len() + ENTRY;
+        self.bytes += if self.of(kind).insert(name) { bytes } else { 0 };
+    }
+
+    /// Removes a name.
+    pub(crate) fn remove(&mut self, kind: Kind, name: &[u8]) {
+        self.bytes -= if self.of(kind).remove(name) { name.len() + ENTRY } else { 0 };
+    }
+
+    /// The memory of the names, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The names of all kinds.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.channels.iter().chain(&self.patterns).chain(&self.shard_channels)
+    }
+
+    /// The count that a single Redis would report.
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Channels | Kind::Patterns => self.channels.len() + self.patterns.len(),
+            Kind::ShardChannels => self.shard_channels.len(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count(Kind::Channels) + self.count(Kind::ShardChannels) == 0
+    }
+
+    pub(crate) fn conns(&self) -> impl Iterator<Item = Conn> {
+        self.conns.iter().flatten().copied()
+    }
+}

@@ -1,0 +1,176 @@
+//! A connection to a node.
+
+use regatta_engine::Conn;
+use regatta_proto::resp::{Replies, Value};
+use std::{collections::VecDeque, time::Instant};
+
+/// A connection to a node.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) conn: Conn,
+    pub(crate) node: usize,
+    /// The pool it belongs to.
+    pub(crate) pool: usize,
+    pub(crate) use_: Use,
+    pub(crate) is_open: bool,
+    /// The node has accepted what only this kind of use needs; see [`What::Begun`].
+    pub(crate) is_verified: bool,
+    /// Why this machine refused to open it.
+    pub(crate) shortage: Option<String>,
+    /// The error with which the node has refused the password.
+    pub(crate) denied: Option<Vec<u8>>,
+    /// Finds where replies end.
+    pub(crate) replies: Replies,
+    /// The start of an incomplete reply.
+    pub(crate) partial: Vec<u8>,
+    /// How many bytes of it are parsed.
+    pub(crate) seen: usize,
+    /// How many bytes of the incomplete reply were already sent to its client.
+    pub(crate) streamed: usize,
+    /// What the next replies are for. An entry stays when its client disconnects.
+    pub(crate) waiting: VecDeque<Waiter>,
+    /// When the first entry became the first.
+    pub(crate) since: Instant,
+    /// The client to which the incomplete reply is charged, and its bytes.
+    pub(crate) charged: Option<(Conn, usize)>,
+    /// Clients that are paused until the node has room again, or has reported its limit.
+    pub(crate) held: Vec<Conn>,
+    pub(crate) longest: Longest,
+    /// Its number at the node (CLIENT ID), if it was asked for it.
+    pub(crate) number: Option<u64>,
+}
+
+/// What uses a connection to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// All clients of its pool.
+    Shared,
+    /// One client, for commands that must not be interleaved with those of others.
+    Leased(Conn),
+    /// Nothing at present; it was leased before.
+    Idle,
+    /// One client, for its subscriptions.
+    Subscribed(Conn),
+    /// The proxy, to check that the node answers.
+    Probe,
+}
+
+/// The limit of a node that does not report it, in bytes: the default of Redis.
+const DEFAULT_LONGEST: usize = 512 << 20;
+
+/// What is known about the limit of a node on the size of an argument (`proto-max-bulk-len`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Longest {
+    #[default]
+    Unknown,
+    /// The node was asked for it.
+    Asked,
+    Is(usize),
+}
+
+impl Longest {
+    /// Reads the reply to CONFIG GET. A user may not be allowed to send that.
+    pub(crate) fn of(reply: &[u8]) -> Self {
+        let number = || {
+            let (Value::Elements(_, 2, bytes), _) = Value::read(reply)? else { return None };
+            let (_, at) = Value::read(bytes)?;
+            let (Value::Bulk(number), _) = Value::read(&bytes[at..])? else { return None };
+            std::str::from_utf8(number).ok()?.parse().ok()
+        };
+        Longest::Is(number().unwrap_or(DEFAULT_LONGEST))
+    }
+}
+
+/// What a node's reply is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiter {
+    pub(crate) client: Conn,
+    /// The slot number in the client's ring.
+    pub(crate) slot: u32,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The client's whole reply.
+    Whole,
+    /// This part of the client's reply.
+    Part(u32),
+    /// The reply to a command that prepares the connection. Any reply except an error is fine.
+    Prepared,
+    /// The same, of the SELECT that shows whether the database exists.
+    Selected,
+    /// The reply to a command that the proxy sent for the client in a transaction. The client does
+    /// not see it.
+    Queued,
+    /// The reply to AUTH.
+    Authenticated,
+    /// The reply that shows whether the connection can be used: to MULTI, or to PING before the first
+    /// subscription. The client sees nothing of it, but waits for it.
+    Begun,
+    /// The reply to a probe.
+    Probed,
+    /// The limit on an argument.
+    Longest,
+    /// The number of the connection.
+    Number,
+    /// Whether the client's blocking command was ended.
+    Unblocked,
+}
+
+impl Upstream {
+    pub(crate) fn new(conn: Conn, node: usize, pool: usize, use_: Use, now: Instant) -> Self {
+        Upstream {
+            conn,
+            node,
+            pool,
+            use_,
+            is_open: false,
+            is_verified: false,
+            shortage: None,
+            denied: None,
+            replies: Replies::default(),
+            partial: Vec::new(),
+            seen: 0,
+            streamed: 0,
+            waiting: VecDeque::new(),
+            since: now,
+            charged: None,
+            held: Vec::new(),
+            longest: Longest::Unknown,
+            number: None,
+        }
+    }
+
+    /// Registers a pending reply.
+    #[inline]
+    pub(crate) fn wait(&mut self, waiter: Waiter, now: Instant) {
+        if self.waiting.is_empty() {
+            self.since = now;
+        }
+        self.waiting.push_back(waiter);
+    }
+
+    /// Registers a pending reply to the proxy itself.
+    pub(crate) fn wait_for_itself(&mut self, what: What, now: Instant) {
+        self.wait(Waiter { client: self.conn, slot: 0, what }, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_does_not_report_its_limit_has_the_default() {
+        for (reply, limit) in [
+            ("*2\r\n$18\r\nproto-max-bulk-len\r\n$7\r\n1048576\r\n", 1 << 20),
+            ("%1\r\n$18\r\nproto-max-bulk-len\r\n$7\r\n2000000\r\n", 2_000_000),
+            ("-NOPERM this user has no permissions\r\n", DEFAULT_LONGEST),
+            ("*0\r\n", DEFAULT_LONGEST),
+            ("*2\r\n$18\r\nproto-max-bulk-len\r\n$2\r\n-1\r\n", DEFAULT_LONGEST),
+        ] {
+            assert_eq!(Longest::of(reply.as_bytes()), Longest::Is(limit), "{reply}");
+        }
+    }
+}
