@@ -1,5 +1,7 @@
 //! `regatta`: one binary with a subcommand for each job.
 
+// Texts of `--help` are doc comments.
+#![allow(rustdoc::bare_urls)]
 // These macros panic when stdout or stderr is closed or full. `output` has functions that do not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

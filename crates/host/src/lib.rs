@@ -7,12 +7,12 @@
 //!
 //! # Where things are
 //!
-//! - [`contender`]: the life of a contender: start, readiness, output, stop, and its supervisor.
-//! - [`under_load`]: freezing it, watching it, confining it to its CPUs.
-//! - [`usage`]: the CPU time and memory of its processes.
-//! - [`process`]: processes as `/proc` describes them.
-//! - [`group`]: control groups.
-//! - [`machine`]: CPUs, settings, ports and sockets, and what else keeps the machine busy.
+//! - `contender`: the life of a contender: start, readiness, output, stop, and its supervisor.
+//! - `under_load`: freezing it, watching it, confining it to its CPUs.
+//! - `usage`: the CPU time and memory of its processes.
+//! - `process`: processes as `/proc` describes them.
+//! - `group`: control groups.
+//! - `machine`: CPUs, settings, ports and sockets, and what else keeps the machine busy.
 
 mod contender;
 mod group;

@@ -5,16 +5,16 @@
 //!
 //! # Where things are
 //!
-//! - [`cell`]: what the rounds of one contender at one load say.
-//! - [`verdict`]: what that is worth.
-//! - [`compared`]: all contenders at one load, and how they compare.
-//! - [`duel`]: the statistics of slices, blocks and lives.
-//! - [`statistics`]: those of rounds, and what both share.
-//! - [`whole`]: the judgement on a race or on two results, its gate, and whether it needs more lives.
-//! - [`doubts`]: why to distrust the race as a whole.
-//! - [`curves`]: loads that differ in one number.
-//! - [`settling`]: whether a contender is warm.
-//! - [`one_load`]: a load without a race; [`capacity`]: the levels of a search.
+//! - `cell`: what the rounds of one contender at one load say.
+//! - `verdict`: what that is worth.
+//! - `compared`: all contenders at one load, and how they compare.
+//! - `duel`: the statistics of slices, blocks and lives.
+//! - `statistics`: those of rounds, and what both share.
+//! - `whole`: the judgement on a race or on two results, its gate, and whether it needs more lives.
+//! - `doubts`: why to distrust the race as a whole.
+//! - `curves`: loads that differ in one number.
+//! - `settling`: whether a contender is warm.
+//! - `one_load`: a load without a race; `capacity`: the levels of a search.
 
 pub mod capacity;
 mod cell;

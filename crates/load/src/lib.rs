@@ -25,14 +25,14 @@
 //!
 //! # Where things are
 //!
-//! - [`plan`](mod@plan): what is asked of a load. Nothing there performs I/O.
-//! - [`running`]: the threads of a load, and who leads them through the phases.
-//! - [`processes`]: a load of several processes.
-//! - [`lane`]: a load that is driven in slices, for duels.
-//! - [`open_loop`]: when requests are due, and what became of each.
-//! - [`sockets`]: connections.
-//! - [`counts`]: what is counted, and how it becomes a result.
-//! - [`slow`]: clients that test whether they can block a server.
+//! - `plan`: what is asked of a load. Nothing there performs I/O.
+//! - `running`: the threads of a load, and who leads them through the phases.
+//! - `processes`: a load of several processes.
+//! - `lane`: a load that is driven in slices, for duels.
+//! - `open_loop`: when requests are due, and what became of each.
+//! - `sockets`: connections.
+//! - `counts`: what is counted, and how it becomes a result.
+//! - `slow`: clients that test whether they can block a server.
 
 mod clock;
 mod counts;

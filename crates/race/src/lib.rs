@@ -5,14 +5,14 @@
 //!
 //! # Where things are
 //!
-//! - [`contenders`]: what a contender is: its manifest, its command, and what is started for it.
-//! - [`ask`]: the race file, the command line and this machine, combined into the race as requested.
-//! - [`plan()`]: what that race would run, for `--dry-run`.
-//! - [`run`](mod@run): one contender under one load, from its start to its stop; and the pilot pass.
-//! - [`duel`]: contenders that are alive together and take turns.
-//! - [`race`]: all duels and rounds of a race, pass after pass.
-//! - [`capacity`]: how much load one contender sustains.
-//! - [`results`]: the result directory.
+//! - `contenders`: what a contender is: its manifest, its command, and what is started for it.
+//! - `ask`: the race file, the command line and this machine, combined into the race as requested.
+//! - `plan`: what that race would run, for `--dry-run`.
+//! - `run`: one contender under one load, from its start to its stop; and the pilot pass.
+//! - `duel`: contenders that are alive together and take turns.
+//! - `race`: all duels and rounds of a race, pass after pass.
+//! - `capacity`: how much load one contender sustains.
+//! - `results`: the result directory.
 //!
 //! `run` imports nothing of `duel`, and neither of them anything of `race`. `context` is what the rounds of a race
 //! share, and `ended` says how they end.

@@ -7,13 +7,13 @@
 //!
 //! # Where things are
 //!
-//! - [`asked`]: a race as requested, and its machine.
-//! - [`loads`]: loads: their shape, the messages to load processes, the result of `regatta load`.
-//! - [`counting`]: what is counted, and merges without loss.
-//! - [`rounds`]: what a race stores of each start.
-//! - [`judged`]: what is found out.
-//! - [`text`]: the words that all reports share.
-//! - [`event`]: a race as a stream of events.
+//! - `asked`: a race as requested, and its machine.
+//! - `loads`: loads: their shape, the messages to load processes, the result of `regatta load`.
+//! - `counting`: what is counted, and merges without loss.
+//! - `rounds`: what a race stores of each start.
+//! - `judged`: what is found out.
+//! - `text`: the words that all reports share.
+//! - `event`: a race as a stream of events.
 
 mod asked;
 mod counting;

@@ -17,10 +17,10 @@
 //!
 //! # Where things are
 //!
-//! - [`view`]: what terminal, Markdown and the page share.
-//! - [`tables`] and [`texts`]: its parts; [`numbers`] formats figures.
-//! - [`screen`]: layout for a terminal; [`formats`]: all other forms.
-//! - [`live`](mod@live): the output while a race runs.
+//! - `view`: what terminal, Markdown and the page share.
+//! - `tables` and `texts`: its parts; `numbers` formats figures.
+//! - `screen`: layout for a terminal; `formats`: all other forms.
+//! - `live`: the output while a race runs.
 
 mod diff;
 mod formats;

@@ -36,7 +36,7 @@ fn bytes() -> Vec<u8> {
 pub struct HashedFile(Vec<u8>);
 
 impl HashedFile {
-    /// Returns the content that [`write`] writes.
+    /// Returns the content that [`write()`] writes.
     #[must_use]
     pub fn new() -> Self {
         HashedFile(bytes())

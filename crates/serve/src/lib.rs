@@ -2,6 +2,16 @@
 //!
 //! A model runs any [`Program`](regatta_service::Program) in the style that fits the model. The
 //! protocols are in `regatta-service`; this crate does not interpret any bytes.
+//!
+//! # Where things are
+//!
+//! - `models`: the I/O models.
+//! - `host`: what every model gets: where to listen, its limits, and when to stop.
+//! - `engines`, `straight` and `members`: which models run engines, sequential programs, and sessions that
+//!   post to each other; `catalogue` has all services by name.
+//! - `between`: letters between cores and processes.
+//! - `work`: jobs outside a loop.
+//! - `planted`: servers for tests of the measurement, and the null server.
 
 mod between;
 mod blocking;

@@ -13,6 +13,14 @@
 //! These connections carry only commands that leave no state behind on the node. Transactions,
 //! watched keys, blocking commands and subscriptions each get a dedicated connection. A client's
 //! requests to one node never use two connections at once, so they cannot overtake each other.
+//!
+//! # Where things are
+//!
+//! - `clients`: a client: its commands, what it may do, its pending replies.
+//! - `node`: connections to the nodes, and their health.
+//! - `reply`: whose a reply is, and several made into one.
+//! - `engine`: the events of all connections; `state`: one core's proxy; `shared`: what all cores share.
+//! - `sequential`: the same with blocking calls.
 
 mod budget;
 mod clients;

@@ -169,14 +169,14 @@ pub fn read_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     Ok(recv(socket, into, RecvFlags::DONTWAIT)?.0)
 }
 
-/// Like [`write`], or [`write_last`] if `last`, without blocking on a blocking socket.
+/// Like [`write()`], or [`write_last`] if `last`, without blocking on a blocking socket.
 #[inline]
 pub fn write_now(socket: impl AsFd, bytes: &[u8], last: bool) -> io::Result<usize> {
     let more = if last { SendFlags::MORE } else { SendFlags::empty() };
     Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | more)?)
 }
 
-/// Like [`write`], for the last bytes before [`finish_writing`]. The kernel delays them and sends
+/// Like [`write()`], for the last bytes before [`finish_writing`]. The kernel delays them and sends
 /// them together with the FIN, in one packet instead of two (MSG_MORE, send(2)).
 #[inline]
 pub fn write_last(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {

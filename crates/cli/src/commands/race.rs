@@ -128,7 +128,7 @@ pub struct RaceArgs {
     /// Request headers of hello and hash: varied as those of real users, or identical
     #[arg(long, value_name = "varied|identical")]
     heads: Option<Heads>,
-    /// Result directory. Default: results/<time>-<race>
+    /// Result directory. Default: results/TIME-RACE
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue the race in this result directory with its recorded options. Refused if regatta, a

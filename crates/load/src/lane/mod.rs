@@ -76,7 +76,7 @@ impl<'a> Lane<'a> {
     /// The length of the plan's window, its warm-up and [`Plan::seconds`] have no effect.
     ///
     /// # Errors
-    /// Those of [`crate::running::run`], and [`Error::Plan`] for a load that cannot be divided into slices: a burst,
+    /// Those of [`crate::run()`], and [`Error::Plan`] for a load that cannot be divided into slices: a burst,
     /// a number of requests, stages, and members that join and leave.
     pub fn open(plan: &Plan, compiled: &Compiled, stop: &'a AtomicBool) -> Result<Lane<'a>, Error> {
         check(plan)?;

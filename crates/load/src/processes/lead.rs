@@ -38,15 +38,15 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 /// Maximum silence of a process after that. It reports about twice a second, or more often.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Carries out a plan like [`crate::running::run`], in as many processes as [`Processes::split`] determines. With
-/// one process it is the same as [`crate::running::run`].
+/// Carries out a plan like [`crate::run()`], in as many processes as [`Processes::split`] determines. With
+/// one process it is the same as [`crate::run()`].
 ///
 /// The calling process leads the others and opens no connections. `observer` is called on a thread that
 /// runs on the CPUs of the load. The processes inherit the calling process's environment and limits, and
 /// die with it.
 ///
 /// # Errors
-/// Those of [`crate::running::run`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
+/// Those of [`crate::run()`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
 /// others are killed then.
 pub fn run_in_processes(
     plan: &Plan,
