@@ -1,4 +1,5 @@
-//! The life of a contender: start, readiness, output, stop. Its supervisor is a process of its own.
+//! The life of a contender: start, readiness, output, stop. Its supervisor, a process of its own, leaves none of its
+//! processes behind (`supervise`).
 
 pub(crate) mod attached;
 pub(crate) mod container;

@@ -1,4 +1,4 @@
-//! Processes as `/proc` describes them: their trees, clocks and ends, and how none is left behind.
+//! Processes as `/proc` describes them: their trees, clocks and ends. Their memory is in `usage`.
 
 pub(crate) mod clock;
 pub(crate) mod held;

@@ -1,5 +1,5 @@
-//! Doubts about a race: properties that may mislead its reader. Each is one sentence with advice,
-//! printed beside the figures.
+//! Doubts about a race: properties that may mislead its reader, printed beside the figures. Those that are data
+//! ([`findings`]) get their sentences in `record::text::words`; the others are one sentence with advice each.
 
 mod addresses;
 mod behind;

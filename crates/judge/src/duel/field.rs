@@ -57,7 +57,7 @@ pub enum Look {
     /// Before the race is over, or after it was interrupted. There may be any number of such looks.
     #[default]
     Before,
-    /// At its end, which did not depend on the ratios: see [`sequence`](super::sequence).
+    /// At its end, which did not depend on the ratios: see [`interval`](super::interval).
     Last,
 }
 

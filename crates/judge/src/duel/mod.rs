@@ -13,7 +13,7 @@
 //! 3. [`beside`]: the slices that are left out.
 //! 4. [`mixed`]: log-ratio of two contenders ~ state + life.
 //! 5. [`moderation`]: the variances between lives, moderated over the contenders.
-//! 6. [`sequence`]: intervals and p-values that are valid however often one looks before the end of a race,
+//! 6. [`interval`]: intervals and p-values that are valid however often one looks before the end of a race,
 //!    and narrower ones at its end.
 //! 7. [`analysis`] puts these together; [`ratio`] is its result; [`plan`] says how much to measure.
 //!
@@ -32,13 +32,13 @@ mod analysis;
 mod beside;
 mod clusters;
 mod field;
+mod interval;
 mod levels;
 mod long_slices;
 mod mixed;
 mod moderation;
 mod plan;
 mod ratio;
-mod sequence;
 mod states;
 mod sweep;
 

@@ -1,6 +1,6 @@
 //! How much to measure.
 
-use super::{Look, ratio::Ratio, sequence::Looked};
+use super::{Look, interval::Looked, ratio::Ratio};
 use crate::statistics::{CONFIDENCE, Needed};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use std::ops::RangeInclusive;

@@ -2,9 +2,9 @@
 
 use super::{
     field::Look,
+    interval::Looked,
     mixed::{Contrast, Fit},
     moderation::Prior,
-    sequence::Looked,
 };
 use crate::statistics::{CONFIDENCE, holm};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -45,7 +45,7 @@ pub struct Ratio {
     pub freedom: f64,
     /// Standard error of `log`, moderated.
     pub error: f64,
-    /// When it was looked at, which intervals and p-values depend on: see [`sequence`](super::sequence).
+    /// When it was looked at, which intervals and p-values depend on: see [`interval`](super::interval).
     pub look: Look,
 }
 

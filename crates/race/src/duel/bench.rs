@@ -1,5 +1,5 @@
-//! The bench of this machine: starts the contenders of a heat, opens a lane of the load to each, freezes and
-//! thaws them, and reads their clocks. At the end it has a [`Round`] for each contender under each load.
+//! The bench of this machine: how each step of a life is done here, from the start of a contender to its clocks.
+//! The order of the steps is in `life`. At the end it has a [`Round`] for each contender under each load.
 
 use super::{
     life::{Bench, Drive, Driven, Lived, Plan, Purpose},

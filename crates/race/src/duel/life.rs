@@ -1,5 +1,6 @@
-//! What happens in a life: all contenders of a heat start and are frozen; under each load, one after the
-//! other, they connect, warm up, take turns in blocks and disconnect; then they stop. Pure: all that touches
+//! What happens in a life, and in each of its slices. All contenders of a heat start and are frozen; under each
+//! load, one after the other, they connect, warm up, take turns in blocks and disconnect; then they stop. In a
+//! slice a contender is thawed, driven and frozen; its CPU clock is read before and after. Pure: all that touches
 //! the machine is behind [`Bench`], so that lives are simulated, with contenders that die and races that are
 //! interrupted at any moment.
 

@@ -1,8 +1,8 @@
 //! `uring`: a thread and an io_uring(7) per core, each with its own listener (SO_REUSEPORT).
 //!
 //! A reactor gets readiness events; this driver gets completions: connections accepted, bytes
-//! received, replies sent. A turn is usually one system call, which submits the operations queued in
-//! the last turn and waits. So all output of a turn to a connection is usually one send at its end.
+//! received, replies sent. A turn is usually one system call (in `sys::uring`), which submits the operations
+//! queued here and in `receive` in the last turn, and waits. So all output of a turn to a connection is usually one send at its end.
 
 mod accept;
 mod needs;

@@ -1,4 +1,7 @@
-//! Intervals that remain valid however often one looks, and whenever one stops.
+//! The interval of a ratio: one that remains valid however often one looks before the end of a race, and
+//! Student's at its end.
+//!
+//! # Before the end
 //!
 //! A plain 95% interval is right for one look. Looking after every life and stopping when the
 //! interval is narrow, or when it excludes 1, is wrong more often. An e-value bounds that: if `μ` is
@@ -27,7 +30,7 @@
 //! t on the moderated variance (Smyth 2004, section 4). The end must not depend on the ratios themselves. It
 //! is a number of lives or a time that was set before the race, or depends on the widths of the intervals
 //! only, which are independent of the means if the means of lives are normal (Chow and Robbins 1965; see
-//! `precision`). A race that is interrupted has not reached its end, so its intervals are of the first kind.
+//! `whole::due`). A race that is interrupted has not reached its end, so its intervals are of the first kind.
 //!
 //! Of 242 pairs of copies on shared machines, half of them beside a program that kept a CPU busy half of
 //! the time, the intervals of the last look excluded 1 in 7 (3%; 4% are nominal).
