@@ -8,18 +8,19 @@
 //! - `contenders`: what a contender is: its manifest, its command, and what is started for it.
 //! - `ask`: the race file, the command line and this machine, combined into the race as requested.
 //! - `plan`: what that race would run, for `--dry-run`.
-//! - `run`: one contender under one load, from its start to its stop; and the pilot pass.
+//! - `driving`: one contender under one load, from its start to its stop; and the pilot pass.
 //! - `duel`: contenders that are alive together and take turns.
 //! - `race`: all duels and rounds of a race, pass after pass.
 //! - `capacity`: how much load one contender sustains.
 //! - `results`: the result directory.
 //!
-//! `run` imports nothing of `duel`, and neither of them anything of `race`. `context` is what the rounds of a race
+//! `driving` imports nothing of `duel`, and neither of them anything of `race`. `context` is what the rounds of a race
 //! share, and `ended` says how they end.
 
 mod ask;
 mod contenders;
 mod context;
+mod driving;
 mod duel;
 mod ended;
 #[cfg(test)]
@@ -27,7 +28,6 @@ mod fixtures;
 mod plan;
 mod race;
 mod results;
-mod run;
 
 pub mod capacity;
 
@@ -51,6 +51,14 @@ pub use contenders::{
     placeholders::{BackendPorts, UnknownPlaceholder, Values},
 };
 pub use context::MachineError;
+pub use driving::{
+    observer::read_usage,
+    pilot::{PilotError, pilot},
+    processes::{load_processes, processes_in_words},
+    single::judge_load,
+    split_loads::split_loads,
+    warm::WarmUpObserver,
+};
 pub use ended::RaceError;
 pub use plan::plan;
 pub use race::run;
@@ -58,12 +66,4 @@ pub use results::{
     events::{Events, unix_ms},
     events_file::StoredEvents,
     store::{Store, StoreError},
-};
-pub use run::{
-    observer::read_usage,
-    pilot::{PilotError, pilot},
-    processes::{load_processes, processes_in_words},
-    single::judge_load,
-    split_loads::split_loads,
-    warm::WarmUpObserver,
 };

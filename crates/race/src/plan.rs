@@ -7,7 +7,7 @@ use crate::{
         entrant::{Entrant, EntrantError},
         rate::Paces,
     },
-    run::pilot,
+    driving::pilot,
 };
 use regatta_host::Containment;
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};

@@ -3,10 +3,10 @@
 use crate::{
     ask::{entrant::Entrant, fingerprint::Unchanged},
     context::RaceContext,
+    driving::{observe::observe, round, warm::Warm},
     duel::{Duels, Starts},
     ended::{RaceError, round_end, settles},
     results::{events::Events, store::Store},
-    run::{observe::observe, round, warm::Warm},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;

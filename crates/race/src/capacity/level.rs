@@ -6,11 +6,11 @@ use super::{
     question::{CapacityError, Question},
 };
 use crate::{
-    results::events::Events,
-    run::{
+    driving::{
         single::{of_server, single},
         warm::NO_WINDOW,
     },
+    results::events::Events,
 };
 use regatta_judge::capacity::{
     level::{Judgement, Seen, judge, more_time},

@@ -15,8 +15,8 @@ pub use place::Place;
 pub use question::{CapacityError, Question};
 
 use crate::{
+    driving::warm::needs,
     results::events::{Events, unix_ms},
-    run::warm::needs,
 };
 use level::Judged;
 use regatta_judge::{

@@ -5,14 +5,14 @@ use super::question::{CapacityError, Question};
 use crate::{
     ask::entrant::Entrant,
     context::RaceContext,
-    results::events::Events,
-    run::{
+    driving::{
         observer::read_usage,
         processes::load_processes,
         start::{STOP_WITHIN, Start, Started, start},
         under_load::{UnderLoad, Window},
         warm::WarmUpObserver,
     },
+    results::events::Events,
 };
 use regatta_host::{
     Aside, Containment, Memory, Meter, Observed, Spent, UsageWindow, spent_together,

@@ -9,13 +9,13 @@ use super::{
 use crate::{
     ask::entrant::Entrant,
     context::{MachineError, RaceContext},
-    results::events::Events,
-    run::{
+    driving::{
         observer::ServedBy,
         reply_seen,
         round::{self, Deaths},
         start::{STOP_WITHIN, Start, Started, start},
     },
+    results::events::Events,
 };
 use regatta_host::{
     Aside, Freezer, MachineClock, Meter, Roles, StopReport, Watched, meters, what_is_spoken,

@@ -11,9 +11,9 @@ use crate::{
         entrant::Entrant,
     },
     context::RaceContext,
+    driving::{observe::Seen, round, warm},
     ended::{RaceError, round_end, settles},
     results::{events::Events, store::Store},
-    run::{observe::Seen, round, warm},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Settings;

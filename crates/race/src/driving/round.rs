@@ -5,8 +5,7 @@ use crate::{
     ask::entrant::Entrant,
     contenders::{adapter::Adapter, sources},
     context::{HOST, MachineError, RaceContext},
-    results::events::Events,
-    run::{
+    driving::{
         beside,
         observer::{RoundObserver, ServedBy},
         processes::load_processes,
@@ -16,6 +15,7 @@ use crate::{
         under_load::{UnderLoad, Window},
         warm::{Warm, WarmUpObserver, needs},
     },
+    results::events::Events,
 };
 use regatta_host::{
     Aside, Ended, Meter, Roles, Settings, StopReport, SupervisorError, Watched, what_is_spoken,

@@ -3,12 +3,12 @@
 use crate::{
     ask::{duels::is_raced_in_duels, entrant::Entrant},
     context::RaceContext,
-    ended::{RaceError, round_end, settles},
-    results::{events::Events, store::Store},
-    run::{
+    driving::{
         round,
         warm::{self, Warm},
     },
+    ended::{RaceError, round_end, settles},
+    results::{events::Events, store::Store},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_judge::{Settler, agreed};

@@ -1,6 +1,6 @@
 //! Finds the loads of a race that need several load processes.
 
-use crate::run::{
+use crate::driving::{
     processes::{load_processes, processes_in_words},
     round::plan,
 };

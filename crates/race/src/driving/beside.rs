@@ -4,7 +4,7 @@
 //! Two load engines run at once. This one has its own thread, which sleeps while there is nothing to
 //! read. So it takes only as much of the measured load's CPU as its few requests need.
 
-use crate::run::single::outcome_of_replies;
+use crate::driving::single::outcome_of_replies;
 use regatta_load::{
     Drive, LoadObserver, Moment, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };

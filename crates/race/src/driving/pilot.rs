@@ -9,9 +9,9 @@ use crate::{
         rate::Paces,
     },
     context::{MachineError, RaceContext},
+    driving::{round, warm::Warm},
     ended::round_end,
     results::events::Events,
-    run::{round, warm::Warm},
 };
 use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};

@@ -1,6 +1,6 @@
 //! Readings of a contender at the moments of a load.
 
-use crate::run::warm::WarmUpObserver;
+use crate::driving::warm::WarmUpObserver;
 use regatta_host::{Confined, Ownership, Roles, UsageWindow, Watched};
 use regatta_load::{LoadObserver, Moment, WarmUpProgress};
 
