@@ -295,6 +295,7 @@ impl Plan {
     }
 
     /// Checks the plan for contradictions, before anything is opened.
+    #[expect(clippy::too_many_lines, reason = "a check for each setting")]
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::Plan(what));
         let churns = self.drive.churns();

@@ -27,7 +27,6 @@ mod formats;
 mod live;
 pub mod numbers;
 mod plan;
-pub mod regimes;
 mod screen;
 pub mod table;
 mod tables;
@@ -59,5 +58,5 @@ pub use tables::{
 };
 pub use texts::{
     answer::{Answer, answer},
-    legend,
+    legend, regimes,
 };

@@ -11,6 +11,7 @@ pub fn plan_json(plan: &RacePlan) -> String {
 }
 
 /// The plan for a terminal `width` columns wide.
+#[expect(clippy::too_many_lines, reason = "a line for each setting")]
 pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     let asked = &plan.asked;
     let mut lines = vec![

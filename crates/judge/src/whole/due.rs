@@ -14,7 +14,7 @@ use crate::{
         field::{Field, observe},
     },
     duel,
-    statistics::{known_floor, median},
+    statistics::{known_floor, mean, median},
 };
 use regatta_record::{Asked, LoadShape, Precision, Round, more_in_words};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,9 @@ pub const BLOCKS_OF_A_LIFE: [u32; 2] = [4, 32];
 /// A race with a time limit plans for this many lives, if they may have as few as 4 blocks: from few lives
 /// their variance is not known, however many blocks they have.
 const LIVES_IN_TIME: f64 = 6.0;
+/// If warm-ups take more than half of the time of so many lives, it plans for fewer, down to this many: those of
+/// slow starters are worth more blocks.
+const FEW_LIVES_IN_TIME: f64 = 4.0;
 
 /// The next pass of a race.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,47 +80,59 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 }
 
 /// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
-/// fourth life on it is the best one for the median contender; with a time limit it
-/// leaves room for 6 lives.
+/// fourth life on it is the best one for the median contender; before, it is that for blocks that vary
+/// twice as much as lives, and at least 8. With a time limit it leaves room for 6 lives, or for fewer if lives
+/// are so long that most of the time would pass in warm-ups.
 pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
+    let Some((life_s, block_s)) = costs(rounds, load) else { return BLOCKS };
     let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
-    let time_s = asked.time_s.map(|time_s| time_s / asked.loads.len() as f64);
-    let asked = Asked { loads: vec![*load], ..asked.clone() };
-    let [field] = &observe(&asked, &rounds)[..] else { return BLOCKS };
-    if field.passes(&asked) < LEAST_LIVES {
-        return BLOCKS;
-    }
-    let Some((life_s, block_s)) = costs(&rounds) else { return BLOCKS };
+    let alone = Asked { loads: vec![*load], ..asked.clone() };
+    let [field] = &observe(&alone, &rounds)[..] else { return BLOCKS };
+    let passes = field.passes(&alone);
+    let lives: BTreeSet<u32> = rounds.iter().map(|round| round.round).collect();
+    let heats = (lives.len() as f64 / f64::from(passes.max(1))).ceil();
     let [least, most] = BLOCKS_OF_A_LIFE;
-    let most = time_s.map_or(most, |time_s| {
-        let blocks = (time_s / LIVES_IN_TIME - life_s) / block_s;
+    let most = asked.time_s.map_or(most, |time_s| {
+        let time_s = time_s / (asked.loads.len() as f64 * heats);
+        let lives = (time_s / (2.0 * life_s)).clamp(FEW_LIVES_IN_TIME, LIVES_IN_TIME);
+        let blocks = (time_s / lives - life_s) / block_s;
         blocks.clamp(f64::from(least), f64::from(most)) as u32
     });
-    let best = field.goals(&asked).into_iter().filter_map(|goal| match goal.comparison? {
-        Comparison::Duel(ratio) => {
-            let (within, between) = (ratio.within, ratio.between);
-            Some(duel::blocks_per_life(life_s, block_s, within, between, least..=most))
-        }
+    let of = |within: f64, between: f64| {
+        duel::blocks_per_life(life_s, block_s, within, between, least..=most)
+    };
+    if passes < LEAST_LIVES {
+        return of(2.0, 1.0).max(BLOCKS);
+    }
+    let best = field.goals(&alone).into_iter().filter_map(|goal| match goal.comparison? {
+        Comparison::Duel(ratio) => Some(of(ratio.within, ratio.between)),
         Comparison::Rounds(_) => None,
     });
     median(best.map(f64::from).collect()).map_or(BLOCKS, |blocks| blocks as u32)
 }
 
-/// The cost of a life without its counted blocks, and that of a block, in seconds: the median life, because
-/// warm-ups are observed in the first ones only.
-fn costs(rounds: &[Round]) -> Option<(f64, f64)> {
-    let mut lives: BTreeMap<u32, (f64, f64, BTreeSet<u32>)> = BTreeMap::new();
-    for (start, life) in rounds.iter().filter_map(|r| Some((r.round, r.life.as_ref()?))) {
-        let (aside, in_slices, blocks) = lives.entry(start).or_default();
+/// The cost of a life without its counted blocks, as a share of this load, and that of a block of this load, in
+/// seconds: means over all lives but the first one of several, in which most warm-ups are observed.
+fn costs(rounds: &[Round], load: &LoadShape) -> Option<(f64, f64)> {
+    let mut asides: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut loads: Vec<LoadShape> = Vec::new();
+    let (mut in_slices, mut blocks) = (0.0, BTreeSet::new());
+    for (round, life) in rounds.iter().filter_map(|r| Some((r, r.life.as_ref()?))) {
         let slices: f64 = life.slices.iter().map(|slice| slice.ns as f64 / 1e9).sum();
-        *in_slices += slices;
-        *aside += life.lasted_ns as f64 / 1e9 - slices;
-        blocks.extend(life.slices.iter().map(|slice| slice.block));
+        *asides.entry(round.round).or_default() += life.lasted_ns as f64 / 1e9 - slices;
+        if !loads.contains(&round.load) {
+            loads.push(round.load);
+        }
+        if round.load == *load {
+            in_slices += slices;
+            blocks.extend(life.slices.iter().map(|slice| (round.round, slice.block)));
+        }
     }
-    let blocks: usize = lives.values().map(|(_, _, blocks)| blocks.len()).sum();
-    let in_slices: f64 = lives.values().map(|(_, in_slices, _)| in_slices).sum();
-    let aside = median(lives.into_values().map(|(aside, _, _)| aside).collect())?;
-    (blocks > 0 && in_slices > 0.0 && aside > 0.0).then(|| (aside, in_slices / blocks as f64))
+    let asides: Vec<f64> = asides.into_values().collect();
+    let later = if asides.len() > 1 { &asides[1..] } else { &asides };
+    let aside = mean(later)? / loads.len() as f64;
+    (!blocks.is_empty() && in_slices > 0.0 && aside > 0.0)
+        .then(|| (aside, in_slices / blocks.len() as f64))
 }
 
 /// A ratio to the baseline that should become narrow.

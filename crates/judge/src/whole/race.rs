@@ -88,6 +88,7 @@ impl Field {
     }
 
     /// The figures of a cell, not yet compared.
+    #[expect(clippy::too_many_lines, reason = "it fills one record")]
     fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
         let sides = observed.cost.iter().zip(&observed.load_cost);
         let both: Series =

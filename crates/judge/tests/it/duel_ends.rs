@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use regatta_judge::{blocks_of_next_life, due, judge};
-use regatta_record::{Asked, Round};
+use regatta_record::{Asked, LoadShape, Round};
 
 /// Runs a race with at most `lives` passes; returns its rounds.
 pub fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
@@ -125,4 +125,34 @@ fn blocks_follow_from_the_variances() {
     let some = blocks(0.02, 0.012, 12);
     assert!((5..12).contains(&some), "{some}");
     assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 8);
+}
+
+#[test]
+fn lives_that_take_long_have_more_blocks_also_before_variances_are_known() {
+    let mut rounds = duels(&field(), Duel { lives: 2, ..DUEL }, 2);
+    let asked = |time_s| Asked { time_s, ..in_duels(&NAMES, 30, &[LOAD]) };
+    assert_eq!(blocks_of_next_life(&asked(None), &rounds, &LOAD), 8);
+    for round in of(&mut rounds, "node") {
+        round.life.as_mut().unwrap().lasted_ns += 60_000_000_000;
+    }
+    // 2·√(65 s / 0.34 s) = 27.
+    let slow = |time_s| blocks_of_next_life(&asked(time_s), &rounds, &LOAD);
+    assert!((24..=31).contains(&slow(None)), "{}", slow(None));
+    assert_eq!(slow(Some(600.0)), slow(None), "there is time for 4 of them");
+    assert_eq!(slow(Some(200.0)), 8, "there is not");
+    // The warm-up of a life is shared by its loads.
+    let other = LoadShape { pipeline: 16, ..LOAD };
+    let twice: Vec<Round> = rounds
+        .iter()
+        .cloned()
+        .chain(rounds.iter().map(|round| {
+            let mut round = Round { load: other, ..round.clone() };
+            round.life.as_mut().unwrap().lasted_ns -=
+                60_000_000_000 * u64::from(round.contender == "node");
+            round
+        }))
+        .collect();
+    let two = Asked { loads: vec![LOAD, other], ..asked(None) };
+    let shared = [LOAD, other].map(|load| blocks_of_next_life(&two, &twice, &load));
+    assert!(shared[0] == shared[1] && (17..=22).contains(&shared[0]), "{shared:?}");
 }

@@ -99,6 +99,7 @@ pub fn built_in() -> Vec<Contender> {
 /// Decides the contenders, loads and CPUs of a race. `known` are all known contenders, `setup`
 /// describes the machine. Loads at a share of what the contenders can do are entered as
 /// closed loops; [`pilot`](crate::pilot()) replaces them with loads at a rate.
+#[expect(clippy::too_many_lines, reason = "it fills one record")]
 pub fn prepare(
     contest: &Contest,
     changes: &Changes,

@@ -49,6 +49,7 @@ const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
 const SETTLES: Duration = Duration::from_millis(20);
 
 /// Runs one round and emits its phases to `events`. Returns `None` if it was interrupted.
+#[expect(clippy::too_many_lines, reason = "a round, step by step")]
 pub(crate) fn run(
     context: &RaceContext<'_>,
     pass: u32,

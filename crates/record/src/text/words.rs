@@ -70,6 +70,7 @@ fn joined(between: &str, texts: impl IntoIterator<Item = String>) -> String {
 }
 
 impl fmt::Display for Doubt {
+    #[expect(clippy::too_many_lines, reason = "a sentence for each doubt")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |fraction: f64| format!("{:.1}%", fraction * 100.0);
         match *self {

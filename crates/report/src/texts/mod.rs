@@ -6,4 +6,5 @@ pub(crate) mod cores;
 pub(crate) mod doubts;
 pub(crate) mod heads;
 pub mod legend;
+pub mod regimes;
 pub(crate) mod sentences;

@@ -209,6 +209,7 @@ struct Visited {
 }
 
 /// A sender and a reader that stay, and a peer that ends its side in a random way.
+#[expect(clippy::too_many_lines, reason = "one history, from its plan to its end")]
 fn history(
     seed: u64,
     server: &Arc<ServerConfig>,

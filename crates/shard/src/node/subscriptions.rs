@@ -60,6 +60,7 @@ impl Proxy {
     }
 
     /// Subscribes or unsubscribes.
+    #[expect(clippy::too_many_lines, reason = "the steps of one command")]
     pub(crate) fn subscribe(
         &mut self,
         client: &mut Client,

@@ -175,6 +175,7 @@ impl Merging {
     }
 
     /// Returns `None` if a reply does not fit the rule.
+    #[expect(clippy::too_many_lines, reason = "one case for each way of merging")]
     fn merge(&self, out: &mut Vec<u8>) -> Option<()> {
         match &self.rule {
             Rule::All(Merge::Sum) => {

@@ -91,6 +91,7 @@ impl Proxy {
 
     /// Handles one complete reply of a node.
     #[inline]
+    #[expect(clippy::too_many_lines, reason = "one case for each use of a connection")]
     fn reply(
         &mut self,
         upstream: &mut Upstream,

@@ -108,6 +108,7 @@ impl Client {
 
     /// Sends a request or a group of requests, unless the client is at its pipeline depth or has sent
     /// all.
+    #[expect(clippy::too_many_lines, reason = "one case for each kind of command")]
     pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
         if self.left == 0 || self.expected.len() >= self.depth {
             return;

@@ -117,6 +117,7 @@ impl Model {
     }
 
     /// Returns an error if a reply is wrong. `trouble`: what may have gone wrong in this history.
+    #[expect(clippy::too_many_lines, reason = "one case for each kind of command")]
     pub fn check(
         &mut self,
         expected: &Expected,

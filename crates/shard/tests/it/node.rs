@@ -136,6 +136,7 @@ impl Session {
         true
     }
 
+    #[expect(clippy::too_many_lines, reason = "one case for each command")]
     fn command(
         &mut self,
         args: &[Vec<u8>],

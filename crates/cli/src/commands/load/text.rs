@@ -17,6 +17,7 @@ const THEN: &str = "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s,
                     core 8.0 s: measured on another machine, long ago";
 
 /// Renders the result as text.
+#[expect(clippy::too_many_lines, reason = "a paragraph for each kind of result")]
 pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {

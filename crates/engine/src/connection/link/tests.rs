@@ -114,6 +114,7 @@ fn in_state(state: State, start: Instant) -> Link {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of events and states")]
 fn each_event_leads_to_the_expected_state() {
     let start = Instant::now();
     let until = start + Duration::from_secs(5);

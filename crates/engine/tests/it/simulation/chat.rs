@@ -227,6 +227,7 @@ impl Scenario for Model {
         all[who].output.extend_from_slice(b"hello\n");
     }
 
+    #[expect(clippy::too_many_lines, reason = "one case for each frame")]
     fn handed(&mut self, who: usize, now: Now, bytes: &[u8], all: &mut [Expected]) {
         let (member, expected) = (&mut self.members[who], &mut all[who]);
         if expected.closes {

@@ -355,6 +355,7 @@ impl Generator {
         words.choose(&mut self.random).expect("some").to_vec()
     }
 
+    #[expect(clippy::too_many_lines, reason = "one case for each kind of argument")]
     fn value(&mut self, argument: &Argument) -> Vec<u8> {
         let pick = |random: &mut SmallRng, from: &[&str]| {
             from.choose(random).expect("some").as_bytes().to_vec()
