@@ -1,4 +1,5 @@
-//! `regatta`: one binary with a subcommand for each job.
+//! `regatta`: one binary with a subcommand for each job. `commands` has a module for each subcommand, and
+//! `options` what several share.
 
 // Texts of `--help` are doc comments.
 #![allow(rustdoc::bare_urls)]

@@ -42,17 +42,6 @@ pub struct Analysis<'a> {
     twin_differs: Option<bool>,
 }
 
-/// Estimates the ratios of all contenders to the baseline.
-pub fn estimate(field: &Field) -> Estimates {
-    Analysis::of(field).estimates()
-}
-
-/// Estimates the ratio of contender `b` over contender `a`. For many pairs, use
-/// [`Analysis::compare`].
-pub fn compare(field: &Field, a: usize, b: usize) -> Option<Ratio> {
-    Analysis::of(field).compare(a, b)
-}
-
 impl<'a> Analysis<'a> {
     /// Assigns blocks to states, decides whether the twin may stand for the baseline, and estimates
     /// the prior of the variances from all ratios to the baseline.

@@ -52,10 +52,9 @@ fn valid(logs: &[Option<f64>], contender: usize) -> Option<f64> {
 }
 
 /// When the lives of a race are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Before the race is over, or after it was interrupted. There may be any number of such looks.
-    #[default]
     Before,
     /// At its end, which did not depend on the ratios: see [`interval`](super::interval).
     Last,

@@ -42,7 +42,7 @@ mod ratio;
 mod states;
 mod sweep;
 
-pub use analysis::{Analysis, Estimates, compare, estimate};
+pub use analysis::{Analysis, Estimates};
 pub use field::{Block, Field, Life, Look};
 pub use long_slices::LongSlices;
 pub use plan::{blocks_per_life, lives_needed};

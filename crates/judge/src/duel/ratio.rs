@@ -70,19 +70,9 @@ impl Ratio {
         if self.log <= limit { 1.0 } else { self.looked().p_beyond(limit) }
     }
 
-    /// The p-value of "the log-ratio is at least `limit`", one-sided.
-    pub fn p_below(&self, limit: f64) -> f64 {
-        if self.log >= limit { 1.0 } else { self.looked().p_beyond(limit) }
-    }
-
     /// Lower end of the one-sided 95% interval of the log-ratio.
     pub fn at_least(&self) -> f64 {
         self.log - self.looked().half_width(2.0 * ALPHA)
-    }
-
-    /// Upper end of the one-sided 95% interval of the log-ratio.
-    pub fn at_most(&self) -> f64 {
-        self.log + self.looked().half_width(2.0 * ALPHA)
     }
 
     /// Half-width of the 95% interval of the log-ratio.

@@ -111,8 +111,9 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) ->
     median(best.map(f64::from).collect()).map_or(BLOCKS, |blocks| blocks as u32)
 }
 
-/// The cost of a life without its counted blocks, as a share of this load, and that of a block of this load, in
-/// seconds: means over all lives but the first one of several, in which most warm-ups are observed.
+/// The time of a life without its counted blocks, divided by the number of loads, which share it, and the time of
+/// a block of this load, in seconds. The first of several lives does not count for the former, because most
+/// warm-ups are observed in it.
 fn costs(rounds: &[Round], load: &LoadShape) -> Option<(f64, f64)> {
     let mut asides: BTreeMap<u32, f64> = BTreeMap::new();
     let mut loads: Vec<LoadShape> = Vec::new();
@@ -278,7 +279,9 @@ pub(crate) fn precision(asked: &Asked, fields: &[Field]) -> Option<Precision> {
         let unit = if field.duel.is_some() { "lives" } else { "rounds" };
         for goal in &goals {
             let starts = goal.starts;
-            let now = match goal.width() {
+            // As in the table: wider than at the end of the race, if it is not over.
+            let now = goal.comparison.as_ref().map(|c| c.half_width().exp_m1());
+            let now = match now {
                 Some(now) if now <= width => continue,
                 Some(now) if known_floor(Some(now)).is_none() => {
                     format!("not known after {starts} {unit}")
@@ -287,7 +290,7 @@ pub(crate) fn precision(asked: &Asked, fields: &[Field]) -> Option<Precision> {
                 None => format!("no interval after {starts} {unit}"),
             };
             let further = goal.comparison.as_ref().and_then(|c| c.further(width.ln_1p()));
-            let takes = match field.affordable(further.map(|further| further.likely)) {
+            let takes = match field.affordable(further.map(|further| further.likely.max(1))) {
                 Some((starts, seconds)) => more_in_words(starts, seconds, field.duel.is_some()),
                 None => "longer than ten minutes; longer windows or a quieter machine would help"
                     .to_owned(),

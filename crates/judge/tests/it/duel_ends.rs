@@ -63,6 +63,24 @@ fn intervals_are_narrower_at_the_end_than_if_the_race_is_interrupted() {
 }
 
 #[test]
+fn a_precision_that_only_the_end_would_reach_is_not_reached_before() {
+    let all = duels(&field(), Duel { lives: 9, ..DUEL }, 2);
+    let ran: Vec<Round> = all.iter().filter(|r| r.round < 8).cloned().collect();
+    let ended = judge(&in_duels(&NAMES, 8, &[LOAD]), &ran);
+    let half = |name| {
+        let ratio = cell(&ended, name).ratio_to_baseline.unwrap();
+        (ratio.high / ratio.low).sqrt() - 1.0
+    };
+    let widest = half("percore").max(half("node"));
+    let asked = Asked { precision: Some(1.001 * widest), ..in_duels(&NAMES, 9, &[LOAD]) };
+    let s = judge(&asked, &ran);
+    // One life earlier it was wider, so the race goes on, and the table has the wide intervals.
+    assert!(!s.complete && !s.precision.as_ref().unwrap().reached, "{:?}", s.precision);
+    let missing = &s.precision.as_ref().unwrap().missing;
+    assert!(missing.iter().all(|one| one.contains("takes about 1 more life")), "{missing:?}");
+}
+
+#[test]
 fn time_ends_a_race_but_never_before_three_lives() {
     let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
     // Five contenders, 0.4 s and twice (7 + 4) slices of 50 ms each: 7.5 s per life.
