@@ -1,6 +1,6 @@
 //! The state that the rounds of a race share, and the errors that end a race.
 
-use regatta_host::{Containment, IdleCheck};
+use regatta_host::IdleCheck;
 use regatta_record::{Asked, LoadShape};
 use std::{
     io,
@@ -17,14 +17,17 @@ pub(crate) struct RaceContext<'a> {
     pub asked: &'a Asked,
     /// The regatta binary, for the supervisor and for built-in contenders.
     pub binary: &'a Path,
-    pub containment: Containment,
     /// Set by Ctrl-C.
     pub stop: &'a AtomicBool,
     /// Number of successive rounds after which the CPUs did not become idle.
-    pub restless: AtomicU32,
+    restless: AtomicU32,
 }
 
-impl RaceContext<'_> {
+impl<'a> RaceContext<'a> {
+    pub fn new(asked: &'a Asked, binary: &'a Path, stop: &'a AtomicBool) -> RaceContext<'a> {
+        RaceContext { asked, binary, stop, restless: AtomicU32::new(0) }
+    }
+
     /// If the CPUs did not become idle after this many successive rounds, other programs keep them
     /// busy, and waiting is useless.
     const RESTLESS: u32 = 2;

@@ -3,9 +3,12 @@
 use crate::{
     ask::{entrant::EntrantError, fingerprint::ChangedError},
     context::MachineError,
-    results::store::StoreError,
+    results::{
+        events::Events,
+        store::{Store, StoreError},
+    },
 };
-use regatta_record::{LoadShape, Outcome, Round, RoundEnd};
+use regatta_record::{Happened, LoadShape, Outcome, Round, RoundEnd};
 
 /// Why a race could not continue. The rounds stored so far are kept.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +27,22 @@ pub enum RaceError {
     Entrant(#[from] EntrantError),
 }
 
+/// Stores a round of `pass`, and emits its end.
+pub(crate) fn stored(
+    round: Round,
+    pass: u32,
+    store: &mut Store,
+    events: &mut Events<'_>,
+) -> Result<(), StoreError> {
+    let line = store.rounds().len() as u32 + 1;
+    let round = store.append(round)?;
+    events.emit(round_end(round, Some(pass), Some(line)));
+    Ok(())
+}
+
 /// Returns the event for the end of a round.
-pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> RoundEnd {
-    RoundEnd {
+pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> Happened {
+    Happened::RoundEnded(Box::new(RoundEnd {
         pass,
         contender: round.contender.clone(),
         load: round.load,
@@ -35,7 +51,7 @@ pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> 
         requests: round.requests,
         window_ns: round.window_ns,
         server_cpu_ns: round.server.as_ref().map(|server| server.cpu_ns),
-    }
+    }))
 }
 
 /// Whether a round decided a cell for good.

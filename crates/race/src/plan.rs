@@ -9,7 +9,6 @@ use crate::{
     },
     driving::pilot,
 };
-use regatta_host::Containment;
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
 use std::{collections::BTreeSet, ops::Add, path::Path};
@@ -140,9 +139,8 @@ fn of_rounds(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass 
 /// Of the loads raced in duels: a life of each heat, in which each contender is started once.
 fn of_duels(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass {
     let mut pass = Pass::default();
-    let (place, containment) = (Path::new("regatta"), Containment::default());
     let mut seen = BTreeSet::new();
-    for group in groups(asked, entrants, loads.iter().copied(), place, containment) {
+    for group in groups(asked, entrants, loads.iter().copied(), Path::new("regatta")) {
         for heat in heats_of(asked, entrants, &group) {
             let in_heat = heat.into_iter().map(|who| &entrants[who]);
             let holds = |one: &&Entrant| group.iter().any(|l| one.cannot_hold(*l).is_none());

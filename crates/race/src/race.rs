@@ -2,129 +2,133 @@
 
 use crate::{
     ask::{entrant::Entrant, fingerprint::Unchanged},
-    context::RaceContext,
-    driving::{observe::observe, round, warm::Warm},
-    duel::{Duels, Starts},
-    ended::{RaceError, round_end, settles},
+    context::{MachineError, RaceContext},
+    driving::{
+        observe::observe,
+        round,
+        trial::{RunsTrials, Trial},
+        warm::Warm,
+    },
+    duel::{Duels, LivesHere, RunsLives, Starts},
+    ended::{RaceError, settles, stored},
     results::{events::Events, store::Store},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use regatta_host::Containment;
-use regatta_record::{
-    Asked, Happened, JudgedCell, LoadShape, NextStart, PassStart, Round, RoundStart,
-};
+use regatta_record::{Asked, Happened, JudgedCell, LoadShape, PassStart, Round, RoundStart};
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-/// A pending start: one contender under one load in one pass.
-struct Start<'a> {
-    /// The pass, from 0.
-    pass: u32,
-    load: LoadShape,
-    entrant: &'a Entrant,
-    seed: u64,
-}
-
-/// Runs the rounds of the race in `store` that are missing from `rounds`, and adds each round to both.
-/// Returns false if `stop` was set before all rounds were done. With a target precision, the loads
-/// to run are decided before each pass. Emits events to `events` and syncs them after each round.
+/// Runs the rounds of the race in `store` that are missing from it, and adds each. Returns false if `stop` was set
+/// before all rounds were done. With a target precision, the loads to run are decided before each pass. Emits
+/// events to `events` and syncs them after each round.
 ///
 /// # Errors
 /// If the machine, a contender's manifest, a changed program or the disk prevents the race from
 /// continuing.
 pub fn run(
     binary: &Path,
-    containment: Containment,
     asked: &Asked,
     store: &mut Store,
-    rounds: &mut Vec<Round>,
     events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<bool, RaceError> {
+    let context = RaceContext::new(asked, binary, stop);
     let entrants = Entrant::of_race(asked)?;
-    let context = RaceContext { asked, binary, containment, stop, restless: AtomicU32::new(0) };
-    let mut files = Unchanged::of(asked, binary)?;
-    let Some(mut seen) = observe(&context, &entrants, store, rounds, events)? else {
+    let here = Runners { trials: &TrialsHere(&context), lives: &mut LivesHere::new(&context) };
+    run_by(here, &context, &entrants, store, events)
+}
+
+/// What runs the rounds and lives of a race: this machine, or a simulated one.
+struct Runners<'a> {
+    trials: &'a dyn RunsTrials,
+    lives: &'a mut dyn RunsLives,
+}
+
+/// Runs trials on this machine.
+struct TrialsHere<'a>(&'a RaceContext<'a>);
+
+impl RunsTrials for TrialsHere<'_> {
+    fn run_trial(
+        &self,
+        trial: Trial<'_>,
+        warm: Warm<'_>,
+        events: &mut Events<'_>,
+    ) -> Result<Option<Round>, MachineError> {
+        round::run(self.0, trial, warm, events)
+    }
+}
+
+/// Runs a race on `runners`.
+fn run_by(
+    runners: Runners<'_>,
+    context: &RaceContext<'_>,
+    entrants: &[Entrant],
+    store: &mut Store,
+    events: &mut Events<'_>,
+) -> Result<bool, RaceError> {
+    let Runners { trials, lives } = runners;
+    let asked = context.asked;
+    let mut files = Unchanged::of(asked, context.binary)?;
+    let Some(mut seen) = observe(context, entrants, trials, store, events)? else {
         return Ok(false);
     };
     let seen_in_rounds = seen.clone();
     let mut judged = Vec::new();
-    let mut done = 0;
-    let mut duels = Duels::new(&context, &entrants, &mut seen);
+    let mut duels = Duels::new(context, entrants, &mut seen, lives);
     for pass in 0.. {
-        let before = rounds.iter().filter(|round| duels.pass_of(round) < pass);
-        let before: Vec<Round> = before.cloned().collect();
+        let is_before = |round: &&Round| duels.pass_of(round) < pass;
+        let before: Vec<Round> = store.rounds().iter().filter(is_before).cloned().collect();
         let due = regatta_judge::due(asked, &before, pass);
         if due.loads.is_empty() {
             break;
         }
-        let stored_before = rounds.len();
+        let stored_before = store.rounds().len();
         let passes_left = due.passes.saturating_sub(pass) as usize;
-        let all = done + passes_left * due.loads.len() * entrants.len();
+        let done = duels.starts.done;
+        duels.starts.all = done + passes_left * due.loads.len() * entrants.len();
         let (passes, widest) = (due.passes, due.widest);
         let (in_duels, in_rounds): (Vec<LoadShape>, Vec<LoadShape>) =
             due.loads.iter().partition(|load| duels.has(load));
-        let starts = schedule(asked, &entrants, pass, &in_rounds);
         events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
         files.look()?;
-        let mut so_far = Starts { done, all };
-        if !duels.run_pass(pass, &in_duels, &mut so_far, store, rounds, events)? {
+        if !duels.run_pass(pass, &in_duels, store, events)? {
             return Ok(false);
         }
-        done = so_far.done;
-        for (nth, start) in starts.iter().enumerate() {
-            if stop.load(Ordering::Relaxed) {
+        let Starts { mut done, all } = duels.starts;
+        let pending = schedule(asked, entrants, pass, &in_rounds);
+        for (nth, trial) in pending.iter().enumerate() {
+            if context.stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             done += 1;
-            let is_due = |start: &&Start<'_>| !is_done(start, rounds) && !is_settled(start, rounds);
-            if !is_due(&start) {
+            if !is_due(trial, store.rounds()) {
                 continue;
             }
-            let next = starts[nth + 1..].iter().find(is_due);
             files.look()?;
-            let next = next
-                .map(|next| NextStart { contender: next.entrant.name.clone(), load: next.load });
-            let started = round_start(&context, start, next, done - 1, all);
-            events.emit(Happened::RoundStarted(started));
-            let Start { entrant, load, seed, .. } = *start;
-            let settling = seen_in_rounds.of(asked, &entrant.name, &load);
-            let warm = Warm::Needs(settling.as_ref());
-            let ran = round::run(&context, pass, entrant, load, seed, warm, events)?;
+            let next = pending[nth + 1..].iter().find(|trial| is_due(trial, store.rounds()));
+            let start = RoundStart {
+                pass: Some(pass),
+                done: done as u32 - 1,
+                all: all as u32,
+                next: next.map(Trial::next),
+                ..trial.start(asked)
+            };
+            events.emit(Happened::RoundStarted(start));
+            let settling = seen_in_rounds.of(asked, &trial.entrant.name, &trial.load);
+            let ran = trials.run_trial(*trial, Warm::Needs(settling.as_ref()), events)?;
             let Some(round) = ran else { return Ok(false) };
-            store.append(&round)?;
-            let line = Some(rounds.len() as u32 + 1);
-            events.emit(Happened::RoundEnded(Box::new(round_end(&round, Some(pass), line))));
-            rounds.push(round);
+            stored(round, pass, store, events)?;
             events.sync()?;
         }
-        if rounds.len() > stored_before {
-            let changed = changed(asked, rounds, &mut judged);
+        duels.starts.done = done;
+        if store.rounds().len() > stored_before {
+            let changed = changed(asked, store.rounds(), &mut judged);
             events.emit(Happened::PassJudged { pass, changed });
         }
     }
     Ok(true)
-}
-
-fn round_start(
-    context: &RaceContext<'_>,
-    start: &Start<'_>,
-    next: Option<NextStart>,
-    done: usize,
-    all: usize,
-) -> RoundStart {
-    RoundStart {
-        pass: Some(start.pass),
-        observes_s: None,
-        done: done as u32,
-        all: all as u32,
-        contender: start.entrant.name.clone(),
-        load: start.load,
-        window: round::window(context.asked, &start.load),
-        next,
-    }
 }
 
 /// Judges all rounds so far. Returns the cells whose judgement differs from `judged`, and updates
@@ -149,7 +153,7 @@ fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec
     changed
 }
 
-/// Returns the starts of a pass. The loads are shuffled, and within each load the contenders. The
+/// Returns the trials of a pass. The loads are shuffled, and within each load the contenders. The
 /// contenders that are compared thus run close together, because the machine's speed drifts over
 /// seconds. All contenders of a pass get the same requests under the same load. Order and requests
 /// depend only on the seed and the pass, not on which loads are `due`.
@@ -158,8 +162,8 @@ fn schedule<'a>(
     entrants: &'a [Entrant],
     pass: u32,
     due: &[LoadShape],
-) -> Vec<Start<'a>> {
-    let mut starts = Vec::new();
+) -> Vec<Trial<'a>> {
+    let mut trials = Vec::new();
     let mut random = StdRng::seed_from_u64(asked.seed ^ u64::from(pass));
     let mut loads: Vec<(usize, LoadShape)> = asked.loads.iter().copied().enumerate().collect();
     loads.shuffle(&mut random);
@@ -169,22 +173,19 @@ fn schedule<'a>(
         let mut entrants: Vec<&Entrant> = entrants.iter().collect();
         entrants.shuffle(&mut random);
         if due.contains(&load) {
-            let start = |entrant| Start { pass, load, entrant, seed };
-            starts.extend(entrants.into_iter().map(start));
+            let trial = |entrant| Trial { pass, entrant, load, seed };
+            trials.extend(entrants.into_iter().map(trial));
         }
     }
-    starts
+    trials
 }
 
-fn is_of(start: &Start<'_>, round: &Round) -> bool {
-    round.contender == start.entrant.name && round.load == start.load
+/// Whether a trial is missing, and no earlier one already decided its cell: e.g. a wrong reply disqualifies for
+/// good.
+fn is_due(trial: &Trial<'_>, rounds: &[Round]) -> bool {
+    let settles = |round: &Round| settles(round, &trial.entrant.name, &trial.load);
+    !rounds.iter().any(|round| trial.is_of(round) || settles(round))
 }
 
-fn is_done(start: &Start<'_>, rounds: &[Round]) -> bool {
-    rounds.iter().any(|round| is_of(start, round) && round.round == start.pass)
-}
-
-/// Whether an earlier round already decided this cell: e.g. a wrong reply disqualifies for good.
-fn is_settled(start: &Start<'_>, rounds: &[Round]) -> bool {
-    rounds.iter().any(|round| settles(round, &start.entrant.name, &start.load))
-}
+#[cfg(test)]
+mod tests;

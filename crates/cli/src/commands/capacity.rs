@@ -13,7 +13,7 @@ use crate::{
     screen::Screen,
 };
 use anyhow::{Context, bail};
-use regatta_host::{Containment, read_setup};
+use regatta_host::read_setup;
 use regatta_load::{Arrivals, Plan};
 use regatta_race::{
     Events,
@@ -189,9 +189,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     let question = question(&args, asked.as_ref())?;
     let others = others(&args, &question)?;
     let place = match (&asked, &args.url) {
-        (Some(asked), _) => {
-            Place::Contender { asked, binary: &binary, containment: Containment::Best }
-        }
+        (Some(asked), _) => Place::Contender { asked, binary: &binary },
         (None, Some(url)) => {
             let target = url::Target::of(url, args.workload.as_ref())?;
             let tls = args.tls.of(&target)?;

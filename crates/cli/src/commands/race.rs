@@ -16,14 +16,14 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use own::OwnArgs;
-use regatta_host::{Containment, Priority, read_setup};
+use regatta_host::{Priority, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
     Changes, Contender, Contest, Events, OwnRace, Store, built_in, check_can_resume, fingerprint,
     peers_folder, pilot, plan, prepare, run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
-    Asked, Decision, Event, Figure, Form, Gate, Happened, Heads, Judged, Kind, RaceHeader, Round,
+    Asked, Decision, Event, Figure, Form, Gate, Happened, Heads, Judged, Kind, RaceHeader,
     Schedule, Setup, Summary, Unknown,
 };
 use std::{
@@ -225,14 +225,14 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
         Some(dir) => Some(resume(dir, &binary, events)?),
         None => begin(args, &binary, events, stop)?,
     };
-    let Some((mut store, asked, mut rounds)) = begun else {
+    let Some((mut store, asked)) = begun else {
         events.emit(Happened::RaceInterrupted { stored: None });
         return Ok(Outcome::Interrupted);
     };
-    let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
-    let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
+    let ran = run_race(&binary, &asked, &mut store, events, stop);
+    let (stored, summary) = (store.rounds().len() as u32, judge(&asked, store.rounds()));
     let outcome = outcome(&summary);
-    let saved = save(args, summary, &rounds, store.dir(), events);
+    let saved = save(args, summary, &store, events);
     match ran {
         Ok(true) => events.emit(Happened::RaceFinished),
         Ok(false) => events.emit(Happened::RaceInterrupted { stored: Some(stored) }),
@@ -256,7 +256,7 @@ fn begin(
     binary: &Path,
     events: &mut Events<'_>,
     stop: &AtomicBool,
-) -> anyhow::Result<Option<(Store, Asked, Vec<Round>)>> {
+) -> anyhow::Result<Option<(Store, Asked)>> {
     let known = known()?;
     let contest = contest(args, &known)?;
     let asked = prepare(&contest, &changes(args), &known, setup())?;
@@ -265,12 +265,12 @@ fn begin(
     Store::check_new(&dir)?;
     let notes = split_loads(&asked, binary);
     events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
-    let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
+    let Some(asked) = pilot(&contest, asked, binary, events, stop)? else {
         return Ok(None);
     };
     let store = Store::create(&dir, &asked)?;
     events.keep_in(&store)?;
-    Ok(Some((store, asked, Vec::new())))
+    Ok(Some((store, asked)))
 }
 
 /// The race that the arguments describe.
@@ -314,23 +314,19 @@ fn changes(args: &RaceArgs) -> Changes {
 }
 
 /// Resumes a race with its stored rounds.
-fn resume(
-    dir: &Path,
-    binary: &Path,
-    events: &mut Events<'_>,
-) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
-    let (store, asked, rounds) = Store::resume(dir)?;
+fn resume(dir: &Path, binary: &Path, events: &mut Events<'_>) -> anyhow::Result<(Store, Asked)> {
+    let (store, asked) = Store::resume(dir)?;
     // A complete race runs nothing again, so any version of regatta may judge it.
-    let is_complete = judge(&asked, &rounds).complete;
+    let is_complete = judge(&asked, store.rounds()).complete;
     if !is_complete {
         check_can_resume(&asked, &setup(), binary)?;
     }
     let events_missing = !events.resume_in(&store, is_complete)?;
     let notes = split_loads(&asked, binary);
-    let header = header(dir, &asked, rounds.len(), events_missing, notes);
+    let header = header(dir, &asked, store.rounds().len(), events_missing, notes);
     events.emit(Happened::RaceResumed(header));
     events.sync()?;
-    Ok((store, asked, rounds))
+    Ok((store, asked))
 }
 
 fn header(
@@ -366,13 +362,8 @@ fn default_dir(asked: &Asked) -> PathBuf {
 
 /// Saves the summary, the page and the requested forms, and emits the judgement. Returns false if
 /// something could not be saved.
-fn save(
-    args: &RaceArgs,
-    summary: Summary,
-    rounds: &[Round],
-    dir: &Path,
-    events: &mut Events<'_>,
-) -> bool {
+fn save(args: &RaceArgs, summary: Summary, store: &Store, events: &mut Events<'_>) -> bool {
+    let (dir, rounds) = (store.dir(), store.rounds());
     let (json, md) = (regatta_report::json(&summary), regatta_report::markdown(&summary));
     let write = |path: PathBuf, text: &str| output::write(&path, text);
     let in_dir = write(dir.join("summary.json"), &json)

@@ -1,6 +1,6 @@
 //! Starts a contender in the same way as a race.
 
-use regatta_host::{Containment, Roles, StopReport, SupervisorError};
+use regatta_host::{Roles, StopReport, SupervisorError};
 use regatta_race::{Contender, RoleCpus, Values};
 use regatta_script::hash_file;
 use std::{
@@ -56,7 +56,7 @@ impl Running {
         let file = PathBuf::from(values.fill("{file}").map_err(said)?);
         hash_file::write(&file).map_err(said)?;
         let name = &contender.manifest.name;
-        let launches = contender.launches(name, &values, cpus, Containment::Best).map_err(said)?;
+        let launches = contender.launches(name, &values, cpus).map_err(said)?;
         let roles = Roles::start(binary, &launches, READY, GRACE, &|| true).map_err(said)?;
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, values.port));
         Ok(Running { roles, addr, file, _run: run })

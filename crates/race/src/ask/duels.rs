@@ -3,7 +3,6 @@
 
 use super::heats::{Limits, heats};
 use crate::ask::entrant::{Entrant, StartPlace};
-use regatta_host::Containment;
 use regatta_record::{Asked, Drive, LoadShape};
 use std::{path::Path, time::Duration};
 
@@ -28,13 +27,11 @@ pub(crate) fn groups<'a>(
     entrants: &[Entrant],
     loads: impl Iterator<Item = &'a LoadShape>,
     binary: &Path,
-    containment: Containment,
 ) -> Vec<Vec<LoadShape>> {
     let place = StartPlace { port: 1, backends: &[], run: Path::new("/") };
     let mut groups: Vec<(String, Vec<LoadShape>)> = Vec::new();
     for load in loads {
-        let launch =
-            |one: &Entrant| format!("{:?}", one.launches(asked, *load, binary, containment, place));
+        let launch = |one: &Entrant| format!("{:?}", one.launches(asked, *load, binary, place));
         let launches: String = entrants.iter().map(launch).collect();
         let key = format!("{:?} {:?} {} {launches}", load.cores, load.n, load.drive.churns());
         match groups.iter_mut().find(|(other, _)| *other == key) {

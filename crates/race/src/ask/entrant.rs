@@ -11,7 +11,7 @@ use crate::{
     },
     context::HOST,
 };
-use regatta_host::{Containment, RoleLaunch};
+use regatta_host::RoleLaunch;
 use regatta_record::{Asked, Entry, LoadShape, RunningServer};
 use regatta_script::{Canned, Place, Workload};
 use std::path::Path;
@@ -117,7 +117,6 @@ impl Entrant {
         asked: &Asked,
         load: LoadShape,
         binary: &Path,
-        containment: Containment,
         place: StartPlace<'_>,
     ) -> Result<Vec<RoleLaunch>, ContenderError> {
         let StartPlace { port, backends, run } = place;
@@ -138,7 +137,7 @@ impl Entrant {
             backends,
         };
         let cpus = RoleCpus { server: &server, backends: &of_backends };
-        self.contender.launches(&self.name, &values, &cpus, containment)
+        self.contender.launches(&self.name, &values, &cpus)
     }
 }
 

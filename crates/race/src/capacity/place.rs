@@ -14,9 +14,7 @@ use crate::{
     },
     results::events::Events,
 };
-use regatta_host::{
-    Aside, Containment, Memory, Meter, Observed, Spent, UsageWindow, spent_together,
-};
+use regatta_host::{Aside, Memory, Meter, Observed, Spent, UsageWindow, spent_together};
 use regatta_judge::Settler;
 use regatta_load::{
     LoadObserver, Moment, Plan, Processes, Tally, Tls, WarmUpProgress, run_in_processes,
@@ -27,7 +25,7 @@ use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    sync::atomic::{AtomicBool, AtomicU32},
+    sync::atomic::AtomicBool,
 };
 
 /// The server under test.
@@ -58,8 +56,6 @@ pub enum Place<'a> {
         asked: &'a Asked,
         /// The regatta binary, for the supervisor and for built-in contenders.
         binary: &'a Path,
-        /// How its processes are contained.
-        containment: Containment,
     },
 }
 
@@ -89,14 +85,8 @@ impl<'a> Place<'a> {
                 let server = Server::Runs { addr, tls, workload, host, path, observed };
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
-            Place::Contender { asked, binary, containment } => {
-                let context = RaceContext {
-                    asked,
-                    binary,
-                    containment: *containment,
-                    stop,
-                    restless: AtomicU32::new(0),
-                };
+            Place::Contender { asked, binary } => {
+                let context = RaceContext::new(asked, binary, stop);
                 let mut entrants = Entrant::of_race(asked)?;
                 let entrant = entrants.swap_remove(0);
                 // These loads set no `cores`: the CPUs of server and load follow from `asked` alone.

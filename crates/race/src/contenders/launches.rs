@@ -45,16 +45,15 @@ impl Contender {
         name: &str,
         values: &Values<'_>,
         cpus: &RoleCpus<'_>,
-        containment: Containment,
     ) -> Result<Vec<RoleLaunch>, ContenderError> {
         let mut roles = Vec::new();
         for (backend, ports) in self.manifest.backends.iter().zip(values.backends) {
-            roles.push(self.backend(name, backend, &ports.ports, values, cpus, containment)?);
+            roles.push(self.backend(name, backend, &ports.ports, values, cpus)?);
         }
         let Manifest { start, env, config, ready, image, .. } = &self.manifest;
         let image = image.as_deref();
         let how = How { name: name.to_owned(), start, env, config, image };
-        let launch = self.launch(how, values, cpus.server, containment)?;
+        let launch = self.launch(how, values, cpus.server)?;
         let server = RoleUsage::SERVER.to_owned();
         roles.push(RoleLaunch { name: server, ready: ready.clone(), launches: vec![launch] });
         Ok(roles)
@@ -67,7 +66,6 @@ impl Contender {
         ports: &[u16],
         values: &Values<'_>,
         cpus: &RoleCpus<'_>,
-        containment: Containment,
     ) -> Result<RoleLaunch, ContenderError> {
         let Backend { name: role, start, env, config, ready, .. } = backend;
         let cpus = if backend.cpus.is_empty() { cpus.backends } else { &backend.cpus };
@@ -85,7 +83,6 @@ impl Contender {
                 How { name, start, env, config, image: None },
                 &own,
                 cpus,
-                containment,
             )?);
         }
         Ok(RoleLaunch { name: role.clone(), ready: ready.clone(), launches })
@@ -96,7 +93,6 @@ impl Contender {
         how: How<'_>,
         values: &Values<'_>,
         cpus: &[u32],
-        containment: Containment,
     ) -> Result<Launch, ContenderError> {
         let at = |because: String| ContenderError::new(&self.dir, because);
         let unknown = |error: UnknownPlaceholder| at(error.to_string());
@@ -120,6 +116,7 @@ impl Contender {
                 .map_err(|error| at(format!("{template}: {error}")))?;
         }
         let (dir, port, cpus) = (self.dir.clone(), values.port, cpus.to_vec());
+        let containment = Containment::Best;
         Ok(Launch { name, command, dir, env, port, cpus, containment, container })
     }
 }
@@ -170,7 +167,7 @@ mod tests {
         let (dir, run) = (contender.dir.as_path(), run.path());
         let values = Values { dir, regatta, ..Values::at(run) };
         let cpus = RoleCpus { server: &[0, 1], backends: &[] };
-        let roles = contender.launches("x", &values, &cpus, Containment::Best).unwrap();
+        let roles = contender.launches("x", &values, &cpus).unwrap();
         let [RoleLaunch { name, launches, .. }] = &roles[..] else { panic!("{roles:?}") };
         let launch = &launches[0];
         assert_eq!((name.as_str(), launch.name.as_str()), ("server", "x"));
@@ -188,7 +185,7 @@ mod tests {
         let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
         let values = Values::at(peers.path());
         let cpus = RoleCpus::default();
-        let error = contender.launches("x", &values, &cpus, Containment::Best);
+        let error = contender.launches("x", &values, &cpus);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("unknown placeholder {threads}"), "{error}");
     }
@@ -213,7 +210,7 @@ mod tests {
             ..Values::at(run.path())
         };
         let cpus = RoleCpus { server: &[0, 1], backends: &[2] };
-        let roles = contender.launches("twin", &values, &cpus, Containment::Best).unwrap();
+        let roles = contender.launches("twin", &values, &cpus).unwrap();
         let names: Vec<Vec<&str>> = roles
             .iter()
             .map(|role| role.launches.iter().map(|launch| launch.name.as_str()).collect())

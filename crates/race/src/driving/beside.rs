@@ -4,11 +4,12 @@
 //! Two load engines run at once. This one has its own thread, which sleeps while there is nothing to
 //! read. So it takes only as much of the measured load's CPU as its few requests need.
 
-use crate::driving::single::outcome_of_replies;
-use regatta_load::{
-    Drive, LoadObserver, Moment, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+use crate::{
+    context::RaceContext,
+    driving::{outcome::Loaded, processes::load_processes},
 };
-use regatta_record::{Background, Beside, Outcome};
+use regatta_load::{Drive, LoadObserver, Moment, Plan, Progress, Until, WarmUp, run_in_processes};
+use regatta_record::Beside;
 use regatta_script::Workload;
 use std::{
     sync::{
@@ -27,9 +28,9 @@ const LOOK_UP: Duration = Duration::from_millis(20);
 /// The results of both loads.
 pub(crate) struct Both {
     /// The result of the measured load; `None` if it never started.
-    pub measured: Option<Result<Tally, regatta_load::Error>>,
+    pub measured: Option<Loaded>,
     /// The result of the load beside it.
-    pub background: Result<Tally, regatta_load::Error>,
+    pub background: Loaded,
 }
 
 /// Returns the plan of the load beside `measured`, which sends the requests of `speaks`. Its timeout
@@ -57,15 +58,15 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
 }
 
 /// Runs `measured` while the requests of `beside` are in flight. Each load is stopped when the other
-/// ends, and both when `stop` is set.
+/// ends, and both when the race is interrupted.
 pub(crate) fn run(
     beside: &Plan,
     measured: &Plan,
-    how: &Processes,
+    context: &RaceContext<'_>,
     observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
-    stop: &AtomicBool,
 ) -> Both {
+    let (stop, how) = (context.stop, load_processes(context.binary, 1));
     let (over, gone) = (AtomicBool::new(false), AtomicBool::new(false));
     let (opened, opens) = mpsc::channel();
     thread::scope(|scope| {
@@ -88,72 +89,12 @@ pub(crate) fn run(
                 let ended = [stop, &gone].iter().any(|flag| flag.load(Ordering::Relaxed));
                 end.store(ended, Ordering::Relaxed);
             };
-            run_in_processes(measured, how, observer, &mut check, &end)
+            run_in_processes(measured, &how, observer, &mut check, &end)
         });
         over.store(true, Ordering::Relaxed);
         let background = background.join().expect("the load beside panicked");
         Both { measured, background }
     })
-}
-
-/// Returns the record of the load beside, or the outcome of a round that fails because of it. An
-/// error of the machine is passed on.
-pub(crate) fn outcome(
-    name: &str,
-    background: Result<Tally, regatta_load::Error>,
-    died: Option<&String>,
-) -> Result<Result<Background, Outcome>, regatta_load::Error> {
-    let beside = |because: &str| format!("among the large requests beside: {because}");
-    let failed = |because: &str| {
-        let because = died.cloned().unwrap_or_else(|| beside(because));
-        Ok(Err(Outcome::Failed { because }))
-    };
-    let tally = match background {
-        Ok(tally) => tally,
-        Err(error @ regatta_load::Error::NotOpened { .. }) => {
-            return failed(&format!("{name}: {error}"));
-        }
-        Err(error @ regatta_load::Error::Descriptors { .. }) => {
-            return Ok(Err(Outcome::CannotHold { because: error.to_string() }));
-        }
-        Err(error) => return Err(error),
-    };
-    match (outcome_of_replies(name, &tally), died) {
-        (Some(Outcome::Disqualified { because, exchange }), None) => {
-            Ok(Err(Outcome::Disqualified { because: beside(&because), exchange }))
-        }
-        (Some(Outcome::Disqualified { because, exchange: Some(exchange) }), _) => {
-            let exchange = Some(exchange);
-            Ok(Err(Outcome::Disqualified { because: beside(&because), exchange }))
-        }
-        (Some(Outcome::Failed { because }), _) => failed(&because),
-        (Some(_), _) => failed("replies are missing"),
-        (None, _) if tally.requests == 0 => failed("none was answered during the measured load"),
-        (None, _) => Ok(Ok(Background {
-            requests: tally.requests,
-            window_ns: tally.window_ns,
-            load_cpu_ns: tally.load_cpu_ns,
-        })),
-    }
-}
-
-/// Whether this `fault` of the load beside decides the round, rather than the measured load. A load
-/// that ends stops the other, which then lacks replies. So a fault of the measured load has
-/// precedence, but a wrong reply has precedence over missing replies.
-pub(crate) fn decides(
-    fault: &Outcome,
-    name: &str,
-    measured: Option<&Result<Tally, regatta_load::Error>>,
-) -> bool {
-    let is_wrong =
-        |fault: &Outcome| matches!(fault, Outcome::Disqualified { exchange: Some(_), .. });
-    let Some(Ok(tally)) = measured else { return true };
-    match outcome_of_replies(name, tally) {
-        Some(own) if is_wrong(&own) => false,
-        // Interrupted by the end of the load beside.
-        Some(_) => tally.interrupted || is_wrong(fault),
-        None => true,
-    }
 }
 
 /// Waits until the load beside has started. Returns false if it never does, or if `stop` is set.

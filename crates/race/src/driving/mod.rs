@@ -2,8 +2,10 @@
 //! a race.
 
 pub(crate) mod beside;
+pub(crate) mod load_plan;
 pub(crate) mod observe;
 pub(crate) mod observer;
+pub(crate) mod outcome;
 pub(crate) mod pilot;
 pub(crate) mod processes;
 pub(crate) mod reply_seen;
@@ -11,5 +13,6 @@ pub(crate) mod round;
 pub(crate) mod single;
 pub(crate) mod split_loads;
 pub(crate) mod start;
+pub(crate) mod trial;
 pub(crate) mod under_load;
 pub(crate) mod warm;

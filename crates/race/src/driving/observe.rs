@@ -4,16 +4,16 @@ use crate::{
     ask::{duels::is_raced_in_duels, entrant::Entrant},
     context::RaceContext,
     driving::{
-        round,
+        trial::{RunsTrials, Trial},
         warm::{self, Warm},
     },
-    ended::{RaceError, round_end, settles},
+    ended::{RaceError, round_end, settles, stored},
     results::{events::Events, store::Store},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_judge::{Settler, agreed};
 use regatta_record::{
-    Asked, FORMAT, Happened, LoadShape, NextStart, Outcome, Round, RoundStart, Settled, Settling,
+    Asked, FORMAT, Happened, LoadShape, Outcome, Round, RoundStart, Settled, Settling,
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -63,8 +63,8 @@ impl Seen {
 pub(crate) fn observe(
     context: &RaceContext<'_>,
     entrants: &[Entrant],
+    runner: &dyn RunsTrials,
     store: &mut Store,
-    rounds: &mut Vec<Round>,
     events: &mut Events<'_>,
 ) -> Result<Option<Seen>, RaceError> {
     let asked = context.asked;
@@ -80,9 +80,10 @@ pub(crate) fn observe(
             asked.twin().is_none_or(|twin| twin != entrant.name)
                 && entrant.cannot_hold(*load).is_none()
                 && !seen.lines(asked, &entrant.name).any(|one| one.load == *load)
-                && !rounds.iter().any(|round| settles(round, &entrant.name, load))
+                && !store.rounds().iter().any(|round| settles(round, &entrant.name, load))
         };
-        due.extend(entrants.iter().filter(is_due).map(|entrant| (entrant, *load)));
+        let trial = |entrant| Trial { pass: 0, entrant, load: *load, seed: asked.seed };
+        due.extend(entrants.iter().filter(is_due).map(trial));
     }
     if due.is_empty() {
         return Ok(Some(seen));
@@ -90,33 +91,23 @@ pub(crate) fn observe(
     due.shuffle(&mut StdRng::seed_from_u64(!asked.seed));
     let (starts, longest_s) = (due.len() as u32, asked.settle_s);
     events.emit(Happened::WarmUpsStarted { starts, longest_s });
-    for (done, &(entrant, load)) in due.iter().enumerate() {
+    for (done, trial) in due.iter().enumerate() {
         let start = RoundStart {
-            pass: None,
             observes_s: Some(longest_s),
             done: done as u32,
             all: starts,
-            contender: entrant.name.clone(),
-            load,
-            window: round::window(asked, &load),
-            next: due
-                .get(done + 1)
-                .map(|(entrant, load)| NextStart { contender: entrant.name.clone(), load: *load }),
+            next: due.get(done + 1).map(Trial::next),
+            ..trial.start(asked)
         };
-        let Some(one) = see(context, entrant, start, events)? else { return Ok(None) };
+        let Some(one) = see(context, *trial, runner, start, events)? else { return Ok(None) };
         match one {
             Ok(settled) => {
                 store.append_settled(&settled)?;
                 let Settled { contender, settling, .. } = settled.clone();
-                events.emit(Happened::WarmUpSeen { contender, load, settling });
+                events.emit(Happened::WarmUpSeen { contender, load: trial.load, settling });
                 seen.0.push(settled);
             }
-            Err(round) => {
-                store.append(&round)?;
-                let line = Some(rounds.len() as u32 + 1);
-                events.emit(Happened::RoundEnded(Box::new(round_end(&round, Some(0), line))));
-                rounds.push(*round);
-            }
+            Err(round) => stored(*round, 0, store, events)?,
         }
         events.sync()?;
     }
@@ -126,12 +117,12 @@ pub(crate) fn observe(
 /// Observes one contender under one load. Returns its warm-up, or the round that shows its fault.
 fn see(
     context: &RaceContext<'_>,
-    entrant: &Entrant,
+    trial: Trial<'_>,
+    runner: &dyn RunsTrials,
     start: RoundStart,
     events: &mut Events<'_>,
 ) -> Result<Option<Result<Settled, Box<Round>>>, RaceError> {
     let longest = Duration::from_secs_f64(context.asked.settle_s);
-    let load = start.load;
     let mut settled: Option<Settled> = None;
     loop {
         if context.stop.load(Ordering::Relaxed) {
@@ -140,19 +131,19 @@ fn see(
         events.emit(Happened::RoundStarted(start.clone()));
         let mut settler = Settler::new(longest);
         let warm = Warm::See(&mut settler, longest);
-        let ran = round::run(context, 0, entrant, load, context.asked.seed, warm, events)?;
+        let ran = runner.run_trial(trial, warm, events)?;
         let Some(round) = ran else { return Ok(None) };
         if round.outcome != Outcome::Finished {
             return Ok(Some(Err(Box::new(round))));
         }
-        events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
+        events.emit(round_end(&round, None, None));
         let settling = settler.settling();
         let slices = settler.slices().to_vec();
         let is_second = settled.is_some();
         let one = settled.get_or_insert_with(|| Settled {
             format: FORMAT,
-            contender: entrant.name.clone(),
-            load,
+            contender: trial.entrant.name.clone(),
+            load: trial.load,
             settling,
             slices: Vec::new(),
         });

@@ -9,17 +9,12 @@ use crate::{
         rate::Paces,
     },
     context::{MachineError, RaceContext},
-    driving::{round, warm::Warm},
+    driving::{round, trial::Trial, warm::Warm},
     ended::round_end,
     results::events::Events,
 };
-use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
-use std::{
-    borrow::Cow,
-    path::Path,
-    sync::atomic::{AtomicBool, AtomicU32},
-};
+use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
 
 /// Window of a pilot round, and its maximum warm-up, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;
@@ -54,7 +49,6 @@ pub fn pilot(
     contest: &Contest,
     asked: Asked,
     binary: &Path,
-    containment: Containment,
     events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<Option<Asked>, PilotError> {
@@ -66,27 +60,19 @@ pub fn pilot(
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
-    let context =
-        RaceContext { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
+    let context = RaceContext::new(&short, binary, stop);
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
     for load in loads {
         for entrant in &entrants {
-            events.emit(Happened::RoundStarted(RoundStart {
-                pass: None,
-                observes_s: None,
-                done: rates.len() as u32,
-                all,
-                contender: entrant.name.clone(),
-                load,
-                window: round::window(&short, &load),
-                next: None,
-            }));
-            let warm = Warm::Needs(None);
-            let ran = round::run(&context, 0, entrant, load, asked.seed, warm, events)?;
+            let trial = Trial { pass: 0, entrant, load, seed: asked.seed };
+            let done = rates.len() as u32;
+            let start = RoundStart { done, all, ..trial.start(&short) };
+            events.emit(Happened::RoundStarted(start));
+            let ran = round::run(&context, trial, Warm::Needs(None), events)?;
             let Some(round) = ran else { return Ok(None) };
-            events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
+            events.emit(round_end(&round, None, None));
             let rate_per_s = rate(&round);
             if rate_per_s == 0.0 {
                 reasons.push((load, because(&round)));

@@ -1,8 +1,8 @@
 //! Finds the loads of a race that need several load processes.
 
 use crate::driving::{
+    load_plan::plan,
     processes::{load_processes, processes_in_words},
-    round::plan,
 };
 use regatta_record::Asked;
 use regatta_script::Workload;

@@ -88,8 +88,7 @@ fn start_on(
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
     let place = StartPlace { port, backends, run: run.path() };
-    let launches =
-        entrant.launches(context.asked, load, context.binary, context.containment, place);
+    let launches = entrant.launches(context.asked, load, context.binary, place);
     let launches = match launches {
         Ok(launches) => launches,
         Err(error) => {

@@ -2,28 +2,32 @@
 //! The order of the steps is in `life`. At the end it has a [`Round`] for each contender under each load.
 
 use super::{
-    life::{Bench, Drive, Driven, Lived, Plan, Purpose},
+    life::{Bench, Drive, Driven, Lived, Plan, Purpose, live},
     roles::of_slices,
+    runner::{self, Life, Member, RunsLives},
     warm_up::WarmUpSeen,
 };
 use crate::{
     ask::entrant::Entrant,
     context::{MachineError, RaceContext},
     driving::{
+        load_plan::plan_against,
         observer::ServedBy,
+        outcome::{Deaths, Facts, accepted_nothing, after_stop, is_doubtful, not_loaded},
         reply_seen,
-        round::{self, Deaths},
         start::{STOP_WITHIN, Start, Started, start},
+        trial::Trial,
     },
     results::events::Events,
 };
 use regatta_host::{
-    Aside, Freezer, MachineClock, Meter, Roles, StopReport, Watched, meters, what_is_spoken,
+    Aside, Freezer, MachineClock, Meter, Roles, Settings, StopReport, Watched, meters,
+    what_is_spoken,
 };
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
-    FORMAT, Happened, Life, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
-    Settling, WarmUpSlice, WholeLife,
+    FORMAT, Happened, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
+    WarmUpSlice, WholeLife,
 };
 use std::{
     io,
@@ -37,19 +41,17 @@ use tempfile::TempDir;
 /// contender.
 const WITHHOLDS_EVERY: u32 = 4;
 
-/// What the lives of a race have in common.
-pub(crate) struct Scripts(pub Vec<Compiled>);
+/// The requests of the loads of a race.
+struct Scripts(Vec<Compiled>);
 
 /// A life on this machine.
-pub(crate) struct Stand<'a, 'e> {
+struct Stand<'a, 'e> {
     context: &'a RaceContext<'a>,
     life: u32,
     seed: u64,
     loads: &'a [LoadShape],
     scripts: &'a mut Scripts,
     contenders: Vec<Contender<'a>>,
-    /// The events of the starts, by contender.
-    announced: Vec<RoundStart>,
     clock: Option<MachineClock>,
     events: &'a mut Events<'e>,
     /// Keeps the thread that runs the race off the contenders' CPUs, while one of them is driven.
@@ -59,6 +61,8 @@ pub(crate) struct Stand<'a, 'e> {
 /// A contender of the heat.
 struct Contender<'a> {
     entrant: &'a Entrant,
+    /// The event of its start.
+    start: RoundStart,
     /// Its rounds, by load; `None` under a load where it is not raced in this life.
     rounds: Vec<Option<Round>>,
     alive: Option<Alive>,
@@ -93,30 +97,51 @@ struct LaneTo<'a> {
     lasted_ns: u64,
 }
 
+/// Runs the lives of a race on this machine.
+pub(crate) struct LivesHere<'a> {
+    context: &'a RaceContext<'a>,
+    scripts: Scripts,
+}
+
+impl<'a> LivesHere<'a> {
+    pub fn new(context: &'a RaceContext<'a>) -> LivesHere<'a> {
+        LivesHere { context, scripts: Scripts(Vec::new()) }
+    }
+}
+
+impl RunsLives for LivesHere<'_> {
+    fn run_life(
+        &mut self,
+        life: Life<'_>,
+        events: &mut Events<'_>,
+    ) -> Result<Option<runner::Lived>, MachineError> {
+        let plan = life.plan.clone();
+        let mut stand = Stand::new(self.context, life, &mut self.scripts, events);
+        let settings = Settings::read();
+        let lived = live(&mut stand, &plan)?;
+        let changed = Settings::read().changed_since(&settings);
+        let settled = stand.settled();
+        let rounds = stand.into_rounds(&plan, lived);
+        Ok(rounds.map(|mut rounds| {
+            rounds.iter_mut().for_each(|round| round.settings_changed.clone_from(&changed));
+            runner::Lived { rounds, settled }
+        }))
+    }
+}
+
 impl<'a, 'e> Stand<'a, 'e> {
-    /// `settling` is the observed warm-up of a contender under a load; `raced` says whether the contender
-    /// is raced under it.
-    #[allow(clippy::too_many_arguments, reason = "a life has this many parts")]
-    pub fn new(
+    fn new(
         context: &'a RaceContext<'a>,
-        heat: &[&'a Entrant],
-        loads: &'a [LoadShape],
-        (life, seed): (u32, u64),
-        settling: &dyn Fn(&str, &LoadShape) -> Option<Settling>,
-        raced: &dyn Fn(&str, &LoadShape) -> bool,
-        announced: Vec<RoundStart>,
+        life: Life<'a>,
         scripts: &'a mut Scripts,
         events: &'a mut Events<'e>,
     ) -> Self {
-        let round = |entrant: &'a Entrant, load: &LoadShape| {
-            let settling = settling(&entrant.name, load);
-            raced(&entrant.name, load)
-                .then(|| round::new_round(context, life, entrant, *load, seed, settling))
-        };
+        let Life { nth, seed, loads, members, plan: _ } = life;
         let longest = Duration::from_secs_f64(context.asked.settle_s);
-        let contender = |entrant: &&'a Entrant| Contender {
+        let contender = |Member { entrant, start, rounds }: Member<'a>| Contender {
             entrant,
-            rounds: loads.iter().map(|load| round(entrant, load)).collect(),
+            start,
+            rounds,
             alive: None,
             lane: None,
             whole: (None, None),
@@ -124,12 +149,11 @@ impl<'a, 'e> Stand<'a, 'e> {
         };
         Stand {
             context,
-            life,
+            life: nth,
             seed,
             loads,
             scripts,
-            contenders: heat.iter().map(contender).collect(),
-            announced,
+            contenders: members.into_iter().map(contender).collect(),
             clock: MachineClock::open(),
             events,
             aside: None,
@@ -137,7 +161,7 @@ impl<'a, 'e> Stand<'a, 'e> {
     }
 
     /// Returns the observations of warm-ups: the contenders that were observed in this life.
-    pub fn settled(&self) -> Vec<Settled> {
+    fn settled(&self) -> Vec<Settled> {
         let is_baseline = |one: &&Contender<'_>| one.entrant.name == self.context.asked.baseline;
         let baseline = self.contenders.iter().find(is_baseline);
         let mut all = Vec::new();
@@ -160,7 +184,7 @@ impl<'a, 'e> Stand<'a, 'e> {
     }
 
     /// Returns the rounds, with what [`super::life::live`] saw of them; `None` if the race was interrupted.
-    pub fn into_rounds(self, plan: &Plan, lived: Vec<Vec<Lived>>) -> Option<Vec<Round>> {
+    fn into_rounds(self, plan: &Plan, lived: Vec<Vec<Lived>>) -> Option<Vec<Round>> {
         if self.context.stop.load(Ordering::Relaxed) {
             return None;
         }
@@ -181,7 +205,8 @@ impl<'a, 'e> Stand<'a, 'e> {
                 }
                 let life = round.life.get_or_insert_default();
                 let whole = *whole;
-                *life = Life { idle, aside_ns, slices, whole, ..std::mem::take(life) };
+                *life =
+                    regatta_record::Life { idle, aside_ns, slices, whole, ..std::mem::take(life) };
                 rounds.push(round);
             }
         }
@@ -221,7 +246,7 @@ impl<'a, 'e> Stand<'a, 'e> {
         if let Some(because) = entrant.cannot_hold(load) {
             return Ok(Err(Outcome::CannotHold { because }));
         }
-        let plan = round::plan_against(asked, entrant, alive.port, load, self.seed);
+        let plan = plan_against(asked, entrant, alive.port, load, self.seed);
         // One set of requests serves all contenders and lives.
         let withholds = plan.withholds && self.life.is_multiple_of(WITHHOLDS_EVERY);
         let plan = Load { seed: asked.seed, withholds, ..plan };
@@ -231,11 +256,11 @@ impl<'a, 'e> Stand<'a, 'e> {
         let lane = match lane {
             Ok(lane) => lane,
             Err(error) => {
-                let died = round::deaths(&mut alive.roles).server;
-                let is_silent = round::accepted_nothing(&error) && died.is_none();
+                let died = Deaths::of(&mut alive.roles).server;
+                let is_silent = accepted_nothing(&error) && died.is_none();
                 let spoken =
                     is_silent.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
-                return round::not_loaded(entrant, error, died, spoken).map(Err);
+                return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
         watched.connected();
@@ -287,7 +312,7 @@ impl Bench for Stand<'_, '_> {
     }
 
     fn start(&mut self, who: usize) -> Result<bool, MachineError> {
-        self.events.emit(Happened::RoundStarted(self.announced[who].clone()));
+        self.events.emit(Happened::RoundStarted(self.contenders[who].start.clone()));
         self.events.emit(Happened::PhaseStarted { phase: Phase::Starting });
         let began = Instant::now();
         let started = self.try_start(who)?;
@@ -439,14 +464,25 @@ impl Bench for Stand<'_, '_> {
             round.reply = reply_seen::look(entrant, alive.port);
         }
         round.life.get_or_insert_default().lasted_ns += lasted_ns;
-        let Deaths { backend, server: died } = round::deaths(&mut alive.roles);
-        let goes_on = backend.is_none() && died.is_none();
-        let is_doubtful = died.is_none() && round::is_doubtful(&loaded);
+        let deaths = Deaths::of(&mut alive.roles);
+        let goes_on = deaths.backend.is_none() && deaths.server.is_none();
+        let is_doubtful = deaths.server.is_none() && is_doubtful(&loaded);
         let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
-        match backend {
-            // It explains whatever the server then did or did not answer.
-            Some(because) => round.outcome = Outcome::Failed { because },
-            None => round::conclude(round, entrant, loaded, died, spoken)?,
+        let trial = Trial { pass: self.life, entrant, load: self.loads[load], seed: self.seed };
+        let facts = Facts {
+            name: &entrant.name,
+            load: trial.load,
+            interrupted: self.context.stop.load(Ordering::Relaxed),
+            deaths,
+            loaded: Some(loaded),
+            too_long: None,
+            background: None,
+            spoken,
+            stopped: Ok(None),
+        };
+        // An interrupted life is not stored.
+        if let Some(concluded) = facts.conclude()? {
+            trial.record(round, concluded);
         }
         self.lasted(who, load, began);
         Ok(goes_on)
@@ -460,7 +496,7 @@ impl Bench for Stand<'_, '_> {
         let reports = roles.stop(STOP_WITHIN);
         let cpu_ns = |report: &Result<StopReport, _>| report.as_ref().ok()?.cpu_ns;
         whole.0 = reports.iter().map(cpu_ns).sum();
-        let stopped = round::after_stop(reports);
+        let stopped = after_stop(reports);
         let finished = |round: &&mut Round| round.outcome == Outcome::Finished;
         for round in rounds.iter_mut().flatten().filter(finished) {
             match &stopped {

@@ -8,6 +8,7 @@
 //!
 //! - [`order`] (pure): balanced orders of the contenders of a block.
 //! - [`life`] (pure): what happens in a life, one step after the other, on any [`life::Bench`].
+//! - [`runner`]: a life from outside: what it needs and what it yields.
 //! - [`bench`]: the bench of this machine: processes, connections, freezers, clocks.
 //!
 //! Which loads are raced in duels, who is in which heat, and how long a slice is follow from the race alone:
@@ -21,6 +22,11 @@ mod life;
 mod order;
 mod race;
 mod roles;
+mod runner;
 mod warm_up;
 
+pub(crate) use bench::LivesHere;
 pub(crate) use race::{Duels, Starts};
+pub(crate) use runner::RunsLives;
+#[cfg(test)]
+pub(crate) use runner::{Life, Lived};

@@ -1,9 +1,9 @@
 //! The duels of a pass: which loads share a life, who is in which heat, and what a life does.
 
 use super::{
-    bench::{Scripts, Stand},
-    life::{LoadPlan, Plan, WarmUp, live},
+    life::{LoadPlan, Plan, WarmUp},
     order::Orders,
+    runner::{Life, Lived, Member, RunsLives},
 };
 use crate::{
     ask::{
@@ -11,13 +11,12 @@ use crate::{
         entrant::Entrant,
     },
     context::RaceContext,
-    driving::{observe::Seen, round, warm},
-    ended::{RaceError, round_end, settles},
+    driving::{observe::Seen, trial::Trial, warm},
+    ended::{RaceError, settles, stored},
     results::{events::Events, store::Store},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use regatta_host::Settings;
-use regatta_record::{Happened, LoadShape, NextStart, Outcome, Round, RoundStart};
+use regatta_record::{Asked, LoadShape, Outcome, Round, RoundStart};
 use std::time::Duration;
 
 /// Length of an idle slice.
@@ -30,27 +29,34 @@ const MOST_BLOCKS: usize = 37;
 
 /// The duels of a race.
 pub(crate) struct Duels<'a> {
-    context: &'a RaceContext<'a>,
+    asked: &'a Asked,
     entrants: &'a [Entrant],
     seen: &'a mut Seen,
+    runner: &'a mut dyn RunsLives,
     /// Loads for which all contenders are started in the same way, so that one life carries all of them.
     groups: Vec<Vec<LoadShape>>,
-    scripts: Scripts,
+    /// The starts of the race, for its progress.
+    pub starts: Starts,
 }
 
-/// The starts of a race, for its progress.
-#[derive(Clone, Copy, Debug)]
+/// The number of starts.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Starts {
     pub done: usize,
     pub all: usize,
 }
 
 impl<'a> Duels<'a> {
-    pub fn new(context: &'a RaceContext<'a>, entrants: &'a [Entrant], seen: &'a mut Seen) -> Self {
-        let loads =
-            context.asked.loads.iter().filter(|load| is_raced_in_duels(context.asked, load));
-        let groups = groups(context.asked, entrants, loads, context.binary, context.containment);
-        Duels { context, entrants, seen, groups, scripts: Scripts(Vec::new()) }
+    pub fn new(
+        context: &RaceContext<'a>,
+        entrants: &'a [Entrant],
+        seen: &'a mut Seen,
+        runner: &'a mut dyn RunsLives,
+    ) -> Self {
+        let asked = context.asked;
+        let loads = asked.loads.iter().filter(|load| is_raced_in_duels(asked, load));
+        let groups = groups(asked, entrants, loads, context.binary);
+        Duels { asked, entrants, seen, runner, groups, starts: Starts::default() }
     }
 
     /// Whether a load is raced in duels.
@@ -62,141 +68,114 @@ impl<'a> Duels<'a> {
     pub fn pass_of(&self, round: &Round) -> u32 {
         let group = self.groups.iter().find(|group| group.contains(&round.load));
         round.round
-            / group.map_or(1, |group| {
-                heats_of(self.context.asked, self.entrants, group).len().max(1) as u32
-            })
+            / group
+                .map_or(1, |group| heats_of(self.asked, self.entrants, group).len().max(1) as u32)
     }
 
-    /// Runs the lives of the `due` loads in `pass` that are missing from `rounds`, and adds their rounds to
-    /// `store` and to `rounds`. Returns false if the race was interrupted.
+    /// Runs the lives of the `due` loads in `pass` that are missing from `store`, and adds their rounds to it.
+    /// Returns false if the race was interrupted.
     pub fn run_pass(
         &mut self,
         pass: u32,
         due: &[LoadShape],
-        starts: &mut Starts,
         store: &mut Store,
-        rounds: &mut Vec<Round>,
         events: &mut Events<'_>,
     ) -> Result<bool, RaceError> {
         for group in self.groups.clone() {
             let mut loads: Vec<LoadShape> =
                 group.iter().filter(|load| due.contains(load)).copied().collect();
-            let heats = heats_of(self.context.asked, self.entrants, &group);
+            let heats = heats_of(self.asked, self.entrants, &group);
             for (nth, heat) in heats.iter().enumerate() {
                 let life = pass * heats.len() as u32 + nth as u32;
                 // The first two lives of a heat have the same order: a warm-up is observed twice under one load.
                 let order = u64::from(if pass == 1 { nth as u32 } else { life });
-                loads.shuffle(&mut StdRng::seed_from_u64(self.context.asked.seed ^ order));
-                let heat: Vec<&Entrant> = heat.iter().map(|who| &self.entrants[*who]).collect();
-                if !is_due(life, &loads, &heat, rounds) {
-                    starts.done += heat.len();
-                    continue;
+                loads.shuffle(&mut StdRng::seed_from_u64(self.asked.seed ^ order));
+                let entrants = heat.iter().map(|who| &self.entrants[*who]).collect();
+                let heat = Heat::new(self.asked.seed, life, &loads, entrants);
+                if heat.is_due(store.rounds()) {
+                    heat.forget_part(store)?;
+                    if !self.life(pass, &heat, store, events)? {
+                        return Ok(false);
+                    }
+                    events.sync()?;
                 }
-                forget_part(life, &loads, &heat, store, rounds)?;
-                let Some(mut lived) =
-                    self.life((pass, life), &loads, &heat, starts, store, rounds, events)?
-                else {
-                    return Ok(false);
-                };
-                starts.done += heat.len();
-                lived.sort_by_key(is_forgettable);
-                for round in lived {
-                    store.append(&round)?;
-                    let line = Some(rounds.len() as u32 + 1);
-                    let ended = round_end(&round, Some(pass), line);
-                    events.emit(Happened::RoundEnded(Box::new(ended)));
-                    rounds.push(round);
-                }
-                events.sync()?;
+                self.starts.done += heat.entrants.len();
             }
         }
         Ok(true)
     }
 
-    /// Runs a life. Returns its rounds; `None` if it was interrupted.
-    #[allow(clippy::too_many_arguments, reason = "a life has this many parts")]
+    /// Runs a life, and stores its rounds. Returns false if it was interrupted.
     fn life(
         &mut self,
-        (pass, life): (u32, u32),
-        loads: &[LoadShape],
-        heat: &[&Entrant],
-        starts: &Starts,
+        pass: u32,
+        heat: &Heat<'_>,
         store: &mut Store,
-        rounds: &[Round],
         events: &mut Events<'_>,
-    ) -> Result<Option<Vec<Round>>, RaceError> {
-        let context = self.context;
-        let asked = context.asked;
-        let is_open = |name: &str, load: &LoadShape| is_open(rounds, name, load);
-        let seed = asked.seed.wrapping_add(u64::from(life) << 20);
-        let order = Orders::new(heat.len(), seed).of_block(0).to_vec();
-        let raced = |who: &usize| loads.iter().any(|load| is_open(&heat[*who].name, load));
-        let plan = Plan {
-            contenders: heat.len(),
-            loads: (0..loads.len())
-                .map(|nth| self.plan(life, nth, &loads[nth], heat, &order, seed, rounds))
-                .collect(),
-            starts: order.into_iter().filter(raced).collect(),
+    ) -> Result<bool, RaceError> {
+        let life = self.prepared(pass, heat, store.rounds());
+        let Some(Lived { mut rounds, settled }) = self.runner.run_life(life, events)? else {
+            return Ok(false);
         };
-        let announced = (0..heat.len()).map(|who| {
-            let nth = plan.starts.iter().position(|other| *other == who).unwrap_or(0);
-            let next = plan.starts.get(nth + 1).map(|who| &heat[*who].name);
-            let done = (starts.done + nth) as u32;
-            RoundStart {
-                pass: Some(pass),
-                observes_s: None,
-                done,
-                all: (starts.all as u32).max(done + 1),
-                contender: heat[who].name.clone(),
-                load: loads[0],
-                window: round::window(asked, &loads[0]),
-                next: next.map(|name| NextStart { contender: name.clone(), load: loads[0] }),
-            }
-        });
-        let announced = announced.collect();
-        let seen = &*self.seen;
-        let settling = |name: &str, load: &LoadShape| seen.of(asked, name, load);
-        let mut stand = Stand::new(
-            context,
-            heat,
-            loads,
-            (life, seed),
-            &settling,
-            &is_open,
-            announced,
-            &mut self.scripts,
-            events,
-        );
-        let settings = Settings::read();
-        let lived = live(&mut stand, &plan)?;
-        let changed = Settings::read().changed_since(&settings);
-        let settled = stand.settled();
-        let Some(mut lived) = stand.into_rounds(&plan, lived) else { return Ok(None) };
-        lived.iter_mut().for_each(|round| round.settings_changed.clone_from(&changed));
-        let twin = asked.twin();
+        let twin = self.asked.twin();
         for one in settled.into_iter().filter(|one| Some(&one.contender) != twin.as_ref()) {
             store.append_settled(&one)?;
             self.seen.add(one);
         }
-        Ok(Some(lived))
+        rounds.sort_by_key(is_forgettable);
+        for round in rounds {
+            stored(round, pass, store, events)?;
+        }
+        Ok(true)
     }
 
-    /// The plan of a life under one load.
-    #[allow(clippy::too_many_arguments, reason = "a plan has this many parts")]
-    fn plan(
-        &self,
-        life: u32,
-        nth: usize,
-        load: &LoadShape,
-        heat: &[&Entrant],
-        order: &[usize],
-        seed: u64,
-        rounds: &[Round],
-    ) -> LoadPlan {
-        let asked = self.context.asked;
+    /// Prepares the life of a heat, after these rounds.
+    fn prepared<'h>(&self, pass: u32, heat: &'h Heat<'_>, rounds: &[Round]) -> Life<'h> {
+        let asked = self.asked;
+        let raced = |who: &usize| {
+            heat.loads.iter().any(|load| is_open(rounds, &heat.entrants[*who].name, load))
+        };
+        let loads = (0..heat.loads.len()).map(|nth| self.plan(heat, nth, rounds)).collect();
+        let starts: Vec<usize> = heat.order.iter().copied().filter(raced).collect();
+        let trial = |who: usize, load: &LoadShape| Trial {
+            pass: heat.life,
+            entrant: heat.entrants[who],
+            load: *load,
+            seed: heat.seed,
+        };
+        let member = |who: usize| {
+            let nth = starts.iter().position(|other| *other == who).unwrap_or(0);
+            let next = starts.get(nth + 1).map(|who| trial(*who, &heat.loads[0]).next());
+            let done = (self.starts.done + nth) as u32;
+            let round = |load: &LoadShape| {
+                let name = &heat.entrants[who].name;
+                let settling = self.seen.of(asked, name, load);
+                is_open(rounds, name, load).then(|| trial(who, load).new_round(asked, settling))
+            };
+            Member {
+                entrant: heat.entrants[who],
+                start: RoundStart {
+                    pass: Some(pass),
+                    done,
+                    all: (self.starts.all as u32).max(done + 1),
+                    next,
+                    ..trial(who, &heat.loads[0]).start(asked)
+                },
+                rounds: heat.loads.iter().map(round).collect(),
+            }
+        };
+        let members = (0..heat.entrants.len()).map(member).collect();
+        let plan = Plan { contenders: heat.entrants.len(), loads, starts };
+        Life { nth: heat.life, seed: heat.seed, loads: &heat.loads, members, plan }
+    }
+
+    /// The plan of a life under its `nth` load.
+    fn plan(&self, heat: &Heat<'_>, nth: usize, rounds: &[Round]) -> LoadPlan {
+        let (asked, load, life) = (self.asked, &heat.loads[nth], heat.life as usize);
+        let entrants = &heat.entrants;
         let usual = Duration::from_secs_f64(asked.warm_up_s);
         let needs = |who: &usize| {
-            let of_load = |load| self.seen.of(asked, &heat[*who].name, load);
+            let of_load = |load| self.seen.of(asked, &entrants[*who].name, load);
             asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(&settling).0).max()
         };
         // The first block does not count, so it is a warm-up, too, and enough for a contender that was steady
@@ -206,8 +185,9 @@ impl<'a> Duels<'a> {
             true => WarmUp::For(Duration::ZERO),
             false => WarmUp::For(length),
         };
-        let is_observed =
-            |who: &usize| asked.settle_s > 0.0 && self.seen.is_due(asked, &heat[*who].name, load);
+        let is_observed = |who: &usize| {
+            asked.settle_s > 0.0 && self.seen.is_due(asked, &entrants[*who].name, load)
+        };
         let warm_up = |who: &usize| match needs(who) {
             _ if nth == 0 && is_observed(who) => {
                 WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
@@ -216,21 +196,68 @@ impl<'a> Duels<'a> {
             _ => WarmUp::For(Duration::ZERO),
         };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
-        let orders = Orders::new(heat.len(), asked.seed);
+        let orders = Orders::new(entrants.len(), asked.seed);
         let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load) as usize;
-        let first_block = life as usize * MOST_BLOCKS;
-        let is_idle = |who: &usize| (who + life as usize).is_multiple_of(IDLE_EVERY);
+        let first_block = life * MOST_BLOCKS;
+        let is_idle = |who: &usize| (who + life).is_multiple_of(IDLE_EVERY);
         LoadPlan {
             load: nth,
-            baseline: heat.iter().position(|one| one.name == asked.baseline).unwrap_or(0),
-            raced: order.to_vec(),
-            warm_ups: order.iter().map(warm_up).collect(),
+            baseline: entrants.iter().position(|one| one.name == asked.baseline).unwrap_or(0),
+            raced: heat.order.clone(),
+            warm_ups: heat.order.iter().map(warm_up).collect(),
             blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
             slice,
             first_block,
-            idle: ((0..heat.len()).filter(is_idle).collect(), IDLE),
-            seed: seed.wrapping_add((nth as u64) << 10),
+            idle: ((0..entrants.len()).filter(is_idle).collect(), IDLE),
+            seed: heat.seed.wrapping_add((nth as u64) << 10),
         }
+    }
+}
+
+/// The contenders of a life, and its loads.
+struct Heat<'a> {
+    /// The number of the life.
+    life: u32,
+    seed: u64,
+    loads: Vec<LoadShape>,
+    entrants: Vec<&'a Entrant>,
+    /// The order in which they start.
+    order: Vec<usize>,
+}
+
+impl<'a> Heat<'a> {
+    fn new(seed: u64, life: u32, loads: &[LoadShape], entrants: Vec<&'a Entrant>) -> Heat<'a> {
+        let seed = seed.wrapping_add(u64::from(life) << 20);
+        let order = Orders::new(entrants.len(), seed).of_block(0).to_vec();
+        Heat { life, seed, loads: loads.to_vec(), entrants, order }
+    }
+
+    /// Whether a round of it is missing.
+    fn is_due(&self, rounds: &[Round]) -> bool {
+        self.entrants.iter().flat_map(|one| self.loads.iter().map(move |load| (one, load))).any(
+            |(entrant, load)| {
+                let trial = Trial { pass: self.life, entrant, load: *load, seed: self.seed };
+                is_open(rounds, &entrant.name, load) && !rounds.iter().any(|r| trial.is_of(r))
+            },
+        )
+    }
+
+    /// Removes the rounds of a life that is incomplete. They are the last: the race was killed, or the disk was
+    /// full, before the others were stored. Rounds of a life are compared with each other, so it is run again as a
+    /// whole.
+    fn forget_part(&self, store: &mut Store) -> Result<(), RaceError> {
+        let is_its = |round: &&Round| {
+            round.round == self.life
+                && is_forgettable(round)
+                && self.loads.contains(&round.load)
+                && self.entrants.iter().any(|one| one.name == round.contender)
+        };
+        let rounds = store.rounds();
+        let keep = rounds.len() - rounds.iter().rev().take_while(is_its).count();
+        if keep < rounds.len() {
+            store.keep(keep)?;
+        }
+        Ok(())
     }
 }
 
@@ -239,41 +266,9 @@ fn is_open(rounds: &[Round], contender: &str, load: &LoadShape) -> bool {
     !rounds.iter().any(|round| settles(round, contender, load))
 }
 
-/// Whether a round of a life is missing.
-fn is_due(life: u32, loads: &[LoadShape], heat: &[&Entrant], rounds: &[Round]) -> bool {
-    let mut cells = heat.iter().flat_map(|one| loads.iter().map(move |load| (&one.name, load)));
-    cells.any(|(name, load)| {
-        let is_its = |r: &Round| r.contender == *name && r.load == *load && r.round == life;
-        is_open(rounds, name, load) && !rounds.iter().any(is_its)
-    })
-}
-
 /// Whether a round may be forgotten. The others, which decide a cell for good, are stored before it.
 fn is_forgettable(round: &Round) -> bool {
     round.outcome == Outcome::Finished
-}
-
-/// Removes the rounds of an incomplete life. They are the last: the race was killed, or the disk was full, before
-/// the others were stored. Rounds of a life are compared with each other, so it is run again as a whole.
-fn forget_part(
-    life: u32,
-    loads: &[LoadShape],
-    heat: &[&Entrant],
-    store: &mut Store,
-    rounds: &mut Vec<Round>,
-) -> Result<(), RaceError> {
-    let is_its = |round: &&Round| {
-        round.round == life
-            && is_forgettable(round)
-            && loads.contains(&round.load)
-            && heat.iter().any(|one| one.name == round.contender)
-    };
-    let keep = rounds.len() - rounds.iter().rev().take_while(is_its).count();
-    if keep < rounds.len() {
-        store.keep(keep)?;
-        rounds.truncate(keep);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -24,7 +24,9 @@ const SETTLING: &str = "settling.jsonl";
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    rounds: File,
+    file: File,
+    /// What the file holds.
+    rounds: Vec<Round>,
 }
 
 /// Why a result directory cannot be used.
@@ -101,16 +103,16 @@ impl Store {
         if exists { Ok(()) } else { fs::remove_dir(dir).map_err(io_error("create", dir)) }
     }
 
-    /// Opens the race in `dir` to continue it. Returns the race as requested, and its stored rounds.
-    pub fn resume(dir: &Path) -> Result<(Store, Asked, Vec<Round>), StoreError> {
+    /// Opens the race in `dir` to continue it. Returns the race as requested, too.
+    pub fn resume(dir: &Path) -> Result<(Store, Asked), StoreError> {
         let (asked, _) = Store::read(dir)?; // gives the better error if there is no race
-        let store = Store::open(dir)?;
-        let (_, rounds) = Store::read(dir)?;
+        let mut store = Store::open(dir)?;
+        (_, store.rounds) = Store::read(dir)?;
         for name in [ROUNDS, SETTLING] {
             let path = dir.join(name);
             drop_partial_line(&path).map_err(io_error("repair", &path))?;
         }
-        Ok((store, asked, rounds))
+        Ok((store, asked))
     }
 
     /// Reads a result directory. Ignores an incomplete last line, as left by a crash.
@@ -126,9 +128,16 @@ impl Store {
         Ok((asked, lines(&path, &text, |round: &Round| round.format)?))
     }
 
+    /// Returns the stored rounds.
+    pub fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
     /// Appends a round and syncs it.
-    pub fn append(&mut self, round: &Round) -> Result<(), StoreError> {
-        append_line(&mut self.rounds, &self.dir.join(ROUNDS), round)
+    pub fn append(&mut self, round: Round) -> Result<&Round, StoreError> {
+        append_line(&mut self.file, &self.dir.join(ROUNDS), &round)?;
+        self.rounds.push(round);
+        Ok(&self.rounds[self.rounds.len() - 1])
     }
 
     /// Removes all rounds but the first `keep`.
@@ -137,8 +146,10 @@ impl Store {
         let text = fs::read(&path).map_err(io_error("read", &path))?;
         let lines = text.split_inclusive(|b| *b == b'\n').take(keep);
         let len = lines.map(|line| line.len() as u64).sum();
-        self.rounds.set_len(len).map_err(io_error("shorten", &path))?;
-        self.rounds.sync_all().map_err(io_error("sync", &path))
+        self.file.set_len(len).map_err(io_error("shorten", &path))?;
+        self.file.sync_all().map_err(io_error("sync", &path))?;
+        self.rounds.truncate(keep);
+        Ok(())
     }
 
     /// Reads the stored observations of warm-ups. Ignores an incomplete last line, as left by a crash.
@@ -163,10 +174,10 @@ impl Store {
     }
 
     fn open(dir: &Path) -> Result<Store, StoreError> {
-        let rounds = open_lines(&dir.join(ROUNDS))?;
-        flock(&rounds, FlockOperation::NonBlockingLockExclusive)
+        let file = open_lines(&dir.join(ROUNDS))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| StoreError::Locked(dir.into()))?;
-        Ok(Store { dir: dir.into(), rounds })
+        Ok(Store { dir: dir.into(), file, rounds: Vec::new() })
     }
 }
 
@@ -175,7 +186,7 @@ impl Drop for Store {
     /// it holds the file, too.
     fn drop(&mut self) {
         // Nothing is left to do if it fails.
-        let _ = flock(&self.rounds, FlockOperation::Unlock);
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

@@ -27,7 +27,7 @@ fn a_directory_restores_the_whole_race() {
     rounds[0].instances_ns = vec![1, 2];
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::create(&folder.path().join("out"), &asked).unwrap();
-    rounds.iter().for_each(|round| store.append(round).unwrap());
+    rounds.iter().for_each(|round| _ = store.append(round.clone()).unwrap());
     assert_eq!(Store::read(store.dir()).unwrap(), (asked, rounds));
 }
 

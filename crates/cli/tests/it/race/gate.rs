@@ -47,7 +47,7 @@ fn result_of(
     let seed = (1_000.0 * by * slower) as u64;
     let mut store = Store::create(&course.path(dir), &asked).unwrap();
     for round in rounds(&field, &[LOAD], PASSES, STEADY, seed) {
-        store.append(&round).unwrap();
+        store.append(round).unwrap();
     }
 }
 

@@ -1,11 +1,10 @@
 use super::*;
-use crate::fixtures::{self, entrant};
-use regatta_host::Containment;
-use regatta_record::{Asked, Schedule};
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, AtomicU32},
+use crate::{
+    context::MachineError,
+    fixtures::{self, entrant},
 };
+use regatta_record::Schedule;
+use std::{path::Path, sync::atomic::AtomicBool};
 
 const SEED: u64 = 7;
 const LOAD: LoadShape = LoadShape::closed(8, 1);
@@ -24,28 +23,34 @@ fn asked() -> Asked {
     }
 }
 
+/// No life is run.
+struct Nowhere;
+
+impl RunsLives for Nowhere {
+    fn run_life(&mut self, _: Life<'_>, _: &mut Events<'_>) -> Result<Option<Lived>, MachineError> {
+        unreachable!("only plans are tested")
+    }
+}
+
 /// Calls `see` with the duels of a race of four contenders and the baseline's twin.
 fn with_duels(asked: &Asked, see: impl FnOnce(&Duels<'_>, &[Entrant])) {
     let entrants = ["c0", "c1", "c2", "c3", "c1-twin"].map(entrant);
     let stop = AtomicBool::new(false);
-    let context = RaceContext {
-        asked,
-        binary: Path::new("/"),
-        containment: Containment::default(),
-        stop: &stop,
-        restless: AtomicU32::new(0),
-    };
-    let mut seen = Seen::default();
-    see(&Duels::new(&context, &entrants, &mut seen), &entrants);
+    let context = RaceContext::new(asked, Path::new("/"), &stop);
+    see(&Duels::new(&context, &entrants, &mut Seen::default(), &mut Nowhere), &entrants);
+}
+
+/// A life of all contenders.
+fn heat(life: u32, entrants: &[Entrant]) -> Heat<'_> {
+    Heat::new(SEED, life, &[LOAD], entrants.iter().collect())
 }
 
 #[test]
 fn each_life_goes_on_where_the_orders_of_the_race_are() {
     with_duels(&asked(), |duels, entrants| {
-        let heat: Vec<&Entrant> = entrants.iter().collect();
-        let orders = Orders::new(heat.len(), SEED);
+        let orders = Orders::new(entrants.len(), SEED);
         for life in 0..4 {
-            let plan = duels.plan(life, 0, &LOAD, &heat, &[0, 1, 2, 3, 4], 1, &[]);
+            let plan = duels.plan(&heat(life, entrants), 0, &[]);
             assert_eq!((plan.first_block, plan.baseline), (life as usize * MOST_BLOCKS, 1));
             for (nth, block) in plan.blocks.iter().enumerate() {
                 assert_eq!(block, orders.of_block(plan.first_block + nth), "life {life}");
@@ -71,8 +76,9 @@ fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
     let warm_ups = |warm_up_s, nth| {
         let mut found = Vec::new();
         with_duels(&Asked { warm_up_s, slice_s: Some(0.05), ..asked() }, |duels, entrants| {
-            let heat: Vec<&Entrant> = entrants.iter().collect();
-            found = duels.plan(1, nth, &LOAD, &heat, &[0, 1, 2, 3, 4], 1, &[]).warm_ups;
+            let both = [LOAD, LoadShape::closed(9, 1)];
+            let heat = Heat::new(SEED, 1, &both, entrants.iter().collect());
+            found = duels.plan(&heat, nth, &[]).warm_ups;
         });
         found
     };
@@ -84,19 +90,10 @@ fn a_warm_up_that_is_no_longer_than_a_slice_is_the_first_block() {
 #[test]
 fn of_an_incomplete_life_only_what_decided_a_cell_for_good_stays() {
     let asked = asked();
-    let stop = AtomicBool::new(false);
-    let context = RaceContext {
-        asked: &asked,
-        binary: Path::new("/"),
-        containment: Containment::default(),
-        stop: &stop,
-        restless: AtomicU32::new(0),
-    };
     let entrants = ["c0", "c1", "c2"].map(entrant);
-    let heat: Vec<&Entrant> = entrants.iter().collect();
-    let life = |life: u32| {
-        let round = |one: &Entrant| round::new_round(&context, life, one, LOAD, SEED, None);
-        entrants.iter().map(round).collect::<Vec<_>>()
+    let life = |pass: u32| {
+        let trial = |entrant| Trial { pass, entrant, load: LOAD, seed: SEED };
+        entrants.iter().map(|one| trial(one).new_round(&asked, None)).collect::<Vec<_>>()
     };
     let mut second = life(1);
     second[2].outcome = Outcome::Failed { because: "it died".into() };
@@ -108,16 +105,16 @@ fn of_an_incomplete_life_only_what_decided_a_cell_for_good_stays() {
     for (stored, stay) in [(0, 0), (1, 0), (2, 0), (3, 3), (4, 4), (5, 4), (6, 6)] {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::create(folder.path(), &asked).unwrap();
-        all[..stored].iter().for_each(|round| store.append(round).unwrap());
-        let mut rounds = all[..stored].to_vec();
-        let life = u32::from(stored >= 3);
-        assert_eq!(is_due(life, &[LOAD], &heat, &rounds), stored < 6, "{stored} are stored");
-        assert!(is_due(life, &[LoadShape::closed(9, 1)], &heat, &rounds), "another load");
+        all[..stored].iter().for_each(|round| _ = store.append(round.clone()).unwrap());
+        let now = heat(u32::from(stored >= 3), &entrants);
+        assert_eq!(now.is_due(store.rounds()), stored < 6, "{stored} are stored");
+        let other = Heat { loads: vec![LoadShape::closed(9, 1)], ..heat(now.life, &entrants) };
+        assert!(other.is_due(store.rounds()), "another load");
         if stored < 6 {
-            forget_part(life, &[LOAD], &heat, &mut store, &mut rounds).unwrap();
+            now.forget_part(&mut store).unwrap();
         }
-        assert_eq!(names(&rounds), names(&all[..stay]), "{stored} were stored");
+        assert_eq!(names(store.rounds()), names(&all[..stay]), "{stored} were stored");
         drop(store);
-        assert_eq!(names(&Store::read(folder.path()).unwrap().1), names(&rounds));
+        assert_eq!(names(&Store::read(folder.path()).unwrap().1), names(&all[..stay]));
     }
 }

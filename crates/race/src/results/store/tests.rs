@@ -37,7 +37,7 @@ fn only_the_first_rounds_are_kept() {
         fs::write(&path, "1\n22\n333\n").unwrap();
         store.keep(keep).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), stays, "{keep}");
-        append_line(&mut store.rounds, &path, &4).unwrap();
+        append_line(&mut store.file, &path, &4).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{stays}4\n"), "{keep}");
     }
 }

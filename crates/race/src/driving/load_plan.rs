@@ -1,0 +1,99 @@
+//! The plan of a load on one contender, which follows from the race alone.
+
+use crate::{
+    ask::entrant::Entrant, contenders::adapter::Adapter, context::HOST, driving::reply_seen,
+};
+use regatta_load::{Drive, Plan, Until, WarmUp};
+use regatta_record::{Asked, LoadShape, NULL};
+use regatta_script::Workload;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+/// Timeout of a reply.
+const REPLY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Timeout of a reply under a counted load, and of a whole burst.
+pub(crate) const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
+/// Timeout of a counted number of requests as a whole. It is long because one slow computation can
+/// hold up all other requests.
+const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
+
+/// Returns the plan of a load of a race against a contender on `port`, as the contender is to be loaded.
+pub(crate) fn plan_against(
+    asked: &Asked,
+    entrant: &Entrant,
+    port: u16,
+    load: LoadShape,
+    seed: u64,
+) -> Plan {
+    let path = entrant.contender.manifest.path.clone();
+    // A null server replies to bytes, not to whole requests. For a workload file, only its author knows
+    // whether servers may do the same, unless it has a single request without content.
+    let adapter = entrant.contender.manifest.adapter;
+    let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
+    let withholds =
+        !is_null && (asked.workload_file.is_none() || reply_seen::is_only_request(entrant));
+    Plan { path, withholds, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) }
+}
+
+/// Returns the measured window of a load.
+pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
+    let of_burst =
+        load.drive.burst().map(|burst| u64::from(load.connections) * u64::from(burst.requests));
+    match of_burst.or(load.requests.map(u64::from)) {
+        Some(n) => regatta_record::Window::Requests { n },
+        None => regatta_record::Window::Time { s: asked.window_s },
+    }
+}
+
+/// Returns the time limit of a counted load as a whole; `None`: it ends by itself.
+pub(crate) fn time_limit(load: &LoadShape) -> Option<Duration> {
+    let of_all = if load.drive.burst().is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN };
+    load.is_counted().then_some(of_all)
+}
+
+/// Returns the plan of a load of a race against a contender on `port`.
+pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+    let cpus = asked.cpus.of_load(&load);
+    let of_server = asked.cpus.of_server(&load);
+    let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
+    let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
+    let until = match (load.drive, load.requests) {
+        (Drive::Burst(_), _) => Until::Done,
+        (_, Some(requests)) => Until::Requests(requests.into()),
+        (_, None) => window,
+    };
+    let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Plan {
+        target,
+        tls: None,
+        workload: speaks,
+        host: HOST.to_owned(),
+        path: None,
+        connections: load.connections as usize,
+        idle: load.idle as usize,
+        stalled: load.stalled as usize,
+        passing: load.passing as usize,
+        pipeline: load.pipeline as usize,
+        drive: load.drive,
+        // On shared CPUs, a spinning load would take CPU time from the server.
+        spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
+        // Nor may it take CPU time from the load beside it.
+        busy_poll: asked.busy_poll && !shares_cpus && load.beside.is_none(),
+        threads: cpus.len().max(1),
+        cpus,
+        timeout: if load.is_counted() { COUNTED_WITHIN } else { REPLY_WITHIN },
+        patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
+        warm_up: WarmUp::steady(Duration::from_secs_f64(asked.warm_up_s)),
+        until,
+        tolerates: None,
+        withholds: false,
+        draws_sources: true,
+        seconds: false,
+        stages: Vec::new(),
+        unix: None,
+        seed,
+    }
+}
