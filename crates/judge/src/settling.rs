@@ -150,13 +150,24 @@ pub fn agreed(first: Settling, second: Settling) -> Settling {
 
 /// Of two observations of the same start, that with less change: the costs as they are, and relative to those of
 /// another contender in the same moments. The machine changes both contenders, or only one of them, so a
-/// change is the contender's only if both show it.
+/// change is the contender's only if both show it. If both fell or both rose, and only one settled then, the machine
+/// kept the other from it.
 pub fn less_changed(as_is: Settling, relative: Settling) -> Settling {
+    use WarmUpClass::{Flat, NeverSettles};
     let change = |one: &Settling| match one.class {
-        WarmUpClass::Flat => 0.0,
-        _ => (one.cold_ns_per_request / one.warm_ns_per_request).ln().abs(),
+        Flat => 0.0,
+        _ => (one.cold_ns_per_request / one.warm_ns_per_request).ln(),
     };
-    if change(&relative) < change(&as_is) { relative } else { as_is }
+    let (of_as_is, of_relative) = (change(&as_is), change(&relative));
+    let both_changed =
+        of_as_is * of_relative > 0.0 && as_is.has_direction() && relative.has_direction();
+    let is_relative = match (as_is.class, relative.class) {
+        (NeverSettles, NeverSettles) => of_relative.abs() < of_as_is.abs(),
+        (NeverSettles, _) if both_changed => true,
+        (_, NeverSettles) if both_changed => false,
+        _ => of_relative.abs() < of_as_is.abs(),
+    };
+    if is_relative { relative } else { as_is }
 }
 
 /// A slice that has a cost.

@@ -3,10 +3,13 @@
 use crate::Tls;
 use regatta_record::{Burst, Drive, Part, Stage};
 use regatta_script::{Compiled, Order, Place, Workload};
+use serde::{Deserialize, Serialize};
 use std::{io, net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duration};
 
-/// One load: the server, the requests, the number of connections, and the duration.
-#[derive(Clone, Debug)]
+/// One load: the server, the requests, the number of connections, and the duration. Load processes get it as JSON.
+/// Except for CPU numbers and paths, nothing in it is specific to one machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The server.
     pub target: SocketAddr,
@@ -124,7 +127,7 @@ pub struct Plan {
 }
 
 /// How the warm-up before the measured window ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WarmUp {
     /// This long, to within a few milliseconds; zero for none.
     Fixed(Duration),
@@ -154,7 +157,7 @@ impl WarmUp {
 }
 
 /// When the measured window ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
     /// After this long.
     Elapsed(Duration),

@@ -2,8 +2,8 @@
 //!
 //! `load`, `race` and `judge` create these values, `report` prints them. `report` depends on no other
 //! crate of regatta, so every figure of a report can be recomputed from a result directory alone, and
-//! all output of a race can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages
-//! between load processes and the process that starts them.
+//! all output of a race can be printed again. [`Order`] and [`Report`] are the messages between
+//! load processes and the process that starts them.
 //!
 //! # Where things are
 //!
@@ -64,7 +64,7 @@ pub use judged::{
     verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict},
 };
 pub use loads::{
-    ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part},
+    ask::{Order, Part},
     beside::Beside,
     drive::{Arrivals, Burst, Drive},
     heads::Heads,

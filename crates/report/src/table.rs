@@ -173,9 +173,14 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// The tone of a verdict.
+/// The tone of a cell's verdict.
 pub fn verdict_tone(cell: &Cell) -> Tone {
-    match cell.verdict.kind() {
+    tone_of(cell.verdict.kind())
+}
+
+/// The tone of a kind of verdict.
+pub fn tone_of(kind: Kind) -> Tone {
+    match kind {
         Kind::Disqualified | Kind::Failed => Tone::Bad,
         Kind::ServerBound | Kind::CoBound | Kind::AtAskedRate | Kind::CostOnly => Tone::Plain,
         _ => Tone::Warn,

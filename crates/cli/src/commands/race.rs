@@ -78,8 +78,8 @@ pub struct RaceArgs {
     /// (default 50), and none after --time. Default of `quick` and of servers to compare: 1% in 60s
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// With --precision: start no life or round after this time, except the first three lives. A precision
-    /// that is not reached by then is no failure
+    /// Start no life or round after this time, except the first three lives, and run lives until then. A
+    /// --precision that is not reached by then is no failure
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// rounds: one contender after the other, each from its start to its stop. duels: all are alive together,

@@ -376,11 +376,9 @@ impl Spent {
             involuntary_switches: self.involuntary_switches,
             busiest_thread_ns: self.busiest_thread_ns,
             memory_bytes,
-            memory_at_ready_bytes: None,
-            user_growth_bytes: None,
-            kernel_growth: None,
             processes: self.processes,
             threads: self.threads,
+            ..Server::default()
         }
     }
 }

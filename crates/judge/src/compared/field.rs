@@ -172,8 +172,9 @@ impl Field {
 
     /// Usual time of a pass at this load, in seconds. The first one is longer, because warm-ups are observed.
     pub fn pass_s(&self, asked: &Asked) -> f64 {
-        let per_pass = self.starts_s.len() as f64 / f64::from(self.passes(asked).max(1));
-        median(self.starts_s.clone()).unwrap_or(0.0) * per_pass
+        let heats = self.starts_s.len().div_ceil(self.passes(asked).max(1) as usize);
+        let of_heat = |nth| self.starts_s.iter().skip(nth).step_by(heats).copied().collect();
+        (0..heats).filter_map(|nth| median(of_heat(nth))).sum()
     }
 
     /// `ln(a/b)` of the costs of two contenders by pass.

@@ -282,12 +282,16 @@ fn a_change_must_show_with_and_without_comparison() {
         (of(WarmsUp, 1_300.0), of(SlowsDown, 800.0), of(NeverSettles, 1_200.0));
     // The machine became slower, and with it the baseline, but not the contender; or both.
     assert_eq!((less_changed(flat, warms), less_changed(warms, flat)), (flat, flat));
-    assert_eq!(
-        (less_changed(warms, restless), less_changed(restless, warms)),
-        (restless, restless)
-    );
+    // It was the machine that did not settle.
+    assert_eq!((less_changed(warms, restless), less_changed(restless, warms)), (warms, warms));
+    let wanders = of(NeverSettles, 1_050.0);
+    assert_eq!((less_changed(warms, wanders), less_changed(wanders, warms)), (wanders, wanders));
+    let more_restless = of(NeverSettles, 1_400.0);
+    assert_eq!(less_changed(more_restless, restless), restless);
+    assert_eq!(less_changed(restless, more_restless), restless);
     assert_eq!(less_changed(slows, warms), slows, "by 20% and by 23%");
-    assert_eq!(less_changed(slows, restless), restless);
+    assert_eq!(less_changed(slows, restless), restless, "one rose and one fell");
+    assert_eq!(less_changed(restless, slows), restless);
     assert_eq!(less_changed(warms, warms), warms);
 }
 

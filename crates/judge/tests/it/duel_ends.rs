@@ -102,6 +102,32 @@ fn time_ends_a_race_but_never_before_three_lives() {
 }
 
 #[test]
+fn the_time_of_a_pass_is_that_of_all_its_heats() {
+    let mut rounds = duels(&field(), Duel { lives: 12, ..DUEL }, 2);
+    // Three heats: only the anchors live in each.
+    let heats = ["null", "percore", "node"];
+    rounds.retain(|round| {
+        let name = round.contender.as_str();
+        heats
+            .iter()
+            .position(|other| *other == name)
+            .is_none_or(|nth| round.round % 3 == nth as u32)
+    });
+    for round in of(&mut rounds, "node") {
+        round.life.as_mut().unwrap().lasted_ns += 60_000_000_000;
+    }
+    let pass_s = 60.0 + 3.0 * 3.0 * (0.4 + 2.0 * 11.0 * 0.05);
+    let is_due = |passes: f64, of_time: f64| {
+        let time_s = Some(of_time * pass_s);
+        let asked = Asked { precision: None, time_s, ..in_duels(&NAMES, 30, &[LOAD]) };
+        let before: Vec<Round> =
+            rounds.iter().filter(|r| f64::from(r.round) < 3.0 * passes).cloned().collect();
+        !due(&asked, &before, passes as u32).loads.is_empty()
+    };
+    assert!(is_due(3.0, 4.1) && !is_due(4.0, 4.9) && !is_due(3.0, 3.9));
+}
+
+#[test]
 fn a_hopeless_contender_does_not_keep_the_others_waiting() {
     let mut all = duels(&field(), Duel { lives: 40, ..DUEL }, 2);
     let slow_starts = |r: &mut Round| {

@@ -11,8 +11,8 @@ pub mod sweep;
 use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{
-    Arrivals, Asked, CpuSets, Drive, Entry, Errors, FORMAT, LoadShape, Operation, Outcome, Round,
-    Schedule, Server, Setup, UsageSource, encode_histogram,
+    Arrivals, Asked, CpuSets, Drive, Entry, FORMAT, LoadShape, Operation, Round, Schedule, Server,
+    Setup, UsageSource, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -163,47 +163,25 @@ fn round(
         load,
         seed: u64::from(pass),
         started_unix_s: 1_790_000_000 + u64::from(pass) * 60,
-        outcome: Outcome::Finished,
         requests: requests as u64,
-        reply_bytes: None,
-        settings_changed: None,
         window_ns: window_ns as u64,
         slices: (0..20).map(|_| (requests / 20.0 * (0.01 * normal(random)).exp()) as u64).collect(),
-        errors: Errors::default(),
         load_cpu_ns: (requests * load_ns) as u64,
-        load_spun_ns: 0,
         load_cpus: 1,
         server: Some(Server {
             cpu_ns: (requests.floor() * cost_ns) as u64,
             user_ns: (requests * cost_ns * 0.2) as u64,
             system_ns: (requests * cost_ns * 0.8) as u64,
             source: UsageSource::CgroupV1,
-            unseen: None,
             cpus: 1,
             voluntary_switches: (requests * 0.02) as u64,
             involuntary_switches: (requests * 0.001) as u64,
-            busiest_thread_ns: None,
             memory_bytes: truth.memory_mib * 1024 * 1024 + 40_960 * u64::from(pass),
-            memory_at_ready_bytes: None,
-            user_growth_bytes: None,
-            kernel_growth: None,
             processes: 1,
             threads: 1,
+            ..Server::default()
         }),
-        roles: Vec::new(),
-        remark: None,
-        served_by_others: None,
-        left_its_cpus: None,
-        instances_ns: Vec::new(),
-        passed: 0,
-        background: None,
-        warm_up: None,
-        settling: None,
-        reply: None,
-        life: None,
-        operations: Vec::new(),
-        open_loop: None,
-        machine: None,
         histogram: encode_histogram(&histogram),
+        ..Round::default()
     }
 }

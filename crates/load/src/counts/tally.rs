@@ -12,8 +12,11 @@ use crate::{
     run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{Counted, Errors, Exchange, FirstWrong, Operation, Part, TlsSpoken, Verified};
-use std::{collections::BTreeMap, mem, ops::Deref};
+use regatta_record::{Counted, Exchange, FirstWrong, Operation, Part, TlsSpoken, Verified};
+use std::{
+    mem,
+    ops::{Deref, DerefMut},
+};
 
 /// The result of a load: the counts of all its threads, which it dereferences to, and what follows from them
 /// and from the plan.
@@ -68,32 +71,13 @@ impl Deref for Tally {
     }
 }
 
-/// Counts of one load thread.
+/// Counts of one load thread, and what they are counted with.
 pub(crate) struct Count {
-    pub requests: u64,
-    pub errors: Errors,
-    /// See [`Counted::causes`].
-    pub causes: BTreeMap<String, u64>,
-    /// See [`Counted::first_unfinished`].
-    pub first_unfinished: Option<Exchange>,
-    /// See [`Counted::replies`].
-    pub replies: u64,
-    /// See [`Counted::statuses`].
-    pub statuses: BTreeMap<u16, u64>,
-    pub timeouts_in_window: u64,
-    pub histogram: Histogram<u64>,
-    /// See [`Counted::operations`].
+    /// What is only counted. [`Counted::reply_bytes`] is [`Count::received`] before the window while that is open.
+    pub sum: Counted,
     pub operations: Operations,
-    pub connections_opened: u64,
-    /// See [`Counted::passed`].
-    pub passed: u64,
     /// Bytes received so far, without the encryption of TLS.
     pub received: u64,
-    /// See [`Counted::reply_bytes`]. While the window is open: [`Count::received`] before it.
-    reply_bytes: u64,
-    pub load_cpu_ns: Nanos,
-    /// See [`Counted::spun_ns`].
-    pub spun_ns: Nanos,
     /// In a lane: when this thread began to send, in this slice.
     pub began: Nanos,
     /// When the last reply inside the window came.
@@ -101,14 +85,26 @@ pub(crate) struct Count {
     /// The sends whose latencies count.
     pub sends: Sends,
     pub open_loop: Option<OpenCount>,
-    /// The counts of each stage, instead.
-    pub stages: Vec<Counted>,
     run_delay: RunDelay,
     /// When the last reply of each burst instance of this thread came; 0 for none.
     pub last_replies: Vec<Nanos>,
     slices: Slices,
-    /// The current second, if the seconds are reported. [`Count::histogram`] is that of the second then.
+    /// The current second, if the seconds are reported. [`Counted::histogram`] is that of the second then.
     ticking: Option<Box<Ticking>>,
+}
+
+impl Deref for Count {
+    type Target = Counted;
+
+    fn deref(&self) -> &Counted {
+        &self.sum
+    }
+}
+
+impl DerefMut for Count {
+    fn deref_mut(&mut self) -> &mut Counted {
+        &mut self.sum
+    }
 }
 
 impl Count {
@@ -137,30 +133,19 @@ impl Count {
         until: Until,
         kinds: &[Operation],
     ) -> Self {
+        let slices = Slices::new(until);
+        let empty = empty.unwrap_or_else(new_histogram);
         Count {
-            requests: 0,
-            errors: Errors::default(),
-            causes: BTreeMap::new(),
-            first_unfinished: None,
-            replies: 0,
-            statuses: BTreeMap::new(),
-            timeouts_in_window: 0,
-            histogram: empty.unwrap_or_else(new_histogram),
+            sum: Counted::nothing(empty, slices.length, &[]),
             operations: Operations::new(kinds, until),
-            connections_opened: 0,
-            passed: 0,
             received: 0,
-            reply_bytes: 0,
-            load_cpu_ns: 0,
-            spun_ns: 0,
             began: 0,
             last_reply: 0,
             sends: Sends::of(until),
             open_loop: None,
-            stages: Vec::new(),
             run_delay,
             last_replies: Vec::new(),
-            slices: Slices::new(until),
+            slices,
             ticking: None,
         }
     }
@@ -170,7 +155,7 @@ impl Count {
         self.sends.open(at);
         self.slices.begin(at);
         if let Some(ticking) = &mut self.ticking {
-            ticking.begin(self.errors.total());
+            ticking.begin(self.sum.errors.total());
         }
         self.operations.window_opens(at);
         self.reply_bytes = self.received;
@@ -202,7 +187,8 @@ impl Count {
         let Some(ticking) = &mut self.ticking else { return };
         let second = (self.slices.current / seconds::SLICES) as u32;
         if second > ticking.number() {
-            ticking.next(second, self.requests, self.errors.total(), &mut self.histogram);
+            let Counted { requests, errors, histogram, .. } = &mut self.sum;
+            ticking.next(second, *requests, errors.total(), histogram);
         }
     }
 
@@ -221,7 +207,8 @@ impl Count {
         let Some(ticking) = &mut self.ticking else { return };
         if self.slices.has_begun() {
             let next = ticking.number() + 1;
-            ticking.next(next, self.requests, self.errors.total(), &mut self.histogram);
+            let Counted { requests, errors, histogram, .. } = &mut self.sum;
+            ticking.next(next, *requests, errors.total(), histogram);
         }
         ticking.hand_over(to);
     }
@@ -285,26 +272,15 @@ pub(crate) fn count(
         let instances = count.last_replies.iter().zip((number..).step_by(part.threads as usize));
         let took = |(last, i): (&Nanos, u32)| (i, last.saturating_sub(begin));
         let of_thread = Counted {
-            requests: count.requests,
             slices: count.slices.replies,
-            errors: count.errors,
-            causes: count.causes,
-            first_unfinished: count.first_unfinished,
-            replies: count.replies,
-            statuses: count.statuses,
-            timeouts_in_window: count.timeouts_in_window,
-            reply_bytes: count.reply_bytes,
+            slice_ns: length,
             operations: count.operations.into_counted(),
-            load_cpu_ns: count.load_cpu_ns,
-            spun_ns: count.spun_ns.min(count.load_cpu_ns),
+            spun_ns: count.sum.spun_ns.min(count.sum.load_cpu_ns),
             run_delay_ns: count.run_delay.inside(),
             turns: count.run_delay.turns(),
-            connections_opened: count.connections_opened,
-            passed: count.passed,
             instances_ns: instances.filter(|_| is_burst && window.is_some()).map(took).collect(),
             open_loop: count.open_loop.map(OpenCount::counted),
-            stages: count.stages,
-            ..Counted::nothing(count.histogram, length, &[])
+            ..count.sum
         };
         match &mut sum {
             None => sum = Some(of_thread),

@@ -3,10 +3,11 @@
 
 use super::{
     Processes,
+    ask::Ask,
     wire::{self, Inbox},
 };
 use crate::Error;
-use regatta_record::{Ask, Order, Report};
+use regatta_record::{Order, Report};
 use std::{
     io,
     os::unix::process::CommandExt,

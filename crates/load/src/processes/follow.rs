@@ -1,7 +1,8 @@
 //! A load process: carries out its part of a load and follows the leader's orders.
 
 use super::{
-    ask, memory,
+    ask::Ask,
+    memory,
     wire::{self, Inbox},
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     },
     sockets::limits,
 };
-use regatta_record::{Ask, Counted, Failure, LoadProgress, Order, Part, Report, SecondCounted};
+use regatta_record::{Counted, Failure, LoadProgress, Order, Part, Report, SecondCounted};
 use regatta_script::{Dialect, Visitor};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::{
@@ -89,7 +90,7 @@ fn carry_out(
     orders: Inbox<io::Stdin>,
     begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome,
 ) -> Outcome {
-    let plan = &ask::plan(ask)?;
+    let plan = &ask.plan()?;
     let alpn = plan.workload.protocol().alpn;
     let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
     let plan = &Plan { tls, ..plan.clone() };

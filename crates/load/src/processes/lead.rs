@@ -2,7 +2,8 @@
 //! they counted.
 
 use super::{
-    Processes, Split, ask,
+    Processes, Split,
+    ask::Ask,
     crew::{Crew, Heard},
     follow::{order_of, phase_of},
     memory::Memory,
@@ -90,7 +91,7 @@ fn lead(
     let memory =
         memory.map_err(|error| Error::Machine { what: "create its shared memory", error })?;
     let path = memory.as_ref().map(Memory::path);
-    let ask = |process| ask::ask(plan, split.part(process), path.clone());
+    let ask = |process| Ask::new(plan, split.part(process), path.clone());
     let asks = (0..split.processes).map(ask).collect();
     let led = Crew::start(how, asks)
         .and_then(|crew| Led::new(plan, split, shared, crew).until_counted(&mut director));

@@ -10,13 +10,13 @@ pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
 use pinned::Pinned;
-use regatta_record::{AskedRoots, AskedTls};
 use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier},
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
+use serde::{Deserialize, Serialize};
 use std::{
     fs::File,
     io::Read,
@@ -39,12 +39,47 @@ pub enum Roots {
 
 /// TLS settings of a load: version 1.2 or 1.3, and ALPN if the protocol has a name there. Sessions are
 /// not resumed: every connection represents a separate client, and does a full handshake.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Settings", into = "Settings")]
 pub struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     /// The settings as given, to be sent to load processes.
-    asked: Arc<AskedTls>,
+    asked: Arc<Settings>,
+}
+
+/// TLS settings as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// The host that the server's certificate must name.
+    host: String,
+    roots: Trusted,
+}
+
+/// The CA certificates that the load trusts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Trusted {
+    /// The system's certificates.
+    System,
+    /// These certificates, as PEM.
+    Pem(String),
+    /// Every server certificate is accepted.
+    Unchecked,
+}
+
+impl TryFrom<Settings> for Tls {
+    type Error = TlsError;
+
+    fn try_from(asked: Settings) -> Result<Self, TlsError> {
+        Tls::of(asked, Path::new("the message"))
+    }
+}
+
+impl From<Tls> for Settings {
+    fn from(tls: Tls) -> Self {
+        Settings::clone(&tls.asked)
+    }
 }
 
 /// Why TLS cannot be set up, before any connection is opened.
@@ -76,25 +111,15 @@ impl Tls {
     /// If `host` is neither a name nor an address, or the CA certificates cannot be read or used.
     pub fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
         let (roots, origin) = match roots {
-            Roots::System => (AskedRoots::System, Path::new("")),
-            Roots::Unchecked => (AskedRoots::Unchecked, Path::new("")),
-            Roots::File(path) => (AskedRoots::Pem(read(path)?), path.as_path()),
+            Roots::System => (Trusted::System, Path::new("")),
+            Roots::Unchecked => (Trusted::Unchecked, Path::new("")),
+            Roots::File(path) => (Trusted::Pem(read(path)?), path.as_path()),
         };
-        Self::of(AskedTls { host: host.to_owned(), roots }, origin)
-    }
-
-    /// Creates the settings that a message contains.
-    pub(crate) fn of_message(asked: AskedTls) -> Result<Self, TlsError> {
-        Self::of(asked, Path::new("the message"))
-    }
-
-    /// Returns the message with these settings for another process.
-    pub(crate) fn to_message(&self) -> AskedTls {
-        AskedTls::clone(&self.asked)
+        Self::of(Settings { host: host.to_owned(), roots }, origin)
     }
 
     /// `origin` is the source of the CA certificates, for error messages.
-    fn of(asked: AskedTls, origin: &Path) -> Result<Self, TlsError> {
+    fn of(asked: Settings, origin: &Path) -> Result<Self, TlsError> {
         let host = asked.host.as_str();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let name =
@@ -112,28 +137,28 @@ impl Tls {
 
     /// Whether the trusted certificates come from a file.
     pub(crate) fn trusts_a_file(&self) -> bool {
-        matches!(self.asked.roots, AskedRoots::Pem(_))
+        matches!(self.asked.roots, Trusted::Pem(_))
     }
 
     /// Whether the server's certificate is checked.
     pub fn is_checked(&self) -> bool {
-        self.asked.roots != AskedRoots::Unchecked
+        self.asked.roots != Trusted::Unchecked
     }
 }
 
-fn config(roots: &AskedRoots, origin: &Path) -> Result<ClientConfig, TlsError> {
+fn config(roots: &Trusted, origin: &Path) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
     let believing = match roots {
-        AskedRoots::System => config.with_root_certificates(of_system()?),
-        AskedRoots::Pem(pem) => {
+        Trusted::System => config.with_root_certificates(of_system()?),
+        Trusted::Pem(pem) => {
             let pinned = of_pem(pem, provider).map_err(|because| refuse(origin, because))?;
             let pinned = Arc::new(pinned);
             config.dangerous().with_custom_certificate_verifier(pinned)
         }
-        AskedRoots::Unchecked => {
+        Trusted::Unchecked => {
             let accept_any = Arc::new(AcceptAny::new(&provider));
             config.dangerous().with_custom_certificate_verifier(accept_any)
         }

@@ -134,23 +134,7 @@ pub fn available(cpus: &CpuSets) -> u32 {
 impl Loads {
     /// Returns the default load: 64 connections in a closed loop, one request in flight on each.
     pub(crate) fn usual() -> Vec<Loads> {
-        vec![Loads {
-            connections: OneOrMany::usual(),
-            idle: OneOrMany::zero(),
-            stalled: OneOrMany::zero(),
-            passing: OneOrMany::zero(),
-            pipeline: OneOrMany::one(),
-            in_flight: None,
-            churn: false,
-            rate: None,
-            arrivals: None,
-            cores: None,
-            rate_when_shared: None,
-            burst: None,
-            requests: None,
-            n: None,
-            beside: None,
-        }]
+        vec![toml::from_str("").expect("every key has a default")]
     }
 
     /// Returns a load of these connections and requests in flight on each, in a closed loop or at a rate.

@@ -16,7 +16,6 @@ use regatta_record::{
 use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
-    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -31,7 +30,7 @@ pub struct Changes {
     pub precision: Option<f64>,
     /// How much more than the baseline a contender may cost, as a fraction.
     pub fail_over: Option<f64>,
-    /// With a target precision: time after which no pass starts.
+    /// Time after which no pass starts.
     pub time: Option<Duration>,
     /// How contenders take turns.
     pub schedule: Option<Schedule>,
@@ -150,6 +149,7 @@ pub fn prepare(
     check_running(&entries, &spoken).map_err(PrepareError)?;
     let baseline = baseline(contest, changes.baseline.as_ref(), &entries).map_err(PrepareError)?;
     let precision = precision(contest, changes);
+    let time = changes.time.or(contest.time.filter(|_| changes.rounds.is_none()));
     let rounds = rounds(contest, changes, precision)?;
     if changes.precision.is_some() {
         check_compared("--precision", &entries, &baseline)?;
@@ -195,7 +195,7 @@ pub fn prepare(
         precision,
         schedule: changes.schedule.unwrap_or(contest.schedule),
         slice_s: changes.slice.or(contest.slice).map(|slice| slice.as_secs_f64()),
-        time_s: precision.and(changes.time.or(contest.time)).map(|time| time.as_secs_f64()),
+        time_s: time.map(|time| time.as_secs_f64()),
         fail_over: changes.fail_over,
         busy_poll: !changes.load_sleeps,
         window_s: window.as_secs_f64(),
@@ -221,14 +221,16 @@ fn precision(contest: &Contest, changes: &Changes) -> Option<f64> {
     changes.precision.or(contest.precision.filter(|_| changes.rounds.is_none()))
 }
 
-/// Returns the number of passes; with a target precision, the maximum number.
+/// Returns the number of passes; with a target precision or a time, the maximum.
 fn rounds(
     contest: &Contest,
     changes: &Changes,
     precision: Option<f64>,
 ) -> Result<u32, PrepareError> {
     if precision.is_none() {
-        return Ok(changes.rounds.unwrap_or(contest.rounds));
+        // A time on the command line replaces the number of the race file.
+        let of_file = if changes.time.is_some() { MOST_PASSES } else { contest.rounds };
+        return Ok(changes.rounds.unwrap_or(of_file));
     }
     let most = changes.rounds.unwrap_or(MOST_PASSES);
     if most < LEAST_PASSES {
@@ -346,21 +348,7 @@ fn working_directory() -> Result<PathBuf, PrepareError> {
 }
 
 fn blank(name: &str) -> Entry {
-    Entry {
-        name: name.into(),
-        about: String::new(),
-        start: Vec::new(),
-        version: None,
-        released: None,
-        env: BTreeMap::new(),
-        lines_of_code: None,
-        manifest: String::new(),
-        dir: PathBuf::new(),
-        stand_in_for: None,
-        one_core_as: None,
-        running: None,
-        skipped: None,
-    }
+    Entry { name: name.into(), ..Entry::default() }
 }
 
 fn entry(contender: &Contender, service: &str) -> Entry {
@@ -426,6 +414,24 @@ mod tests {
         }
         let fairness = names_in(&Contest::find("fairness").unwrap()).unwrap();
         assert_eq!(fairness.iter().filter(|name| name.ends_with("-offload")).count(), 4);
+    }
+
+    #[test]
+    fn a_time_needs_no_precision_and_replaces_the_rounds_of_the_file() {
+        let head = "name='x'\nworkload='double'\nrounds=7\n[[load]]\nconnections=1\n";
+        let contest = Contest::parse(head, "x").unwrap();
+        let of = |change: Changes| {
+            let only = vec!["epoll".to_owned()];
+            let change = Changes { only, ..change };
+            let setup = Setup::default();
+            let asked = prepare(&contest, &change, &built_in(), setup).unwrap();
+            (asked.rounds, asked.time_s)
+        };
+        let time = Some(Duration::from_secs(40));
+        assert_eq!(of(Changes::default()), (7, None));
+        assert_eq!(of(Changes { time, ..Changes::default() }), (MOST_PASSES, Some(40.0)));
+        let rounds = Some(9);
+        assert_eq!(of(Changes { time, rounds, ..Changes::default() }), (9, Some(40.0)));
     }
 
     #[test]

@@ -102,33 +102,19 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         }
     };
     Plan {
-        target: ([127, 0, 0, 1], 0).into(),
-        tls: None,
-        workload: ready.workload(),
-        host: String::new(),
-        path: None,
         connections: connections as usize,
-        idle: 0,
-        stalled: 0,
-        passing: 0,
         pipeline: pipeline as usize,
         drive,
         // A load that spins would always look busy. How busy it is shows whether it was the limit.
         spin: Duration::ZERO,
-        busy_poll: false,
         threads: threads(question, level),
         cpus: question.cpus.clone(),
         timeout: question.timeout,
         patience: PATIENCE,
         warm_up: WarmUp::Fixed(question.warm_up.max(limit.mul_f64(WARM_UP_OVER_LIMIT))),
         until: Until::Elapsed(window),
-        tolerates: None,
-        withholds: false,
-        draws_sources: false,
-        seconds: false,
-        stages: Vec::new(),
-        unix: None,
         seed,
+        ..Plan::closed(([127, 0, 0, 1], 0).into(), ready.workload())
     }
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hash", "hub", "shard"];
 
 /// `manifest.toml` of a contender.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Name in tables and on the command line: letters, digits, `-`, `_`, `.` and `+`.
@@ -66,10 +66,6 @@ pub struct Manifest {
     /// `{run}` without that ending.
     #[serde(default)]
     pub config: Vec<String>,
-    /// Obsolete: earlier versions read this key but started nothing. [`Backend`] replaces it. Only the
-    /// empty list is accepted, because stored manifests of earlier versions contain it.
-    #[serde(default, skip_serializing)]
-    supports: Vec<String>,
     /// The limits it states.
     #[serde(default)]
     pub limits: Limits,
@@ -143,25 +139,7 @@ impl Manifest {
             name: name.trim().to_string(),
             about: about.trim().to_string(),
             workloads: vec![workload.to_string()],
-            needs: vec![],
-            packages: vec![],
-            setup: vec![],
-            start: vec![],
-            url: None,
-            image: None,
-            version: Vec::new(),
-            released: None,
-            ready: Ready::Tcp,
-            source: vec![],
-            path: None,
-            adapter: None,
-            env: BTreeMap::new(),
-            config: vec![],
-            supports: vec![],
-            limits: Limits::default(),
-            stand_in_for: None,
-            one_core_as: None,
-            backends: vec![],
+            ..Manifest::default()
         }
     }
 
@@ -184,12 +162,6 @@ impl Manifest {
             return Err(format!(
                 "{name} names the workload {wrong:?}; expected one of {known}, or the name of a \
                  workload file: letters, digits, '-', '_' and '.', without .toml"
-            ));
-        }
-        if let Some(support) = self.supports.first() {
-            return Err(format!(
-                "{name} asks for {support:?} by `supports`, which is obsolete and starts nothing; \
-                 describe it as a [[backend]] with a name, a start command and a count"
             ));
         }
         // Without a command, an image runs its own.

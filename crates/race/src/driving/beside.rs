@@ -8,7 +8,7 @@ use crate::{
     context::RaceContext,
     driving::{outcome::Loaded, processes::load_processes},
 };
-use regatta_load::{Drive, LoadObserver, Moment, Plan, Progress, Until, WarmUp, run_in_processes};
+use regatta_load::{LoadObserver, Moment, Plan, Progress, Until, run_in_processes};
 use regatta_record::Beside;
 use regatta_script::Workload;
 use std::{
@@ -37,23 +37,16 @@ pub(crate) struct Both {
 /// is long because a large request may wait for others before it.
 pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
     Plan {
-        workload: speaks,
+        host: measured.host.clone(),
+        path: measured.path.clone(),
         connections: beside.connections as usize,
-        idle: 0,
-        stalled: 0,
-        passing: 0,
-        pipeline: 1,
-        drive: Drive::Closed,
-        spin: Duration::ZERO,
-        busy_poll: false,
-        threads: 1,
         cpus: measured.cpus.last().map_or_else(Vec::new, |cpu| vec![*cpu]),
         timeout: Plan::MAX_TIMEOUT,
         patience: Plan::MAX_TIMEOUT,
-        warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(LONGEST),
-        withholds: false,
-        ..measured.clone()
+        draws_sources: measured.draws_sources,
+        seed: measured.seed,
+        ..Plan::closed(measured.target, speaks)
     }
 }
 

@@ -67,11 +67,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
     };
     let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
-        target,
-        tls: None,
-        workload: speaks,
         host: HOST.to_owned(),
-        path: None,
         connections: load.connections as usize,
         idle: load.idle as usize,
         stalled: load.stalled as usize,
@@ -88,12 +84,8 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::steady(Duration::from_secs_f64(asked.warm_up_s)),
         until,
-        tolerates: None,
-        withholds: false,
         draws_sources: true,
-        seconds: false,
-        stages: Vec::new(),
-        unix: None,
         seed,
+        ..Plan::closed(target, speaks)
     }
 }

@@ -28,17 +28,20 @@ impl Seen {
         of_load.filter_map(|one| one.settling).reduce(agreed)
     }
 
-    /// Whether a contender has to be observed in a duel under a load: it never was, or it was once and its cost
-    /// fell or rose.
+    /// Whether a contender has to be observed in a duel under this load, the first one of a life: it never was,
+    /// or its first observation was under this load, and its cost fell or rose by so little that it may have been the
+    /// machine's change.
     pub fn is_due(&self, asked: &Asked, contender: &str, load: &LoadShape) -> bool {
-        let mut lines = self.lines(asked, contender);
-        match (lines.next(), lines.next()) {
-            (None, _) => true,
-            (Some(one), None) if one.load == *load => {
-                one.settling.as_ref().is_some_and(warm::is_needed)
-            }
-            _ => false,
-        }
+        let Some(first) = self.lines(asked, contender).next() else { return true };
+        let times = self.lines(asked, contender).filter(|one| one.load == *load).count();
+        let is_doubtful = |one: &Settling| warm::is_needed(one) && !warm::is_certain(one);
+        first.load == *load && times == 1 && first.settling.as_ref().is_some_and(is_doubtful)
+    }
+
+    /// Whether a contender was observed under any load; and if so, whether its cost fell or rose.
+    pub fn changed(&self, asked: &Asked, contender: &str) -> Option<bool> {
+        let changed = |one: &Settled| one.settling.as_ref().is_some_and(warm::is_needed);
+        self.lines(asked, contender).map(changed).reduce(|one, other| one || other)
     }
 
     /// Adds an observation.
@@ -198,6 +201,12 @@ mod tests {
         assert_eq!(seen.of(&asked, "a", &other), None);
         seen.add(settled("a", WarmUpClass::Flat, 0));
         assert_eq!(due(&seen, "a"), [false, false]);
+        let mut compiled = settled("c", WarmUpClass::WarmsUp, 500);
+        compiled.settling.as_mut().unwrap().cold_ns_per_request *= 1.6;
+        seen.add(compiled);
+        assert_eq!(due(&seen, "c"), [false, false], "no machine changes as much");
+        let changed = ["a", "b", "c", "d"].map(|name| seen.changed(&asked, name));
+        assert_eq!(changed, [Some(true), Some(false), Some(true), None]);
         // The change was not the contender's.
         assert_eq!(seen.of(&asked, &twin, &LOAD).unwrap().class, WarmUpClass::Flat);
     }

@@ -13,8 +13,8 @@ use crate::{
 };
 use regatta_load::{OpenTally, Tally};
 use regatta_record::{
-    Asked, Errors, FORMAT, LoadShape, NextStart, OperationCounted, Outcome, Round, RoundStart,
-    Settling, WarmUpDone, encode_histogram,
+    Asked, FORMAT, LoadShape, NextStart, OperationCounted, Round, RoundStart, Settling, WarmUpDone,
+    encode_histogram,
 };
 
 /// Runs the trials of a race.
@@ -74,32 +74,9 @@ impl Trial<'_> {
             load: self.load,
             seed: self.seed,
             started_unix_s: unix_ms() / 1_000,
-            outcome: Outcome::Finished,
-            requests: 0,
-            reply_bytes: None,
-            window_ns: 0,
-            slices: Vec::new(),
-            errors: Errors::default(),
-            load_cpu_ns: 0,
-            load_spun_ns: 0,
             load_cpus: asked.cpus.of_load(&self.load).len() as u32,
-            server: None,
-            roles: Vec::new(),
-            remark: None,
-            settings_changed: None,
-            served_by_others: None,
-            left_its_cpus: None,
-            instances_ns: Vec::new(),
-            passed: 0,
-            operations: Vec::new(),
-            open_loop: None,
-            background: None,
-            warm_up: None,
             settling,
-            reply: None,
-            life: None,
-            machine: None,
-            histogram: String::new(),
+            ..Round::default()
         }
     }
 

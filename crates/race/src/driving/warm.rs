@@ -9,6 +9,9 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 /// The warm-up, as a multiple of the time and requests that the contender was seen to need.
 const MARGIN: f64 = 1.25;
+/// A cost that falls by this factor is that of a program that is compiled while it runs. The machine rarely changes
+/// costs by as much.
+pub(crate) const COMPILES: f64 = 1.5;
 /// The window of a load that only observes how a contender warms up.
 pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 
@@ -60,13 +63,24 @@ pub(crate) fn is_needed(settling: &Settling) -> bool {
     }
 }
 
+/// Whether a warm-up is certainly the contender's: its cost fell by more than the machine changes costs, in slices
+/// that alternated with the baseline's.
+pub(crate) fn is_certain(settling: &Settling) -> bool {
+    settling.cold_ns_per_request > COMPILES * settling.warm_ns_per_request
+}
+
 /// Returns the minimum time and number of requests of a contender's warm-up. One that never settled
-/// is warmed up for as long as it was observed, if its cost had a direction.
+/// is warmed up for as long as it was observed, if its cost had a direction; if it is compiled, at most three times
+/// as long as its cost was unlike the last one.
 pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
     let cold = Duration::from_nanos(settling.cold_for_ns).mul_f64(MARGIN);
     match settling.class {
         WarmUpClass::NeverSettles if !settling.has_direction() => (cold, 0),
-        WarmUpClass::NeverSettles => (Duration::from_nanos(settling.observed_ns), 0),
+        WarmUpClass::NeverSettles => {
+            let observed = Duration::from_nanos(settling.observed_ns);
+            let compiled = Duration::from_nanos(settling.cold_for_ns) * 3;
+            (if is_certain(settling) { compiled.min(observed) } else { observed }, 0)
+        }
         _ => (
             Duration::from_nanos(settling.after_ns).mul_f64(MARGIN).max(cold),
             (settling.after_requests as f64 * MARGIN) as u64,
@@ -122,6 +136,21 @@ mod tests {
             cold_for_ns: 0,
             from_localhost: None,
         }
+    }
+
+    #[test]
+    fn what_compiles_and_never_settles_is_warmed_up_for_three_times_as_long_as_it_was_cold() {
+        let cold_for = |ns| Settling {
+            cold_for_ns: ns,
+            cold_ns_per_request: 9.0,
+            ..settling(WarmUpClass::NeverSettles, 29_000)
+        };
+        let needs_ms = |ns| needs(&cold_for(ns)).0.as_millis();
+        assert_eq!(needs_ms(3_000_000_000), 9_000);
+        assert_eq!(needs_ms(15_000_000_000), 30_000, "as long as it was observed");
+        assert!(is_certain(&cold_for(1)));
+        let wanders = Settling { cold_ns_per_request: 1.4, ..cold_for(1) };
+        assert!(!is_certain(&wanders) && needs(&wanders).0.as_millis() == 30_000);
     }
 
     #[test]

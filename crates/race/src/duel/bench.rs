@@ -17,6 +17,7 @@ use crate::{
         reply_seen,
         start::{STOP_WITHIN, Start, Started, start},
         trial::Trial,
+        warm,
     },
     results::events::Events,
 };
@@ -162,8 +163,6 @@ impl<'a, 'e> Stand<'a, 'e> {
 
     /// Returns the observations of warm-ups: the contenders that were observed in this life.
     fn settled(&self) -> Vec<Settled> {
-        let is_baseline = |one: &&Contender<'_>| one.entrant.name == self.context.asked.baseline;
-        let baseline = self.contenders.iter().find(is_baseline);
         let mut all = Vec::new();
         for Contender { entrant, rounds, warm_ups, .. } in &self.contenders {
             for (nth, seen) in warm_ups.iter().enumerate() {
@@ -175,12 +174,18 @@ impl<'a, 'e> Stand<'a, 'e> {
                     format: FORMAT,
                     contender: entrant.name.clone(),
                     load: self.loads[nth],
-                    settling: seen.settling(baseline.map(|one| &one.warm_ups[nth])),
+                    settling: seen.settling(self.baseline_seen(nth)),
                     slices: vec![seen.slices().to_vec()],
                 });
             }
         }
         all
+    }
+
+    /// Returns the observation of the baseline's warm-up under a load.
+    fn baseline_seen(&self, load: usize) -> Option<&WarmUpSeen> {
+        let is_baseline = |one: &&Contender<'_>| one.entrant.name == self.context.asked.baseline;
+        self.contenders.iter().find(is_baseline).map(|one| &one.warm_ups[load])
     }
 
     /// Returns the rounds, with what [`super::life::live`] saw of them; `None` if the race was interrupted.
@@ -433,6 +438,14 @@ impl Bench for Stand<'_, '_> {
 
     fn is_warm(&mut self, who: usize, load: usize, slice: WarmUpSlice, slower: f64) -> bool {
         self.contenders[who].warm_ups[load].add(slice, slower)
+    }
+
+    fn has_changed(&self, who: usize) -> bool {
+        let warm_ups = self.contenders[who].warm_ups.iter().enumerate();
+        let mut observed = warm_ups.filter(|(_, seen)| !seen.slices().is_empty());
+        observed.any(|(nth, seen)| {
+            seen.settling(self.baseline_seen(nth)).is_some_and(|one| warm::is_needed(&one))
+        })
     }
 
     fn wait(&mut self, length: Duration) {

@@ -41,6 +41,9 @@ pub(crate) trait Bench {
     /// first one (1 for the baseline itself). Returns whether the contender is warm.
     fn is_warm(&mut self, who: usize, load: usize, slice: WarmUpSlice, slower: f64) -> bool;
 
+    /// Whether the cost of a contender fell or rose while it was observed in this life.
+    fn has_changed(&self, who: usize) -> bool;
+
     /// Waits.
     fn wait(&mut self, length: Duration);
 
@@ -127,6 +130,9 @@ pub(crate) enum WarmUp {
     For(Duration),
     /// Until its cost is steady, at most this long. It was not observed yet.
     Observed(Duration),
+    /// The same, if its cost changed while it was observed under an earlier load of this life: a program that is
+    /// compiled while it runs is not yet warm under the next load.
+    IfItChanged(Duration),
 }
 
 /// Length of a slice of an observed warm-up.
@@ -228,7 +234,10 @@ impl<B: Bench> Life<'_, B> {
                     let what = Drive { length, purpose: Purpose::WarmUp, seed: load.seed };
                     self.drive(who, load, &what)?;
                 }
-                WarmUp::Observed(longest) => observed.push((who, longest)),
+                WarmUp::IfItChanged(_) if !self.bench.has_changed(who) => {}
+                WarmUp::Observed(longest) | WarmUp::IfItChanged(longest) => {
+                    observed.push((who, longest));
+                }
             }
         }
         let mut first_ns = None;

@@ -72,6 +72,13 @@ impl<'a> Duels<'a> {
                 .map_or(1, |group| heats_of(self.asked, self.entrants, group).len().max(1) as u32)
     }
 
+    /// The number of starts in a pass with these loads. One carries all loads of a group.
+    pub fn starts_of_pass(&self, due: &[LoadShape]) -> usize {
+        let groups = self.groups.iter().filter(|group| group.iter().any(|load| due.contains(load)));
+        let heats = |group: &Vec<LoadShape>| heats_of(self.asked, self.entrants, group);
+        groups.flat_map(heats).map(|heat| heat.len()).sum()
+    }
+
     /// Runs the lives of the `due` loads in `pass` that are missing from `store`, and adds their rounds to it.
     /// Returns false if the race was interrupted.
     pub fn run_pass(
@@ -84,6 +91,9 @@ impl<'a> Duels<'a> {
         for group in self.groups.clone() {
             let mut loads: Vec<LoadShape> =
                 group.iter().filter(|load| due.contains(load)).copied().collect();
+            if loads.is_empty() {
+                continue;
+            }
             let heats = heats_of(self.asked, self.entrants, &group);
             for (nth, heat) in heats.iter().enumerate() {
                 let life = pass * heats.len() as u32 + nth as u32;
@@ -174,27 +184,40 @@ impl<'a> Duels<'a> {
         let (asked, load, life) = (self.asked, &heat.loads[nth], heat.life as usize);
         let entrants = &heat.entrants;
         let usual = Duration::from_secs_f64(asked.warm_up_s);
-        let needs = |who: &usize| {
-            let of_load = |load| self.seen.of(asked, &entrants[*who].name, load);
-            asked.loads.iter().filter_map(of_load).map(|settling| warm::needs(&settling).0).max()
+        let longest = Duration::from_secs_f64(asked.settle_s);
+        // Starts of a program that is compiled differ, so it gets at least a part of the longest observation.
+        let least = longest / if nth == 0 { 3 } else { 6 };
+        let needs_under = |who: &usize, load: &LoadShape| {
+            let settling = self.seen.of(asked, &entrants[*who].name, load)?;
+            let least = if warm::is_certain(&settling) { least } else { Duration::ZERO };
+            Some(warm::needs(&settling).0.max(least))
         };
         // The first block does not count, so it is a warm-up, too, and enough for a contender that was steady
-        // from the start, or is warm from the first load of this life.
+        // from the start.
         let slice = slice(asked, load);
         let beyond_first_block = |length: Duration| match length <= slice {
             true => WarmUp::For(Duration::ZERO),
             false => WarmUp::For(length),
         };
-        let is_observed = |who: &usize| {
-            asked.settle_s > 0.0 && self.seen.is_due(asked, &entrants[*who].name, load)
-        };
-        let warm_up = |who: &usize| match needs(who) {
-            _ if nth == 0 && is_observed(who) => {
-                WarmUp::Observed(Duration::from_secs_f64(asked.settle_s))
+        let observes = !longest.is_zero();
+        let of_first_load = |who: &usize| match self.seen.is_due(asked, &entrants[*who].name, load)
+        {
+            true if observes => WarmUp::Observed(longest),
+            _ => {
+                let needs = asked.loads.iter().filter_map(|load| needs_under(who, load)).max();
+                beyond_first_block(needs.unwrap_or(usual))
             }
-            needs if nth == 0 => beyond_first_block(needs.unwrap_or(usual)),
-            _ => WarmUp::For(Duration::ZERO),
         };
+        let of_next_load = |who: &usize| {
+            let changed = self.seen.changed(asked, &entrants[*who].name);
+            match needs_under(who, load) {
+                Some(needs) if changed == Some(true) => beyond_first_block(needs),
+                None if observes && changed == Some(true) => WarmUp::Observed(longest / 2),
+                None if observes && changed.is_none() => WarmUp::IfItChanged(longest / 2),
+                _ => WarmUp::For(Duration::ZERO),
+            }
+        };
+        let warm_up = |who: &usize| if nth == 0 { of_first_load(who) } else { of_next_load(who) };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
         let orders = Orders::new(entrants.len(), asked.seed);
         let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load) as usize;

@@ -16,27 +16,11 @@ pub(super) fn of_slices(mut roles: Vec<RoleUsage>, in_slices_ns: &[u64]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::{Server, UsageSource};
+    use regatta_record::Server;
 
     #[test]
     fn the_server_is_started_last_and_is_the_first_in_the_record() {
-        let used = Server {
-            cpu_ns: 1,
-            user_ns: 0,
-            system_ns: 0,
-            source: UsageSource::ProcessClocks,
-            unseen: None,
-            cpus: 1,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            busiest_thread_ns: None,
-            memory_bytes: 0,
-            memory_at_ready_bytes: None,
-            user_growth_bytes: None,
-            kernel_growth: None,
-            processes: 1,
-            threads: 1,
-        };
+        let used = Server { cpu_ns: 1, ..Server::default() };
         let role = |name: &str, used| RoleUsage { name: name.into(), count: 1, cpus: vec![], used };
         let roles = [
             role(RoleUsage::SERVER, Some(used.clone())),

@@ -1,11 +1,9 @@
 //! The observation of a contender's warm-up in a life, as it is and relative to the baseline.
 
+use crate::driving::warm::COMPILES;
 use regatta_judge::{Settler, less_changed};
 use regatta_record::{Settling, WarmUpSlice};
 use std::time::Duration;
-
-/// A baseline whose cost falls by this factor compiles while it runs. The machine rarely changes costs by as much.
-const COMPILES: f64 = 1.5;
 
 /// The observation of a warm-up.
 pub(super) struct WarmUpSeen {

@@ -8,7 +8,7 @@ use crate::{
     fixtures::{self, entrant},
 };
 use rand::{Rng, rngs::SmallRng};
-use regatta_record::{Outcome, Schedule, Server, Settled, Slice, UsageSource, WarmUpSlice};
+use regatta_record::{Outcome, Schedule, Server, Settled, Slice, WarmUpSlice};
 use std::{
     cell::{Cell, RefCell},
     fs::{self, OpenOptions},
@@ -62,7 +62,7 @@ impl World<'_> {
         }
         (round.requests, round.window_ns) = (1_000 + fate % 100, 1_000_000_000);
         let cpu_ns = 10_000_000 + fate % 1_000_000;
-        round.server = Some(server(cpu_ns));
+        round.server = Some(Server { cpu_ns, cpus: 1, ..Server::default() });
         round
     }
 }
@@ -86,26 +86,6 @@ impl RunsTrials for World<'_> {
             let _ = (0..200).find(|nth| settler.add(slice(*nth)));
         }
         Ok(Some(self.ended(trial.new_round(&fixtures::asked(), settling))))
-    }
-}
-
-fn server(cpu_ns: u64) -> Server {
-    Server {
-        cpu_ns,
-        user_ns: 0,
-        system_ns: 0,
-        source: UsageSource::CgroupV2,
-        unseen: None,
-        cpus: 1,
-        voluntary_switches: 0,
-        involuntary_switches: 0,
-        busiest_thread_ns: None,
-        memory_bytes: 0,
-        memory_at_ready_bytes: None,
-        user_growth_bytes: None,
-        kernel_growth: None,
-        processes: 1,
-        threads: 1,
     }
 }
 

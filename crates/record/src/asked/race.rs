@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The settings of a race: `race.toml` of a result directory. `--resume` takes no other settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
@@ -26,11 +26,10 @@ pub struct Asked {
     pub baseline: String,
     /// The contender that is entered twice, if any.
     pub twin_of: Option<String>,
-    /// Passes over all cells; with `precision`, the maximum number.
+    /// Passes over all cells; with `precision` or `time_s`, the maximum number.
     pub rounds: u32,
     /// Requested half-width of the intervals of all ratios, as a fraction. Passes are added until it is
     /// reached, is out of reach, or `rounds` are run.
-    #[serde(default)]
     pub precision: Option<f64>,
     /// How contenders take turns. Absent: in rounds, as all races of the first format.
     #[serde(default)]
@@ -38,12 +37,11 @@ pub struct Asked {
     /// Length of a slice of a duel, in seconds. Absent: the result has no duels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_s: Option<f64>,
-    /// With `precision`: time after which no further pass starts, in seconds.
+    /// Time after which no further pass starts, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_s: Option<f64>,
     /// Maximum increase of a contender's cost over the baseline's before the race fails, as a
     /// fraction.
-    #[serde(default)]
     pub fail_over: Option<f64>,
     /// Whether the load never sleeps inside the window, if it has its own CPUs.
     #[serde(default)]
@@ -70,13 +68,11 @@ pub struct Asked {
     pub setup: Setup,
     /// The programs and files of its rounds, in addition to `setup`. Absent: an earlier regatta did
     /// not store it.
-    #[serde(default)]
     pub fingerprint: Option<Fingerprint>,
     /// Loads of the race file that this machine cannot produce, one sentence each.
     #[serde(default)]
     pub left_out: Vec<String>,
     /// The source of the figures in `then`: title and year.
-    #[serde(default)]
     pub then_source: Option<String>,
     /// Historical measurements made elsewhere.
     #[serde(default)]
@@ -85,7 +81,6 @@ pub struct Asked {
     #[serde(default)]
     pub pilot: Vec<PilotRate>,
     /// Text of the workload file, if `workload` is one.
-    #[serde(default)]
     pub workload_file: Option<String>,
     /// Command line, lines of code and description of each contender, in the order of `contenders`.
     pub entries: Vec<Entry>,
@@ -121,10 +116,8 @@ pub struct Then {
     /// Name of the matching contender here.
     pub contender: String,
     /// The figure with its unit, as published; `None` if only words were published.
-    #[serde(default)]
     pub figure: Option<String>,
     /// The conditions; without a figure, the published statement.
-    #[serde(default)]
     pub note: Option<String>,
     /// The matching loads of this race.
     pub loads: Vec<LoadShape>,
@@ -179,7 +172,7 @@ impl Asked {
 }
 
 /// Information on a contender in a report, in addition to its figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Name in this race.
     pub name: String,
@@ -188,7 +181,6 @@ pub struct Entry {
     /// Command line with its placeholders.
     pub start: Vec<String>,
     /// Version of its runtime, as printed by it.
-    #[serde(default)]
     pub version: Option<String>,
     /// Release date of the version that its manifest pins, `YYYY-MM-DD`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,16 +195,13 @@ pub struct Entry {
     /// Directory in which it is started.
     pub dir: PathBuf,
     /// The system that it replaces because that system is not available.
-    #[serde(default)]
     pub stand_in_for: Option<String>,
     /// The contender whose loop it runs unchanged if it has a single CPU.
-    #[serde(default)]
     pub one_core_as: Option<String>,
     /// The server that it is, if that ran before the race and is not started by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningServer>,
     /// Why it did not take part, and how to install it.
-    #[serde(default)]
     pub skipped: Option<String>,
 }
 

@@ -16,7 +16,6 @@ pub struct Curve {
     /// The number that the curve is over, and the fit.
     pub over: Over,
     /// Restrictions and missing fits, with reasons; sentences.
-    #[serde(default)]
     pub doubt: Option<String>,
 }
 

@@ -124,17 +124,13 @@ pub struct Cell {
     pub rate_per_s: Option<Estimate>,
     /// For a counted load: its time over its requests, milliseconds, with all connections active at
     /// once (`ab` calls this the time per request across all concurrent requests).
-    #[serde(default)]
     pub ms_per_request: Option<Estimate>,
     /// Requests per second of the load beside, if any.
-    #[serde(default)]
     pub beside_per_s: Option<Estimate>,
     /// Wall time of an instance of a burst, seconds: the mean over the instances of a round, over
     /// the rounds.
-    #[serde(default)]
     pub instance_s: Option<Estimate>,
     /// Wall time of the slowest instance of all rounds, seconds.
-    #[serde(default)]
     pub slowest_instance_s: Option<f64>,
     /// Latency of [`Asked::latency_of`] over all rounds, merged without loss: in closed loop from the
     /// write of a request, in open loop from its intended send. Reports print [`Cell::percentile`].
@@ -147,20 +143,15 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationFigures>,
     /// In open loop: the fates of the scheduled requests, and the parts of the latency.
-    #[serde(default)]
     pub open_loop: Option<OpenLoopFigures>,
     /// Mean concurrency over rate × mean latency, minus 1 (Little's law): far from 0, some figure
     /// is wrong. `None` if the concurrency is not known.
-    #[serde(default)]
     pub little_residual: Option<f64>,
     /// Share of the CPUs' time that the hypervisor gave to others.
-    #[serde(default)]
     pub steal: Option<f64>,
     /// Time that the server's threads were runnable without a CPU, over the window.
-    #[serde(default)]
     pub server_run_delay: Option<f64>,
     /// The same for the load threads.
-    #[serde(default)]
     pub load_run_delay: Option<f64>,
     /// The cost of each role, the server first, if the contender has more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,13 +159,10 @@ pub struct Cell {
     /// Memory with the connections open, bytes; median over rounds.
     pub memory_bytes: Option<u64>,
     /// User memory that each open connection added, bytes; median over rounds.
-    #[serde(default)]
     pub user_bytes_per_connection: Option<f64>,
     /// Kernel memory that each open connection added, bytes; median over rounds.
-    #[serde(default)]
     pub kernel_bytes_per_connection: Option<f64>,
     /// Where that was read, which also determines whether it covers both sides.
-    #[serde(default)]
     pub kernel_memory_source: Option<KernelMemorySource>,
     /// Context switches per request, or per [`Asked::cost_per`], both kinds.
     pub switches_per_request: Option<f64>,
@@ -234,7 +222,6 @@ pub struct Cell {
     /// Possible ranks among the contenders of this load.
     pub band: Option<Band>,
     /// Comparison with the same load with the fewest cores, if this one has more.
-    #[serde(default)]
     pub scaling: Option<Scaling>,
     /// How the contender warmed up at this load, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,10 +231,8 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<Unknown>,
     /// A figure measured elsewhere in the past, as published.
-    #[serde(default)]
     pub then: Option<String>,
     /// A statement made elsewhere in the past, if there is no figure.
-    #[serde(default)]
     pub then_in_words: Option<String>,
     /// The judgement.
     pub verdict: Verdict,
@@ -403,13 +388,10 @@ pub struct Summary {
     #[serde(default)]
     pub curves: Vec<Curve>,
     /// The result of `--precision`.
-    #[serde(default)]
     pub precision: Option<Precision>,
     /// The result of `--fail-over`.
-    #[serde(default)]
     pub gate: Option<Gate>,
     /// Median time of one round of all cells, seconds; `None` with fewer than 2.
-    #[serde(default)]
     pub pass_s: Option<f64>,
     /// Doubts that are stored with their figures. The sentences of all of them are in `doubts`, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,9 @@
 //! The verdict on a cell: the kind of measurement, the figures that it voids, and its findings as data.
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{IntoDeserializer, value, value::StrDeserializer},
+};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 /// The kind of a measurement (method, rule 7).
@@ -62,6 +65,18 @@ impl Kind {
             Kind::ServerNotObserved => "server-not-observed",
             Kind::OtherCpus => "other-cpus",
         }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Kind> {
+        let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Kind::deserialize(name).ok()
+    }
+
+    /// Whether the figures of its reason are amounts. Otherwise they are data that was sent, received or declared.
+    pub fn has_amounts(self) -> bool {
+        use Kind::*;
+        matches!(self, Noisy | Unstable | GeneratorBound | CoBound | Idle)
     }
 
     /// The figures that this kind always voids.

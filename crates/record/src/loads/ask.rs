@@ -1,76 +1,6 @@
-//! The messages to a load process: the whole load, and the part of it that the process runs. Except
-//! for CPU numbers and shared memory, nothing here is specific to one machine: no paths, handles or
-//! times.
+//! What a load process gets from its leader: its part of a load, and orders.
 
-use crate::{Drive, Stage};
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, path::PathBuf};
-
-/// The first message to a load process, one line of JSON. The `Plan` of the crate `load` documents the
-/// fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ask {
-    /// Format version, [`crate::FORMAT`].
-    pub format: u32,
-    /// The part of the load that this process runs. All other fields are the same for all processes.
-    pub part: Part,
-    /// The server.
-    pub target: SocketAddr,
-    /// The Unix socket of the server, on one machine. `None`: not used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unix: Option<PathBuf>,
-    /// TLS parameters; `None`: plain.
-    pub tls: Option<AskedTls>,
-    /// The requests and the expected replies.
-    pub workload: AskedWorkload,
-    /// The host named in requests.
-    pub host: String,
-    /// The path of a built-in workload. `None`: the workload's default.
-    pub path: Option<String>,
-    /// Connections, over all processes.
-    pub connections: u64,
-    /// Additional idle connections, over all processes.
-    pub idle: u64,
-    /// The number of idle connections that do not read, over all processes.
-    #[serde(default)]
-    pub stalled: u64,
-    /// Additional connections whose members join and leave, over all processes.
-    #[serde(default)]
-    pub passing: u64,
-    /// Maximum number of requests in flight on each connection.
-    pub pipeline: u64,
-    /// When requests are sent; its numbers are over all processes.
-    pub drive: Drive,
-    /// How long before a scheduled send a thread spins instead of sleeping, in nanoseconds.
-    pub spin_ns: u64,
-    /// Whether threads busy-poll during the warm-up and the window.
-    pub busy_poll: bool,
-    /// CPUs of the load, on the machine of the process. Empty: any.
-    pub cpus: Vec<u32>,
-    /// Reply timeout, in nanoseconds.
-    pub timeout_ns: u64,
-    /// The end of the measured window.
-    pub window: AskedWindow,
-    /// The stages of the window. Empty: it has the rate of the drive.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stages: Vec<Stage>,
-    /// The fraction of the requests that may fail. `None`: a wrong reply ends the run.
-    pub tolerates: Option<f64>,
-    /// Whether the last byte of some requests is held back for a while.
-    pub withholds: bool,
-    /// Whether connections come from addresses drawn by the seed.
-    pub draws_sources: bool,
-    /// Whether the counts of each second are reported.
-    #[serde(default)]
-    pub seconds: bool,
-    /// Seed of the requests and of their schedule.
-    pub seed: u64,
-    /// The path of memory shared by all processes of this load, on one machine, if their
-    /// connections must know about each other. `None`: not needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<String>,
-}
 
 /// The part of a load that one process runs. The threads of a load are numbered over all processes.
 /// Thread `t` of `n` takes the connections `t`, `t + n`, `t + 2n`, … and its share of everything else,
@@ -108,56 +38,6 @@ impl Part {
     pub fn of_process(self, n: u64) -> u64 {
         self.numbers().map(|thread| self.of_thread(thread, n)).sum()
     }
-}
-
-/// TLS parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AskedTls {
-    /// The host that the server's certificate must name.
-    pub host: String,
-    /// The trusted CA certificates.
-    pub roots: AskedRoots,
-}
-
-/// The CA certificates that the load trusts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AskedRoots {
-    /// The system's certificates.
-    System,
-    /// These certificates, as PEM.
-    Pem(String),
-    /// Every server certificate is accepted.
-    Unchecked,
-}
-
-/// The requests and the expected replies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AskedWorkload {
-    /// The protocol, by its name in workload files.
-    pub protocol: String,
-    /// The requests, in a form specific to the protocol.
-    pub asks: serde_json::Value,
-}
-
-/// The end of the measured window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum AskedWindow {
-    /// After a fixed time, by the clock of each process.
-    Elapsed {
-        /// Length of the window, in nanoseconds.
-        ns: u64,
-    },
-    /// When this many requests are settled, over all processes.
-    Requests {
-        /// Number of requests.
-        n: u64,
-    },
-    /// When all instances of a burst are done. Each runs within one thread.
-    Done,
 }
 
 /// A command to a load process. Each is sent at most once, in this order; some are skipped. All

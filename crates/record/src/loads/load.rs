@@ -36,7 +36,6 @@ pub struct LoadResult {
     #[serde(default = "one")]
     pub processes: u32,
     /// The TLS parameters used; `None`: plain.
-    #[serde(default)]
     pub tls: Option<TlsSpoken>,
     /// Further connections, open and silent.
     #[serde(default)]
@@ -51,10 +50,8 @@ pub struct LoadResult {
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
     /// Requested requests per second; `None`: as fast as replies arrived.
-    #[serde(default)]
     pub target_rate_per_s: Option<u32>,
     /// In open loop: the fates of the scheduled requests.
-    #[serde(default)]
     pub open_loop: Option<OpenLoop>,
     /// In open loop: requests that were due in the window and were never written.
     #[serde(default)]
@@ -63,13 +60,10 @@ pub struct LoadResult {
     #[serde(default)]
     pub late: u64,
     /// In open loop: from the intended send until a connection was free, nanoseconds.
-    #[serde(default)]
     pub wait_ns: Option<Latency>,
     /// In open loop: from then until the write (the generator's part), nanoseconds.
-    #[serde(default)]
     pub send_lag_ns: Option<Latency>,
     /// In open loop: from the write to the reply, nanoseconds.
-    #[serde(default)]
     pub service_ns: Option<Latency>,
     /// Wall time of each instance of a burst in seconds, connecting included, from the start of all
     /// instances to its own last reply; 0 for an instance without a reply. Empty without a burst.
@@ -101,7 +95,6 @@ pub struct LoadResult {
     pub statuses: BTreeMap<u16, u64>,
     /// The fraction of the requests that may fail, above 0 and up to 1; `None`: the first wrong
     /// reply ends the run.
-    #[serde(default)]
     pub tolerated: Option<f64>,
     /// The fraction of the requests of the whole run that failed: those with a wrong reply or none.
     #[serde(default)]
@@ -112,7 +105,6 @@ pub struct LoadResult {
     /// The first wrong exchange, if any.
     pub first_wrong: Option<Exchange>,
     /// The first reply that was only partly received before its connection was lost, if any.
-    #[serde(default)]
     pub first_unfinished: Option<Exchange>,
     /// How the server warmed up, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

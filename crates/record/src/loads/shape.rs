@@ -58,6 +58,13 @@ impl From<LoadShape> for Stored {
     }
 }
 
+impl Default for LoadShape {
+    /// One connection in a closed loop.
+    fn default() -> Self {
+        LoadShape::closed(1, 1)
+    }
+}
+
 impl LoadShape {
     /// A closed loop with `connections` connections and `pipeline` requests in flight on each.
     pub const fn closed(connections: u32, pipeline: u32) -> Self {

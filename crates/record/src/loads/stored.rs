@@ -20,26 +20,17 @@ pub(crate) struct Stored {
     pub passing: u32,
     pub pipeline: u32,
     /// Absent in files written before drives had names.
-    #[serde(default)]
     pub drive: Option<Name>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u32>,
-    #[serde(default)]
     pub churn: Option<bool>,
-    #[serde(default)]
     pub rate: Option<u32>,
     /// Without a rate it has no meaning.
-    #[serde(default)]
     pub arrivals: Option<Arrivals>,
-    #[serde(default)]
     pub cores: Option<u32>,
-    #[serde(default)]
     pub burst: Option<Burst>,
-    #[serde(default)]
     pub requests: Option<u32>,
-    #[serde(default)]
     pub n: Option<u32>,
-    #[serde(default)]
     pub beside: Option<Beside>,
 }
 

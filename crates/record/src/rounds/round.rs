@@ -4,7 +4,7 @@ use crate::{Errors, Exchange, Life, LoadShape, Operation, ReplySeen, RoundOperat
 use serde::{Deserialize, Serialize};
 
 /// A line of `rounds.jsonl`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
@@ -239,10 +239,11 @@ impl Round {
 }
 
 /// The outcome of a round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Outcome {
     /// It started, ran the load and stopped.
+    #[default]
     Finished,
     /// It gave a wrong reply, or none.
     Disqualified {
@@ -266,7 +267,7 @@ pub enum Outcome {
 
 /// CPU, memory and switches of all processes of a contender. The CPU time includes processes that
 /// exited.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// CPU inside the window, user and system, nanoseconds.
     pub cpu_ns: u64,
@@ -295,15 +296,12 @@ pub struct Server {
     /// a burst or a connection per request.
     pub memory_bytes: u64,
     /// The same when it was ready, before the load, bytes.
-    #[serde(default)]
     pub memory_at_ready_bytes: Option<u64>,
     /// Growth of its own pages (proportional set size without files) from ready until all
     /// connections were open and idle, before the load started, bytes. Where connections open inside
     /// the window, or for each request: until after the load.
-    #[serde(default)]
     pub user_growth_bytes: Option<i64>,
     /// Growth of the kernel's memory between the same moments.
-    #[serde(default)]
     pub kernel_growth: Option<KernelGrowth>,
     /// Processes alive at the end of the window.
     pub processes: u32,
@@ -361,11 +359,12 @@ impl Unseen {
 }
 
 /// Where a CPU figure was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UsageSource {
     /// The CPU clock of every process (nanoseconds); the set of processes was the same at both
     /// edges.
+    #[default]
     ProcessClocks,
     /// A version 2 cgroup's `cpu.stat`.
     CgroupV2,

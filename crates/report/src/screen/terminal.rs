@@ -6,7 +6,7 @@ use crate::{
         ink::{BOLD, DIM, Ink, RED, YELLOW},
         text::wrap,
     },
-    table::{Note, Row, Table},
+    table::{Note, Row, Table, Tone, tone_of},
     tables::{
         overview,
         why::{AS_UNDER, once},
@@ -18,7 +18,7 @@ use crate::{
     },
     view::{View, in_full},
 };
-use regatta_record::{Summary, are_similar};
+use regatta_record::{Kind, Summary, are_similar};
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
@@ -282,7 +282,7 @@ impl Page<'_> {
     fn remarks_on_all(&mut self, view: &View) {
         let all = view.raced().count();
         let mut kinds: Vec<(&'static str, BTreeSet<usize>, Vec<&Note>)> = Vec::new();
-        let voids = |note: &&Note| note.bad || is_verdict(note.kind);
+        let voids = |note: &&Note| note.bad || is_warning(note.kind);
         for (load, table) in view.raced().enumerate() {
             for note in table.notes.iter().filter(voids) {
                 match kinds
@@ -352,20 +352,9 @@ impl Page<'_> {
     }
 }
 
-/// Whether a note is on a verdict that voids a figure.
-fn is_verdict(kind: &str) -> bool {
-    use regatta_record::Kind::*;
-    let kinds = [
-        Idle,
-        GeneratorBound,
-        Overloaded,
-        Noisy,
-        Unstable,
-        CannotHold,
-        ServerNotObserved,
-        OtherCpus,
-    ];
-    kinds.iter().any(|verdict| verdict.name() == kind)
+/// Whether a note is on a verdict that warns.
+fn is_warning(kind: &str) -> bool {
+    Kind::named(kind).is_some_and(|kind| tone_of(kind) == Tone::Warn)
 }
 
 /// Cuts a text to a number of wrapped lines, with an ellipsis if it was cut.

@@ -79,14 +79,14 @@ pub fn together(
 }
 
 /// Replaces the text of a note that an earlier one of `tables`, those that are shown, also has by a
-/// reference to that table, if the reference is shorter. The figures of notes on some verdicts may differ
-/// (see `is_verdict`). Notes on undecided costs have their reasons, because a table may have two of them.
+/// reference to that table, if the reference is shorter. Amounts may differ. Notes on undecided costs have their reasons, because a table may have two of them.
 pub fn once<'t>(tables: impl Iterator<Item = &'t mut Table>) {
     let mut earlier: Vec<(String, &'static str, String)> = Vec::new();
     for table in tables {
         for note in table.notes.iter_mut().filter(|note| note.kind != UNCLEAR) {
             let is_same = |(_, kind, because): &&(String, &'static str, String)| {
-                let alike = is_verdict(kind) && are_similar(because, &note.because);
+                let has_amounts = Kind::named(kind).is_some_and(Kind::has_amounts);
+                let alike = has_amounts && are_similar(because, &note.because);
                 *kind == note.kind && (*because == note.because || alike)
             };
             match earlier.iter().find(is_same) {
@@ -100,11 +100,4 @@ pub fn once<'t>(tables: impl Iterator<Item = &'t mut Table>) {
             }
         }
     }
-}
-
-/// Whether a note is on a verdict whose figures are amounts, not data.
-fn is_verdict(kind: &str) -> bool {
-    [Kind::Noisy, Kind::Unstable, Kind::GeneratorBound, Kind::CoBound, Kind::Idle]
-        .iter()
-        .any(|verdict| verdict.name() == kind)
 }

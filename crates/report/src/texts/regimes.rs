@@ -3,13 +3,13 @@
 use crate::{
     numbers,
     table::{Note, Row, Table, Text, visible},
-    tables::columns::{Field, fields, none},
+    tables::columns::{Field, NAMES, fields, none},
     texts::sentences::notes,
 };
 use regatta_record::{Asked, Cell, Figure, Kind, LoadShape, Regimes, Summary};
 
 /// The columns: the regime (0: the equal rate, 1: saturation), the name, and the order in which they are
-/// dropped.
+/// dropped. All others are those of the equal rate, and the first to be dropped.
 const COLUMNS: [(usize, &str, u8); 21] = [
     (0, "contender", 0),
     (0, "cost", 1),
@@ -36,7 +36,7 @@ const COLUMNS: [(usize, &str, u8); 21] = [
 /// Those with intervals; the others have none here, so that the table stays narrow.
 const WITH_INTERVALS: [(usize, &str); 3] = [(0, "cost"), (0, "ratio"), (1, "ratio")];
 /// Those that apply to a contender in both regimes.
-const OF_BOTH: [&str; 4] = ["contender", "memory", "user", "kernel"];
+const OF_BOTH: [&str; 5] = ["contender", "memory", "user", "kernel", "lines"];
 
 /// The names of the two regimes, as rest of a sentence.
 pub(crate) fn names(regimes: &Regimes) -> [(LoadShape, String); 2] {
@@ -116,7 +116,7 @@ fn columns<'a>(
         fields(summary, &regimes.equal_rate, &cells[0]),
         fields(summary, &regimes.saturation, &cells[1]),
     ];
-    let field = |&(regime, name, rank): &(usize, &'static str, u8)| {
+    let field = |(regime, name, rank): (usize, &'static str, u8)| {
         let at = all[regime].iter().position(|field| field.column.name == name)?;
         let mut field = all[regime].swap_remove(at).rank(rank);
         let is_known = |c: &&Cell| !["", numbers::NONE].contains(&(field.text)(c).text.as_str());
@@ -134,7 +134,9 @@ fn columns<'a>(
         }
         Some((regime, field))
     };
-    COLUMNS.iter().filter_map(field).collect()
+    let is_listed = |name: &&str| COLUMNS.iter().any(|(_, listed, _)| listed == name);
+    let others = NAMES.iter().filter(|name| !is_listed(name)).map(|name| (0, *name, 9));
+    COLUMNS.iter().copied().chain(others).filter_map(field).collect()
 }
 
 /// The notes of both regimes. Those of one of them name it.

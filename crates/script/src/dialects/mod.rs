@@ -15,7 +15,8 @@ use crate::{
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
 };
-use regatta_record::{AskedWorkload, Heads, Operation};
+use regatta_record::{Heads, Operation};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Generates the table: for each row a variant of [`Workload`] and one of [`Compiled`].
@@ -25,7 +26,8 @@ macro_rules! table {
         pub const ROWS: &[Row] = &[$(<$Protocol as Protocol>::ROW),*];
 
         /// What to send, and which replies are correct.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[serde(try_from = "AsJson", into = "AsJson")]
         pub enum Workload {
             $(
                 #[doc = concat!("See [`", stringify!($Protocol), "`].")]
@@ -173,25 +175,22 @@ macro_rules! table {
                 match self { $(Workload::$Name(asks) => asks.with_n(n).map(Workload::$Name)),* }
             }
 
-            /// The workload in a message to another process.
-            pub fn to_message(&self) -> AskedWorkload {
+            /// The workload as JSON.
+            fn to_json(&self) -> AsJson {
                 let protocol = self.protocol().name.to_owned();
                 let asks = match self { $(Workload::$Name(asks) => serde_json::to_value(asks)),* };
-                AskedWorkload { protocol, asks: asks.expect("all keys in a workload are text") }
+                AsJson { protocol, asks: asks.expect("all keys in a workload are text") }
             }
 
-            /// The workload that [`Workload::to_message`] put into a message.
-            ///
-            /// # Errors
-            /// What is wrong with the message, in one sentence.
-            pub fn of_message(message: &AskedWorkload) -> Result<Workload, String> {
-                let asks = message.asks.clone();
-                $(if message.protocol == <$Protocol as Protocol>::ROW.name {
+            /// The workload of [`Workload::to_json`]. The error is a sentence.
+            fn of_json(json: AsJson) -> Result<Workload, String> {
+                let AsJson { protocol, asks } = json;
+                $(if protocol == <$Protocol as Protocol>::ROW.name {
                     return serde_json::from_value(asks).map(Workload::$Name).map_err(|error| {
                         format!("the workload in the message cannot be read: {error}")
                     });
                 })*
-                Err(format!("the protocol {:?} is not supported", message.protocol))
+                Err(format!("the protocol {protocol:?} is not supported"))
             }
 
             fn compiled(&self, order: &Order<'_>) -> Result<Compiled, TooLarge> {
@@ -238,6 +237,30 @@ table! {
     Memcached: memcached::MemcachedText,
     WebSocket: websocket::WebSocket,
     Redis: redis::Resp,
+}
+
+/// A workload as JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AsJson {
+    /// The protocol, by its name in workload files.
+    protocol: String,
+    /// The requests, in a form specific to the protocol.
+    asks: serde_json::Value,
+}
+
+impl From<Workload> for AsJson {
+    fn from(workload: Workload) -> Self {
+        workload.to_json()
+    }
+}
+
+impl TryFrom<AsJson> for Workload {
+    type Error = String;
+
+    fn try_from(json: AsJson) -> Result<Self, String> {
+        Workload::of_json(json)
+    }
 }
 
 /// An operation that is generic over the dialect.

@@ -81,16 +81,6 @@ fn errors_say_what_was_expected() {
 }
 
 #[test]
-fn the_obsolete_supports_must_be_empty() {
-    let with = |line: &str| format!("{SHORT}{line}\n");
-    let error = error_of(&with("supports = [\"some-nodes:4\"]"));
-    let expected = "\"some-nodes:4\" by `supports`, which is obsolete";
-    assert!(error.contains(expected), "{error:?} should contain {expected:?}");
-    // As stored by versions that had the key.
-    assert!(Manifest::parse(&with("supports = []")).is_ok());
-}
-
-#[test]
 fn released_must_be_a_date() {
     let with = |date: &str| Manifest::parse(&format!("{SHORT}released = \"{date}\"\n"));
     assert_eq!(with("2026-01-30").unwrap().released.as_deref(), Some("2026-01-30"));

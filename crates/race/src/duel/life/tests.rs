@@ -194,6 +194,10 @@ impl Bench for Simulated {
         self.random.random_bool(0.3)
     }
 
+    fn has_changed(&self, who: usize) -> bool {
+        who.is_multiple_of(2)
+    }
+
     fn wait(&mut self, length: Duration) {
         self.visited.idle += 1;
         let running = self.states.iter().position(|state| *state == State::Running);
@@ -228,6 +232,7 @@ fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
         warm_ups: vec![
             match seed % 3 {
                 0 => WarmUp::Observed(Duration::from_secs(1)),
+                1 => WarmUp::IfItChanged(Duration::from_secs(1)),
                 _ => WarmUp::For(WARM_UP),
             };
             k
@@ -278,6 +283,9 @@ fn history(seed: u64) -> Visited {
             let due = plan.loads.iter().filter_map(of_load).filter(|is_fixed| *is_fixed).count();
             let done = warmed.iter().filter(|length| **length == WARM_UP).count();
             assert_eq!(done, due, "{who} is warmed up once under each load");
+            if seed % 3 == 1 && who != plan.loads[0].baseline {
+                assert_eq!(!warmed.is_empty(), who.is_multiple_of(2), "{who} changed");
+            }
         }
         for (load, lived) in plan.loads.iter().zip(&lived) {
             let raced = || load.raced.iter().map(|who| &lived[*who]);

@@ -3,7 +3,7 @@ use crate::{
     context::MachineError,
     fixtures::{self, entrant},
 };
-use regatta_record::Schedule;
+use regatta_record::{Schedule, Settled};
 use std::{path::Path, sync::atomic::AtomicBool};
 
 const SEED: u64 = 7;
@@ -57,6 +57,65 @@ fn each_life_goes_on_where_the_orders_of_the_race_are() {
             }
         }
     });
+}
+
+#[test]
+fn a_start_carries_all_loads_of_a_life() {
+    let other = LoadShape::closed(9, 1);
+    let asked = Asked { loads: vec![LOAD, other], ..asked() };
+    with_duels(&asked, |duels, _| {
+        let starts = [&[][..], &[LOAD], &[LOAD, other]].map(|due| duels.starts_of_pass(due));
+        assert_eq!(starts, [0, 5, 5]);
+    });
+    // Three heats of three.
+    with_duels(&Asked { slice_s: Some(1.0), ..asked.clone() }, |duels, _| {
+        assert_eq!(duels.starts_of_pass(&[LOAD, other]), 9);
+    });
+}
+
+#[test]
+fn what_compiles_is_warmed_up_under_each_load() {
+    let other = LoadShape::closed(9, 1);
+    let settling = |class, cold| regatta_record::Settling {
+        class,
+        observed_ns: 9_000_000_000,
+        after_ns: 4_000_000_000,
+        after_requests: 0,
+        cold_for_ns: 0,
+        cold_ns_per_request: cold,
+        warm_ns_per_request: 1.0,
+        from_localhost: None,
+    };
+    use regatta_record::WarmUpClass::{Flat, WarmsUp};
+    let asked = Asked { loads: vec![LOAD, other], settle_s: 20.0, ..asked() };
+    let entrants = ["c0", "c1", "c2", "c3", "c1-twin"].map(entrant);
+    let stop = AtomicBool::new(false);
+    let context = RaceContext::new(&asked, Path::new("/"), &stop);
+    let mut seen = Seen::default();
+    let warm_ups = |seen: &mut Seen, life: u32, nth: usize| {
+        let mut nowhere = Nowhere;
+        let duels = Duels::new(&context, &entrants, seen, &mut nowhere);
+        let heat = Heat::new(SEED, life, &[LOAD, other], entrants.iter().collect());
+        let plan = duels.plan(&heat, nth, &[]);
+        let of = |who: usize| plan.warm_ups[plan.raced.iter().position(|w| *w == who).unwrap()];
+        [0, 1, 2, 3].map(of)
+    };
+    let longest = Duration::from_secs(20);
+    assert_eq!(warm_ups(&mut seen, 0, 0), [WarmUp::Observed(longest); 4]);
+    assert_eq!(warm_ups(&mut seen, 0, 1), [WarmUp::IfItChanged(longest / 2); 4]);
+    for (name, class, cold) in
+        [("c0", WarmsUp, 9.0), ("c1", Flat, 1.0), ("c2", WarmsUp, 1.3), ("c3", WarmsUp, 9.0)]
+    {
+        let (settling, slices) = (Some(settling(class, cold)), Vec::new());
+        seen.add(Settled { format: 1, contender: name.into(), load: LOAD, settling, slices });
+    }
+    let (settling, slices) = (Some(settling(WarmsUp, 2.0)), Vec::new());
+    seen.add(Settled { format: 1, contender: "c3".into(), load: other, settling, slices });
+    let none = WarmUp::For(Duration::ZERO);
+    let [needs, least] = [longest / 4, longest / 3].map(WarmUp::For);
+    assert_eq!(warm_ups(&mut seen, 1, 0), [least, none, WarmUp::Observed(longest), least]);
+    let unseen = WarmUp::Observed(longest / 2);
+    assert_eq!(warm_ups(&mut seen, 1, 1), [unseen, none, unseen, needs]);
 }
 
 #[test]
