@@ -56,6 +56,8 @@ const LEAST_SCATTER: f64 = 0.005;
 pub struct Settler {
     /// Minimum length, and that of an observation whose first slice is not cold.
     least: (Duration, Duration),
+    /// Minimum number of requests of an observation that is shorter than others.
+    least_requests: u64,
     /// Segments whose means differ by less than this are equivalent, as a logarithm.
     equivalent: f64,
     slices: Vec<WarmUpSlice>,
@@ -66,15 +68,22 @@ impl Settler {
     /// Creates an observation without slices, of at most this length.
     pub fn new(longest: Duration) -> Settler {
         let (least, slices) = (longest.mul_f64(LEAST), Vec::new());
-        Settler { least: (least, least), equivalent: EQUIVALENT, slices, from_localhost: None }
+        Settler {
+            least: (least, least),
+            least_requests: 0,
+            equivalent: EQUIVALENT,
+            slices,
+            from_localhost: None,
+        }
     }
 
-    /// Creates an observation of the first load of a life in a duel.
-    pub fn in_life(longest: Duration) -> Settler {
+    /// Creates an observation in a life of a duel, of at least so many requests if it is shorter than others.
+    pub fn in_life(longest: Duration, least_requests: u64) -> Settler {
         let exact = Settler::new(longest);
         let (least, _) = exact.least;
         Settler {
             least: (least, least.min(LEAST_IN_LIFE)),
+            least_requests,
             equivalent: EQUIVALENT_IN_LIFE,
             ..exact
         }
@@ -88,6 +97,10 @@ impl Settler {
         let seen = self.seen();
         let (least, unless_cold) = self.least;
         if seen < unless_cold || !self.slices.len().is_multiple_of(LOOK) {
+            return false;
+        }
+        let requests: u64 = self.slices.iter().map(|slice| slice.requests).sum();
+        if seen < least && requests < self.least_requests {
             return false;
         }
         self.course().is_some_and(|course| {

@@ -139,7 +139,7 @@ fn of_rounds(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass 
 /// Of the loads raced in duels: a life of each heat, in which each contender is started once.
 fn of_duels(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass {
     let mut pass = Pass::default();
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut further_s) = (BTreeSet::new(), 0.0);
     for group in groups(asked, entrants, loads.iter().copied(), Path::new("regatta")) {
         for heat in heats_of(asked, entrants, &group) {
             let in_heat = heat.into_iter().map(|who| &entrants[who]);
@@ -149,6 +149,10 @@ fn of_duels(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass {
                 let is_new = seen.insert(&entrant.name);
                 let is_observed = is_new && asked.settle_s > 0.0 && !is_twin(asked, entrant);
                 pass.observed += u32::from(is_observed);
+                if is_observed {
+                    // Under each further load for half as long, if its cost changed.
+                    further_s += asked.settle_s / 2.0 * (group.len() as f64 - 1.0);
+                }
                 for end in [0, 1] {
                     pass.s[end] += BESIDE_S[end];
                     for load in group.iter().filter(|load| entrant.cannot_hold(**load).is_none()) {
@@ -164,6 +168,7 @@ fn of_duels(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass {
     }
     let observation_s = [STEADY_AFTER * asked.settle_s, asked.settle_s];
     pass.observation_s = observation_s.map(|s| f64::from(pass.observed) * s);
+    pass.observation_s[1] += further_s;
     pass
 }
 
@@ -227,8 +232,8 @@ mod tests {
         // 12 starts of 0.3 s, 24 times connected for 0.1 s and 5 blocks; 2 observed warm-ups of 2 s.
         let [least, most] = plan.duration_s;
         assert!((least - (3.6 + 2.4 + 12.0 + 4.0)).abs() < 1e-9, "{least}");
-        // 12 starts of 2 s, with 1 s of warm-up; 24 times 0.5 s and 33 blocks; 6 s each.
-        assert!((most - (36.0 + 12.0 + 79.2 + 12.0)).abs() < 1e-9, "{most}");
+        // 12 starts of 2 s, with 1 s of warm-up; 24 times 0.5 s and 33 blocks; 6 s each, and 3 s under the second load.
+        assert!((most - (36.0 + 12.0 + 79.2 + 12.0 + 6.0)).abs() < 1e-9, "{most}");
     }
 
     #[test]

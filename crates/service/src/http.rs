@@ -38,6 +38,7 @@ pub trait Resource: Clone + Send + Sync + 'static {
 
     /// Appends the reply according to `terms`, or returns the job it needs. `query` is the text
     /// after `?`, not decoded.
+    #[expect(clippy::too_many_arguments, reason = "all that a reply depends on")]
     fn get(
         &mut self,
         local: &mut Self::Local,

@@ -93,6 +93,7 @@ pub enum Halt<J> {
 /// Answers the requests in `input` in order, and appends to `reply`. Returns the number of bytes
 /// consumed, and why it stopped.
 #[inline]
+#[expect(clippy::too_many_arguments, reason = "the state of a connection, its input and its reply")]
 pub fn answer<S: Service>(
     service: &mut S,
     codec: &mut S::Codec,

@@ -288,13 +288,12 @@ fn ask(args: &CapacityArgs, contender: &str, setup: &Setup) -> anyhow::Result<As
             "this is a debug build, whose servers are slow; run `cargo run --release -- capacity`"
         );
     }
-    let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
+    let cpus = [args.server_cpus.clone(), args.cpus.clone()];
     if args.adapter.is_given() {
         bail!("--adapter applies only to a URL; the protocol of a contender is in its manifest");
     }
     let workload = args.http.clone().or_else(|| args.workload.clone()).unwrap_or_default();
-    let asked =
-        capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup.clone())?;
+    let asked = capacity::alone(contender, &workload, cpus, &known()?, setup.clone())?;
     if asked.entries.iter().any(|entry| entry.running.is_some()) {
         let url = contender.split_once('=').map_or(contender, |(_, url)| url);
         bail!(

@@ -78,8 +78,8 @@ pub struct RaceArgs {
     /// (default 50), and none after --time. Default of `quick` and of servers to compare: 1% in 60s
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// Start no life or round after this time, except the first three lives, and run lives until then. A
-    /// --precision that is not reached by then is no failure
+    /// Run lives or rounds until this time, and start none after it, except the first three lives or five rounds.
+    /// A --precision that is not reached by then is no failure
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// rounds: one contender after the other, each from its start to its stop. duels: all are alive together,
@@ -97,7 +97,8 @@ pub struct RaceArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
     /// Maximum time to observe each contender, in its first life or before its first round, until its cost
-    /// is steady; later ones warm up 1.25 times as long. 0s: no observation
+    /// is steady; later ones warm up 1.25 times as long, one that is compiled at least a third of this. 0s: no
+    /// observation
     #[arg(long, value_name = "TIME", value_parser = duration)]
     settle: Option<Duration>,
     /// Seed of the order and of the requests. Default: random, and recorded

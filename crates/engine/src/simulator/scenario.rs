@@ -129,6 +129,7 @@ pub trait Scenario {
 
     /// Called when a peer has received the bytes in `new`, which are within the expected length.
     /// Appends what it sends in return to `answer`.
+    #[expect(clippy::too_many_arguments, reason = "all that a check may look at")]
     fn received(
         &mut self,
         _who: usize,

@@ -91,6 +91,7 @@ impl Container {
     /// (empty: all), with the folder `run` mounted at the same path. Its limit on open files is that of
     /// this process; its limit on processes is the hard limit of this process, at most 32,768. By
     /// default, engines raise some limits, which not every user may do.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a command")]
     pub fn command<'a>(
         &self,
         image: &str,

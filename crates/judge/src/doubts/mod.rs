@@ -36,6 +36,7 @@ pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
 
 /// All doubts about a race, the most serious first. `twins` are by field;
 /// `findings` are those of [`findings`].
+#[expect(clippy::too_many_arguments, reason = "what doubts are about")]
 pub fn doubts(
     asked: &Asked,
     fields: &[Field],

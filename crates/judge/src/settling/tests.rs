@@ -249,7 +249,7 @@ fn in_a_life_a_noisy_cost_is_steady_soon_and_a_compiler_is_still_seen() {
         settler.settling().unwrap()
     };
     let longest = Duration::from_secs(3);
-    let (exact, in_life) = (Settler::new(longest), Settler::in_life(longest));
+    let (exact, in_life) = (Settler::new(longest), Settler::in_life(longest, 0));
     let (mut soon, mut soon_if_exact, mut warms) = (0, 0, 0);
     for seed in 0..100 {
         let noisy = || slices(seed, 0.1, |_| 6_000.0);
@@ -262,6 +262,18 @@ fn in_a_life_a_noisy_cost_is_steady_soon_and_a_compiler_is_still_seen() {
     }
     assert!(soon >= 95 && warms >= 95, "{soon} and {warms} of 100");
     assert!(soon_if_exact <= 10, "{soon_if_exact} of 100");
+}
+
+#[test]
+fn a_short_observation_has_the_requests_after_which_virtual_machines_compile() {
+    let ends_after = |requests: u64| {
+        let mut settler = Settler::in_life(Duration::from_secs(30), 20_000);
+        let slice = WarmUpSlice { ns: 50_000_000, requests, cpu_ns: Some(requests * 9_000) };
+        (1..=600).find(|_| settler.add(slice)).map(|nth| nth * 50)
+    };
+    assert_eq!(ends_after(1_000), Some(2_000), "40,000 in two seconds");
+    assert_eq!(ends_after(200), Some(5_000));
+    assert_eq!(ends_after(90), Some(10_000), "as long as others");
 }
 
 #[test]
@@ -298,7 +310,7 @@ fn a_change_must_show_with_and_without_comparison() {
 #[test]
 fn in_a_life_two_seconds_show_that_there_is_no_compiler() {
     let watch = |cost: &dyn Fn(f64) -> f64| {
-        let mut settler = Settler::in_life(Duration::from_secs(30));
+        let mut settler = Settler::in_life(Duration::from_secs(30), 0);
         let _ = slices(1, 0.03, cost).take(300).any(|slice| settler.add(slice));
         settler.settling().unwrap()
     };
@@ -327,7 +339,7 @@ fn in_a_life_two_seconds_show_that_there_is_no_compiler() {
 #[test]
 fn a_program_that_begins_cold_is_not_called_flat_after_two_seconds() {
     let first = [209, 56, 48];
-    let mut settler = Settler::in_life(Duration::from_secs(30));
+    let mut settler = Settler::in_life(Duration::from_secs(30), 0);
     for nth in 0..150 {
         let us = first.get(nth).copied().unwrap_or(30 + nth as u64 % 2);
         let slice = WarmUpSlice { ns: 60 * MS, requests: 1_000, cpu_ns: Some(us * MS) };

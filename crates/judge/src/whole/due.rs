@@ -71,7 +71,16 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
     let goals = || open().filter(|f| f.passes(asked) >= f.least()).flat_map(|f| f.goals(asked));
     let forecast = goals().filter_map(|goal| goal.needed(asked)).max();
     let soonest = pass + 1;
-    let likely = if asked.precision.is_some() { forecast.unwrap_or(soonest) } else { asked.rounds };
+    let in_time = || {
+        let next_s: f64 = open().map(|field| field.pass_s(asked)).sum();
+        let passes = left_s(asked, &fields) / next_s.max(f64::MIN_POSITIVE);
+        pass.saturating_add(passes.min(f64::from(asked.rounds)) as u32)
+    };
+    let likely = match (asked.precision, asked.time_s) {
+        (Some(_), _) => forecast.unwrap_or(soonest),
+        (None, Some(_)) => in_time(),
+        (None, None) => asked.rounds,
+    };
     Due {
         loads: open().map(|field| field.load).collect(),
         passes: likely.max(soonest).min(asked.rounds),
@@ -83,17 +92,19 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 /// fourth life on it is the best one for the median contender; before, it is that for blocks that vary
 /// twice as much as lives, and at least 8. With a time limit it leaves room for 6 lives, or for fewer if lives
 /// are so long that most of the time would pass in warm-ups.
-pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape) -> u32 {
-    let Some((life_s, block_s)) = costs(rounds, load) else { return BLOCKS };
-    let rounds: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
+/// A pass has a life of each of `heats`, one after the other; the time of a life is that of the lives of its heat.
+pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape, heats: u32) -> u32 {
+    let of_load: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
     let alone = Asked { loads: vec![*load], ..asked.clone() };
-    let [field] = &observe(&alone, &rounds)[..] else { return BLOCKS };
+    let [field] = &observe(&alone, &of_load)[..] else { return BLOCKS };
     let passes = field.passes(&alone);
-    let lives: BTreeSet<u32> = rounds.iter().map(|round| round.round).collect();
-    let heats = (lives.len() as f64 / f64::from(passes.max(1))).ceil();
+    let next = of_load.iter().map(|round| round.round + 1).max().unwrap_or(0);
+    let is_of_heat = |round: &&Round| round.round % heats == next % heats;
+    let of_heat: Vec<Round> = rounds.iter().filter(is_of_heat).cloned().collect();
+    let Some((life_s, block_s)) = costs(&of_heat, load) else { return BLOCKS };
     let [least, most] = BLOCKS_OF_A_LIFE;
     let most = asked.time_s.map_or(most, |time_s| {
-        let time_s = time_s / (asked.loads.len() as f64 * heats);
+        let time_s = time_s / (asked.loads.len() as f64 * f64::from(heats));
         let lives = (time_s / (2.0 * life_s)).clamp(FEW_LIVES_IN_TIME, LIVES_IN_TIME);
         let blocks = (time_s / lives - life_s) / block_s;
         blocks.clamp(f64::from(least), f64::from(most)) as u32
@@ -173,10 +184,15 @@ pub(crate) fn fields(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
     fields
 }
 
+/// The time left, in seconds; infinite without a limit.
+fn left_s(asked: &Asked, fields: &[Field]) -> f64 {
+    let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
+    asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s)
+}
+
 /// Which loads another pass is for.
 fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
-    let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
-    let left_s = asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s);
+    let left_s = left_s(asked, fields);
     let wants = |field: &Field| field.wants_more(asked);
     let wanting: Vec<bool> = fields.iter().map(wants).collect();
     let open = || fields.iter().zip(&wanting).filter(|(_, wants)| **wants);

@@ -154,7 +154,7 @@ fn blocks_follow_from_the_variances() {
     let asked = in_duels(&NAMES, 30, &[LOAD]);
     let blocks = |within, between, lives| {
         let rounds = duels(&field(), Duel { lives, within, between, ..DUEL }, 2);
-        blocks_of_next_life(&asked, &rounds, &LOAD)
+        blocks_of_next_life(&asked, &rounds, &LOAD, 1)
     };
     assert_eq!(blocks(0.02, 0.001, 2), 8, "no variances yet");
     // √(5 · 0.95 s / 0.34 s) = 3.7 times σ/τ.
@@ -163,24 +163,24 @@ fn blocks_follow_from_the_variances() {
     // 6 lives must fit into the time, which limits the 32 blocks of this case.
     let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
     let within = |time_s| Asked { time_s: Some(time_s), ..asked.clone() };
-    let of = |time_s| blocks_of_next_life(&within(time_s), &noisy, &LOAD);
+    let of = |time_s| blocks_of_next_life(&within(time_s), &noisy, &LOAD, 1);
     let [short, some, long] = [10.0, 60.0, 1e3].map(of);
     assert!(short == 4 && (5..32).contains(&some) && long == 32, "{short}, {some}, {long}");
     let some = blocks(0.02, 0.012, 12);
     assert!((5..12).contains(&some), "{some}");
-    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD), 8);
+    assert_eq!(blocks_of_next_life(&asked, &[], &LOAD, 1), 8);
 }
 
 #[test]
 fn lives_that_take_long_have_more_blocks_also_before_variances_are_known() {
     let mut rounds = duels(&field(), Duel { lives: 2, ..DUEL }, 2);
     let asked = |time_s| Asked { time_s, ..in_duels(&NAMES, 30, &[LOAD]) };
-    assert_eq!(blocks_of_next_life(&asked(None), &rounds, &LOAD), 8);
+    assert_eq!(blocks_of_next_life(&asked(None), &rounds, &LOAD, 1), 8);
     for round in of(&mut rounds, "node") {
         round.life.as_mut().unwrap().lasted_ns += 60_000_000_000;
     }
     // 2·√(65 s / 0.34 s) = 27.
-    let slow = |time_s| blocks_of_next_life(&asked(time_s), &rounds, &LOAD);
+    let slow = |time_s| blocks_of_next_life(&asked(time_s), &rounds, &LOAD, 1);
     assert!((24..=31).contains(&slow(None)), "{}", slow(None));
     assert_eq!(slow(Some(600.0)), slow(None), "there is time for 4 of them");
     assert_eq!(slow(Some(200.0)), 8, "there is not");
@@ -197,6 +197,6 @@ fn lives_that_take_long_have_more_blocks_also_before_variances_are_known() {
         }))
         .collect();
     let two = Asked { loads: vec![LOAD, other], ..asked(None) };
-    let shared = [LOAD, other].map(|load| blocks_of_next_life(&two, &twice, &load));
+    let shared = [LOAD, other].map(|load| blocks_of_next_life(&two, &twice, &load, 1));
     assert!(shared[0] == shared[1] && (17..=22).contains(&shared[0]), "{shared:?}");
 }

@@ -136,6 +136,7 @@ pub fn rounds(
     rounds
 }
 
+#[expect(clippy::too_many_arguments, reason = "all that a round depends on")]
 fn round(
     truth: &Truth,
     load: LoadShape,

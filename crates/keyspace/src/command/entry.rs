@@ -52,6 +52,7 @@ impl Command {
 }
 
 /// A command of the table.
+#[expect(clippy::too_many_arguments, reason = "a row of the table")]
 pub(super) const fn command(
     name: &'static str,
     arity: i16,
@@ -64,6 +65,7 @@ pub(super) const fn command(
 }
 
 /// A command of the table with subcommands.
+#[expect(clippy::too_many_arguments, reason = "a row of the table")]
 pub(super) const fn container(
     name: &'static str,
     arity: i16,

@@ -12,7 +12,7 @@ use crate::{
     run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{Counted, Exchange, FirstWrong, Operation, Part, TlsSpoken, Verified};
+use regatta_record::{Counted, Exchange, Operation, Part, Verified};
 use std::{
     mem,
     ops::{Deref, DerefMut},
@@ -258,8 +258,6 @@ pub(crate) fn count(
     part: Part,
     window: Option<(Nanos, Nanos)>,
     plan: &Plan,
-    first_wrong: Option<FirstWrong>,
-    tls: Option<TlsSpoken>,
 ) -> Counted {
     let (begin, end) = window.unwrap_or_default();
     let is_counted = matches!(plan.until, Until::Requests(_) | Until::Done);
@@ -289,7 +287,7 @@ pub(crate) fn count(
     }
     let further = kinds.get(1..).unwrap_or_default();
     let sum = sum.unwrap_or_else(|| Counted::nothing(new_histogram(), length, further));
-    Counted { window_ns: end.saturating_sub(begin), first_wrong, tls, ..sum }
+    Counted { window_ns: end.saturating_sub(begin), ..sum }
 }
 
 impl Tally {

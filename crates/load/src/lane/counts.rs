@@ -170,7 +170,7 @@ pub(super) struct Total {
 impl Total {
     pub fn new(plan: &Plan, kinds: &'static [Operation], threads: usize) -> Self {
         let plan = Plan { until: Until::Done, ..plan.clone() };
-        let nothing = tally::count(Vec::new(), kinds, part(threads), None, &plan, None, None);
+        let nothing = tally::count(Vec::new(), kinds, part(threads), None, &plan);
         Total {
             plan,
             kinds,
@@ -196,7 +196,7 @@ impl Total {
         let window = began.map(|began| (began, end.max(began)));
         let Total { plan, kinds, threads, .. } = self;
         let part = part(*threads);
-        let mut counted = tally::count(counts, kinds, part, window, plan, None, None);
+        let mut counted = tally::count(counts, kinds, part, window, plan);
         let of_slice = SliceCounts::of(&counted);
         match used {
             Use::Total => {

@@ -128,9 +128,8 @@ impl Visitor for Run<'_> {
         })?;
         let (counts, open): (_, Vec<_>) =
             done.into_iter().map(|done| (done.count, done.open)).unzip();
-        let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-        let mut counted =
-            tally::count(counts, D::OPERATIONS, part, follower.window(), plan, wrong, tls);
+        let mut counted = tally::count(counts, D::OPERATIONS, part, follower.window(), plan);
+        (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
         if let Some(gatherer) = gatherer {
             gatherer.add_to(&mut counted.histogram);
         }

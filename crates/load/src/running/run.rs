@@ -128,8 +128,8 @@ fn carry_out<D: Dialect>(
     })?;
     let counts = done.into_iter().map(|done| done.count).collect();
     let outcome = director.outcome()?;
-    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-    let mut counted = tally::count(counts, D::OPERATIONS, part, outcome.window, plan, wrong, tls);
+    let mut counted = tally::count(counts, D::OPERATIONS, part, outcome.window, plan);
+    (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
     if let Some(gatherer) = gatherer {
         gatherer.add_to(&mut counted.histogram);
     }
@@ -139,6 +139,7 @@ fn carry_out<D: Dialect>(
 
 /// Runs the threads of `part`, led by `leader`, until the load is over. `watch` runs meanwhile; its
 /// channel disconnects when all threads have ended.
+#[expect(clippy::too_many_arguments, reason = "the parts of a run")]
 pub(crate) fn work<D: Dialect>(
     dialect: &D,
     plan: &Plan,

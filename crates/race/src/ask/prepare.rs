@@ -149,7 +149,9 @@ pub fn prepare(
     check_running(&entries, &spoken).map_err(PrepareError)?;
     let baseline = baseline(contest, changes.baseline.as_ref(), &entries).map_err(PrepareError)?;
     let precision = precision(contest, changes);
-    let time = changes.time.or(contest.time.filter(|_| changes.rounds.is_none()));
+    // A number of rounds alone replaces what the file says of the end.
+    let keeps_time = changes.rounds.is_none() || precision.is_some();
+    let time = changes.time.or(contest.time.filter(|_| keeps_time));
     let rounds = rounds(contest, changes, precision)?;
     if changes.precision.is_some() {
         check_compared("--precision", &entries, &baseline)?;
@@ -221,6 +223,9 @@ fn precision(contest: &Contest, changes: &Changes) -> Option<f64> {
     changes.precision.or(contest.precision.filter(|_| changes.rounds.is_none()))
 }
 
+/// Maximum number of passes of a race that only a time ends.
+const MOST_IN_TIME: u32 = 10_000;
+
 /// Returns the number of passes; with a target precision or a time, the maximum.
 fn rounds(
     contest: &Contest,
@@ -229,7 +234,7 @@ fn rounds(
 ) -> Result<u32, PrepareError> {
     if precision.is_none() {
         // A time on the command line replaces the number of the race file.
-        let of_file = if changes.time.is_some() { MOST_PASSES } else { contest.rounds };
+        let of_file = if changes.time.is_some() { MOST_IN_TIME } else { contest.rounds };
         return Ok(changes.rounds.unwrap_or(of_file));
     }
     let most = changes.rounds.unwrap_or(MOST_PASSES);
@@ -423,15 +428,24 @@ mod tests {
         let of = |change: Changes| {
             let only = vec!["epoll".to_owned()];
             let change = Changes { only, ..change };
-            let setup = Setup::default();
+            let setup = regatta_host::read_setup("0", None, Vec::new());
             let asked = prepare(&contest, &change, &built_in(), setup).unwrap();
             (asked.rounds, asked.time_s)
         };
         let time = Some(Duration::from_secs(40));
         assert_eq!(of(Changes::default()), (7, None));
-        assert_eq!(of(Changes { time, ..Changes::default() }), (MOST_PASSES, Some(40.0)));
+        assert_eq!(of(Changes { time, ..Changes::default() }), (MOST_IN_TIME, Some(40.0)));
         let rounds = Some(9);
         assert_eq!(of(Changes { time, rounds, ..Changes::default() }), (9, Some(40.0)));
+        let timed = Contest { time: Some(Duration::from_secs(60)), ..contest.clone() };
+        let of_file = |change| {
+            let change = Changes { only: vec!["epoll".into(), "green".into()], ..change };
+            let setup = regatta_host::read_setup("0", None, Vec::new());
+            prepare(&timed, &change, &built_in(), setup).unwrap().time_s
+        };
+        assert_eq!(of_file(Changes { rounds, ..Changes::default() }), None);
+        let precision = Some(0.01);
+        assert_eq!(of_file(Changes { rounds, precision, ..Changes::default() }), Some(60.0));
     }
 
     #[test]

@@ -11,12 +11,11 @@ use regatta_record::{Asked, Setup};
 use regatta_script::Workload;
 
 /// Prepares one contender on its own: `contender` is the name of a known one, or
-/// `name=command {port}`. CPUs are assigned as in a race, unless given.
+/// `name=command {port}`. The CPUs of the server and those of the load are assigned as in a race, unless given.
 pub fn alone(
     contender: &str,
     workload: &Workload,
-    server_cpus: Option<Vec<u32>>,
-    load_cpus: Option<Vec<u32>>,
+    [server_cpus, load_cpus]: [Option<Vec<u32>>; 2],
     known: &[Contender],
     setup: Setup,
 ) -> Result<Asked, PrepareError> {
@@ -50,7 +49,7 @@ mod tests {
 
     fn asked(contender: &str) -> Result<Asked, PrepareError> {
         let setup = read_setup("0", None, Vec::new());
-        alone(contender, &Workload::parse("double").unwrap(), None, None, &built_in(), setup)
+        alone(contender, &Workload::parse("double").unwrap(), [None, None], &built_in(), setup)
     }
 
     #[test]
@@ -58,7 +57,7 @@ mod tests {
         let text = "protocol = 'line'\n[[request]]\nsend = '1'\nexact = '2'";
         let file = Workload::from_text(text, "double").unwrap();
         let setup = read_setup("0", None, Vec::new());
-        let asked = alone("epoll", &file, None, None, &built_in(), setup).unwrap();
+        let asked = alone("epoll", &file, [None, None], &built_in(), setup).unwrap();
         assert_eq!(asked.workload_file.as_deref(), Some(text));
     }
 

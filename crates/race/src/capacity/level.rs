@@ -33,15 +33,16 @@ pub(super) struct Judged {
     pub step: CapacityStep,
 }
 
-/// Tries a level. Returns `None` if it was interrupted. `passed`: whether an earlier level passed.
+/// Tries a level after `steps`. Returns `None` if it was interrupted.
 pub(super) fn measure(
     question: &Question,
     ready: &Ready<'_>,
     level: u32,
-    seed: u64,
-    passed: bool,
+    steps: &[CapacityStep],
     events: &mut Events<'_>,
 ) -> Result<Option<Judged>, CapacityError> {
+    let seed = question.seed.wrapping_add(steps.len() as u64);
+    let passed = steps.iter().any(|step| step.passed == Some(true));
     let mut window = question.window;
     let mut prolonged = false;
     loop {
@@ -58,8 +59,8 @@ pub(super) fn measure(
         let died = result.died;
         let (seen, judgement) = match result.loaded {
             Ok(tally) => {
-                let server =
-                    result.spent.map(|(spent, cpus)| of_server(&spent, cpus, result.shares));
+                let (cpus, shares) = (result.cpus, result.shares);
+                let server = result.spent.map(|spent| of_server(&spent, cpus, shares));
                 let seen = Seen::of(question.limit, &single(&plan, &tally), server, died);
                 let judgement = judge(question.limit, &seen);
                 (seen, judgement)

@@ -74,9 +74,7 @@ pub fn run(
         let phase = phase(why);
         let done = steps.len() as u32;
         events.emit(Happened::LevelStarted { done, level, phase });
-        let seed = question.seed.wrapping_add(steps.len() as u64);
-        let passed = steps.iter().any(|step| step.passed == Some(true));
-        let judged = level::measure(question, &ready, level, seed, passed, events)?;
+        let judged = level::measure(question, &ready, level, &steps, events)?;
         let Some(Judged { shown, step }) = judged else { break };
         let step = CapacityStep { phase, ..step };
         events.emit(Happened::LevelEnded(step.clone()));
@@ -91,8 +89,8 @@ pub fn run(
     } else if steps.len() >= search::MOST_TRIES {
         cut_short = Some(format!("it ended after {} steps", search::MOST_TRIES));
     }
-    let found = conclude(question, place, &ready, &search, steps, &end, cut_short);
-    Ok(Capacity { settling, ..found })
+    let ended = Ended { steps, end, cut_short };
+    Ok(Capacity { settling, ..conclude(question, place, &ready, &search, ended) })
 }
 
 /// Observes how the server warms up under the first level; `None` if that is not wanted or not
@@ -120,15 +118,22 @@ fn phase(why: Why) -> CapacityPhase {
     }
 }
 
+/// A search that is over.
+struct Ended {
+    steps: Vec<CapacityStep>,
+    /// What limits the highest level.
+    end: String,
+    /// Why it ended before it was verified, if so.
+    cut_short: Option<String>,
+}
+
 /// Returns the record of the result.
 fn conclude(
     question: &Question,
     place: &Place<'_>,
     ready: &place::Ready<'_>,
     search: &Search,
-    steps: Vec<CapacityStep>,
-    end: &str,
-    cut_short: Option<String>,
+    Ended { steps, end, cut_short }: Ended,
 ) -> Capacity {
     let found = search.found();
     let because_at = |level: u32| {
@@ -140,7 +145,7 @@ fn conclude(
         let mut high = None;
         match found.above {
             Above::Failed(level) | Above::Unverified(level) => high = Some(level),
-            Above::End(_) => one_sided = Some(end.to_string()),
+            Above::End(_) => one_sided = Some(end),
             Above::Unclear(level) => one_sided = Some(because_at(level)),
             Above::Open => one_sided = cut_short.clone(),
         }

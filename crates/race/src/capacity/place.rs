@@ -124,8 +124,10 @@ enum Server<'a> {
 /// The result of one load.
 pub(super) struct LoadResult {
     pub loaded: Result<Tally, regatta_load::Error>,
-    /// The server's usage in the window, and the number of its CPUs.
-    pub spent: Option<(Spent, u32)>,
+    /// The server's usage in the window.
+    pub spent: Option<Spent>,
+    /// The number of its CPUs.
+    pub cpus: u32,
     /// Whether the load may have run on the server's CPUs.
     pub shares: bool,
     /// Proportional set size with the connections open, bytes.
@@ -167,8 +169,8 @@ impl Ready<'_> {
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
                 let observed = observed.iter().cloned().collect();
-                let result = self.under(&plan, observed, cpus, settler, events);
-                Ok(not_interrupted(LoadResult { shares, ..result }))
+                let result = self.under(&plan, observed, settler, events);
+                Ok(not_interrupted(LoadResult { cpus, shares, ..result }))
             }
             Server::Starts { context, entrant, shape } => {
                 events.emit(Happened::PhaseStarted { phase: Phase::Starting });
@@ -183,10 +185,10 @@ impl Ready<'_> {
                 let plan = Plan { target, host: target.to_string(), path, ..plan };
                 let cpus = roles.cpus();
                 let shared = |cpu: &u32| cpus.contains(cpu);
-                let n = cpus.len() as u32;
                 let aside = Aside::of(&cpus, &plan.cpus);
-                let mut result = self.under(&plan, roles.observed(), n, settler, events);
+                let mut result = self.under(&plan, roles.observed(), settler, events);
                 drop(aside);
+                result.cpus = cpus.len() as u32;
                 result.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
                 result.died = roles.ended()?.into_iter().next().map(|ended| ended.because);
                 for stopped in roles.stop(STOP_WITHIN) {
@@ -201,7 +203,6 @@ impl Ready<'_> {
         &self,
         plan: &Plan,
         observed: Vec<Observed>,
-        cpus: u32,
         settler: Option<&mut Settler>,
         events: &mut Events<'_>,
     ) -> LoadResult {
@@ -216,9 +217,10 @@ impl Ready<'_> {
         let loaded = run_in_processes(plan, &self.how, &mut observer, progress, self.stop);
         under_load.ended();
         let descriptors = descriptor_limit(&read.observed);
-        let spent = spent_together(&read.windows).map(|spent| (spent, cpus));
+        let spent = spent_together(&read.windows);
         let memory_bytes = read.memory_bytes;
-        LoadResult { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
+        let (cpus, shares, died) = (0, false, None);
+        LoadResult { loaded, spent, cpus, shares, memory_bytes, descriptors, died }
     }
 }
 

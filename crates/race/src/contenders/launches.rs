@@ -48,7 +48,7 @@ impl Contender {
     ) -> Result<Vec<RoleLaunch>, ContenderError> {
         let mut roles = Vec::new();
         for (backend, ports) in self.manifest.backends.iter().zip(values.backends) {
-            roles.push(self.backend(name, backend, &ports.ports, values, cpus)?);
+            roles.push(self.backend(name, (backend, &ports.ports), values, cpus)?);
         }
         let Manifest { start, env, config, ready, image, .. } = &self.manifest;
         let image = image.as_deref();
@@ -62,8 +62,7 @@ impl Contender {
     fn backend(
         &self,
         name: &str,
-        backend: &Backend,
-        ports: &[u16],
+        (backend, ports): (&Backend, &[u16]),
         values: &Values<'_>,
         cpus: &RoleCpus<'_>,
     ) -> Result<RoleLaunch, ContenderError> {

@@ -15,7 +15,7 @@ use std::{
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Timeout of a reply under a counted load, and of a whole burst.
-pub(crate) const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
+const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// Timeout of a counted number of requests as a whole. It is long because one slow computation can
 /// hold up all other requests.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);

@@ -13,7 +13,7 @@ use crate::{
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_judge::{Settler, agreed};
 use regatta_record::{
-    Asked, FORMAT, Happened, LoadShape, Outcome, Round, RoundStart, Settled, Settling,
+    Asked, FORMAT, Happened, LoadShape, Outcome, Round, RoundStart, Settled, Settling, WarmUpClass,
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -29,12 +29,15 @@ impl Seen {
     }
 
     /// Whether a contender has to be observed in a duel under this load, the first one of a life: it never was,
-    /// or its first observation was under this load, and its cost fell or rose by so little that it may have been the
-    /// machine's change.
+    /// or its first observation was under this load, and its cost settled after it fell or rose by so little that it
+    /// may have been the machine's change.
     pub fn is_due(&self, asked: &Asked, contender: &str, load: &LoadShape) -> bool {
         let Some(first) = self.lines(asked, contender).next() else { return true };
         let times = self.lines(asked, contender).filter(|one| one.load == *load).count();
-        let is_doubtful = |one: &Settling| warm::is_needed(one) && !warm::is_certain(one);
+        let is_doubtful = |one: &Settling| {
+            let settled = matches!(one.class, WarmUpClass::WarmsUp | WarmUpClass::SlowsDown);
+            settled && !warm::is_certain(one)
+        };
         first.load == *load && times == 1 && first.settling.as_ref().is_some_and(is_doubtful)
     }
 

@@ -6,7 +6,7 @@
 //! 3. The death of the server explains replies that are missing, and a load that took too long.
 //! 4. A fault of the load beside decides only if the measured load has none of its own, because each of the two
 //!    stops when the other ends.
-//! 5. Nobody is blamed for what an interrupted race did not see.
+//! 5. In an interrupted race only a wrong reply counts: what is missing may be missing because of the interruption.
 
 use crate::{context::MachineError, driving::single::outcome_of_replies};
 use regatta_host::{Ended, Roles, StopReport, SupervisorError};
@@ -78,7 +78,8 @@ impl Facts<'_> {
     pub fn conclude(self) -> Result<Option<Concluded>, MachineError> {
         let interrupted = self.interrupted;
         let concluded = self.judged()?;
-        Ok(concluded.filter(|one| !interrupted || one.outcome == Outcome::Finished))
+        let stays = |one: &Concluded| one.outcome == Outcome::Finished || is_wrong(&one.outcome);
+        Ok(concluded.filter(|one| !interrupted || stays(one)))
     }
 
     fn judged(self) -> Result<Option<Concluded>, MachineError> {

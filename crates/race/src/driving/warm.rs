@@ -9,6 +9,9 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 /// The warm-up, as a multiple of the time and requests that the contender was seen to need.
 const MARGIN: f64 = 1.25;
+/// Minimum warm-up of a contender whose cost had a direction but never settled: three times the first second,
+/// whose cost is the cold one.
+const LEAST_UNSETTLED: Duration = Duration::from_secs(3);
 /// A cost that falls by this factor is that of a program that is compiled while it runs. The machine rarely changes
 /// costs by as much.
 pub(crate) const COMPILES: f64 = 1.5;
@@ -63,23 +66,21 @@ pub(crate) fn is_needed(settling: &Settling) -> bool {
     }
 }
 
-/// Whether a warm-up is certainly the contender's: its cost fell by more than the machine changes costs, in slices
-/// that alternated with the baseline's.
+/// Whether a warm-up is certainly the contender's: its cost fell by more than the machine changes costs.
 pub(crate) fn is_certain(settling: &Settling) -> bool {
-    settling.cold_ns_per_request > COMPILES * settling.warm_ns_per_request
+    is_needed(settling) && settling.cold_ns_per_request > COMPILES * settling.warm_ns_per_request
 }
 
 /// Returns the minimum time and number of requests of a contender's warm-up. One that never settled
-/// is warmed up for as long as it was observed, if its cost had a direction; if it is compiled, at most three times
-/// as long as its cost was unlike the last one.
+/// is warmed up for twice as long as its cost was unlike the last one, and three seconds at least, if its cost had a
+/// direction: longer does not help.
 pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
     let cold = Duration::from_nanos(settling.cold_for_ns).mul_f64(MARGIN);
     match settling.class {
         WarmUpClass::NeverSettles if !settling.has_direction() => (cold, 0),
         WarmUpClass::NeverSettles => {
-            let observed = Duration::from_nanos(settling.observed_ns);
-            let compiled = Duration::from_nanos(settling.cold_for_ns) * 3;
-            (if is_certain(settling) { compiled.min(observed) } else { observed }, 0)
+            let unlike = Duration::from_nanos(settling.cold_for_ns) * 2;
+            (unlike.max(LEAST_UNSETTLED).min(Duration::from_nanos(settling.observed_ns)), 0)
         }
         _ => (
             Duration::from_nanos(settling.after_ns).mul_f64(MARGIN).max(cold),
@@ -139,18 +140,19 @@ mod tests {
     }
 
     #[test]
-    fn what_compiles_and_never_settles_is_warmed_up_for_three_times_as_long_as_it_was_cold() {
+    fn what_never_settles_is_warmed_up_for_twice_as_long_as_it_was_cold() {
         let cold_for = |ns| Settling {
             cold_for_ns: ns,
             cold_ns_per_request: 9.0,
             ..settling(WarmUpClass::NeverSettles, 29_000)
         };
         let needs_ms = |ns| needs(&cold_for(ns)).0.as_millis();
-        assert_eq!(needs_ms(3_000_000_000), 9_000);
-        assert_eq!(needs_ms(15_000_000_000), 30_000, "as long as it was observed");
+        assert_eq!(needs_ms(4_000_000_000), 8_000);
+        assert_eq!(needs_ms(20_000_000_000), 30_000, "at most as long as it was observed");
+        assert_eq!(needs_ms(1), 3_000, "at least");
         assert!(is_certain(&cold_for(1)));
-        let wanders = Settling { cold_ns_per_request: 1.4, ..cold_for(1) };
-        assert!(!is_certain(&wanders) && needs(&wanders).0.as_millis() == 30_000);
+        assert!(!is_certain(&Settling { cold_ns_per_request: 1.4, ..cold_for(1) }));
+        assert!(!is_certain(&Settling { class: WarmUpClass::Flat, ..cold_for(1) }));
     }
 
     #[test]
@@ -163,11 +165,8 @@ mod tests {
         let flat = settling(WarmUpClass::Flat, 0);
         assert_eq!(of(&flat), WarmUp::steady(usual), "as if it had not been observed");
         let restless = settling(WarmUpClass::NeverSettles, 29_000);
-        let longest = Duration::from_secs(30);
-        assert_eq!(
-            of(&restless),
-            WarmUp::Steady { least: longest, requests: 0, longest: 2 * longest }
-        );
+        let least = Duration::from_secs(3);
+        assert_eq!(of(&restless), WarmUp::Steady { least, requests: 0, longest: 2 * least });
         let wanders = Settling { cold_ns_per_request: 1.05, ..restless };
         assert_eq!(of(&wanders), WarmUp::steady(usual), "waiting does not help");
         // Short as it is, the time in which it was cold counts.

@@ -146,7 +146,7 @@ impl<'a, 'e> Stand<'a, 'e> {
             alive: None,
             lane: None,
             whole: (None, None),
-            warm_ups: loads.iter().map(|_| WarmUpSeen::new(longest)).collect(),
+            warm_ups: loads.iter().map(|load| WarmUpSeen::new(longest, load)).collect(),
         };
         Stand {
             context,
@@ -441,7 +441,12 @@ impl Bench for Stand<'_, '_> {
     }
 
     fn has_changed(&self, who: usize) -> bool {
-        let warm_ups = self.contenders[who].warm_ups.iter().enumerate();
+        // A twin warms up as its original does.
+        let asked = self.context.asked;
+        let is_twin = asked.twin().as_ref() == Some(&self.contenders[who].entrant.name);
+        let original = |one: &Contender<'_>| asked.twin_of.as_ref() == Some(&one.entrant.name);
+        let original = self.contenders.iter().position(original).filter(|_| is_twin);
+        let warm_ups = self.contenders[original.unwrap_or(who)].warm_ups.iter().enumerate();
         let mut observed = warm_ups.filter(|(_, seen)| !seen.slices().is_empty());
         observed.any(|(nth, seen)| {
             seen.settling(self.baseline_seen(nth)).is_some_and(|one| warm::is_needed(&one))

@@ -29,4 +29,7 @@ pub(crate) use bench::LivesHere;
 pub(crate) use race::{Duels, Starts};
 pub(crate) use runner::RunsLives;
 #[cfg(test)]
-pub(crate) use runner::{Life, Lived};
+pub(crate) use {
+    life::WarmUp,
+    runner::{Life, Lived},
+};

@@ -100,8 +100,13 @@ impl<'a> Duels<'a> {
                 // The first two lives of a heat have the same order: a warm-up is observed twice under one load.
                 let order = u64::from(if pass == 1 { nth as u32 } else { life });
                 loads.shuffle(&mut StdRng::seed_from_u64(self.asked.seed ^ order));
+                // A program is compiled by the number of its requests, so those of an open loop come last.
+                loads.sort_by_key(|load| load.drive.rate().is_some());
                 let entrants = heat.iter().map(|who| &self.entrants[*who]).collect();
-                let heat = Heat::new(self.asked.seed, life, &loads, entrants);
+                let heat = Heat {
+                    of: heats.len() as u32,
+                    ..Heat::new(self.asked.seed, life, &loads, entrants)
+                };
                 if heat.is_due(store.rounds()) {
                     heat.forget_part(store)?;
                     if !self.life(pass, &heat, store, events)? {
@@ -186,8 +191,7 @@ impl<'a> Duels<'a> {
         let usual = Duration::from_secs_f64(asked.warm_up_s);
         let longest = Duration::from_secs_f64(asked.settle_s);
         // Starts of a program that is compiled differ, so it gets at least a part of the longest observation.
-        let least = longest / if nth == 0 { 3 } else { 6 };
-        let needs_under = |who: &usize, load: &LoadShape| {
+        let needs_under = |who: &usize, load: &LoadShape, least: Duration| {
             let settling = self.seen.of(asked, &entrants[*who].name, load)?;
             let least = if warm::is_certain(&settling) { least } else { Duration::ZERO };
             Some(warm::needs(&settling).0.max(least))
@@ -204,23 +208,31 @@ impl<'a> Duels<'a> {
         {
             true if observes => WarmUp::Observed(longest),
             _ => {
-                let needs = asked.loads.iter().filter_map(|load| needs_under(who, load)).max();
+                let needs = |load| needs_under(who, load, longest / 3);
+                let needs = asked.loads.iter().filter_map(needs).max();
                 beyond_first_block(needs.unwrap_or(usual))
             }
         };
         let of_next_load = |who: &usize| {
             let changed = self.seen.changed(asked, &entrants[*who].name);
-            match needs_under(who, load) {
+            match needs_under(who, load, longest / 6) {
                 Some(needs) if changed == Some(true) => beyond_first_block(needs),
                 None if observes && changed == Some(true) => WarmUp::Observed(longest / 2),
                 None if observes && changed.is_none() => WarmUp::IfItChanged(longest / 2),
                 _ => WarmUp::For(Duration::ZERO),
             }
         };
-        let warm_up = |who: &usize| if nth == 0 { of_first_load(who) } else { of_next_load(who) };
+        let is_driven = |who: usize, load: &LoadShape| {
+            entrants[who].cannot_hold(*load).is_none() && is_open(rounds, &entrants[who].name, load)
+        };
+        let warm_up = |who: &usize| match heat.loads[..nth].iter().any(|load| is_driven(*who, load))
+        {
+            true => of_next_load(who),
+            false => of_first_load(who),
+        };
         // All blocks of a load are one sequence, so that its orders are balanced as a whole.
         let orders = Orders::new(entrants.len(), asked.seed);
-        let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load) as usize;
+        let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load, heat.of) as usize;
         let first_block = life * MOST_BLOCKS;
         let is_idle = |who: &usize| (who + life).is_multiple_of(IDLE_EVERY);
         LoadPlan {
@@ -241,6 +253,8 @@ impl<'a> Duels<'a> {
 struct Heat<'a> {
     /// The number of the life.
     life: u32,
+    /// The number of heats.
+    of: u32,
     seed: u64,
     loads: Vec<LoadShape>,
     entrants: Vec<&'a Entrant>,
@@ -252,7 +266,7 @@ impl<'a> Heat<'a> {
     fn new(seed: u64, life: u32, loads: &[LoadShape], entrants: Vec<&'a Entrant>) -> Heat<'a> {
         let seed = seed.wrapping_add(u64::from(life) << 20);
         let order = Orders::new(entrants.len(), seed).of_block(0).to_vec();
-        Heat { life, seed, loads: loads.to_vec(), entrants, order }
+        Heat { life, of: 1, seed, loads: loads.to_vec(), entrants, order }
     }
 
     /// Whether a round of it is missing.

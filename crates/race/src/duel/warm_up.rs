@@ -2,8 +2,12 @@
 
 use crate::driving::warm::COMPILES;
 use regatta_judge::{Settler, less_changed};
-use regatta_record::{Settling, WarmUpSlice};
+use regatta_record::{LoadShape, Settling, WarmUpSlice};
 use std::time::Duration;
+
+/// Requests of a short observation at a rate: a virtual machine compiles what was called some thousand times
+/// (HotSpot: 5,000 to 15,000), which may take longer than two seconds then.
+const LEAST_REQUESTS: u64 = 20_000;
 
 /// The observation of a warm-up.
 pub(super) struct WarmUpSeen {
@@ -13,9 +17,10 @@ pub(super) struct WarmUpSeen {
 }
 
 impl WarmUpSeen {
-    /// Creates an observation without slices; it ends after `longest`.
-    pub fn new(longest: Duration) -> WarmUpSeen {
-        let settler = Settler::in_life(longest);
+    /// Creates an observation without slices under a load; it ends after `longest`.
+    pub fn new(longest: Duration, load: &LoadShape) -> WarmUpSeen {
+        let is_open = load.drive.rate().is_some();
+        let settler = Settler::in_life(longest, if is_open { LEAST_REQUESTS } else { 0 });
         WarmUpSeen { as_is: settler.clone(), relative: settler }
     }
 
@@ -54,7 +59,7 @@ mod tests {
 
     /// Observes a baseline and a contender with these costs by slice, in turns.
     fn observe(baseline: impl Fn(usize) -> f64, contender: impl Fn(usize) -> f64) -> [Settling; 2] {
-        let new = || WarmUpSeen::new(Duration::from_secs(2));
+        let new = || WarmUpSeen::new(Duration::from_secs(2), &LoadShape::closed(1, 1));
         let (mut first, mut second) = (new(), new());
         let slice = |cost: f64| WarmUpSlice {
             ns: SLICE,
@@ -92,7 +97,12 @@ mod tests {
         let compiles = |nth: usize| if nth < 12 { 40_000.0 } else { 9_000.0 };
         let [_, seen] = observe(|_| 1.0, compiles);
         assert_eq!(seen.class, WarmUpClass::WarmsUp);
-        assert_eq!(WarmUpSeen::new(Duration::from_secs(2)).settling(None), None);
-        assert!(WarmUpSeen::new(Duration::from_secs(2)).slices().is_empty());
+        assert_eq!(
+            WarmUpSeen::new(Duration::from_secs(2), &LoadShape::closed(1, 1)).settling(None),
+            None
+        );
+        assert!(
+            WarmUpSeen::new(Duration::from_secs(2), &LoadShape::closed(1, 1)).slices().is_empty()
+        );
     }
 }

@@ -4,11 +4,13 @@
 
 use super::*;
 use crate::{
-    duel::{Life, Lived},
+    duel::{Life, Lived, WarmUp},
     fixtures::{self, entrant},
 };
 use rand::{Rng, rngs::SmallRng};
-use regatta_record::{Outcome, Schedule, Server, Settled, Slice, WarmUpSlice};
+use regatta_record::{
+    Outcome, Schedule, Server, Settled, Settling, Slice, WarmUpClass, WarmUpSlice,
+};
 use std::{
     cell::{Cell, RefCell},
     fs::{self, OpenOptions},
@@ -102,7 +104,7 @@ impl RunsLives for Lives<'_> {
             return Ok(None);
         }
         let mut lived = Lived { rounds: Vec::new(), settled: Vec::new() };
-        for member in life.members {
+        for (index, member) in life.members.into_iter().enumerate() {
             let name = member.entrant.name.clone();
             for (plan, round) in life.plan.loads.iter().zip(member.rounds) {
                 let Some(round) = round else { continue };
@@ -125,16 +127,30 @@ impl RunsLives for Lives<'_> {
                 lived.rounds.push(round);
             }
             let load = life.loads[0];
-            let slices = Vec::new();
-            lived.settled.push(Settled {
-                format: 1,
-                contender: name,
-                load,
-                settling: None,
-                slices,
-            });
+            let plan = &life.plan.loads[0];
+            let nth = plan.raced.iter().position(|who| *who == index);
+            if nth.is_some_and(|nth| matches!(plan.warm_ups[nth], WarmUp::Observed(_))) {
+                let settling = Some(settling(self.0.fate(&name, &load, None)));
+                let (contender, slices) = (name, Vec::new());
+                lived.settled.push(Settled { format: 1, contender, load, settling, slices });
+            }
         }
         Ok(Some(lived))
+    }
+}
+
+/// How a contender warmed up.
+fn settling(fate: u64) -> Settling {
+    let classes = [WarmUpClass::Flat, WarmUpClass::WarmsUp, WarmUpClass::NeverSettles];
+    Settling {
+        class: classes[fate as usize % 3],
+        observed_ns: 5_000_000_000,
+        after_ns: 0,
+        after_requests: 0,
+        cold_for_ns: 0,
+        cold_ns_per_request: [1.2, 3.0][fate as usize % 2],
+        warm_ns_per_request: 1.0,
+        from_localhost: None,
     }
 }
 
@@ -177,7 +193,7 @@ fn go_on(asked: &Asked, world: &World<'_>, dir: &Path) -> bool {
 }
 
 /// Checks what holds for each race: a cell that is decided for good is not raced again, no other round is missing,
-/// and no warm-up is observed twice.
+/// and no warm-up is observed too often.
 fn check(asked: &Asked, dir: &Path) {
     let (_, rounds) = Store::read(dir).unwrap();
     for round in &rounds {
@@ -191,10 +207,10 @@ fn check(asked: &Asked, dir: &Path) {
     }
     let store = Store::resume(dir).unwrap().0;
     let settled = store.settled().unwrap();
-    let in_rounds = asked.schedule == Schedule::Rounds;
-    for (nth, one) in settled.iter().enumerate().filter(|_| in_rounds) {
-        let same = |other: &Settled| (&other.contender, other.load) == (&one.contender, one.load);
-        assert!(!settled[..nth].iter().any(same), "observed twice: {one:?}");
+    let most = if asked.schedule == Schedule::Rounds { 1 } else { 2 };
+    for one in &settled {
+        let same = |other: &&Settled| (&other.contender, other.load) == (&one.contender, one.load);
+        assert!(settled.iter().filter(same).count() <= most, "observed too often: {one:?}");
     }
 }
 
@@ -276,27 +292,28 @@ fn a_race_that_is_interrupted_anywhere_and_resumed_is_the_same_race() {
 }
 
 #[test]
-fn a_line_that_is_lost_twice_or_changed_is_found() {
-    let path = |dir: &Path| dir.join("rounds.jsonl");
-    type Change = fn(&str) -> String;
+fn a_round_that_is_stored_twice_or_changed_is_found() {
+    type Change = fn(&mut Vec<Round>);
     let harms: [(&str, Change); 3] = [
-        ("twice", |text| text.lines().take(1).map(|line| format!("{text}{line}\n")).collect()),
-        ("seed", |text| text.replacen("\"seed\":", "\"seed\":1", 1)),
-        ("outcome", |text| text.replacen("finished", "failed", 1)),
+        ("twice", |rounds| rounds.extend(rounds.first().cloned())),
+        ("seed", |rounds| rounds.iter_mut().take(1).for_each(|round| round.seed ^= 1)),
+        ("requests", |rounds| rounds.iter_mut().take(1).for_each(|round| round.requests += 1)),
     ];
     for (what, change) in harms {
         let mut found = 0;
         for seed in 0..40 {
             let harm = |dir: &Path| {
-                let text = fs::read_to_string(path(dir)).unwrap();
-                // A partial last line is dropped.
-                let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-                fs::write(path(dir), change(whole)).unwrap();
+                let (_, mut rounds) = Store::read(dir).unwrap();
+                change(&mut rounds);
+                let line = |round: &Round| serde_json::to_string(round).unwrap() + "\n";
+                fs::write(dir.join("rounds.jsonl"), rounds.iter().map(line).collect::<String>())
+                    .unwrap();
             };
+            // Its own checks may find it first.
             let ended =
                 std::panic::catch_unwind(|| is_the_same(seed, &mut Visits::default(), harm));
             found += u32::from(!ended.unwrap_or(false));
         }
-        assert!(found > 10, "{what}: found {found} times");
+        assert!(found > 4, "{what}: found {found} times");
     }
 }

@@ -413,9 +413,9 @@ impl Live {
         let time = time.map_or(String::new(), |time| format!(", {time}"));
         last.push(format!("{bar} · {}{time}", task.place));
         let room = (width, height.saturating_sub(last.len() + MARGIN));
-        let table = task.cell.as_ref().map_or_else(Vec::new, |(contender, load)| {
-            let title = format!("{} · {load}", task.place);
-            self.watched.lines(load, contender, &visible(&title), room, self.looks.colour)
+        let table = task.cell.as_ref().map_or_else(Vec::new, |cell| {
+            let title = format!("{} · {}", task.place, cell.1);
+            self.watched.lines(cell, &visible(&title), room, self.looks.colour)
         });
         let last = last.iter().map(|line| cut(&visible(line), width));
         Some(Shown::Progress(table.into_iter().chain(last).collect::<Vec<_>>().join("\n")))

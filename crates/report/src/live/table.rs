@@ -92,8 +92,7 @@ impl Watched {
     /// contender that runs now. Empty if there is no room for it.
     pub fn lines(
         &self,
-        load: &LoadShape,
-        running: &str,
+        (running, load): &(String, LoadShape),
         title: &str,
         (width, height): (usize, usize),
         colour: bool,

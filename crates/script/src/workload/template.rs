@@ -197,6 +197,7 @@ impl Template {
     }
 
     /// Like [`Template::fill`]; `write` appends a value.
+    #[expect(clippy::too_many_arguments, reason = "what is filled in, and where")]
     pub fn fill_with(
         &self,
         line: &mut Vec<u8>,

@@ -192,6 +192,10 @@ impl Server {
 
 impl Connection {
     /// Answers all complete requests. Each reply is sent when it is due.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the state of a connection, its input and its reply"
+    )]
     fn answer(
         &mut self,
         token: u64,

@@ -244,6 +244,7 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     /// Handles the event that ended a wait.
+    #[expect(clippy::too_many_arguments, reason = "two ways of reading differ between the models")]
     fn woke<T: Room<S::Push> + Locals>(
         &mut self,
         wake: Wake<S::Push>,

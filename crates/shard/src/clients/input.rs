@@ -6,13 +6,14 @@ use crate::{
         client::{Client, Input, Mode, OWED, Rest},
         identity::is_set_info,
         next::Next,
+        routed::Routed,
     },
     peers::Peer,
     reply::errors,
     state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Flow, Status};
-use regatta_keyspace::route::{Decision, Plan, Route, decide};
+use regatta_keyspace::route::{Route, decide};
 use regatta_proto::resp::{Command, Commands};
 
 /// Expected number of bytes of a client's pending replies beyond which its input pauses, as beyond
@@ -109,13 +110,14 @@ impl Proxy {
         if !self.shared.settings.splits_writes {
             decision = decision.without_split_writes();
         }
+        let routed = Routed { command, decision: &decision, plan: &plan };
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
         } else {
             match client.mode {
-                Mode::Plain => self.go(client, command, &decision, &plan, effects),
-                Mode::Leased(_) => self.in_transaction(client, command, &decision, &plan, effects),
-                Mode::Subscribed(_) => self.subscribed(client, command, &decision, &plan, effects),
+                Mode::Plain => self.go(client, routed, effects),
+                Mode::Leased(_) => self.in_transaction(client, routed, effects),
+                Mode::Subscribed(_) => self.subscribed(client, routed, effects),
             }
         };
         self.plan = plan;
@@ -124,22 +126,16 @@ impl Proxy {
 
     /// Carries out a routing decision for a client in plain mode. Also used for some commands of
     /// clients that watch keys or are subscribed.
-    pub(crate) fn go(
-        &mut self,
-        client: &mut Client,
-        command: &Command<'_>,
-        decision: &Decision,
-        plan: &Plan,
-        effects: &mut Fx,
-    ) -> Next {
+    pub(crate) fn go(&mut self, client: &mut Client, routed: Routed<'_>, effects: &mut Fx) -> Next {
+        let Routed { command, decision, .. } = routed;
         match &decision.route {
             Route::OneNode(node) => self.forward(client, *node, command, effects),
             Route::AnyNode => {
                 let node = self.any_node(client);
                 self.forward(client, node, command, effects)
             }
-            Route::Split(merge) => self.split(client, command, decision, *merge, plan, effects),
-            Route::AllNodes(merge) => self.send_to_all(client, command, decision, *merge, effects),
+            Route::Split(merge) => self.split(client, routed, *merge, effects),
+            Route::AllNodes(merge) => self.send_to_all(client, routed, *merge, effects),
             Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
             Route::Local(local) => self.answer_locally(client, command, *local, effects),
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),

@@ -7,6 +7,7 @@ pub(crate) mod input;
 pub(crate) mod local;
 pub(crate) mod next;
 pub(crate) mod ring;
+pub(crate) mod routed;
 pub(crate) mod subscribed;
 pub(crate) mod transaction;
 pub(crate) mod unblock;

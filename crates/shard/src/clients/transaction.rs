@@ -8,6 +8,7 @@ use crate::{
     clients::{
         client::{Client, Mode},
         next::Next,
+        routed::Routed,
     },
     node::{
         forward::as_array,
@@ -18,7 +19,7 @@ use crate::{
     state::{Fx, Proxy},
 };
 use regatta_engine::Conn;
-use regatta_keyspace::route::{Decision, Lease, Local, Place, Plan, Route, cross_slot};
+use regatta_keyspace::route::{Decision, Lease, Local, Place, Route, cross_slot};
 use regatta_proto::resp::{Command, write_command};
 
 /// Bytes of commands that may be queued before the node is known.
@@ -74,11 +75,10 @@ impl Proxy {
     pub(crate) fn in_transaction(
         &mut self,
         client: &mut Client,
-        command: &Command<'_>,
-        decision: &Decision,
-        plan: &Plan,
+        routed: Routed<'_>,
         effects: &mut Fx,
     ) -> Next {
+        let Routed { command, decision, .. } = routed;
         match &decision.route {
             Route::Local(local @ (Local::Quit | Local::Reset)) => {
                 self.answer_locally(client, command, *local, effects)
@@ -87,7 +87,7 @@ impl Proxy {
             _ if client.transaction().multi.is_some() => {
                 self.in_multi(client, command, decision, effects)
             }
-            _ => self.watching(client, command, decision, plan, effects),
+            _ => self.watching(client, routed, effects),
         }
     }
 
@@ -275,19 +275,13 @@ impl Proxy {
     }
 
     /// Handles a command of a client that watches keys and has not started a transaction.
-    fn watching(
-        &mut self,
-        client: &mut Client,
-        command: &Command<'_>,
-        decision: &Decision,
-        plan: &Plan,
-        effects: &mut Fx,
-    ) -> Next {
+    fn watching(&mut self, client: &mut Client, routed: Routed<'_>, effects: &mut Fx) -> Next {
+        let Routed { command, decision, .. } = routed;
         let name = decision.name();
         let transaction = client.transaction();
         let own = transaction.lease.filter(|_| transaction.lost.is_none());
         match (name, &decision.route, own) {
-            (_, Route::Refused(_), _) => self.go(client, command, decision, plan, effects),
+            (_, Route::Refused(_), _) => self.go(client, routed, effects),
             ("multi", ..) => {
                 transaction.multi = Some(Multi::default());
                 client.answer(b"+OK\r\n", effects);
@@ -326,7 +320,7 @@ impl Proxy {
             {
                 self.send_blocking(client, conn, command, effects)
             }
-            (_, Route::OneNode(_), Some(_)) => self.go(client, command, decision, plan, effects),
+            (_, Route::OneNode(_), Some(_)) => self.go(client, routed, effects),
             (_, Route::Lease(..) | Route::Local(Local::Select | Local::Auth | Local::Hello), _) => {
                 let text =
                     format!("ERR the proxy does not support '{name}' while keys are watched");
@@ -336,7 +330,7 @@ impl Proxy {
             // This uses shared connections, possibly to the same node: it runs alone, so that
             // nothing is overtaken.
             _ if !client.ring.is_empty() => Next::Again,
-            _ => match self.go(client, command, decision, plan, effects) {
+            _ => match self.go(client, routed, effects) {
                 Next::Go => Next::Stop,
                 next => next,
             },

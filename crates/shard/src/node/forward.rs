@@ -1,7 +1,7 @@
 //! Requests to nodes over shared connections.
 
 use crate::{
-    clients::{client::Client, next::Next},
+    clients::{client::Client, next::Next, routed::Routed},
     node::{
         pools::Key,
         upstream::{Upstream, Use, Waiter, What},
@@ -14,7 +14,7 @@ use rand::Rng;
 use regatta_engine::{Conn, Status};
 use regatta_keyspace::{
     command::flag,
-    route::{Cursor, Decision, Merge, Part, Plan},
+    route::{Cursor, Decision, Merge, Part},
 };
 use regatta_proto::resp::{Command, write_command};
 use std::sync::Arc;
@@ -73,10 +73,8 @@ impl Proxy {
     pub(crate) fn split(
         &mut self,
         client: &mut Client,
-        command: &Command<'_>,
-        decision: &Decision,
+        Routed { command, decision, plan }: Routed<'_>,
         merge: Merge,
-        plan: &Plan,
         effects: &mut Fx,
     ) -> Next {
         let asked = || plan.parts().map(|part| part.node);
@@ -90,7 +88,7 @@ impl Proxy {
             if let Some(out) = effects.out(conn) {
                 write_part(command, part, out);
             }
-            self.wait_for_part(client.conn, slot, number, conn, effects);
+            self.wait_for_part(client.conn, (slot, number), conn, effects);
         }
         Next::Go
     }
@@ -99,8 +97,7 @@ impl Proxy {
     pub(crate) fn send_to_all(
         &mut self,
         client: &mut Client,
-        command: &Command<'_>,
-        decision: &Decision,
+        Routed { command, decision, .. }: Routed<'_>,
         merge: Merge,
         effects: &mut Fx,
     ) -> Next {
@@ -118,7 +115,7 @@ impl Proxy {
             if let Some(out) = effects.out(conns[node]) {
                 as_array(command, out);
             }
-            self.wait_for_part(client.conn, slot, number, conns[node], effects);
+            self.wait_for_part(client.conn, (slot, number), conns[node], effects);
         }
         Next::Go
     }
@@ -146,7 +143,7 @@ impl Proxy {
         if let Some(out) = effects.out(conns[0]) {
             write_scan(command, cursor, out);
         }
-        self.wait_for_part(client.conn, slot, 0, conns[0], effects);
+        self.wait_for_part(client.conn, (slot, 0), conns[0], effects);
         Next::Go
     }
 
@@ -190,8 +187,7 @@ impl Proxy {
     pub(crate) fn wait_for_part(
         &mut self,
         client: Conn,
-        slot: u32,
-        part: usize,
+        (slot, part): (u32, usize),
         conn: Conn,
         effects: &Fx,
     ) {

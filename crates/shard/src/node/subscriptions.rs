@@ -7,6 +7,7 @@ use crate::{
     clients::{
         client::{Client, Mode},
         next::Next,
+        routed::Routed,
         subscribed::Kind,
     },
     node::upstream::{Use, Waiter, What},
@@ -17,7 +18,7 @@ use crate::{
     state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Effects};
-use regatta_keyspace::route::{Decision, Lease, Local, Plan, Route, is_notification};
+use regatta_keyspace::route::{Lease, Local, Route, is_notification};
 use regatta_proto::resp::{Command, Value, write_bulk, write_command};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,16 +27,15 @@ impl Proxy {
     pub(crate) fn subscribed(
         &mut self,
         client: &mut Client,
-        command: &Command<'_>,
-        decision: &Decision,
-        plan: &Plan,
+        routed: Routed<'_>,
         effects: &mut Fx,
     ) -> Next {
+        let Routed { command, decision, .. } = routed;
         let name = decision.name();
         match &decision.route {
             Route::Lease(Lease::Subscription, _) => self.subscribe(client, command, effects),
             Route::Local(Local::Ping | Local::Quit | Local::Reset) => {
-                self.go(client, command, decision, plan, effects)
+                self.go(client, routed, effects)
             }
             Route::Refused(text) => {
                 client.fail(&[text], effects);
@@ -55,7 +55,7 @@ impl Proxy {
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go
             }
-            _ => self.go(client, command, decision, plan, effects),
+            _ => self.go(client, routed, effects),
         }
     }
 
@@ -144,7 +144,7 @@ impl Proxy {
             if let Some(out) = effects.out(conn) {
                 write_command([&name[..], channel], out);
             }
-            self.wait_for_part(client.conn, slot, part, conn, effects);
+            self.wait_for_part(client.conn, (slot, part), conn, effects);
         }
         Next::Stop
     }

@@ -17,6 +17,7 @@ impl<P: Read + Write> Session<'_, P> {
     /// Forwards the reply to a blocking command. Until some of it has arrived, the reply timeout is
     /// longer by the time for which the command may block. The command is ended if the client closes
     /// its sending side, and the wait ends if the shard map changes.
+    #[expect(clippy::too_many_arguments, reason = "both connections and their limits")]
     pub(super) fn blocking<T: ConnectingStream<Peer = P>>(
         &mut self,
         node: usize,

@@ -220,6 +220,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
 
     /// Sends a request, or parts of it, to several nodes. If one of them cannot be reached, nothing
     /// is sent. `write`: appends the part for the next node.
+    #[expect(clippy::too_many_arguments, reason = "a request and its nodes")]
     fn spread<T: ConnectingStream<Peer = P>>(
         &mut self,
         rule: Rule,

@@ -137,6 +137,7 @@ impl Session {
     }
 
     #[expect(clippy::too_many_lines, reason = "one case for each command")]
+    #[expect(clippy::too_many_arguments, reason = "a row of the cases")]
     fn command(
         &mut self,
         args: &[Vec<u8>],

@@ -165,6 +165,7 @@ impl Files {
 
     /// Evaluates a read of `got` bytes, and of `past_end` bytes after them; a negative number is an
     /// error. `got` is `None` if all requested bytes were read.
+    #[expect(clippy::too_many_arguments, reason = "a read and its two results")]
     fn came(
         &mut self,
         mut wanted: Wanted,

@@ -256,6 +256,7 @@ impl Ring {
     /// Sends as many bytes of `bytes[from..]` as fit, once there is room in the send buffer. A lost
     /// connection is an error, never a signal. `last`: the FIN follows, and the kernel may delay
     /// these bytes to send them with it (MSG_MORE).
+    #[expect(clippy::too_many_arguments, reason = "the fields of a submission")]
     pub fn send(
         &mut self,
         socket: &Rc<OwnedFd>,

@@ -74,6 +74,7 @@ impl Crate {
         self.module(parsed.items, self.files.len() - 1, parent, root, below)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a recursion over the syntax")]
     fn module(
         &mut self,
         items: Vec<Item>,

@@ -19,7 +19,7 @@ fn outcome(from: Nanos, to: Nanos) -> RunOutcome {
 fn merge(counts: Vec<Count>, outcome: RunOutcome, plan: &Plan) -> Tally {
     let threads = counts.len();
     let part = Part::whole(threads as u32);
-    let counted = count(counts, REQUESTS, part, outcome.window, plan, None, None);
+    let counted = count(counts, REQUESTS, part, outcome.window, plan);
     Tally::of(counted, &outcome, plan, Split { processes: 1, threads })
 }
 

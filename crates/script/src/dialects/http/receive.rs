@@ -166,6 +166,7 @@ impl Http {
     }
 
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "all that a reply is compared with")]
     fn criteria<'a>(
         &'a self,
         at: u32,

@@ -79,6 +79,7 @@ impl Framed {
     }
 
     /// Appends the request for these keys of `owner`, sent by `author` as its request number `version`.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a request")]
     pub fn write(
         &self,
         names: &Names,

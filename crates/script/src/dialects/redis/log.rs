@@ -142,6 +142,7 @@ impl Recorder {
     }
 
     /// Logs that a client sends its `version`-th request, at `now` or later.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a call")]
     pub fn log_call(&self, log: &mut Log, framed: &Framed, keys: &[u16], version: u64, now: Nanos) {
         let before = self.written.fetch_add(keys.len(), Relaxed);
         if version >= log.until || before + keys.len() > self.most {

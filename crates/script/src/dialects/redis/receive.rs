@@ -101,6 +101,7 @@ impl Redis {
     /// Consumes the bytes of the reply to an exchange from the front of `input`. Returns whether the
     /// reply is complete.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "as the trait has it")]
     fn take(
         &self,
         exchange: u32,

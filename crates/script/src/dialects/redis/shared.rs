@@ -18,6 +18,7 @@ use regatta_proto::resp::Value;
 ///
 /// # Errors
 /// No server could have sent this reply, whatever the clients did.
+#[expect(clippy::too_many_arguments, reason = "as the trait has it")]
 pub(super) fn take(
     exchanges: &Exchanges,
     (framed, keys): (&Framed, &[u16]),

@@ -12,6 +12,7 @@ use std::mem;
 
 impl Hub {
     /// Handles the payload of a frame from a server with its own protocol.
+    #[expect(clippy::too_many_arguments, reason = "the state of a connection and its input")]
     pub(super) fn take_adapted(
         &self,
         adapter: Adapter,
@@ -35,6 +36,7 @@ impl Hub {
 
     /// Handles all complete messages. Returns the number of bytes consumed.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the state of a connection and its input")]
     fn take_incoming(
         &self,
         adapter: Adapter,

@@ -1,0 +1,13 @@
+//! A command, and where it goes.
+
+use regatta_keyspace::route::{Decision, Plan};
+use regatta_proto::resp::Command;
+
+/// A command of a client with its routing decision.
+#[derive(Clone, Copy)]
+pub(crate) struct Routed<'a> {
+    pub command: &'a Command<'a>,
+    pub decision: &'a Decision,
+    /// The parts of a split command.
+    pub plan: &'a Plan,
+}
