@@ -21,6 +21,9 @@ use std::{
     time::Duration,
 };
 
+/// Maximum number of passes of a race that only a time ends.
+const MOST_IN_TIME: u32 = 10_000;
+
 /// What the command line changes in a race file.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -222,9 +225,6 @@ pub fn prepare(
 fn precision(contest: &Contest, changes: &Changes) -> Option<f64> {
     changes.precision.or(contest.precision.filter(|_| changes.rounds.is_none()))
 }
-
-/// Maximum number of passes of a race that only a time ends.
-const MOST_IN_TIME: u32 = 10_000;
 
 /// Returns the number of passes; with a target precision or a time, the maximum.
 fn rounds(

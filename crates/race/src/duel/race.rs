@@ -188,6 +188,27 @@ impl<'a> Duels<'a> {
     fn plan(&self, heat: &Heat<'_>, nth: usize, rounds: &[Round]) -> LoadPlan {
         let (asked, load, life) = (self.asked, &heat.loads[nth], heat.life as usize);
         let entrants = &heat.entrants;
+        // All blocks of a load are one sequence, so that its orders are balanced as a whole.
+        let orders = Orders::new(entrants.len(), asked.seed);
+        let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load, heat.of) as usize;
+        let first_block = life * MOST_BLOCKS;
+        let is_idle = |who: &usize| (who + life).is_multiple_of(IDLE_EVERY);
+        LoadPlan {
+            load: nth,
+            baseline: entrants.iter().position(|one| one.name == asked.baseline).unwrap_or(0),
+            raced: heat.order.clone(),
+            warm_ups: self.warm_ups(heat, nth, rounds),
+            blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
+            slice: slice(asked, load),
+            first_block,
+            idle: ((0..entrants.len()).filter(is_idle).collect(), IDLE),
+            seed: heat.seed.wrapping_add((nth as u64) << 10),
+        }
+    }
+
+    /// How each contender of a life warms up under its `nth` load.
+    fn warm_ups(&self, heat: &Heat<'_>, nth: usize, rounds: &[Round]) -> Vec<WarmUp> {
+        let (asked, load, entrants) = (self.asked, &heat.loads[nth], &heat.entrants);
         let usual = Duration::from_secs_f64(asked.warm_up_s);
         let longest = Duration::from_secs_f64(asked.settle_s);
         // Starts of a program that is compiled differ, so it gets at least a part of the longest observation.
@@ -230,22 +251,7 @@ impl<'a> Duels<'a> {
             true => of_next_load(who),
             false => of_first_load(who),
         };
-        // All blocks of a load are one sequence, so that its orders are balanced as a whole.
-        let orders = Orders::new(entrants.len(), asked.seed);
-        let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load, heat.of) as usize;
-        let first_block = life * MOST_BLOCKS;
-        let is_idle = |who: &usize| (who + life).is_multiple_of(IDLE_EVERY);
-        LoadPlan {
-            load: nth,
-            baseline: entrants.iter().position(|one| one.name == asked.baseline).unwrap_or(0),
-            raced: heat.order.clone(),
-            warm_ups: heat.order.iter().map(warm_up).collect(),
-            blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
-            slice,
-            first_block,
-            idle: ((0..entrants.len()).filter(is_idle).collect(), IDLE),
-            seed: heat.seed.wrapping_add((nth as u64) << 10),
-        }
+        heat.order.iter().map(warm_up).collect()
     }
 }
 
