@@ -10,6 +10,7 @@
 //! | `published/open-loop` | the table of percentiles of the page about open loops |
 //! | `published/capacity` | the result of a search for a capacity |
 //! | `published/quick load` | the cost of the load beside that of the null server |
+//! | `published/RACE at LOAD` | the answer and the table of a load; `*` in it stands for any number |
 //! | `TYPE in CRATE/FILE.rs` | the fields of a type of the JSON or of a file, from their comments |
 
 use super::fields;
@@ -79,6 +80,11 @@ fn filled(page: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> String
 /// Returns the text of a source, or `None` if it is not published.
 fn text_of(source: &str) -> Option<String> {
     let read = |name: &str| fs::read_to_string(root().join(name)).ok();
+    if let Some((folder, load)) = source.split_once(" at ") {
+        let about = read(&format!("{folder}/about.toml"))?;
+        let summary = read(&format!("{folder}/summary.json"))?;
+        return Some(at_load(&about, &summary, load));
+    }
     if let Some((name, file)) = source.split_once(" in ") {
         let (name_of_crate, file) = file.split_once('/').expect("CRATE/FILE.rs");
         let code = read(&format!("crates/{name_of_crate}/src/{file}")).expect("a source file");
@@ -151,6 +157,62 @@ fn list() -> String {
     text + "\n"
 }
 
+/// The answer and the table of one load of a race, with the date. In `load`, `*` stands for any number, because
+/// the rate of a load follows from the machine.
+///
+/// # Panics
+///
+/// If the race has no such load, or several.
+fn at_load(about: &str, summary: &str, load: &str) -> String {
+    let about: About = toml::from_str(about).expect("about.toml");
+    let summary: Summary = serde_json::from_str(summary).expect("summary.json");
+    let markdown = regatta_report::markdown(&summary);
+    let load = regex::escape(load).replace(r"\*", "[0-9.k]+");
+    let only = |pattern: &str| {
+        let pattern = Regex::new(pattern).unwrap();
+        let found: Vec<_> = pattern.captures_iter(&markdown).map(|one| one[1].to_owned()).collect();
+        assert_eq!(found.len(), 1, "{pattern} in the results of {}: {found:?}", about.race);
+        found.into_iter().next().unwrap()
+    };
+    let answer = only(&format!(r"(?m)^- {load}: (\*\*.*)$"));
+    let rows = only(&format!(r"(?s)\n### [^·\n]* · {load}(?: · [^\n]*)?\n(.*?)(?:\n### |$)"));
+    let About { race, arguments, date, commit, .. } = about;
+    let space = if arguments.is_empty() { "" } else { " " };
+    format!(
+        "\n{answer}\n\n`regatta race {race}{space}{arguments}` on {date}, commit {commit}, {}:\n\n{}\n\n",
+        summary.asked.setup.cpu,
+        with_columns(rows.trim(), &SHOWN)
+    )
+}
+
+/// The columns of a load's table in the book, if it has them; the whole table is wider than a page.
+const SHOWN: [&str; 9] =
+    ["contender", "cost", "ratio", "result", "instance", "rate", "then", "p99", "memory"];
+
+/// Returns Markdown whose tables have only the columns whose titles begin with one of `shown`.
+fn with_columns(markdown: &str, shown: &[&str]) -> String {
+    let cells = |row: &str| -> Vec<String> {
+        row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let mut kept: Option<Vec<usize>> = None;
+    let mut lines = Vec::new();
+    for line in markdown.lines() {
+        if !line.starts_with('|') {
+            kept = None;
+            lines.push(line.to_owned());
+            continue;
+        }
+        let row = cells(line);
+        let kept = kept.get_or_insert_with(|| {
+            let is_shown = |title: &str| shown.contains(&title.split(' ').next().unwrap_or(""));
+            (0..row.len()).filter(|&column| is_shown(&row[column])).collect()
+        });
+        let row: Vec<&str> = kept.iter().map(|&column| row[column].as_str()).collect();
+        lines.push(format!("| {} |", row.join(" | ")));
+    }
+    lines.join("\n")
+}
+
 /// The percentiles of a closed and of an open loop over a server that stalls for 100 ms in every second,
 /// and the true ones.
 fn open_loop(closed: &str, open: &str) -> String {
@@ -192,6 +254,13 @@ fn a_region_gets_the_text_of_its_source_and_keeps_it_without_one() {
     let page = "a\n<!-- from: x -->\nold\n<!-- end -->\nb\n<!-- from: y -->\nkept\n<!-- end -->\n";
     let text = filled(page, |source| (source == "x").then(|| "new\n".to_owned()));
     assert_eq!(text, page.replace("old", "new"));
+}
+
+#[test]
+fn a_table_keeps_the_columns_that_are_shown() {
+    let table = "a | b\n| cost µs | rate now /s | max |\n| --: | --: | --: |\n| 1 | 2 | 3 |\n\n| max |\n| 4 |";
+    let text = with_columns(table, &["cost", "rate"]);
+    assert_eq!(text, "a | b\n| cost µs | rate now /s |\n| --: | --: |\n| 1 | 2 |\n\n|  |\n|  |");
 }
 
 #[test]
