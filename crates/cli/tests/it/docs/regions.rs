@@ -177,17 +177,29 @@ fn at_load(about: &str, summary: &str, load: &str) -> String {
     let answer = only(&format!(r"(?m)^- {load}: (\*\*.*)$"));
     let rows = only(&format!(r"(?s)\n### [^·\n]* · {load}(?: · [^\n]*)?\n(.*?)(?:\n### |$)"));
     let About { race, arguments, date, commit, .. } = about;
-    let space = if arguments.is_empty() { "" } else { " " };
+    let command = format!("regatta race {race} {arguments}");
     format!(
-        "\n{answer}\n\n`regatta race {race}{space}{arguments}` on {date}, commit {commit}, {}:\n\n{}\n\n",
+        "\n{answer}\n\n`{}` on {date}, commit {commit}, {}:\n\n{}\n\n",
+        command.trim_end(),
         summary.asked.setup.cpu,
         with_columns(rows.trim(), &SHOWN)
     )
 }
 
 /// The columns of a load's table in the book, if it has them; the whole table is wider than a page.
-const SHOWN: [&str; 9] =
-    ["contender", "cost", "ratio", "result", "instance", "rate", "then", "p99", "memory"];
+const SHOWN: [&str; 11] = [
+    "contender",
+    "cost",
+    "ratio",
+    "result",
+    "instance",
+    "rate",
+    "large",
+    "then",
+    "p50",
+    "p99",
+    "memory",
+];
 
 /// Returns Markdown whose tables have only the columns whose titles begin with one of `shown`.
 fn with_columns(markdown: &str, shown: &[&str]) -> String {
@@ -258,7 +270,8 @@ fn a_region_gets_the_text_of_its_source_and_keeps_it_without_one() {
 
 #[test]
 fn a_table_keeps_the_columns_that_are_shown() {
-    let table = "a | b\n| cost µs | rate now /s | max |\n| --: | --: | --: |\n| 1 | 2 | 3 |\n\n| max |\n| 4 |";
+    let table = "a | b\n| cost µs | rate now /s | max |\n| --: | --: | --: |\n| 1 | 2 | 3 |\n\n\
+                 | max |\n| 4 |";
     let text = with_columns(table, &["cost", "rate"]);
     assert_eq!(text, "a | b\n| cost µs | rate now /s |\n| --: | --: |\n| 1 | 2 |\n\n|  |\n|  |");
 }
