@@ -124,6 +124,11 @@ impl Fit {
         self.lives.len() as u32
     }
 
+    /// Number of lives with a block in a state.
+    pub fn lives_in(&self, state: usize) -> u32 {
+        self.lives.iter().filter(|life| life.counts[state] > 0.0).count() as u32
+    }
+
     /// A linear combination of the states' means. Its variance is a combination of the two mean
     /// squares, with the degrees of freedom of Satterthwaite (*An approximate distribution of
     /// estimates of variance components*, Biometrics Bulletin 2, 1946).

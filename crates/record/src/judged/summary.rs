@@ -179,18 +179,17 @@ pub struct Cell {
     /// Fraction of its CPUs that the load used, without spinning.
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost: of the same blocks in a duel, otherwise of the same rounds. In a
-    /// duel with several states of the machine, that in `ratio_is_of_state`; without that, and if the
-    /// ratio differs between states, the mean over them at equal weight.
+    /// duel with several states of the machine, that in `ratio_is_of_state`, if there is one.
     pub ratio_to_baseline: Option<Estimate>,
     /// That ratio in each state of the machine. Empty: the load was not raced in duels, or only one state
     /// was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_state: Vec<RatioInState>,
-    /// Whether the ratio differs significantly between states.
+    /// Whether the ratio differs significantly between states that were seen in at least three lives.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub states_differ: bool,
-    /// The state of the machine that `ratio_to_baseline` is of: the least expensive one, if it was seen in
-    /// at least three lives. Absent: the ratio is of all states.
+    /// The state of the machine that `ratio_to_baseline` is of: the least expensive one that was seen
+    /// in at least three lives. Absent: the ratio is of all blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_is_of_state: Option<u32>,
     /// Lives of a duel that entered the figures. Absent: 0, the load was not raced in duels.

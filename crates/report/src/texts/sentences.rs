@@ -118,18 +118,14 @@ fn states(cells: &[&Cell]) -> Option<Note> {
     let each: Vec<String> = differing.iter().enumerate().map(one).collect();
     let names: Vec<String> = differing.iter().map(|c| visible(&c.contender)).collect();
     let subject = if each.len() == 1 { "the ratio is" } else { "each ratio is" };
-    let of_state = differing.iter().filter(|c| c.ratio_is_of_state.is_some()).count();
-    let end = match of_state {
-        0 => format!("{subject} their mean"),
-        n if n == differing.len() => format!("{subject} that of the fastest state"),
-        _ => {
-            format!("{subject} that of the fastest state, or their mean where that was seen rarely")
-        }
+    let that = match differing.iter().all(|cell| cell.ratio_is_of_state == Some(0)) {
+        true => "the fastest state",
+        false => "the fastest state that three lives saw",
     };
     (!each.is_empty()).then(|| Note {
         names: names.join(", "),
         kind: STATES,
-        because: format!("{}; {end}", each.join("; ")),
+        because: format!("{}; {subject} that of {that}", each.join("; ")),
         bad: false,
     })
 }
