@@ -57,7 +57,7 @@ pub use judged::{
     regimes::Regimes,
     shown::ShownPercentile,
     summary::{
-        Band, Cell, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles,
+        Band, Busy, Cell, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles,
         Precision, RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
     },
     unknown::{Percentile, Unknown},

@@ -26,7 +26,7 @@ use crate::{
         sentences::notes,
     },
 };
-use regatta_record::{Asked, Cell, DuelSeen, Figure, Kind, LoadShape, Summary};
+use regatta_record::{Asked, Busy, Cell, DuelSeen, Figure, Kind, LoadShape, Summary};
 use serde::Serialize;
 
 /// A race, ready for layout.
@@ -245,6 +245,10 @@ fn duels(summary: &Summary) -> Vec<String> {
                 states.join(" and ")
             ),
         };
+        let busy = duel.busy.filter(|busy| busy.left_out).map_or_else(String::new, |busy| {
+            let Busy { blocks, of, .. } = busy;
+            format!("; {blocks} of {of} blocks left out, because other programs ran beside them")
+        });
         let left_out = match (duel.left_out, duel.left_out_slices) {
             (0, 0) => String::new(),
             (blocks, 0) => {
@@ -260,7 +264,7 @@ fn duels(summary: &Summary) -> Vec<String> {
             [] | [_] => String::new(),
             heats => format!("; alive together: {}", heats.join(" | ")),
         };
-        visible(&format!("{load}: {} lives; {states}{left_out}{heats}", duel.lives))
+        visible(&format!("{load}: {} lives; {states}{busy}{left_out}{heats}", duel.lives))
     };
     summary.duels.iter().map(line).collect()
 }

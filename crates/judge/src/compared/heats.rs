@@ -32,6 +32,7 @@ impl Field {
             heats: heats.into_iter().map(|heat| heat.iter().map(name).collect()).collect(),
             lives: lives.len() as u32,
             states: estimates.states.iter().map(state).collect(),
+            busy: estimates.busy,
             left_out: estimates.straddled,
             left_out_slices: estimates.beside,
         })

@@ -74,11 +74,16 @@ fn compared(slices: &[Option<Slice>], figure: impl Fn(&Slice) -> Option<f64>) ->
         let slice = slice.as_ref().filter(|slice| slice.count > 0)?;
         log(slice.load_cpu_ns as f64 / slice.count as f64)
     };
+    let others = |slice: &Option<Slice>| {
+        let slice = slice.as_ref().filter(|slice| slice.ns > 0)?;
+        Some(slice.rest_ns? as f64 / slice.ns as f64)
+    };
     let position = |slice: &Option<Slice>| slice.map_or(0, |slice| slice.position);
     let stretch = slices.iter().flatten().map(|slice| slice.stretch).max();
     Block {
         logs: slices.iter().map(of).collect(),
         load: slices.iter().map(load).collect(),
+        others: slices.iter().map(others).collect(),
         positions: slices.iter().map(position).collect(),
         stretch: f64::from(stretch.unwrap_or(1)),
     }

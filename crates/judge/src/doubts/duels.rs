@@ -7,7 +7,7 @@ use crate::{
     statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
     verdict::{STEAL, WAITED},
 };
-use regatta_record::{Doubt, Finding, Slice, WholeLife};
+use regatta_record::{Busy, Doubt, Finding, Slice, WholeLife};
 use std::collections::BTreeMap;
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
@@ -54,6 +54,7 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
     findings.extend(fields.iter().flat_map(|field| field.each(too_busy)));
     findings.extend(fields.iter().flat_map(|field| field.each(other_replies)));
     findings.extend(duels.iter().flat_map(|field| rare_states(field)));
+    findings.extend(duels.iter().filter_map(|field| beside_others(field)));
     findings.extend(disturbed(&duels));
     findings.extend(settings_changed(fields));
     findings
@@ -313,6 +314,13 @@ fn rare_states(field: &Field) -> Vec<Finding> {
         }
     };
     rare.map(finding).collect()
+}
+
+/// Other programs beside more than half of the blocks, which count all the same.
+fn beside_others(field: &Field) -> Option<Finding> {
+    let Busy { blocks, of, .. } = field.duel_seen()?.busy.filter(|busy| !busy.left_out)?;
+    let doubt = Doubt::BesideOthers { blocks, of };
+    (2 * blocks > of).then_some(Finding { contender: None, load: Some(field.load), doubt })
 }
 
 /// What the machine did to all contenders alike, in any load.

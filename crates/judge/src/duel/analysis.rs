@@ -9,12 +9,15 @@ use super::{
     states::{State, States},
 };
 use crate::statistics::{CONFIDENCE, mean};
+use regatta_record::Busy;
 
 /// What the lives so far say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimates {
     /// The states of the machine, the least expensive first.
     pub states: Vec<State>,
+    /// The blocks beside which other programs ran.
+    pub busy: Option<Busy>,
     /// Number of blocks left out because the machine changed in or next to them.
     pub straddled: u32,
     /// Number of slices left out because the machine was disturbed right before or after them, without those
@@ -83,6 +86,7 @@ impl<'a> Analysis<'a> {
         };
         Estimates {
             states: self.states.states.clone(),
+            busy: self.states.busy,
             straddled: self.states.straddled,
             beside: self.left_out(),
             ratios: self.pairs.iter().map(ratio).collect(),

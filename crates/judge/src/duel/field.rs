@@ -11,17 +11,20 @@ pub struct Life {
 }
 
 /// One slice of each contender.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     /// `ln(CPU per request)` of each contender, by its index. `None` if it has no valid slice.
     pub logs: Vec<Option<f64>>,
     /// `ln(CPU per request)` of the load in each slice. It does not count; it shows when the machine was
     /// disturbed. May be empty.
     pub load: Vec<Option<f64>>,
+    /// CPU time that programs which are neither the contender nor the load used in each slice, as a share of
+    /// its length: 1 is one CPU. May be empty.
+    pub others: Vec<Option<f64>>,
     /// Place of each contender's slice in the block, from 0, by its index. If it is empty, the
     /// slices ran in the order of the indices.
     pub positions: Vec<u32>,
-    /// Length of the slices relative to the usual one: 1, or 4 in a block of long slices.
+    /// Length of the slices relative to the usual one: 1, or 4 in a block of long slices; 0 if it is not known.
     pub stretch: f64,
 }
 
@@ -34,6 +37,11 @@ impl Block {
     /// That of the load on it.
     pub(super) fn load(&self, contender: usize) -> Option<f64> {
         valid(&self.load, contender)
+    }
+
+    /// CPU time of other programs beside a contender's slice.
+    pub(super) fn others(&self, contender: usize) -> Option<f64> {
+        self.others.get(contender).copied().flatten()
     }
 
     /// Place of a contender's slice.
@@ -88,8 +96,7 @@ mod tests {
     #[test]
     fn only_numbers_that_can_be_logarithms_of_costs_count() {
         let values = [None, Some(f64::NAN), Some(f64::INFINITY), Some(1e300), Some(8.3)];
-        let block =
-            Block { logs: values.to_vec(), load: Vec::new(), positions: vec![4, 3], stretch: 1.0 };
+        let block = Block { logs: values.to_vec(), positions: vec![4, 3], ..Block::default() };
         let logs: Vec<_> = (0..6).map(|contender| block.log(contender)).collect();
         assert_eq!(logs, [None, None, None, None, Some(8.3), None]);
         assert_eq!([0, 1, 2].map(|contender| block.position(contender)), [4, 3, 2]);
@@ -99,12 +106,7 @@ mod tests {
 
     #[test]
     fn counts_the_contenders_of_all_blocks() {
-        let block = |n| Block {
-            logs: vec![None; n],
-            load: Vec::new(),
-            positions: Vec::new(),
-            stretch: 1.0,
-        };
+        let block = |n| Block { logs: vec![None; n], ..Block::default() };
         let lives = [Life::default(), Life { blocks: vec![block(2), block(3)] }];
         assert_eq!(
             Field { lives: &lives, baseline: 0, twin: None, look: Look::Last }.contenders(),

@@ -62,7 +62,7 @@ fn densest_half(mut values: Vec<f64>) -> (f64, f64) {
 
 /// The middle value; of two middle values the one nearer to zero, or zero if they have opposite
 /// signs.
-fn middle(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
     let (low, high) = (*values.get(n.checked_sub(1)? / 2)?, *values.get(n / 2)?);
@@ -78,9 +78,7 @@ mod tests {
     fn levels_of(blocks: &[&[f64]]) -> Vec<f64> {
         let block = |logs: &&[f64]| Block {
             logs: logs.iter().copied().map(Some).collect(),
-            load: Vec::new(),
-            positions: Vec::new(),
-            stretch: 1.0,
+            ..Block::default()
         };
         let lives = [Life { blocks: blocks.iter().map(block).collect() }];
         let levels = levels(&Field { lives: &lives, baseline: 0, twin: None, look: Look::Last });

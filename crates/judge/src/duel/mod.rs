@@ -7,7 +7,7 @@
 //! are those of Kalibera and Jones (*Rigorous benchmarking in reasonable time*, ISMM 2013): lives
 //! repeat, so intervals are over lives; blocks only make the figure of a life more precise.
 //!
-//! 1. [`levels`]: how expensive each block was for everybody.
+//! 1. [`levels`]: how expensive each block was for everybody; [`busy`]: beside which of them other programs ran.
 //! 2. [`states`]: the states of the machine, which of them each block belongs to, and the blocks that are
 //!    left out.
 //! 3. [`beside`]: the slices that are left out.
@@ -30,6 +30,7 @@
 
 mod analysis;
 mod beside;
+mod busy;
 mod clusters;
 mod field;
 mod interval;

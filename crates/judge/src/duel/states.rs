@@ -1,7 +1,8 @@
 //! The states of the machine, the state of each block, and the blocks that are left out.
 
-use super::{clusters::groups, field::Field, levels::levels};
+use super::{busy::beside_others, clusters::groups, field::Field, levels::levels};
 use crate::statistics::{median, robust};
+use regatta_record::Busy;
 
 /// Maximum number of states.
 const MOST_STATES: usize = 3;
@@ -32,6 +33,8 @@ pub(super) struct States {
     pub all: Vec<Vec<Option<usize>>>,
     /// Number of blocks left out because the machine changed in them.
     pub straddled: u32,
+    /// The blocks beside which other programs ran.
+    pub busy: Option<Busy>,
 }
 
 impl States {
@@ -42,11 +45,19 @@ impl States {
     /// its blocks have a neighbour in the same state. So blocks in which the machine changed, which
     /// have all levels between two states, are no state.
     ///
-    /// Left out are both blocks around a change of state within a life. The machine changed in one of them
+    /// Left out first are the blocks beside which other programs ran, if enough others remain: see
+    /// [`beside_others`].
+    ///
+    /// Left out are also both blocks around a change of state within a life. The machine changed in one of them
     /// or between them. Only levels decide, which no single contender can move, so this cannot favour any of
     /// them; and it costs little, because blocks are many and lives few.
     pub fn of(field: &Field) -> States {
-        let levels = levels(field);
+        let mut levels = levels(field);
+        let (marked, busy) = beside_others(field);
+        if busy.is_some_and(|busy| busy.left_out) {
+            let blocks = levels.iter_mut().flatten().zip(marked.into_iter().flatten());
+            blocks.filter(|(_, is_busy)| *is_busy).for_each(|(level, _)| *level = None);
+        }
         let mut ascending: Vec<f64> = levels.iter().flatten().flatten().copied().collect();
         ascending.sort_by(f64::total_cmp);
         let (centres, mut of) = (2..=MOST_STATES)
@@ -73,7 +84,7 @@ impl States {
         let states = centres.iter().enumerate();
         let states =
             states.map(|(i, c)| State { level: c - centres[0], blocks: blocks(i) }).collect();
-        States { states, straddled: count(&all) - count(&of), of, all }
+        States { states, straddled: count(&all) - count(&of), of, all, busy }
     }
 }
 

@@ -10,7 +10,9 @@ use crate::{
     },
 };
 use regatta_judge::judge;
-use regatta_record::{Asked, Doubt, Finding, Kind, Machine, Round, Settling, Summary, WarmUpClass};
+use regatta_record::{
+    Asked, Busy, Doubt, Finding, Kind, Machine, Round, Settling, Summary, WarmUpClass,
+};
 
 fn judged(rounds: &[Round]) -> Summary {
     judge(&in_duels(&NAMES, DUEL.lives, &[LOAD]), rounds)
@@ -40,6 +42,48 @@ fn a_busy_machine_disturbs_all_alike() {
     for cell in &s.cells {
         assert!(!cell.verdict.is(Kind::Noisy) && cell.verdict.void.is_empty(), "{cell:?}");
     }
+}
+
+/// Another program runs beside these lives: a switch to `node` then costs less, relative to the others.
+fn beside_another_program(all: &mut [Round], lives: impl Fn(u32) -> bool) {
+    for round in all.iter_mut().filter(|round| lives(round.round)) {
+        let factor = if round.contender == "node" { 0.88 } else { 1.0 };
+        for slice in &mut round.life.as_mut().unwrap().slices {
+            slice.cpu_ns = (slice.cpu_ns as f64 * factor) as u64;
+            slice.rest_ns = Some(slice.ns * 6 / 10);
+        }
+    }
+}
+
+#[test]
+fn blocks_beside_other_programs_do_not_move_a_ratio() {
+    let mut all = race(7);
+    beside_another_program(&mut all, |life| life % 2 == 1);
+    let s = judged(&all);
+    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 32, of: 64, left_out: true }));
+    assert_eq!((s.duels[0].states.len(), &s.findings[..]), (1, &[][..]));
+    let node = cell(&s, "node").ratio_to_baseline.unwrap();
+    assert!((node.mean / 1.72 - 1.0).abs() < 0.01, "{node:?}");
+    // The same beside all lives.
+    beside_another_program(&mut all, |life| life % 2 == 0);
+    let s = judged(&all);
+    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 64, of: 64, left_out: false }));
+    let [Finding { contender: None, load: Some(LOAD), ref doubt, .. }] = s.findings[..] else {
+        panic!("{:?}", s.findings)
+    };
+    assert_eq!(*doubt, Doubt::BesideOthers { blocks: 64, of: 64 });
+    let node = cell(&s, "node").ratio_to_baseline.unwrap();
+    assert!((node.mean / (0.88 * 1.72) - 1.0).abs() < 0.01, "{node:?}");
+}
+
+#[test]
+fn a_contender_cannot_be_rid_of_slices_by_a_process_outside() {
+    let mut all = race(7);
+    of(&mut all, "node").filter(|round| round.round % 2 == 1).for_each(|round| {
+        let slices = &mut round.life.as_mut().unwrap().slices;
+        slices.iter_mut().for_each(|slice| slice.rest_ns = Some(slice.ns * 6 / 10));
+    });
+    assert_eq!(judged(&all).duels[0].busy, None);
 }
 
 #[test]

@@ -114,6 +114,13 @@ pub enum Doubt {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         load_waited: Option<f64>,
     },
+    /// Other programs ran beside most blocks of a duel, so these could not be left out.
+    BesideOthers {
+        /// Number of these blocks.
+        blocks: u32,
+        /// Number of all blocks.
+        of: u32,
+    },
     /// A state of the machine was seen rarely, so its ratios are not precise.
     RareState {
         /// Cost in this state over that in the least expensive one.

@@ -344,12 +344,27 @@ pub struct DuelSeen {
     pub lives: u32,
     /// The states of the machine, the least expensive first.
     pub states: Vec<StateSeen>,
+    /// The blocks beside which other programs ran; absent: none, or the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Busy>,
     /// Blocks that were left out, because the machine changed in or next to them.
     pub left_out: u32,
     /// Slices that were left out, because another contender's slice right before or after showed that
     /// the machine was disturbed. Slices of the blocks left out do not count.
     #[serde(default, alias = "beside")]
     pub left_out_slices: u32,
+}
+
+/// Blocks of a duel beside which other programs ran: in the middle over the contenders, they used more than a
+/// tenth of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Busy {
+    /// Number of these blocks.
+    pub blocks: u32,
+    /// Number of all blocks.
+    pub of: u32,
+    /// Whether they were left out. They count if too few others would remain.
+    pub left_out: bool,
 }
 
 /// A state of the machine.

@@ -240,6 +240,11 @@ impl fmt::Display for Doubt {
                  send again; below 0%, the latencies are longer than the rate permits",
                 residual * 100.0
             ),
+            Doubt::BesideOthers { blocks, of } => write!(
+                f,
+                "other programs ran beside {blocks} of {of} blocks, too many to leave them out: ratios may \
+                 differ from those of a quiet machine"
+            ),
             Doubt::RareState { factor, blocks, share } => write!(
                 f,
                 "the machine was in a state in which a request costs {factor:.2} times as much for only \
