@@ -245,9 +245,8 @@ fn duels(summary: &Summary) -> Vec<String> {
                 states.join(" and ")
             ),
         };
-        let busy = duel.busy.filter(|busy| busy.left_out).map_or_else(String::new, |busy| {
-            let Busy { blocks, of, .. } = busy;
-            format!("; {blocks} of {of} blocks left out, because other programs ran beside them")
+        let busy = duel.busy.map_or_else(String::new, |Busy { blocks, of, .. }| {
+            format!("; other programs ran beside {blocks} of {of} blocks")
         });
         let left_out = match (duel.left_out, duel.left_out_slices) {
             (0, 0) => String::new(),

@@ -318,7 +318,7 @@ fn rare_states(field: &Field) -> Vec<Finding> {
 
 /// Other programs beside more than half of the blocks, which count all the same.
 fn beside_others(field: &Field) -> Option<Finding> {
-    let Busy { blocks, of, .. } = field.duel_seen()?.busy.filter(|busy| !busy.left_out)?;
+    let Busy { blocks, of, .. } = field.duel_seen()?.busy.filter(|busy| !busy.apart)?;
     let doubt = Doubt::BesideOthers { blocks, of };
     (2 * blocks > of).then_some(Finding { contender: None, load: Some(field.load), doubt })
 }

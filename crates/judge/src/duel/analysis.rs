@@ -2,6 +2,7 @@
 
 use super::{
     beside::{Beside, beside},
+    busy::settled,
     field::{Field, Life},
     long_slices::LongSlices,
     moderation::Prior,
@@ -119,7 +120,13 @@ impl<'a> Analysis<'a> {
         let ratios = self.log_ratios(a, b);
         let lives: Vec<_> =
             ratios.into_iter().map(|life| life.into_iter().flatten().collect()).collect();
-        Pair::of(&lives)
+        let (lives, both) = match self.states.beside {
+            Some(beside) => settled(lives, beside),
+            None => (lives, None),
+        };
+        let mut pair = Pair::of(&lives)?;
+        pair.beside_others = both;
+        Some(pair)
     }
 
     /// The state and the log-ratio of `b` over `a` of each block, by life. If `a` is the baseline and the twin

@@ -35,6 +35,9 @@ pub struct Ratio {
     pub states_differ: bool,
     /// The ratio in each state that both contenders were seen in.
     pub by_state: Vec<StateRatio>,
+    /// The ratio beside other programs, if it differs significantly there: those blocks then count for nothing
+    /// else. Its `state` means nothing.
+    pub beside_others: Option<StateRatio>,
     /// Standard deviation between lives, moderated over the contenders.
     pub between: f64,
     /// Standard deviation of blocks within a life.
@@ -92,13 +95,14 @@ impl Ratio {
 
     /// The reciprocal ratio.
     pub fn reciprocal(self) -> Ratio {
-        let by_state = self.by_state.into_iter();
         let turned = |s: StateRatio| StateRatio { log: -s.log, low: -s.high, high: -s.low, ..s };
+        let by_state = self.by_state.into_iter();
         Ratio {
             log: -self.log,
             low: -self.high,
             high: -self.low,
             by_state: by_state.map(turned).collect(),
+            beside_others: self.beside_others.map(turned),
             ..self
         }
     }
@@ -116,6 +120,8 @@ pub(super) struct Pair {
     /// The fit of the headline: that in this state, or without states.
     fit: Fit,
     headline: Contrast,
+    /// If the ratio differs beside other programs: that of the blocks without them, and beside them.
+    pub beside_others: Option<Fit>,
 }
 
 impl Pair {
@@ -149,7 +155,8 @@ impl Pair {
         let state = least.as_ref().map(|(state, _)| *state);
         let fit = least.map_or(pooled, |(_, least)| least);
         let headline = fit.contrast(&[1.0]);
-        Some(Pair { by_state, states, states_differ, state, fit, headline })
+        let beside_others = None;
+        Some(Pair { by_state, states, states_differ, state, fit, headline, beside_others })
     }
 
     /// Variance of a life and its degrees of freedom, to be moderated.
@@ -176,17 +183,24 @@ impl Pair {
         };
         let all = looked(self.headline.estimate, variance / n);
         let half_of_all = all.half_width(ALPHA);
-        let of_state = |(i, state): (usize, &usize)| {
-            let only: Vec<f64> =
-                (0..self.states.len()).map(|j| f64::from(u8::from(i == j))).collect();
-            let contrast = self.by_state.contrast(&only);
+        let one_of = |fit: &Fit, i: usize, state: usize| {
+            let only: Vec<f64> = (0..fit.beta.len()).map(|j| f64::from(u8::from(i == j))).collect();
+            let contrast = fit.contrast(&only);
             let half = looked(contrast.estimate, contrast.variance * factor).half_width(ALPHA);
-            let (log, half) = match self.state == Some(*state) {
-                true => (all.mean, half_of_all),
-                false => (contrast.estimate, half),
-            };
-            let blocks = self.by_state.blocks[i];
-            StateRatio { state: *state, log, low: log - half, high: log + half, blocks }
+            let (log, blocks) = (contrast.estimate, fit.blocks[i]);
+            StateRatio { state, log, low: log - half, high: log + half, blocks }
+        };
+        let of_state = |(i, state): (usize, &usize)| {
+            let one = one_of(&self.by_state, i, *state);
+            match self.state == Some(*state) {
+                true => StateRatio {
+                    log: all.mean,
+                    low: all.mean - half_of_all,
+                    high: all.mean + half_of_all,
+                    ..one
+                },
+                false => one,
+            }
         };
         let within = self.fit.within.value;
         Some(Ratio {
@@ -197,6 +211,7 @@ impl Pair {
             p: (2.0 * all.p_beyond(0.0)).min(1.0),
             states_differ: self.states_differ,
             by_state: self.states.iter().enumerate().map(of_state).collect(),
+            beside_others: self.beside_others.as_ref().map(|both| one_of(both, 1, 0)),
             between: (variance - within / self.fit.blocks_per_life).max(0.0).sqrt(),
             within: within.sqrt(),
             lives,
@@ -215,7 +230,7 @@ impl Pair {
 
 /// Whether the ratios of any two states of at least 3 lives differ significantly: Student's t with
 /// Satterthwaite's degrees of freedom, and Holm's correction over all pairs of states.
-fn differ(fit: &Fit) -> bool {
+pub(super) fn differ(fit: &Fit) -> bool {
     let seen = fit.beta.len();
     let is_seen = |state: &usize| fit.lives_in(*state) >= LEAST_LIVES;
     let pairs = (0..seen).flat_map(|a| (a + 1..seen).map(move |b| (a, b)));

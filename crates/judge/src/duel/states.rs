@@ -35,6 +35,8 @@ pub(super) struct States {
     pub straddled: u32,
     /// The blocks beside which other programs ran.
     pub busy: Option<Busy>,
+    /// Their index in `of` and `all`, if they are kept apart. It is none of `states`.
+    pub beside: Option<usize>,
 }
 
 impl States {
@@ -45,18 +47,19 @@ impl States {
     /// its blocks have a neighbour in the same state. So blocks in which the machine changed, which
     /// have all levels between two states, are no state.
     ///
-    /// Left out first are the blocks beside which other programs ran, if enough others remain: see
+    /// The blocks beside which other programs ran are kept apart, if enough others remain: see
     /// [`beside_others`].
     ///
-    /// Left out are also both blocks around a change of state within a life. The machine changed in one of them
+    /// Left out are both blocks around a change of state within a life. The machine changed in one of them
     /// or between them. Only levels decide, which no single contender can move, so this cannot favour any of
     /// them; and it costs little, because blocks are many and lives few.
     pub fn of(field: &Field) -> States {
         let mut levels = levels(field);
-        let (marked, busy) = beside_others(field);
-        if busy.is_some_and(|busy| busy.left_out) {
-            let blocks = levels.iter_mut().flatten().zip(marked.into_iter().flatten());
-            blocks.filter(|(_, is_busy)| *is_busy).for_each(|(level, _)| *level = None);
+        let (mut marked, busy) = beside_others(field);
+        let is_apart = busy.is_some_and(|busy| busy.apart);
+        for (level, is_busy) in levels.iter_mut().flatten().zip(marked.iter_mut().flatten()) {
+            *is_busy &= is_apart && level.is_some();
+            *level = level.filter(|_| !*is_busy);
         }
         let mut ascending: Vec<f64> = levels.iter().flatten().flatten().copied().collect();
         ascending.sort_by(f64::total_cmp);
@@ -73,7 +76,7 @@ impl States {
                 (vec![centre], nearest(&levels, &[centre]))
             });
         let changed = around_changes(&of);
-        let all = of.clone();
+        let mut all = of.clone();
         for (life, changed) in of.iter_mut().zip(&changed) {
             for (state, changed) in life.iter_mut().zip(changed) {
                 *state = state.filter(|_| !changed);
@@ -84,7 +87,13 @@ impl States {
         let states = centres.iter().enumerate();
         let states =
             states.map(|(i, c)| State { level: c - centres[0], blocks: blocks(i) }).collect();
-        States { states, straddled: count(&all) - count(&of), of, all, busy }
+        let straddled = count(&all) - count(&of);
+        let beside = is_apart.then_some(centres.len());
+        for blocks in [&mut of, &mut all] {
+            let blocks = blocks.iter_mut().flatten().zip(marked.iter().flatten());
+            blocks.filter(|(_, is_busy)| **is_busy).for_each(|(state, _)| *state = beside);
+        }
+        States { states, straddled, of, all, busy, beside }
     }
 }
 

@@ -155,6 +155,7 @@ impl Field {
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             by_state: Vec::new(),
+            ratio_beside_others: None,
             states_differ: false,
             ratio_is_of_state: None,
             lives: observed.lives.iter().flatten().count() as u32,
@@ -226,6 +227,8 @@ impl Field {
             }
             if let Comparison::Duel(ratio) = &comparison {
                 (cell.by_state, cell.states_differ) = (by_state(ratio), ratio.states_differ);
+                let beside = ratio.beside_others.as_ref();
+                cell.ratio_beside_others = known(beside.map(estimate));
                 cell.ratio_is_of_state = ratio.state.map(|state| state as u32);
             }
             if cell.contender != NULL && !cell.verdict.voids(Figure::Cost) {
@@ -280,12 +283,16 @@ impl Field {
 /// The ratio in each state that both contenders were seen in; empty if it is only one.
 fn by_state(ratio: &Ratio) -> Vec<RatioInState> {
     let in_state = |of: &StateRatio| {
-        let [mean, low, high] = [of.log, of.low, of.high].map(f64::exp);
-        let ratio = known(Some(Estimate { mean, low, high }))?;
+        let ratio = known(Some(estimate(of)))?;
         Some(RatioInState { state: of.state as u32, ratio, blocks: of.blocks })
     };
     let seen = ratio.by_state.len() > 1;
     ratio.by_state.iter().filter(|_| seen).filter_map(in_state).collect()
+}
+
+fn estimate(of: &StateRatio) -> Estimate {
+    let [mean, low, high] = [of.log, of.low, of.high].map(f64::exp);
+    Estimate { mean, low, high }
 }
 
 /// Milliseconds per request of a counted load.

@@ -60,14 +60,17 @@ fn blocks_beside_other_programs_do_not_move_a_ratio() {
     let mut all = race(7);
     beside_another_program(&mut all, |life| life % 2 == 1);
     let s = judged(&all);
-    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 32, of: 64, left_out: true }));
+    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 32, of: 64, apart: true }));
     assert_eq!((s.duels[0].states.len(), &s.findings[..]), (1, &[][..]));
-    let node = cell(&s, "node").ratio_to_baseline.unwrap();
-    assert!((node.mean / 1.72 - 1.0).abs() < 0.01, "{node:?}");
+    let node = cell(&s, "node");
+    let [alone, beside] = [node.ratio_to_baseline, node.ratio_beside_others].map(Option::unwrap);
+    assert!((alone.mean / 1.72 - 1.0).abs() < 0.01, "{alone:?}");
+    assert!((beside.mean / (0.88 * 1.72) - 1.0).abs() < 0.01, "{beside:?}");
+    assert_eq!(cell(&s, "percore").ratio_beside_others, None, "it does not differ");
     // The same beside all lives.
     beside_another_program(&mut all, |life| life % 2 == 0);
     let s = judged(&all);
-    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 64, of: 64, left_out: false }));
+    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 64, of: 64, apart: false }));
     let [Finding { contender: None, load: Some(LOAD), ref doubt, .. }] = s.findings[..] else {
         panic!("{:?}", s.findings)
     };

@@ -114,7 +114,7 @@ pub enum Doubt {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         load_waited: Option<f64>,
     },
-    /// Other programs ran beside most blocks of a duel, so these could not be left out.
+    /// Other programs ran beside most blocks of a duel, so these could not be kept apart.
     BesideOthers {
         /// Number of these blocks.
         blocks: u32,

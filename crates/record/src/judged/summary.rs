@@ -181,6 +181,10 @@ pub struct Cell {
     /// Cost over the baseline's cost: of the same blocks in a duel, otherwise of the same rounds. In a
     /// duel with several states of the machine, that in `ratio_is_of_state`, if there is one.
     pub ratio_to_baseline: Option<Estimate>,
+    /// The same beside other programs, if it differs there significantly: `ratio_to_baseline` is then that of
+    /// the other blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_beside_others: Option<Estimate>,
     /// That ratio in each state of the machine. Empty: the load was not raced in duels, or only one state
     /// was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -363,8 +367,9 @@ pub struct Busy {
     pub blocks: u32,
     /// Number of all blocks.
     pub of: u32,
-    /// Whether they were left out. They count if too few others would remain.
-    pub left_out: bool,
+    /// Whether a ratio that differs beside other programs is that of the other blocks. Otherwise too few of
+    /// these remain, and all blocks count.
+    pub apart: bool,
 }
 
 /// A state of the machine.

@@ -242,8 +242,8 @@ impl fmt::Display for Doubt {
             ),
             Doubt::BesideOthers { blocks, of } => write!(
                 f,
-                "other programs ran beside {blocks} of {of} blocks, too many to leave them out: ratios may \
-                 differ from those of a quiet machine"
+                "other programs ran beside {blocks} of {of} blocks, too many to keep them apart: ratios \
+                 may differ from those of a quiet machine"
             ),
             Doubt::RareState { factor, blocks, share } => write!(
                 f,
@@ -310,5 +310,9 @@ mod tests {
         let doubt = Doubt::RareState { factor: 1.5, blocks: 3, share: 0.02 };
         let state = Finding { contender: None, load: Some(LoadShape::closed(64, 1)), doubt };
         assert!(sentences(&[state])[0].starts_with("at 64 conn the machine was in a state"));
+        let doubt = Doubt::BesideOthers { blocks: 30, of: 44 };
+        let busy = Finding { contender: None, load: Some(LoadShape::closed(64, 1)), doubt };
+        let said = "at 64 conn other programs ran beside 30 of 44 blocks, too many to keep them apart: ratios";
+        assert!(sentences(&[busy])[0].starts_with(said));
     }
 }

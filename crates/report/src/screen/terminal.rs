@@ -14,7 +14,7 @@ use crate::{
     texts::{
         answer::{Answer, NOT_RACED},
         legend::Legend,
-        sentences::STATES,
+        sentences::{BESIDE_OTHERS, STATES},
     },
     view::{View, in_full},
 };
@@ -31,7 +31,7 @@ const ALL_REMARKS: usize = 100;
 /// Lines of a remark that is cut.
 const REMARK: usize = 2;
 /// Kinds of remarks that are never cut: they are results.
-const IN_FULL: [&str; 3] = ["then", "now", STATES];
+const IN_FULL: [&str; 4] = ["then", "now", STATES, BESIDE_OTHERS];
 /// Width from which the table of contenders is shown even if it has only versions and commands.
 const COMMANDS: usize = 120;
 

@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 
 /// The kind of the note on ratios that differ between states of the machine.
 pub const STATES: &str = "states";
+/// The kind of the note on ratios beside other programs.
+pub const BESIDE_OTHERS: &str = "beside other programs";
 
 /// The notes under a table: the reasons of the verdicts that void a figure or report an overload, one
 /// line for each kind of verdict whose reason is the same for all, the rounds that would decide more,
@@ -58,6 +60,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         }
     }
     notes.extend(states(cells));
+    notes.extend(beside_others(cells));
     notes.extend(undecided(summary, cells));
     if summary.complete && summary.asked.precision.is_none() {
         notes.extend(rounds_needed(summary, cells));
@@ -92,6 +95,26 @@ fn of_all(notes: &mut [Note], cells: &[&Cell]) {
     }
 }
 
+/// The ratios beside other programs, where they differ.
+fn beside_others(cells: &[&Cell]) -> Option<Note> {
+    let differing: Vec<(String, String)> = cells
+        .iter()
+        .filter_map(|c| Some((visible(&c.contender), numbers::ratio(&c.ratio_beside_others?))))
+        .map(|(name, ratio)| (name, numbers::brief(&ratio)))
+        .collect();
+    let names: Vec<&str> = differing.iter().map(|(name, _)| &**name).collect();
+    let because = match &differing[..] {
+        [] => return None,
+        [(_, ratio)] => format!("costs {ratio}; the ratio is that without them"),
+        [(name, ratio), others @ ..] => {
+            let others: String =
+                others.iter().map(|(name, ratio)| format!(", {name} {ratio}")).collect();
+            format!("{name} costs {ratio}{others}; each ratio is that without them")
+        }
+    };
+    Some(Note { names: names.join(", "), kind: BESIDE_OTHERS, because, bad: false })
+}
+
 /// The ratios in each state of the machine, if they differ, and which of them the table has.
 fn states(cells: &[&Cell]) -> Option<Note> {
     let differing: Vec<&&Cell> = cells.iter().filter(|c| c.states_differ).collect();
@@ -118,7 +141,7 @@ fn states(cells: &[&Cell]) -> Option<Note> {
     let each: Vec<String> = differing.iter().enumerate().map(one).collect();
     let names: Vec<String> = differing.iter().map(|c| visible(&c.contender)).collect();
     let subject = if each.len() == 1 { "the ratio is" } else { "each ratio is" };
-    let that = match differing.iter().all(|cell| cell.ratio_is_of_state == Some(0)) {
+    let that = match differing.iter().all(|cell| cell.ratio_is_of_state.unwrap_or(0) == 0) {
         true => "the fastest state",
         false => "the fastest state that three lives saw",
     };

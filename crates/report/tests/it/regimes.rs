@@ -3,7 +3,8 @@
 
 use crate::common::{row, table, words};
 use regatta_record::{
-    Event, Happened, Kind, PassStart, RaceHeader, Relation, RoundStart, Summary, Verdict, Window,
+    Busy, Drive, Estimate, Event, Happened, Kind, PassStart, RaceHeader, Relation, RoundStart,
+    Summary, Verdict, Window,
 };
 use regatta_report::{Live, Looks, Room, Shown, answer, markdown, terminal, terminal_with};
 use unicode_width::UnicodeWidthStr;
@@ -134,6 +135,50 @@ fn the_heading_has_lives_and_states() {
     let text = terminal(&s, 200, false);
     let missed = "precision ±0.80%: not reached after 14 lives for node (±0.82%)";
     assert!(text.contains(missed), "{text}");
+}
+
+#[test]
+fn blocks_beside_other_programs_and_those_left_out_are_counted() {
+    let mut s = summary();
+    let mut said = |busy: Option<Busy>, blocks: u32, slices: u32| {
+        let duel = s.duels.iter_mut().find(|duel| duel.load.drive == Drive::Closed).unwrap();
+        (duel.busy, duel.left_out, duel.left_out_slices) = (busy, blocks, slices);
+        duel.states.truncate(1);
+        let text = terminal(&s, 300, false);
+        let line = text.lines().find(|line| line.starts_with("at saturation: ")).unwrap();
+        line.split_once("one state").unwrap().1.to_owned()
+    };
+    let busy = Some(Busy { blocks: 12, of: 44, apart: true });
+    assert_eq!(said(None, 0, 0), "");
+    let beside = "; other programs ran beside 12 of 44 blocks";
+    assert_eq!(said(busy, 0, 0), beside);
+    let changed = "; 5 blocks left out, because the machine changed in them";
+    assert_eq!(said(busy, 5, 0), format!("{beside}{changed}"));
+    assert_eq!(said(None, 0, 3), "; 3 slices left out, because the machine was disturbed");
+    assert_eq!(
+        said(None, 5, 3),
+        "; 5 blocks and 3 slices left out, because the machine changed or was disturbed"
+    );
+}
+
+#[test]
+fn ratios_that_differ_beside_other_programs_are_given() {
+    let mut s = summary();
+    for (name, ratio) in [("async", 1.12), ("node", 1.75)] {
+        let cell = s.cells.iter_mut().find(|cell| cell.contender == name).unwrap();
+        cell.ratio_beside_others =
+            Some(Estimate { mean: ratio, low: ratio - 0.02, high: ratio + 0.02 });
+    }
+    let text = terminal(&s, 300, false);
+    let said = "beside other programs · async, node: at an equal rate of 61 k/s, async costs 1.12×, node 1.75×; each ratio is that without them";
+    assert!(text.contains(said), "{text}");
+    s.cells
+        .iter_mut()
+        .filter(|c| c.contender == "async")
+        .for_each(|c| c.ratio_beside_others = None);
+    let text = terminal(&s, 300, false);
+    let said = "beside other programs · node: at an equal rate of 61 k/s, costs 1.75×; the ratio is that without them";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]
