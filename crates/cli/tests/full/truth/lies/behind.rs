@@ -1,5 +1,6 @@
 //! A contender that leaves the machine slower after its end: an accomplice outside the race then uses
-//! the CPU that the next contender gets.
+//! the CPU that the next contender gets. In duels all contenders stop at once, so there is no next one, and
+//! nobody pays.
 
 use super::{
     Finding, Findings, assert_named,
@@ -85,7 +86,7 @@ fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
             rounds: 12,
             settle: "0s",
         };
-        let raced = race.run(&turn, folder.path());
+        let raced = race.run_in("rounds", &turn, folder.path());
         let honest = [HONEST, &twin_name(HONEST), "also-honest"];
         let mut findings = Findings::of_honest(&raced, &honest);
         // A contender pays if another program took its CPU.
@@ -106,6 +107,18 @@ fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
             is_named: doubt.is_some(),
             is_above: raced.is_above("litters", &honest),
         }];
+        let duel = race.run(&turn, folder.path());
+        let accused = Findings::of_honest(&duel, &honest).honest;
+        let pays = |(name, accused): &(String, Option<String>)| {
+            accused.is_some() || duel.cell(name).verdict.because().contains("took the server's CPU")
+        };
+        findings.liars.push(Finding {
+            lie: "the same in duels",
+            verdict: "nobody pays".to_owned(),
+            evidence: format!("it costs {} the honest one", duel.ratio("litters")),
+            is_named: !accused.iter().any(pays),
+            is_above: duel.is_above("litters", &honest),
+        });
         findings
     });
 }

@@ -67,6 +67,11 @@ pub struct Race<'a> {
 impl Race<'_> {
     /// Runs the race in `folder`, with its results in `out` there. Each run has another seed.
     pub fn run(&self, turn: &Turn, folder: &Path) -> Raced {
+        self.run_in("duels", turn, folder)
+    }
+
+    /// The same in `duels` or `rounds`.
+    pub fn run_in(&self, schedule: &str, turn: &Turn, folder: &Path) -> Raced {
         let out = folder.join("out");
         if out.exists() {
             fs::remove_dir_all(&out).unwrap();
@@ -75,6 +80,7 @@ impl Race<'_> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.current_dir(folder);
         command.args(["race", "race.toml", "--out", "out", "--json", "-"]);
+        command.args(["--schedule", schedule]);
         command.args(["--server-cpus", &turn.server_cpu.to_string()]);
         command.args(["--load-cpus", &turn.load_cpu.to_string()]);
         let ended = run_within(Duration::from_secs(400), command);
