@@ -14,7 +14,7 @@ const SLICE: Duration = Duration::from_millis(25);
 /// Length of a slice with a limited number of requests in flight, and the longest one at a rate.
 const SLICE_OF_LATENCIES: Duration = Duration::from_millis(250);
 /// Requests of a slice at a rate, so that some are beyond the 99th percentile.
-const REQUESTS_OF_A_SLICE: f64 = 1_000.0;
+const REQUESTS_OF_A_SLICE: f64 = 1_500.0;
 
 /// Whether a load is raced in duels: it may be, and three contenders can be connected at once.
 pub(crate) fn is_raced_in_duels(asked: &Asked, load: &LoadShape) -> bool {

@@ -39,8 +39,7 @@ pub struct Loads {
     #[serde(default)]
     churn: bool,
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
-    /// slowest"`, `"90% of fastest"`), or one rounded down to 1, 2 or 5 and zeros, so that it is the same on
-    /// other occasions (`"up to 50% of slowest"`); absent: closed loop.
+    /// slowest"`, `"90% of fastest"`); absent: closed loop.
     rate: Option<OneOrMany<Rate>>,
     /// Arrivals of requests at a rate: `poisson`, as from many users (also if absent), or `constant`.
     arrivals: Option<Arrivals>,

@@ -11,8 +11,7 @@ use serde::Deserialize;
 pub enum Rate {
     /// Requests per second.
     Number(u32),
-    /// A share of what the contenders can do, e.g. `50% of slowest`; or the nearest round rate that is not
-    /// above it, e.g. `up to 50% of slowest`.
+    /// A share of what the contenders can do, e.g. `50% of slowest`.
     Text(String),
 }
 
@@ -21,9 +20,6 @@ pub enum Rate {
 pub(crate) struct Share {
     percent: f64,
     of: Extreme,
-    /// Whether the rate is one of few round ones, so that races of the same servers on other occasions have the
-    /// same one, and their costs can be compared.
-    is_round: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,8 +52,7 @@ impl Rate {
                 format!(
                     "the `rate` {text:?} is not valid; write a number of requests per second, or a \
                      share of what the contenders can do, above 0% and up to {MOST_PERCENT}%, e.g. \
-                     \"50% of slowest\" or \"90% of fastest\"; \"up to 50% of slowest\" is rounded down to \
-                     1, 2 or 5 and zeros"
+                     \"50% of slowest\" or \"90% of fastest\""
                 )
             }),
         }
@@ -78,10 +73,6 @@ impl Rate {
 }
 
 fn share(text: &str) -> Option<Share> {
-    let (is_round, text) = match text.strip_prefix("up to ") {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
     let (percent, of) = text.split_once('%')?;
     let percent: f64 = percent.trim_end().parse().ok()?;
     let of = match of.split_whitespace().collect::<Vec<_>>()[..] {
@@ -89,7 +80,7 @@ fn share(text: &str) -> Option<Share> {
         ["of", "fastest"] => Extreme::Fastest,
         _ => return None,
     };
-    (percent > 0.0 && percent <= MOST_PERCENT).then_some(Share { percent, of, is_round })
+    (percent > 0.0 && percent <= MOST_PERCENT).then_some(Share { percent, of })
 }
 
 /// How fast the slowest and the fastest contender were under each load of the pilot pass.
@@ -130,23 +121,8 @@ impl Paces {
             Extreme::Slowest => slowest,
             Extreme::Fastest => fastest,
         };
-        let rate = whole * share.percent / 100.0;
-        Some(if share.is_round { rounded_down(rate) } else { two_digits(rate) })
+        Some(two_digits(whole * share.percent / 100.0))
     }
-}
-
-/// The largest of 1, 2, 5, 10, 20, 50, … that is not above `rate`. Returns at least 1 and at most the maximum
-/// rate of a load.
-fn rounded_down(rate: f64) -> u32 {
-    let rate = rate.clamp(1.0, f64::from(Plan::MAX_RATE));
-    let mut round = 1.0;
-    for factor in [2.0, 2.5, 2.0].iter().cycle() {
-        if round * factor > rate {
-            break;
-        }
-        round *= factor;
-    }
-    round as u32
 }
 
 /// Rounds to two significant digits, because a short pilot is no more precise. Returns at least 1 and
@@ -178,16 +154,6 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_rounded_down_to_1_2_or_5_and_zeros() {
-        assert_eq!(resolved("up to 60% of slowest", 66_300.0, 203_000.0), Some(20_000));
-        assert_eq!(resolved("up to 50% of fastest", 66_300.0, 203_000.0), Some(100_000));
-        let round = [49_999.0, 50_000.0, 4.9, 2.0, 1.9, 0.2].map(rounded_down);
-        assert_eq!(round, [20_000, 50_000, 2, 2, 1, 1]);
-        let largest = rounded_down(1e12);
-        assert!(largest <= Plan::MAX_RATE && largest * 5 > Plan::MAX_RATE * 2, "{largest}");
-    }
-
-    #[test]
     fn rates_have_two_significant_digits() {
         assert_eq!([99_600.0, 99_400.0, 1_234.0, 0.2].map(two_digits), [100_000, 99_000, 1_200, 1]);
     }
@@ -205,8 +171,6 @@ mod tests {
             "inf% of fastest",
             "NaN% of fastest",
             "fast",
-            "up to fast",
-            "at most 50% of slowest",
         ] {
             let error = Rate::Text(text.into()).contradiction();
             assert!(
