@@ -4,7 +4,7 @@
 
 use super::{
     Finding, Findings, assert_named,
-    race::{Contender, Race, folder},
+    race::{Contender, Race, Raced, folder},
 };
 use crate::truth::stage::turn;
 use regatta_record::twin_name;
@@ -88,14 +88,7 @@ fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
         };
         let raced = race.run_in("rounds", &turn, folder.path());
         let honest = [HONEST, &twin_name(HONEST), "also-honest"];
-        let mut findings = Findings::of_honest(&raced, &honest);
-        // A contender pays if another program took its CPU.
-        for (name, accused) in &mut findings.honest {
-            let because = &raced.cell(name).verdict.because();
-            if because.contains("took the server's CPU") {
-                *accused = Some(format!("it pays: {because}"));
-            }
-        }
+        let mut findings = findings(&raced, &honest);
         let doubt = raced.doubt("litters", "leaves work behind");
         findings.liars = vec![Finding {
             lie: "leaves the machine slower after its end",
@@ -108,17 +101,26 @@ fn a_contender_that_leaves_work_behind_is_named_and_no_other_contender_pays() {
             is_above: raced.is_above("litters", &honest),
         }];
         let duel = race.run(&turn, folder.path());
-        let accused = Findings::of_honest(&duel, &honest).honest;
-        let pays = |(name, accused): &(String, Option<String>)| {
-            accused.is_some() || duel.cell(name).verdict.because().contains("took the server's CPU")
-        };
+        let in_duels = self::findings(&duel, &honest);
         findings.liars.push(Finding {
             lie: "the same in duels",
             verdict: "nobody pays".to_owned(),
             evidence: format!("it costs {} the honest one", duel.ratio("litters")),
-            is_named: !accused.iter().any(pays),
+            is_named: in_duels.honest.iter().all(|(_, accused)| accused.is_none()),
             is_above: duel.is_above("litters", &honest),
         });
         findings
     });
+}
+
+/// The honest contenders that are accused, or that pay: another program took their CPU.
+fn findings(raced: &Raced, honest: &[&str]) -> Findings {
+    let mut findings = Findings::of_honest(raced, honest);
+    for (name, accused) in &mut findings.honest {
+        let because = &raced.cell(name).verdict.because();
+        if because.contains("took the server's CPU") {
+            *accused = Some(format!("it pays: {because}"));
+        }
+    }
+    findings
 }
