@@ -17,6 +17,7 @@ public class Hello extends HttpHandler {
         transport.setServerConnectionBackLog(4096);
         transport.setIOStrategy(SameThreadIOStrategy.getInstance()); // the handler never waits
         listener.getKeepAlive().setMaxRequestsCount(-1); // by default it closes after 256
+        listener.getFileCache().setEnabled(false); // there are no files, and it looks each request up
         listener.getKeepAlive().setIdleTimeoutInSeconds(3600);
         var server = new HttpServer();
         server.addListener(listener);

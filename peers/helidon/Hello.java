@@ -7,6 +7,9 @@ import java.time.Duration;
 
 /** Replies with the time over HTTP: Hello PORT. */
 public class Hello {
+    // Without a stack trace, because it is thrown once per connection.
+    private static final CloseConnectionException CLOSE = new CloseConnectionException("as the request asks");
+
     public static void main(String[] args) {
         WebServer.builder()
             .host("127.0.0.1")
@@ -24,7 +27,7 @@ public class Hello {
         response.send("Hello. The time is " + System.currentTimeMillis() / 1000);
         if (request.headers().contains(HeaderValues.CONNECTION_CLOSE)) {
             // Otherwise Helidon would announce the close and not do it (helidon issue 12324).
-            throw new CloseConnectionException("as the request asks");
+            throw CLOSE;
         }
     }
 }

@@ -9,8 +9,8 @@ pub struct Greeting {
     pub sends: fn(workload: &str) -> &'static str,
     /// How a server of this protocol can be raced, for messages, after `use`.
     pub remedy: &'static str,
-    /// Returns the request, in bytes, for the server `host`.
-    pub asks: fn(host: &str) -> Vec<u8>,
+    /// Returns the request, in bytes, for this path (if `None`: a usual one) of the server `host`.
+    pub asks: fn(host: &str, path: Option<&str>) -> Vec<u8>,
     /// Whether the start of an answer, to whatever request, is of this protocol.
     pub is_spoken: fn(answer: &[u8]) -> bool,
 }

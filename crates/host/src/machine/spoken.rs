@@ -19,13 +19,14 @@ const LONGEST: usize = 256;
 const SHOWN: usize = 40;
 
 /// Returns what a server speaks that gave no right reply of `workload`, as a sentence; `None` if it speaks
-/// the protocol of the workload, or accepts no connection.
-pub fn look(address: SocketAddr, workload: &Workload) -> Option<String> {
+/// the protocol of the workload at this path (if `None`: at a usual one), or accepts no connection.
+pub fn look(address: SocketAddr, workload: &Workload, path: Option<&str>) -> Option<String> {
     let own = workload.protocol();
     let host = address.to_string();
     let mut answers = Vec::new();
     for row in ROWS {
-        answers.push(ask(address, &(row.greeting.asks)(&host))?);
+        let path = path.filter(|_| row.name == own.name);
+        answers.push(ask(address, &(row.greeting.asks)(&host, path))?);
     }
     let is_spoken =
         |greeting: &Greeting| answers.iter().any(|answer| (greeting.is_spoken)(answer.bytes()));

@@ -5,16 +5,21 @@ use regatta_script::Workload;
 use regatta_testkit::client::refusing;
 use std::{
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     thread,
 };
 
 /// What `look` says of a server that handles each connection in this way, for the workload `double`.
 fn said(serve: fn(TcpStream)) -> Option<String> {
+    look(serving(serve), &Workload::parse("double").unwrap(), None)
+}
+
+/// The address of a server that handles each connection in this way.
+fn serving(serve: fn(TcpStream)) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || listener.incoming().flatten().for_each(serve));
-    look(address, &Workload::parse("double").unwrap())
+    address
 }
 
 /// Reads the first bytes of a request.
@@ -70,7 +75,7 @@ fn a_server_that_hangs_closes_or_answers_garbage_is_described() {
 #[test]
 fn a_port_without_a_server_gets_no_remark() {
     let nobody = refusing();
-    assert_eq!(look(nobody.addr, &Workload::parse("double").unwrap()), None);
+    assert_eq!(look(nobody.addr, &Workload::parse("double").unwrap(), None), None);
 }
 
 #[test]
@@ -89,19 +94,29 @@ fn a_redis_server_is_recognised() {
 
 #[test]
 fn a_websocket_server_is_recognised_beside_the_http_that_it_speaks_too() {
-    let said = said(|mut stream| {
-        let request = first(&mut stream);
-        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
-        let answer: &[u8] = match () {
-            () if !text.starts_with("get /") => b"",
-            () if text.contains("upgrade: websocket") => {
-                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-                  Connection: Upgrade\r\n\r\n"
-            }
-            () => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
-        };
-        let _ = stream.write_all(answer);
-    });
-    let said = said.unwrap();
+    let said = said(|stream| upgrades("/ws", stream)).unwrap();
     assert!(said.contains("WebSocket at /ws") && said.contains("`--workload hub`"), "{said}");
+}
+
+#[test]
+fn a_websocket_server_that_answers_wrongly_at_its_own_path_gets_no_remark() {
+    let address = serving(|stream| upgrades("/connection/websocket", stream));
+    let hub = Workload::parse("hub").unwrap();
+    assert_eq!(look(address, &hub, Some("/connection/websocket")), None);
+    assert!(look(address, &hub, None).is_some_and(|said| said.starts_with("it speaks HTTP")));
+}
+
+/// A WebSocket server at `path`, which answers 404 to other HTTP requests.
+fn upgrades(path: &str, mut stream: TcpStream) {
+    let request = first(&mut stream);
+    let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+    let answer: &[u8] = match () {
+        () if !text.starts_with("get /") => b"",
+        () if text.contains("upgrade: websocket") && text.starts_with(&format!("get {path} ")) => {
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+              Connection: Upgrade\r\n\r\n"
+        }
+        () => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+    };
+    let _ = stream.write_all(answer);
 }

@@ -264,7 +264,7 @@ impl<'a, 'e> Stand<'a, 'e> {
                 let died = Deaths::of(&mut alive.roles).server;
                 let is_silent = accepted_nothing(&error) && died.is_none();
                 let spoken =
-                    is_silent.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
+                    is_silent.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten();
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
@@ -485,7 +485,7 @@ impl Bench for Stand<'_, '_> {
         let deaths = Deaths::of(&mut alive.roles);
         let goes_on = deaths.backend.is_none() && deaths.server.is_none();
         let is_doubtful = deaths.server.is_none() && is_doubtful(&loaded);
-        let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload)).flatten();
+        let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten();
         let trial = Trial { pass: self.life, entrant, load: self.loads[load], seed: self.seed };
         let facts = Facts {
             name: &entrant.name,

@@ -61,7 +61,7 @@ impl Protocol for Http1 {
             named: "HTTP",
             sends: |_| "HTTP requests",
             remedy: "`--http /PATH`, or the race `hello`",
-            asks: |host| knock::knock("/", host).asks,
+            asks: |host, path| knock::knock(path.unwrap_or("/"), host).asks,
             is_spoken: |answer| answer.starts_with(b"HTTP/1."),
         },
     };

@@ -39,7 +39,7 @@ impl Protocol for Line {
             named: "lines",
             sends: |workload| if workload == "double" { "lines of integers" } else { "lines" },
             remedy: "`--workload double`, or a workload file with its requests",
-            asks: |_| b"1\n".to_vec(),
+            asks: |_, _| b"1\n".to_vec(),
             is_spoken: |answer| {
                 let number = answer.strip_suffix(b"\n").unwrap_or_default();
                 let number = number.strip_suffix(b"\r").unwrap_or(number);

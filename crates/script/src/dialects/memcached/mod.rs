@@ -42,7 +42,7 @@ impl Protocol for MemcachedText {
             named: "memcached",
             sends: |_| "commands of memcached",
             remedy: "`--workload cache`",
-            asks: |_| b"version\r\n".to_vec(),
+            asks: |_, _| b"version\r\n".to_vec(),
             is_spoken: |answer| answer.starts_with(b"VERSION "),
         },
     };

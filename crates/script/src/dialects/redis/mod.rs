@@ -65,7 +65,7 @@ impl Protocol for Resp {
             named: "the protocol of Redis",
             sends: |_| "commands of Redis",
             remedy: "`--workload shard`",
-            asks: |_| b"*1\r\n$4\r\nPING\r\n".to_vec(),
+            asks: |_, _| b"*1\r\n$4\r\nPING\r\n".to_vec(),
             is_spoken: |answer| {
                 let starts: [&[u8]; 4] = [b"+PONG\r", b"-NOAUTH ", b"-NOPERM ", b"-DENIED "];
                 starts.iter().any(|start| answer.starts_with(start))

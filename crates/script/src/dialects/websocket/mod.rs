@@ -52,8 +52,9 @@ impl Protocol for WebSocket {
             named: "WebSocket at /ws",
             sends: |_| "messages over WebSocket",
             remedy: "`--workload hub`, or `--workload hub-echo`",
-            asks: |host| {
-                let asked = opening::Asked { host, path: "/ws", subprotocol: None };
+            asks: |host, path| {
+                let path = path.unwrap_or("/ws");
+                let asked = opening::Asked { host, path, subprotocol: None };
                 let mut asks = Vec::new();
                 opening::Upgrade::new(*b"a nonce: 16 byte").ask(asked, &mut asks);
                 asks
