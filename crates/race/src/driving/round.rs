@@ -172,7 +172,9 @@ impl<'a> UnderWay<'a, '_> {
         let Driven { loaded, background, too_long } = driven;
         let deaths = Deaths::of(&mut roles);
         let is_doubtful = deaths.server.is_none() && loaded.as_ref().is_some_and(is_doubtful);
-        let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten();
+        let spoken = is_doubtful
+            .then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref()))
+            .flatten();
         let stopped = after_stop(roles.stop(STOP_WITHIN));
         let (context, Trial { entrant, load, .. }) = (self.context, self.trial);
         self.round.settings_changed = Settings::read().changed_since(settings);

@@ -174,18 +174,12 @@ impl<'a, 'e> Stand<'a, 'e> {
                     format: FORMAT,
                     contender: entrant.name.clone(),
                     load: self.loads[nth],
-                    settling: seen.settling(self.baseline_seen(nth)),
+                    settling: seen.settling(),
                     slices: vec![seen.slices().to_vec()],
                 });
             }
         }
         all
-    }
-
-    /// Returns the observation of the baseline's warm-up under a load.
-    fn baseline_seen(&self, load: usize) -> Option<&WarmUpSeen> {
-        let is_baseline = |one: &&Contender<'_>| one.entrant.name == self.context.asked.baseline;
-        self.contenders.iter().find(is_baseline).map(|one| &one.warm_ups[load])
     }
 
     /// Returns the rounds, with what [`super::life::live`] saw of them; `None` if the race was interrupted.
@@ -263,8 +257,9 @@ impl<'a, 'e> Stand<'a, 'e> {
             Err(error) => {
                 let died = Deaths::of(&mut alive.roles).server;
                 let is_silent = accepted_nothing(&error) && died.is_none();
-                let spoken =
-                    is_silent.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten();
+                let spoken = is_silent
+                    .then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref()))
+                    .flatten();
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
@@ -446,11 +441,8 @@ impl Bench for Stand<'_, '_> {
         let is_twin = asked.twin().as_ref() == Some(&self.contenders[who].entrant.name);
         let original = |one: &Contender<'_>| asked.twin_of.as_ref() == Some(&one.entrant.name);
         let original = self.contenders.iter().position(original).filter(|_| is_twin);
-        let warm_ups = self.contenders[original.unwrap_or(who)].warm_ups.iter().enumerate();
-        let mut observed = warm_ups.filter(|(_, seen)| !seen.slices().is_empty());
-        observed.any(|(nth, seen)| {
-            seen.settling(self.baseline_seen(nth)).is_some_and(|one| warm::is_needed(&one))
-        })
+        let warm_ups = &self.contenders[original.unwrap_or(who)].warm_ups;
+        warm_ups.iter().filter_map(WarmUpSeen::settling).any(|one| warm::is_needed(&one))
     }
 
     fn wait(&mut self, length: Duration) {
@@ -485,7 +477,9 @@ impl Bench for Stand<'_, '_> {
         let deaths = Deaths::of(&mut alive.roles);
         let goes_on = deaths.backend.is_none() && deaths.server.is_none();
         let is_doubtful = deaths.server.is_none() && is_doubtful(&loaded);
-        let spoken = is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten();
+        let spoken = is_doubtful
+            .then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref()))
+            .flatten();
         let trial = Trial { pass: self.life, entrant, load: self.loads[load], seed: self.seed };
         let facts = Facts {
             name: &entrant.name,
