@@ -445,8 +445,12 @@ impl Bench for Stand<'_, '_> {
         warm_ups.iter().filter_map(WarmUpSeen::settling).any(|one| warm::is_needed(&one))
     }
 
-    fn wait(&mut self, length: Duration) {
+    fn wait(&mut self, who: usize, length: Duration) {
+        let began = Instant::now();
         thread::sleep(length);
+        if let Some(to) = &mut self.contenders[who].lane {
+            to.lasted_ns += began.elapsed().as_nanos() as u64;
+        }
     }
 
     fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, MachineError> {
