@@ -140,6 +140,8 @@ const WARMS: Duration = Duration::from_millis(50);
 /// Lengths of a contender's rests after a slice of its warm-up: the first one, further ones, and all of them.
 const RESTS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(250)];
+/// No rest begins after a contender has rested this long under a load of a life: one that polls always works.
+const RESTED: Duration = Duration::from_secs(10);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 16;
 
@@ -159,7 +161,8 @@ pub(crate) struct Lived {
 /// stopped, and none is frozen then.
 pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived>>, B::Error> {
     let states = vec![State::Absent; plan.contenders];
-    let mut life = Life { bench, plan, states, lived: Vec::new() };
+    let rested = vec![Duration::ZERO; plan.contenders];
+    let mut life = Life { bench, plan, states, rested, lived: Vec::new() };
     let ran = life.run();
     let stopped = life.stop();
     ran.and(stopped).map(|()| life.lived)
@@ -179,6 +182,8 @@ struct Life<'a, B> {
     bench: &'a mut B,
     plan: &'a Plan,
     states: Vec<State>,
+    /// How long each has rested in its warm-up under the current load.
+    rested: Vec<Duration>,
     lived: Vec<Vec<Lived>>,
 }
 
@@ -196,6 +201,7 @@ impl<B: Bench> Life<'_, B> {
         }
         for load in &plan.loads {
             self.lived.push(vec![Lived::default(); self.states.len()]);
+            self.rested.fill(Duration::ZERO);
             let ran = self.under(load);
             let ended = self.disconnect_all(load.load);
             ran.and(ended)?;
@@ -304,13 +310,14 @@ impl<B: Bench> Life<'_, B> {
         let driven = self.drive(who, load, what)?;
         let [mut rest, next, most] = RESTS;
         let mut rested = Duration::ZERO;
-        while rested < most {
+        while rested < most && self.rested[who] < RESTED {
             let Some(cpu_ns) = self.without_load(who, rest) else { break };
             self.of_load(who).driven_ns += cpu_ns;
             if u128::from(cpu_ns) < rest.as_nanos() / 2 {
                 break;
             }
             rested += rest;
+            self.rested[who] += rest;
             rest = next;
         }
         Ok(driven)

@@ -30,8 +30,9 @@ struct Simulated {
     aside: Vec<u64>,
     /// What each has still to compile, in CPU time.
     to_compile: Vec<u64>,
-    /// Time without load since the last slice.
+    /// Time without load since the last slice, and in all for each.
     rested: Duration,
+    waited: Vec<Duration>,
     /// Lengths of the slices that only warmed each.
     warmed: Vec<Vec<Duration>>,
     /// Steps until the race is interrupted.
@@ -78,6 +79,7 @@ impl Simulated {
             aside: vec![0; k],
             to_compile: vec![0; k],
             rested: Duration::ZERO,
+            waited: vec![Duration::ZERO; k],
             warmed: vec![Vec::new(); k],
             steps_left: Cell::new(steps),
             fails,
@@ -221,6 +223,7 @@ impl Bench for Simulated {
         assert_eq!(self.states[who], State::Running);
         self.visited.idle += 1;
         self.rested += length;
+        self.waited[who] += length;
         assert!(self.rested < Duration::from_millis(270), "{who} keeps the others waiting");
         let ns = length.as_nanos() as u64;
         let compiled = self.to_compile[who].min(ns);
@@ -354,4 +357,18 @@ fn whatever_happens_one_contender_runs_at_a_time_and_none_is_left() {
         all.iter_mut().zip(one).for_each(|(all, one)| *all += one);
     }
     assert!(all.iter().all(|visits| *visits > 100), "{all:?}");
+}
+
+#[test]
+fn one_that_always_works_rests_for_ten_seconds_at_most() {
+    let mut bench = Simulated { fails: 0.0, errs: false, ..Simulated::new(3, 0) };
+    bench.steps_left.set(u32::MAX);
+    let warm_ups = vec![WarmUp::For(Duration::from_secs(8)); 3];
+    let under = LoadPlan { warm_ups, raced: vec![0, 1, 2], ..load_plan(3, 6, 0) };
+    live(&mut bench, &Plan { loads: vec![under], ..plan(3, 6) }).unwrap();
+    let rests = |who: usize| bench.waited[who].as_millis();
+    assert!((10_000..10_300).contains(&rests(2)), "it polls: {} ms", rests(2));
+    // 160 slices, after each of which one works on for 30 ms, and one does not.
+    assert!((4_800..8_000).contains(&rests(1)), "{} ms", rests(1));
+    assert!((320..400).contains(&rests(0)), "{} ms", rests(0));
 }
