@@ -7,7 +7,7 @@ import java.time.Duration;
 
 /** Replies with the time over HTTP: Hello PORT. */
 public class Hello {
-    // Without a stack trace, because it is thrown once per connection.
+    // Made once, because each one records a stack trace.
     private static final CloseConnectionException CLOSE = new CloseConnectionException("as the request asks");
 
     public static void main(String[] args) {

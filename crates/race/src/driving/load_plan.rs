@@ -3,6 +3,7 @@
 use crate::{
     ask::entrant::Entrant, contenders::adapter::Adapter, context::HOST, driving::reply_seen,
 };
+use regatta_host::what_is_spoken;
 use regatta_load::{Drive, Plan, Until, WarmUp};
 use regatta_record::{Asked, LoadShape, NULL};
 use regatta_script::Workload;
@@ -19,6 +20,11 @@ const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// Timeout of a counted number of requests as a whole. It is long because one slow computation can
 /// hold up all other requests.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
+
+/// What the server under this load speaks, if it is doubtful that it speaks the protocol of the load.
+pub(crate) fn spoken(plan: &Plan, is_doubtful: bool) -> Option<String> {
+    is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten()
+}
 
 /// Returns the plan of a load of a race against a contender on `port`, as the contender is to be loaded.
 pub(crate) fn plan_against(

@@ -8,7 +8,7 @@ use crate::{
     context::{MachineError, RaceContext},
     driving::{
         beside,
-        load_plan::{plan_against, time_limit},
+        load_plan::{plan_against, spoken, time_limit},
         observer::{RoundObserver, ServedBy},
         outcome::{Deaths, Facts, Loaded, after_stop, is_doubtful},
         processes::load_processes,
@@ -20,7 +20,7 @@ use crate::{
     },
     results::events::Events,
 };
-use regatta_host::{Aside, IdleCheck, Meter, Settings, Watched, what_is_spoken};
+use regatta_host::{Aside, IdleCheck, Meter, Settings, Watched};
 use regatta_load::{LoadObserver, Plan, Progress, run_in_processes};
 use regatta_record::{Happened, Outcome, Phase, Round};
 use std::{
@@ -172,9 +172,7 @@ impl<'a> UnderWay<'a, '_> {
         let Driven { loaded, background, too_long } = driven;
         let deaths = Deaths::of(&mut roles);
         let is_doubtful = deaths.server.is_none() && loaded.as_ref().is_some_and(is_doubtful);
-        let spoken = is_doubtful
-            .then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref()))
-            .flatten();
+        let spoken = spoken(&plan, is_doubtful);
         let stopped = after_stop(roles.stop(STOP_WITHIN));
         let (context, Trial { entrant, load, .. }) = (self.context, self.trial);
         self.round.settings_changed = Settings::read().changed_since(settings);

@@ -11,7 +11,7 @@ use crate::{
     ask::entrant::Entrant,
     context::{MachineError, RaceContext},
     driving::{
-        load_plan::plan_against,
+        load_plan::{plan_against, spoken},
         observer::ServedBy,
         outcome::{Deaths, Facts, accepted_nothing, after_stop, is_doubtful, not_loaded},
         reply_seen,
@@ -23,7 +23,6 @@ use crate::{
 };
 use regatta_host::{
     Aside, Freezer, MachineClock, Meter, Roles, Settings, StopReport, Watched, meters,
-    what_is_spoken,
 };
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
@@ -263,9 +262,7 @@ impl<'a, 'e> Stand<'a, 'e> {
             Err(error) => {
                 let died = Deaths::of(&mut alive.roles).server;
                 let is_silent = accepted_nothing(&error) && died.is_none();
-                let spoken = is_silent
-                    .then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref()))
-                    .flatten();
+                let spoken = spoken(&plan, is_silent);
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
@@ -486,9 +483,7 @@ impl Bench for Stand<'_, '_> {
         let deaths = Deaths::of(&mut alive.roles);
         let goes_on = deaths.backend.is_none() && deaths.server.is_none();
         let is_doubtful = deaths.server.is_none() && is_doubtful(&loaded);
-        let spoken = is_doubtful
-            .then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref()))
-            .flatten();
+        let spoken = spoken(&plan, is_doubtful);
         let trial = Trial { pass: self.life, entrant, load: self.loads[load], seed: self.seed };
         let facts = Facts {
             name: &entrant.name,
