@@ -50,6 +50,15 @@ pub enum Command {
         /// The directory to write to
         dir: std::path::PathBuf,
     },
+    /// Run a command in a session of its own, for `race`
+    #[command(hide = true)]
+    OwnSession {
+        /// The process that the session ends with
+        parent: i32,
+        /// The command
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Start and stop one contender, for `race` and `capacity`
     #[command(hide = true)]
     Supervise,

@@ -13,6 +13,7 @@ mod interrupt;
 mod live;
 mod options;
 mod output;
+mod own_session;
 mod screen;
 
 use args::{Args, Command};
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Services => commands::serve::services(),
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { dir } => commands::manual::man(&dir),
+        Command::OwnSession { parent, arguments } => own_session::run(parent, &arguments),
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),
     };

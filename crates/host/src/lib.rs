@@ -42,7 +42,7 @@ pub use machine::{
     machine_clock::MachineClock,
     on_path::{find_on_path, is_executable, search_path},
     port::{free_port, is_taken},
-    priority::Priority,
+    priority::{priority, raise_priority, raise_session},
     settings::Settings,
     setup::read_setup,
     spoken::look as what_is_spoken,

@@ -11,12 +11,12 @@ use crate::{
         formats::Formats,
         values::{columns, duration, percent, schedule},
     },
-    output,
+    output, own_session,
     screen::Screen,
 };
 use anyhow::{Context, bail};
 use own::OwnArgs;
-use regatta_host::{Priority, read_setup};
+use regatta_host::read_setup;
 use regatta_judge::judge;
 use regatta_race::{
     Changes, Contender, Contest, Events, OwnRace, Store, built_in, check_can_resume, fingerprint,
@@ -183,9 +183,11 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     }
     args.json.iter().chain(&args.md).try_for_each(|path| output::check(path))?;
     args.formats.check()?;
-    regatta_serve::raise_open_files();
     // Debug builds only race in tests, beside one another.
-    let _raised = (!args.debug_build).then(Priority::raise);
+    if !args.debug_build {
+        own_session::highest_priority()?;
+    }
+    regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     let mut screen = Screen::new(args.columns.clone());
     let mut page = args.live.map(LivePage::start).transpose()?;

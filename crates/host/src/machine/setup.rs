@@ -4,7 +4,7 @@ use crate::{
     group::cgroup::{Cgroup, Version},
     machine::{
         cpus::allowed_cpus,
-        priority::Priority,
+        priority::priority,
         topology::{DEVICES, cores},
     },
 };
@@ -42,7 +42,7 @@ pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<Strin
         memory_bytes: memory_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_else(|| "unknown".to_string()),
-        nice: Priority::now(),
+        nice: priority(),
         governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         mitigations: mitigations(),
         open_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
