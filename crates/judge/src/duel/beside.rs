@@ -15,7 +15,7 @@ use super::{
     field::{Block, Field, Life},
     states::LEAST_APART,
 };
-use crate::statistics::{alone, robust};
+use crate::statistics::{alone, median, robust};
 use std::collections::BTreeMap;
 
 /// Significance at which a contender seems to disturb the one after it. It is lenient, because keeping the
@@ -24,6 +24,9 @@ const SUSPECT: f64 = 0.15;
 
 /// A slice is unusual from this many standard deviations on.
 const UNUSUAL: f64 = 3.0;
+
+/// With fewer lives there is no interval.
+const FEW_LIVES: usize = 3;
 
 /// The state of each block, by life.
 type BlockStates = [Vec<Option<usize>>];
@@ -72,15 +75,30 @@ impl Beside {
     }
 }
 
-/// Finds the slices beside unusual ones of others.
+/// Finds the slices beside unusual ones of others. If few lives keep most of their slices then, it is lives that
+/// differ, not moments: what is usual in a life of which half is unusual is then its own median.
 pub(super) fn beside(field: &Field, of: &BlockStates) -> Beside {
-    let usual = Usual::of(field, of);
+    let found = find(field, of, &Usual::of(field, of, false));
+    let keeps_most = |(life, out): (&Life, &Vec<BTreeMap<usize, Neighbours>>)| {
+        let ran =
+            |block: &Block| (0..field.contenders()).filter(|k| block.log(*k).is_some()).count();
+        2 * out.iter().map(BTreeMap::len).sum::<usize>() <= life.blocks.iter().map(ran).sum()
+    };
+    let kept = field.lives.iter().zip(&found.slices).filter(|life| keeps_most(*life)).count();
+    match kept < FEW_LIVES.min(field.lives.len()) {
+        true => find(field, of, &Usual::of(field, of, true)),
+        false => found,
+    }
+}
+
+fn find(field: &Field, of: &BlockStates, usual: &Usual) -> Beside {
     let contenders = field.contenders();
-    let ran = |(life, states): (&Life, &Vec<Option<usize>>)| {
+    let ran = |(of_life, (life, states)): (usize, (&Life, &Vec<Option<usize>>))| {
         let mut slices = Vec::new();
         for (nth, (block, state)) in life.blocks.iter().zip(states).enumerate() {
             for contender in (0..contenders).filter(|k| block.log(*k).is_some()) {
-                let is_unusual = state.is_some_and(|s| usual.is_unusual(block, s, contender));
+                let is_unusual =
+                    state.is_some_and(|s| usual.is_unusual(block, (s, of_life), contender));
                 let position = block.position(contender);
                 slices.push(Ran { block: nth, position, contender, is_unusual });
             }
@@ -88,7 +106,7 @@ pub(super) fn beside(field: &Field, of: &BlockStates) -> Beside {
         slices.sort_unstable();
         slices
     };
-    let lives: Vec<Vec<Ran>> = field.lives.iter().zip(of).map(ran).collect();
+    let lives: Vec<Vec<Ran>> = field.lives.iter().zip(of).enumerate().map(ran).collect();
     let suspects = suspects(&lives, contenders);
     let of_life = |(life, slices): (&Life, &Vec<Ran>)| {
         let mut beside = vec![BTreeMap::<usize, Neighbours>::new(); life.blocks.len()];
@@ -124,22 +142,35 @@ fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
     each.iter().map(|own| alone(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
 }
 
-/// A median, and how far from it a slice is still usual: 5%, and [`UNUSUAL`] standard deviations.
-type Around = Option<(f64, f64)>;
+/// Medians by life, and how far from them a slice is still usual: 5%, and [`UNUSUAL`] standard deviations.
+struct Around {
+    centres: Vec<f64>,
+    limit: f64,
+}
+
+impl Around {
+    /// Of these values, by life; `None` without any.
+    fn of(values: Vec<Vec<f64>>, by_life: bool) -> Option<Around> {
+        let (centre, deviation) = robust(values.concat())?;
+        let limit = LEAST_APART.max(UNUSUAL * deviation);
+        let is_apart = |own: &f64| by_life && (own - centre).abs() >= limit;
+        let of_life = |values| median(values).filter(is_apart);
+        let centres = values.into_iter().map(|values| of_life(values).unwrap_or(centre)).collect();
+        Some(Around { centres, limit })
+    }
+}
 
 /// What is usual in each state for each contender: the logarithms of its cost, and of that of the load.
-struct Usual(Vec<Vec<[Around; 2]>>);
+struct Usual(Vec<Vec<[Option<Around>; 2]>>);
 
 impl Usual {
-    fn of(field: &Field, of: &BlockStates) -> Usual {
-        let blocks = || {
-            let lives = field.lives.iter().zip(of);
-            lives.flat_map(|(life, states)| life.blocks.iter().zip(states))
-        };
-        let around = |state: usize, log: &dyn Fn(&Block) -> Option<f64>| -> Around {
-            let here = blocks().filter(|(_, s)| **s == Some(state));
-            let (centre, deviation) = robust(here.filter_map(|(block, _)| log(block)).collect())?;
-            Some((centre, LEAST_APART.max(UNUSUAL * deviation)))
+    fn of(field: &Field, of: &BlockStates, by_life: bool) -> Usual {
+        let around = |state: usize, log: &dyn Fn(&Block) -> Option<f64>| {
+            let of_life = |(life, states): (&Life, &Vec<Option<usize>>)| {
+                let here = life.blocks.iter().zip(states).filter(|(_, s)| **s == Some(state));
+                here.filter_map(|(block, _)| log(block)).collect()
+            };
+            Around::of(field.lives.iter().zip(of).map(of_life).collect(), by_life)
         };
         let states = of.iter().flatten().flatten().max().map_or(0, |last| last + 1);
         let of_state = |state: usize| {
@@ -149,11 +180,12 @@ impl Usual {
         Usual((0..states).map(of_state).collect())
     }
 
-    /// Whether a slice of contender `k` is away from what is usual.
-    fn is_unusual(&self, block: &Block, state: usize, k: usize) -> bool {
-        let [cost, load] = self.0[state][k];
-        let is_away = |log: Option<f64>, usual: Around| {
-            log.zip(usual).is_some_and(|(log, (centre, limit))| (log - centre).abs() >= limit)
+    /// Whether a slice of contender `k` is away from what is usual in this state and life.
+    fn is_unusual(&self, block: &Block, (state, life): (usize, usize), k: usize) -> bool {
+        let [cost, load] = &self.0[state][k];
+        let is_away = |log: Option<f64>, usual: &Option<Around>| {
+            let of = log.zip(usual.as_ref());
+            of.is_some_and(|(log, usual)| (log - usual.centres[life]).abs() >= usual.limit)
         };
         is_away(block.log(k), cost) || is_away(block.load(k), load)
     }

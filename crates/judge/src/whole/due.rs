@@ -43,6 +43,9 @@ const LIVES_IN_TIME: f64 = 6.0;
 /// If warm-ups take more than half of the time of so many lives, it plans for fewer, down to this many: those of
 /// slow starters are worth more blocks.
 const FEW_LIVES_IN_TIME: f64 = 4.0;
+/// The blocks of a life may take this part of its other time, whatever the time limit: they are cheap beside it, and
+/// three lives are run in any case.
+const CHEAP: f64 = 1.0 / 8.0;
 
 /// The next pass of a race.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +94,8 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 /// Returns the number of blocks in the next life of a duel at `load`, from the rounds so far. From the
 /// fourth life on it is the best one for the median contender; before, it is that for blocks that vary
 /// twice as much as lives, and at least 8. With a time limit it leaves room for 6 lives, or for fewer if lives
-/// are so long that most of the time would pass in warm-ups.
+/// are so long that most of the time would pass in warm-ups; but blocks that make a life an eighth longer are
+/// always permitted.
 /// A pass has a life of each of `heats`, one after the other; the time of a life is that of the lives of its heat.
 pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape, heats: u32) -> u32 {
     let of_load: Vec<Round> = rounds.iter().filter(|round| round.load == *load).cloned().collect();
@@ -106,7 +110,7 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape, he
     let most = asked.time_s.map_or(most, |time_s| {
         let time_s = time_s / (asked.loads.len() as f64 * f64::from(heats));
         let lives = (time_s / (2.0 * life_s)).clamp(FEW_LIVES_IN_TIME, LIVES_IN_TIME);
-        let blocks = (time_s / lives - life_s) / block_s;
+        let blocks = (time_s / lives - life_s).max(CHEAP * life_s) / block_s;
         blocks.clamp(f64::from(least), f64::from(most)) as u32
     });
     let of = |within: f64, between: f64| {

@@ -11,7 +11,7 @@ use crate::{
 };
 use regatta_judge::judge;
 use regatta_record::{
-    Asked, Busy, Doubt, Finding, Kind, Machine, Round, Settling, Summary, WarmUpClass,
+    Asked, Busy, Doubt, Finding, Kind, Machine, Round, Settling, Slice, Summary, WarmUpClass,
 };
 
 fn judged(rounds: &[Round]) -> Summary {
@@ -77,6 +77,25 @@ fn blocks_beside_other_programs_do_not_move_a_ratio() {
     assert_eq!(*doubt, Doubt::BesideOthers { blocks: 64, of: 64 });
     let node = cell(&s, "node").ratio_to_baseline.unwrap();
     assert!((node.mean / (0.88 * 1.72) - 1.0).abs() < 0.01, "{node:?}");
+}
+
+#[test]
+fn a_life_that_differs_as_a_whole_still_counts_where_lives_are_few() {
+    let three = ["epoll", "epoll-twin", "node"];
+    // The slices vary so much that the first life is no state of its own.
+    let truths: Vec<_> = field().into_iter().filter(|one| three.contains(&one.name)).collect();
+    for seed in 0..20 {
+        let mut all = duels(&truths, Duel { lives: 3, blocks: 32, within: 0.09, ..DUEL }, seed);
+        for round in all.iter_mut().filter(|round| round.round == 0) {
+            let slices = &mut round.life.as_mut().unwrap().slices;
+            slices.retain(|slice| slice.block <= 8);
+            let cheaper = |slice: &mut Slice| slice.cpu_ns = (slice.cpu_ns as f64 * 0.70) as u64;
+            slices.iter_mut().for_each(cheaper);
+        }
+        let s = judge(&in_duels(&three, 3, &[LOAD]), &all);
+        let ratio = cell(&s, "node").ratio_to_baseline.map(|ratio| ratio.mean);
+        assert!(ratio.is_some_and(|mean| (mean / 1.72 - 1.0).abs() < 0.05), "{seed}: {ratio:?}");
+    }
 }
 
 #[test]

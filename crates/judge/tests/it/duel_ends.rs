@@ -183,7 +183,8 @@ fn lives_that_take_long_have_more_blocks_also_before_variances_are_known() {
     let slow = |time_s| blocks_of_next_life(&asked(time_s), &rounds, &LOAD, 1);
     assert!((24..=31).contains(&slow(None)), "{}", slow(None));
     assert_eq!(slow(Some(600.0)), slow(None), "there is time for 4 of them");
-    assert_eq!(slow(Some(200.0)), 8, "there is not");
+    // There is not, but 65 s / 8 / 0.34 s = 24 are cheap beside a life.
+    assert!((22..=25).contains(&slow(Some(200.0))), "{}", slow(Some(200.0)));
     // The warm-up of a life is shared by its loads.
     let other = LoadShape { pipeline: 16, ..LOAD };
     let twice: Vec<Round> = rounds

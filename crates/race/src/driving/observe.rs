@@ -47,6 +47,12 @@ impl Seen {
         self.lines(asked, contender).map(changed).reduce(|one, other| one || other)
     }
 
+    /// Whether a contender is certainly compiled while it runs, under whatever load that was seen.
+    pub fn compiles(&self, asked: &Asked, contender: &str) -> bool {
+        let compiles = |one: &Settled| one.settling.as_ref().is_some_and(warm::is_certain);
+        self.lines(asked, contender).any(compiles)
+    }
+
     /// Adds an observation.
     pub fn add(&mut self, settled: Settled) {
         self.0.push(settled);

@@ -173,18 +173,12 @@ impl<'a, 'e> Stand<'a, 'e> {
                     format: FORMAT,
                     contender: entrant.name.clone(),
                     load: self.loads[nth],
-                    settling: seen.settling(self.baseline_seen(nth)),
+                    settling: seen.settling(),
                     slices: vec![seen.slices().to_vec()],
                 });
             }
         }
         all
-    }
-
-    /// Returns the observation of the baseline's warm-up under a load.
-    fn baseline_seen(&self, load: usize) -> Option<&WarmUpSeen> {
-        let is_baseline = |one: &&Contender<'_>| one.entrant.name == self.context.asked.baseline;
-        self.contenders.iter().find(is_baseline).map(|one| &one.warm_ups[load])
     }
 
     /// Returns the rounds, with what [`super::life::live`] saw of them; `None` if the race was interrupted.
@@ -444,15 +438,16 @@ impl Bench for Stand<'_, '_> {
         let is_twin = asked.twin().as_ref() == Some(&self.contenders[who].entrant.name);
         let original = |one: &Contender<'_>| asked.twin_of.as_ref() == Some(&one.entrant.name);
         let original = self.contenders.iter().position(original).filter(|_| is_twin);
-        let warm_ups = self.contenders[original.unwrap_or(who)].warm_ups.iter().enumerate();
-        let mut observed = warm_ups.filter(|(_, seen)| !seen.slices().is_empty());
-        observed.any(|(nth, seen)| {
-            seen.settling(self.baseline_seen(nth)).is_some_and(|one| warm::is_needed(&one))
-        })
+        let warm_ups = &self.contenders[original.unwrap_or(who)].warm_ups;
+        warm_ups.iter().filter_map(WarmUpSeen::settling).any(|one| warm::is_needed(&one))
     }
 
-    fn wait(&mut self, length: Duration) {
+    fn wait(&mut self, who: usize, length: Duration) {
+        let began = Instant::now();
         thread::sleep(length);
+        if let Some(to) = &mut self.contenders[who].lane {
+            to.lasted_ns += began.elapsed().as_nanos() as u64;
+        }
     }
 
     fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, MachineError> {

@@ -44,8 +44,8 @@ pub(crate) trait Bench {
     /// Whether the cost of a contender fell or rose while it was observed in this life.
     fn has_changed(&self, who: usize) -> bool;
 
-    /// Waits.
-    fn wait(&mut self, length: Duration);
+    /// Waits, while it is thawed without load.
+    fn wait(&mut self, who: usize, length: Duration);
 
     /// Ends the load on it. It is thawed. Returns false if it cannot be connected again.
     fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error>;
@@ -135,8 +135,13 @@ pub(crate) enum WarmUp {
     IfItChanged(Duration),
 }
 
-/// Length of a slice of an observed warm-up.
-const OBSERVED: Duration = Duration::from_millis(50);
+/// Length of a slice of a warm-up.
+const WARMS: Duration = Duration::from_millis(50);
+/// Lengths of a contender's rests after a slice of its warm-up: the first one, further ones, and all of them.
+const RESTS: [Duration; 3] =
+    [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(250)];
+/// No rest begins after a contender has rested this long under a load of a life: one that polls always works.
+const RESTED: Duration = Duration::from_secs(10);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 16;
 
@@ -156,7 +161,8 @@ pub(crate) struct Lived {
 /// stopped, and none is frozen then.
 pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived>>, B::Error> {
     let states = vec![State::Absent; plan.contenders];
-    let mut life = Life { bench, plan, states, lived: Vec::new() };
+    let rested = vec![Duration::ZERO; plan.contenders];
+    let mut life = Life { bench, plan, states, rested, lived: Vec::new() };
     let ran = life.run();
     let stopped = life.stop();
     ran.and(stopped).map(|()| life.lived)
@@ -176,6 +182,8 @@ struct Life<'a, B> {
     bench: &'a mut B,
     plan: &'a Plan,
     states: Vec<State>,
+    /// How long each has rested in its warm-up under the current load.
+    rested: Vec<Duration>,
     lived: Vec<Vec<Lived>>,
 }
 
@@ -193,6 +201,7 @@ impl<B: Bench> Life<'_, B> {
         }
         for load in &plan.loads {
             self.lived.push(vec![Lived::default(); self.states.len()]);
+            self.rested.fill(Duration::ZERO);
             let ran = self.under(load);
             let ended = self.disconnect_all(load.load);
             ran.and(ended)?;
@@ -229,11 +238,7 @@ impl<B: Bench> Life<'_, B> {
         let mut observed = Vec::new();
         for (&who, how) in load.raced.iter().zip(&load.warm_ups) {
             match *how {
-                WarmUp::For(Duration::ZERO) => {}
-                WarmUp::For(length) => {
-                    let what = Drive { length, purpose: Purpose::WarmUp, seed: load.seed };
-                    self.drive(who, load, &what)?;
-                }
+                WarmUp::For(length) => self.warm_up_for(who, load, length)?,
                 WarmUp::IfItChanged(_) if !self.bench.has_changed(who) => {}
                 WarmUp::Observed(longest) | WarmUp::IfItChanged(longest) => {
                     observed.push((who, longest));
@@ -242,13 +247,13 @@ impl<B: Bench> Life<'_, B> {
         }
         let mut first_ns = None;
         for turn in 0.. {
-            observed.retain(|(_, longest)| OBSERVED * turn < *longest);
+            observed.retain(|(_, longest)| WARMS * turn < *longest);
             if observed.is_empty() || self.bench.is_interrupted() {
                 break;
             }
             let seed = load.seed.wrapping_sub(u64::from(turn) + 1);
-            let what = Drive { length: OBSERVED, purpose: Purpose::WarmUp, seed };
-            let of_baseline = self.drive(load.baseline, load, &what)?;
+            let what = Drive { length: WARMS, purpose: Purpose::WarmUp, seed };
+            let of_baseline = self.warm(load.baseline, load, &what)?;
             let cost = of_baseline.and_then(|(driven, cpu_ns)| {
                 (driven.requests > 0).then_some(cpu_ns? as f64 / driven.requests as f64)
             });
@@ -257,7 +262,7 @@ impl<B: Bench> Life<'_, B> {
             let mut warm = Vec::new();
             for &(who, _) in &observed {
                 let is_baseline = who == load.baseline;
-                let driven = if is_baseline { of_baseline } else { self.drive(who, load, &what)? };
+                let driven = if is_baseline { of_baseline } else { self.warm(who, load, &what)? };
                 let is_warm = driven.is_none_or(|(driven, cpu_ns)| {
                     let slower = if is_baseline { 1.0 } else { slower };
                     let Driven { ns, requests, goes_on, .. } = driven;
@@ -271,6 +276,51 @@ impl<B: Bench> Life<'_, B> {
             observed.retain(|(who, _)| !warm.contains(who));
         }
         Ok(())
+    }
+
+    /// Warms up a contender for a given time.
+    fn warm_up_for(
+        &mut self,
+        who: usize,
+        load: &LoadPlan,
+        length: Duration,
+    ) -> Result<(), B::Error> {
+        let mut done = Duration::ZERO;
+        while done < length {
+            let what = Drive {
+                length: WARMS.min(length - done),
+                purpose: Purpose::WarmUp,
+                seed: load.seed.wrapping_sub(done.as_millis() as u64),
+            };
+            self.warm(who, load, &what)?;
+            done += what.length;
+        }
+        Ok(())
+    }
+
+    /// Drives a contender for a slice of its warm-up, and then lets it rest for as long as it works without load,
+    /// but not for ever: a compiler in the background shares the server's CPU with the requests. (On one CPU, helidon
+    /// is warm after 2 s of such slices, instead of 17 s.)
+    fn warm(
+        &mut self,
+        who: usize,
+        load: &LoadPlan,
+        what: &Drive,
+    ) -> Result<Option<(Driven, Option<u64>)>, B::Error> {
+        let driven = self.drive(who, load, what)?;
+        let [mut rest, next, most] = RESTS;
+        let mut rested = Duration::ZERO;
+        while rested < most && self.rested[who] < RESTED {
+            let Some(cpu_ns) = self.without_load(who, rest) else { break };
+            self.of_load(who).driven_ns += cpu_ns;
+            if u128::from(cpu_ns) < rest.as_nanos() / 2 {
+                break;
+            }
+            rested += rest;
+            self.rested[who] += rest;
+            rest = next;
+        }
+        Ok(driven)
     }
 
     fn block(&mut self, load: &LoadPlan, nth: usize, order: &[usize]) -> Result<(), B::Error> {
@@ -329,16 +379,22 @@ impl<B: Bench> Life<'_, B> {
     }
 
     fn idle(&mut self, who: usize, length: Duration) {
+        if let Some(cpu_ns) = self.without_load(who, length) {
+            let ns = length.as_nanos() as u64;
+            self.of_load(who).idle = Some(IdleSlice { ns, cpu_ns });
+        }
+    }
+
+    /// Lets a contender run without load. Returns its CPU time, if it can go on and the time is known.
+    fn without_load(&mut self, who: usize, length: Duration) -> Option<u64> {
         if self.states[who] != State::Connected || self.bench.is_interrupted() {
-            return;
+            return None;
         }
         self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
         self.bench.thaw(who);
-        self.bench.wait(length);
+        self.bench.wait(who, length);
         self.bench.freeze(who);
-        let ns = length.as_nanos() as u64;
-        let cpu_ns = self.bench.cpu_ns(who);
-        self.of_load(who).idle = cpu_ns.map(|cpu_ns| IdleSlice { ns, cpu_ns });
+        self.bench.cpu_ns(who)
     }
 
     /// Ends a load on all that are still connected, one after the other, even if one of them fails.

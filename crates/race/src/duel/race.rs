@@ -211,11 +211,12 @@ impl<'a> Duels<'a> {
         let (asked, load, entrants) = (self.asked, &heat.loads[nth], &heat.entrants);
         let usual = Duration::from_secs_f64(asked.warm_up_s);
         let longest = Duration::from_secs_f64(asked.settle_s);
-        // Starts of a program that is compiled differ, so it gets at least a part of the longest observation.
+        // Starts of a program that is compiled differ, so it gets at least a part of the longest observation; also
+        // under a load where it was steady, because it was observed there after the longest warm-up of all.
         let needs_under = |who: &usize, load: &LoadShape, least: Duration| {
-            let settling = self.seen.of(asked, &entrants[*who].name, load)?;
-            let least = if warm::is_certain(&settling) { least } else { Duration::ZERO };
-            Some(warm::needs(&settling).0.max(least))
+            let name = &entrants[*who].name;
+            let least = if self.seen.compiles(asked, name) { least } else { Duration::ZERO };
+            Some(warm::needs(&self.seen.of(asked, name, load)?).0.max(least))
         };
         // The first block does not count, so it is a warm-up, too, and enough for a contender that was steady
         // from the start.

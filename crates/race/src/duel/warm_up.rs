@@ -9,11 +9,19 @@ use std::time::Duration;
 /// (HotSpot: 5,000 to 15,000), which may take longer than two seconds then.
 const LEAST_REQUESTS: u64 = 20_000;
 
+/// The middle one of so many slices is not that of a disturbance.
+const FEW: usize = 5;
+
 /// The observation of a warm-up.
 pub(super) struct WarmUpSeen {
     as_is: Settler,
     /// With costs relative to those of the baseline.
     relative: Settler,
+    /// The costs of the baseline beside them, in units of its first one.
+    baseline: Vec<f64>,
+    /// The baseline is compiled while it runs, so costs relative to it show nothing: those of a contender that
+    /// is compiled at the same pace are steady.
+    baseline_compiles: bool,
 }
 
 impl WarmUpSeen {
@@ -21,17 +29,31 @@ impl WarmUpSeen {
     pub fn new(longest: Duration, load: &LoadShape) -> WarmUpSeen {
         let is_open = load.drive.rate().is_some();
         let settler = Settler::in_life(longest, if is_open { LEAST_REQUESTS } else { 0 });
-        WarmUpSeen { as_is: settler.clone(), relative: settler }
+        let baseline = Vec::new();
+        WarmUpSeen { as_is: settler.clone(), relative: settler, baseline, baseline_compiles: false }
     }
 
     /// Adds a slice, in which the baseline cost `slower` times as much as in its first one. Returns whether the
     /// contender is warm.
     pub fn add(&mut self, slice: WarmUpSlice, slower: f64) -> bool {
         let relative = slice.cpu_ns.map(|ns| (ns as f64 / slower) as u64);
+        self.baseline.push(slower);
+        self.baseline_compiles |= self.has_baseline_fallen();
         // Both take it.
-        let is_warm =
-            [self.as_is.add(slice), self.relative.add(WarmUpSlice { cpu_ns: relative, ..slice })];
-        is_warm.contains(&true)
+        let as_is = self.as_is.add(slice);
+        let relative = self.relative.add(WarmUpSlice { cpu_ns: relative, ..slice });
+        as_is || relative && !self.baseline_compiles
+    }
+
+    /// Whether the baseline's cost is now less than its first one by [`COMPILES`]. Single slices that were disturbed
+    /// do not count.
+    fn has_baseline_fallen(&self) -> bool {
+        let middle = |mut few: [f64; FEW]| {
+            few.sort_by(f64::total_cmp);
+            few[FEW / 2]
+        };
+        let (first, last) = (self.baseline.first_chunk(), self.baseline.last_chunk());
+        first.zip(last).is_some_and(|(first, last)| middle(*last) * COMPILES < middle(*first))
     }
 
     /// The slices, as they are.
@@ -39,13 +61,10 @@ impl WarmUpSeen {
         self.as_is.slices()
     }
 
-    /// The result, beside that of the baseline. A contender whose course is that of a baseline that compiles
-    /// warms up, too.
-    pub fn settling(&self, baseline: Option<&WarmUpSeen>) -> Option<Settling> {
+    /// The result so far; `None` if no cost could be read.
+    pub fn settling(&self) -> Option<Settling> {
         let as_is = self.as_is.settling()?;
-        let of_baseline = baseline.and_then(|one| one.as_is.settling());
-        let fell = of_baseline.map_or(1.0, |one| one.cold_ns_per_request / one.warm_ns_per_request);
-        let relative = self.relative.settling().filter(|_| fell < COMPILES);
+        let relative = self.relative.settling().filter(|_| !self.baseline_compiles);
         Some(relative.map_or(as_is, |relative| less_changed(as_is, relative)))
     }
 }
@@ -56,21 +75,21 @@ mod tests {
     use regatta_record::WarmUpClass;
 
     const SLICE: u64 = 50_000_000;
+    const SHORT: Duration = Duration::from_secs(2);
+
+    fn slice(cost: f64) -> WarmUpSlice {
+        WarmUpSlice { ns: SLICE, requests: 1_000, cpu_ns: Some((cost * 1_000.0) as u64) }
+    }
 
     /// Observes a baseline and a contender with these costs by slice, in turns.
     fn observe(baseline: impl Fn(usize) -> f64, contender: impl Fn(usize) -> f64) -> [Settling; 2] {
-        let new = || WarmUpSeen::new(Duration::from_secs(2), &LoadShape::closed(1, 1));
+        let new = || WarmUpSeen::new(SHORT, &LoadShape::closed(1, 1));
         let (mut first, mut second) = (new(), new());
-        let slice = |cost: f64| WarmUpSlice {
-            ns: SLICE,
-            requests: 1_000,
-            cpu_ns: Some((cost * 1_000.0) as u64),
-        };
         for nth in 0..40 {
             first.add(slice(baseline(nth)), 1.0);
             second.add(slice(contender(nth)), baseline(nth) / baseline(0));
         }
-        [first.settling(Some(&first)), second.settling(Some(&first))].map(Option::unwrap)
+        [first.settling(), second.settling()].map(Option::unwrap)
     }
 
     #[test]
@@ -93,16 +112,38 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_compiled_at_the_pace_of_the_baseline_is_not_warm_between_two_compilers() {
+        let compiles = |nth: usize| match nth {
+            ..10 => 300_000.0,
+            10..60 => 40_000.0,
+            _ => 9_000.0,
+        };
+        let mut seen = WarmUpSeen::new(Duration::from_secs(20), &LoadShape::closed(1, 1));
+        let is_warm = |nth| seen.add(slice(compiles(nth)), compiles(nth) / compiles(0));
+        assert!((0..400).any(is_warm));
+        let settling = seen.settling().unwrap();
+        assert_eq!(settling.class, WarmUpClass::WarmsUp);
+        assert!(settling.warm_ns_per_request < 10_000.0, "{settling:?}");
+    }
+
+    #[test]
+    fn a_baseline_that_is_disturbed_does_not_compile() {
+        let disturbed = |nth: usize| match nth {
+            0 => 9_000.0,
+            20 | 21 => 3_000.0,
+            ..15 => 5_000.0,
+            _ => 6_500.0,
+        };
+        let [_, like] = observe(disturbed, disturbed);
+        assert_eq!(like.class, WarmUpClass::Flat, "{like:?}");
+    }
+
+    #[test]
     fn without_a_baseline_the_cost_as_it_is_decides() {
         let compiles = |nth: usize| if nth < 12 { 40_000.0 } else { 9_000.0 };
         let [_, seen] = observe(|_| 1.0, compiles);
         assert_eq!(seen.class, WarmUpClass::WarmsUp);
-        assert_eq!(
-            WarmUpSeen::new(Duration::from_secs(2), &LoadShape::closed(1, 1)).settling(None),
-            None
-        );
-        assert!(
-            WarmUpSeen::new(Duration::from_secs(2), &LoadShape::closed(1, 1)).slices().is_empty()
-        );
+        let unseen = WarmUpSeen::new(SHORT, &LoadShape::closed(1, 1));
+        assert_eq!((unseen.settling(), unseen.slices().len()), (None, 0));
     }
 }

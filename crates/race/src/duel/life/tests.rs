@@ -15,8 +15,8 @@ enum State {
 }
 
 /// A bench with a clock of its own. A contender works for as long as it is driven, at its own cost, and for
-/// a hundredth of the time while it is thawed without load. In some histories it cannot be frozen, and works
-/// while others are driven.
+/// a hundredth of the time while it is thawed without load. Some are compiled, and work on after a slice that warms
+/// them. In some histories they cannot be frozen, and work while others are driven.
 struct Simulated {
     random: StdRng,
     states: Vec<State>,
@@ -28,6 +28,11 @@ struct Simulated {
     aside_of_slice: u64,
     /// The sum of that for each.
     aside: Vec<u64>,
+    /// What each has still to compile, in CPU time.
+    to_compile: Vec<u64>,
+    /// Time without load since the last slice, and in all for each.
+    rested: Duration,
+    waited: Vec<Duration>,
     /// Lengths of the slices that only warmed each.
     warmed: Vec<Vec<Duration>>,
     /// Steps until the race is interrupted.
@@ -53,7 +58,9 @@ struct Visited {
 
 const COST: u64 = 10_000;
 const SLICE: Duration = Duration::from_millis(50);
-const WARM_UP: Duration = Duration::from_millis(20);
+const WARM_UP: Duration = Duration::from_millis(120);
+/// More than is waited for.
+const ENDLESS: u64 = 1_000_000_000;
 
 impl Simulated {
     fn new(k: usize, seed: u64) -> Simulated {
@@ -70,6 +77,9 @@ impl Simulated {
             unread: vec![0; k],
             aside_of_slice,
             aside: vec![0; k],
+            to_compile: vec![0; k],
+            rested: Duration::ZERO,
+            waited: vec![Duration::ZERO; k],
             warmed: vec![Vec::new(); k],
             steps_left: Cell::new(steps),
             fails,
@@ -150,6 +160,15 @@ impl Bench for Simulated {
             }
         }
         self.visited.long += u64::from(what.purpose == Purpose::Counted && what.length > SLICE);
+        let compiles = match who % 4 {
+            _ if what.purpose != Purpose::WarmUp => 0,
+            1 => 30_000_000,
+            2 => ENDLESS,
+            _ => 0,
+        };
+        assert!(self.to_compile[who] == 0 || who % 4 == 2, "{who} has not come to its end");
+        self.to_compile[who] = compiles;
+        self.rested = Duration::ZERO;
         if what.purpose == Purpose::WarmUp {
             self.warmed[who].push(what.length);
         }
@@ -174,6 +193,7 @@ impl Bench for Simulated {
         assert_eq!(self.states[who], State::Running);
         assert_eq!(self.connected[who].replace(load), None, "one load at a time");
         self.unread[who] += 3_000_000;
+        self.to_compile[who] = 0;
         if self.fails() {
             self.connected[who] = None;
             self.visited.not_connected += 1;
@@ -198,10 +218,17 @@ impl Bench for Simulated {
         who.is_multiple_of(2)
     }
 
-    fn wait(&mut self, length: Duration) {
+    fn wait(&mut self, who: usize, length: Duration) {
+        self.assert_alone(who);
+        assert_eq!(self.states[who], State::Running);
         self.visited.idle += 1;
-        let running = self.states.iter().position(|state| *state == State::Running);
-        self.unread[running.expect("one is thawed")] += length.as_nanos() as u64 / 100;
+        self.rested += length;
+        self.waited[who] += length;
+        assert!(self.rested < Duration::from_millis(270), "{who} keeps the others waiting");
+        let ns = length.as_nanos() as u64;
+        let compiled = self.to_compile[who].min(ns);
+        self.to_compile[who] -= compiled;
+        self.unread[who] += compiled.max(ns / 100);
     }
 
     fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error> {
@@ -268,7 +295,7 @@ fn history(seed: u64) -> Visited {
         assert!(one.slices.iter().all(|slice| slice.rest_ns == Some(7)));
         let blocks: Vec<u32> = one.slices.iter().map(|slice| slice.block).collect();
         assert_eq!(blocks, (1..=blocks.len() as u32).collect::<Vec<_>>(), "without the first one");
-        assert!(one.idle.is_none_or(|idle| idle.cpu_ns * 100 == idle.ns));
+        assert!(one.idle.is_none_or(|idle| [idle.cpu_ns, 100 * idle.cpu_ns].contains(&idle.ns)));
     }
     for (who, aside) in bench.aside.iter().enumerate() {
         assert_eq!(lived.iter().map(|load| load[who].aside_ns).sum::<u64>(), *aside);
@@ -281,8 +308,12 @@ fn history(seed: u64) -> Visited {
                 Some(load.warm_ups[nth] == WarmUp::For(WARM_UP))
             };
             let due = plan.loads.iter().filter_map(of_load).filter(|is_fixed| *is_fixed).count();
-            let done = warmed.iter().filter(|length| **length == WARM_UP).count();
-            assert_eq!(done, due, "{who} is warmed up once under each load");
+            let done: Duration = warmed.iter().sum();
+            let is_fixed = seed % 3 == 2;
+            assert!(
+                !is_fixed || done == WARM_UP * due as u32,
+                "{who} is warmed up under each load"
+            );
             if seed % 3 == 1 && who != plan.loads[0].baseline {
                 assert_eq!(!warmed.is_empty(), who.is_multiple_of(2), "{who} changed");
             }
@@ -326,4 +357,18 @@ fn whatever_happens_one_contender_runs_at_a_time_and_none_is_left() {
         all.iter_mut().zip(one).for_each(|(all, one)| *all += one);
     }
     assert!(all.iter().all(|visits| *visits > 100), "{all:?}");
+}
+
+#[test]
+fn one_that_always_works_rests_for_ten_seconds_at_most() {
+    let mut bench = Simulated { fails: 0.0, errs: false, ..Simulated::new(3, 0) };
+    bench.steps_left.set(u32::MAX);
+    let warm_ups = vec![WarmUp::For(Duration::from_secs(8)); 3];
+    let under = LoadPlan { warm_ups, raced: vec![0, 1, 2], ..load_plan(3, 6, 0) };
+    live(&mut bench, &Plan { loads: vec![under], ..plan(3, 6) }).unwrap();
+    let rests = |who: usize| bench.waited[who].as_millis();
+    assert!((10_000..10_300).contains(&rests(2)), "it polls: {} ms", rests(2));
+    // 160 slices, after each of which one works on for 30 ms, and one does not.
+    assert!((4_800..8_000).contains(&rests(1)), "{} ms", rests(1));
+    assert!((320..400).contains(&rests(0)), "{} ms", rests(0));
 }

@@ -109,13 +109,16 @@ fn what_compiles_is_warmed_up_under_each_load() {
         let (settling, slices) = (Some(settling(class, cold)), Vec::new());
         seen.add(Settled { format: 1, contender: name.into(), load: LOAD, settling, slices });
     }
-    let (settling, slices) = (Some(settling(WarmsUp, 2.0)), Vec::new());
-    seen.add(Settled { format: 1, contender: "c3".into(), load: other, settling, slices });
+    for (name, class, cold) in [("c3", WarmsUp, 2.0), ("c0", Flat, 1.0)] {
+        let (settling, slices) = (Some(settling(class, cold)), Vec::new());
+        seen.add(Settled { format: 1, contender: name.into(), load: other, settling, slices });
+    }
     let none = WarmUp::For(Duration::ZERO);
     let [needs, least] = [longest / 4, longest / 3].map(WarmUp::For);
     assert_eq!(warm_ups(&mut seen, 1, 0), [least, none, WarmUp::Observed(longest), least]);
     let unseen = WarmUp::Observed(longest / 2);
-    assert_eq!(warm_ups(&mut seen, 1, 1), [unseen, none, unseen, needs]);
+    let again = WarmUp::For(longest / 6);
+    assert_eq!(warm_ups(&mut seen, 1, 1), [again, none, unseen, needs]);
 }
 
 #[test]
