@@ -27,6 +27,9 @@ const STEADY_AFTER_CHANGE: f64 = 0.75;
 /// Fraction of the longest observation that must be steady at its end for a contender to have
 /// settled at all (Barrett et al.: the last 500 of 2,000 iterations).
 const STEADY_AT_END: f64 = 0.25;
+/// Part of a steady state that may be unlike its end, if the cost comes back: the machine changed and changed back.
+/// A warm-up does not come back.
+const UNLIKE: f64 = 0.25;
 /// Minimum length of every observation, as a fraction of the longest.
 const LEAST: f64 = 1.0 / 3.0;
 /// The same in a life of a duel, at most, if the first slice is not much more expensive than the last ones: what
@@ -237,11 +240,18 @@ impl Course {
         Some(Course { points, segments, scatter, equivalent })
     }
 
-    /// The first of the final segments that are all equivalent to the last one.
+    /// The first of the segments that are equivalent to the last one, with little in between that is not.
     fn steady_from(&self) -> usize {
-        let last = &self.segments[self.segments.len() - 1];
-        let others = self.segments.iter().rev().take_while(|one| self.are_equivalent(one, last));
-        self.segments.len() - others.count()
+        let last = self.segments.len() - 1;
+        let (mut first, mut unlike) = (last, 0);
+        for (nth, segment) in self.segments.iter().enumerate().rev() {
+            if !self.are_equivalent(segment, &self.segments[last]) {
+                unlike += segment.len();
+            } else if unlike as f64 <= UNLIKE * (self.points.len() - segment.from) as f64 {
+                first = nth;
+            }
+        }
+        first
     }
 
     /// Whether two means differ by less than a relevant amount plus the noise of so few slices.

@@ -120,6 +120,37 @@ fn a_cost_that_returns_to_its_start_is_flat() {
     assert_eq!((seen.class, seen.after_ns), (WarmUpClass::Flat, 0), "{seen:?}");
 }
 
+/// The seconds of helidon on a machine of two speeds, as measured: it is warm after 4 s, and for a second each the
+/// machine is faster.
+#[test]
+fn a_compiler_is_seen_to_be_done_although_the_machine_changes() {
+    let faster = [15, 18, 24, 31];
+    let cost = |s: f64| match s as u32 {
+        0 => 87_800.0,
+        1 => 50_200.0,
+        2 => 19_600.0,
+        3 => 14_000.0,
+        s if faster.contains(&s) => 10_800.0,
+        _ => 12_900.0,
+    };
+    for seed in 0..50 {
+        let (seen, took) = observe(slices(seed, 0.05, cost));
+        assert_eq!(seen.class, WarmUpClass::WarmsUp, "{seen:?}");
+        assert!((2.9..=4.8).contains(&after_s(&seen)), "{seen:?}");
+        assert!(took < 20.1, "{took}: {seen:?}");
+    }
+}
+
+/// Which of two speeds is that of the contender cannot be known.
+#[test]
+fn a_cost_that_is_as_often_unlike_as_like_its_end_does_not_settle() {
+    for seed in 0..20 {
+        let cost = |s: f64| if s as u32 % 6 < 3 { 6_000.0 } else { 8_000.0 };
+        let (seen, took) = observe(slices(seed, 0.03, cost));
+        assert_eq!((seen.class, took), (WarmUpClass::NeverSettles, 30.0), "{seen:?}");
+    }
+}
+
 #[test]
 fn one_expensive_slice_is_not_a_change() {
     let with_pauses = slices(3, 0.02, |_| 6_000.0).enumerate().map(|(i, slice)| match i % 25 {

@@ -239,8 +239,8 @@ impl<'a> Duels<'a> {
             let changed = self.seen.changed(asked, &entrants[*who].name);
             match needs_under(who, load, longest / 6) {
                 Some(needs) if changed == Some(true) => beyond_first_block(needs),
-                None if observes && changed == Some(true) => WarmUp::Observed(longest / 2),
-                None if observes && changed.is_none() => WarmUp::IfItChanged(longest / 2),
+                None if observes && changed == Some(true) => WarmUp::Observed(longest / 4),
+                None if observes && changed.is_none() => WarmUp::IfItChanged(longest / 4),
                 _ => WarmUp::For(Duration::ZERO),
             }
         };

@@ -102,7 +102,7 @@ fn what_compiles_is_warmed_up_under_each_load() {
     };
     let longest = Duration::from_secs(20);
     assert_eq!(warm_ups(&mut seen, 0, 0), [WarmUp::Observed(longest); 4]);
-    assert_eq!(warm_ups(&mut seen, 0, 1), [WarmUp::IfItChanged(longest / 2); 4]);
+    assert_eq!(warm_ups(&mut seen, 0, 1), [WarmUp::IfItChanged(longest / 4); 4]);
     for (name, class, cold) in
         [("c0", WarmsUp, 9.0), ("c1", Flat, 1.0), ("c2", WarmsUp, 1.3), ("c3", WarmsUp, 9.0)]
     {
@@ -116,7 +116,7 @@ fn what_compiles_is_warmed_up_under_each_load() {
     let none = WarmUp::For(Duration::ZERO);
     let [needs, least] = [longest / 4, longest / 3].map(WarmUp::For);
     assert_eq!(warm_ups(&mut seen, 1, 0), [least, none, WarmUp::Observed(longest), least]);
-    let unseen = WarmUp::Observed(longest / 2);
+    let unseen = WarmUp::Observed(longest / 4);
     let again = WarmUp::For(longest / 6);
     assert_eq!(warm_ups(&mut seen, 1, 1), [again, none, unseen, needs]);
 }
