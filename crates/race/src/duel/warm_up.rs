@@ -131,7 +131,7 @@ mod tests {
         let disturbed = |nth: usize| match nth {
             0 => 9_000.0,
             20 | 21 => 3_000.0,
-            ..15 => 5_000.0,
+            1..15 => 5_000.0,
             _ => 6_500.0,
         };
         let [_, like] = observe(disturbed, disturbed);

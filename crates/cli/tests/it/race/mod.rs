@@ -23,6 +23,7 @@ mod many;
 mod null;
 mod output;
 mod own;
+mod own_session;
 mod processes;
 mod replay;
 mod results;
