@@ -37,14 +37,9 @@ pub fn highest_priority() -> anyhow::Result<()> {
         raise_session();
         return Ok(());
     }
-    let mut arguments = env::args_os();
-    let called = arguments.next().unwrap_or_else(|| "regatta".into());
-    let mut again =
-        Command::new(env::current_exe().context("cannot find the path of this program")?);
-    let mut race = again
-        .arg0(&called)
+    let mut race = this_program()?
         .args([COMMAND, &process::id().to_string()])
-        .args(arguments)
+        .args(env::args_os().skip(1))
         .spawn()
         .context("cannot run the race in a session of its own")?;
     pass_signals_on(Pid::from_child(&race))?;
@@ -82,7 +77,13 @@ pub fn run(parent: i32, arguments: &[OsString]) -> anyhow::Result<Outcome> {
     if getppid().map(Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
         return Ok(Outcome::Interrupted);
     }
-    let called = env::args_os().next().unwrap_or_else(|| "regatta".into());
-    let program = env::current_exe().context("cannot find the path of this program")?;
-    Err(Command::new(program).arg0(called).args(arguments).exec()).context("cannot start the race")
+    Err(this_program()?.args(arguments).exec()).context("cannot start the race")
+}
+
+/// This program, by the name that it was called by.
+fn this_program() -> anyhow::Result<Command> {
+    let mut program =
+        Command::new(env::current_exe().context("cannot find the path of this program")?);
+    program.arg0(env::args_os().next().unwrap_or_else(|| "regatta".into()));
+    Ok(program)
 }

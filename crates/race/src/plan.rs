@@ -7,7 +7,7 @@ use crate::{
         entrant::{Entrant, EntrantError},
         rate::Paces,
     },
-    driving::pilot,
+    driving::{pilot, warm::FURTHER},
 };
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
@@ -150,8 +150,8 @@ fn of_duels(asked: &Asked, entrants: &[Entrant], loads: &[&LoadShape]) -> Pass {
                 let is_observed = is_new && asked.settle_s > 0.0 && !is_twin(asked, entrant);
                 pass.observed += u32::from(is_observed);
                 if is_observed {
-                    // Under each further load for a quarter of the time, if its cost changed.
-                    further_s += asked.settle_s / 4.0 * (group.len() as f64 - 1.0);
+                    // Under each further load, if its cost changed.
+                    further_s += asked.settle_s / f64::from(FURTHER) * (group.len() as f64 - 1.0);
                 }
                 for end in [0, 1] {
                     pass.s[end] += BESIDE_S[end];

@@ -15,6 +15,9 @@ const LEAST_UNSETTLED: Duration = Duration::from_secs(3);
 /// A cost that falls by this factor is that of a program that is compiled while it runs. The machine rarely changes
 /// costs by as much.
 pub(crate) const COMPILES: f64 = 1.5;
+/// Under each further load of a life a contender is observed for at most this part of the longest observation: the
+/// first load has compiled most of it.
+pub(crate) const FURTHER: u32 = 4;
 /// The window of a load that only observes how a contender warms up.
 pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 

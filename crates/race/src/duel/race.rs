@@ -239,8 +239,12 @@ impl<'a> Duels<'a> {
             let changed = self.seen.changed(asked, &entrants[*who].name);
             match needs_under(who, load, longest / 6) {
                 Some(needs) if changed == Some(true) => beyond_first_block(needs),
-                None if observes && changed == Some(true) => WarmUp::Observed(longest / 4),
-                None if observes && changed.is_none() => WarmUp::IfItChanged(longest / 4),
+                None if observes && changed == Some(true) => {
+                    WarmUp::Observed(longest / warm::FURTHER)
+                }
+                None if observes && changed.is_none() => {
+                    WarmUp::IfItChanged(longest / warm::FURTHER)
+                }
                 _ => WarmUp::For(Duration::ZERO),
             }
         };
