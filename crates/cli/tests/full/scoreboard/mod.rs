@@ -45,7 +45,8 @@ fn start(contender: &Contender, workload: &str) -> Running {
 
 /// The URL of a running contender.
 fn url(contender: &Contender, scheme: &str, addr: SocketAddr) -> String {
-    let path = if scheme == "ws" { contender.manifest.path.as_deref().unwrap_or("/ws") } else { "" };
+    let path =
+        if scheme == "ws" { contender.manifest.path.as_deref().unwrap_or("/ws") } else { "" };
     format!("{scheme}://{addr}{path}")
 }
 

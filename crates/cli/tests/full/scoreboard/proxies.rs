@@ -95,20 +95,31 @@ fn no_reply_is_wrong_without_an_error() {
             let name = &contender.manifest.name;
             let Some(scores) = compare(&contender) else { continue };
             let wrong: Vec<_> = scores.iter().filter(|(_, score)| score.wrong > 0).collect();
-            writeln!(table, "| {name} | {} | {} |", cells(&scores), churn(&contender)).expect("a text grows");
+            writeln!(table, "| {name} | {} | {} |", cells(&scores), churn(&contender))
+                .expect("a text grows");
             if let Some((_, Score { first: Some(first), .. })) = wrong.first() {
                 let all: Vec<_> = wrong.iter().map(|(command, _)| format!("`{command}`")).collect();
-                write!(notes, "\n{name}, wrong: {}. The first:\n\n```text\n{first}\n```\n", all.join(", "))
-                    .expect("a text grows");
+                write!(
+                    notes,
+                    "\n{name}, wrong: {}. The first:\n\n```text\n{first}\n```\n",
+                    all.join(", ")
+                )
+                .expect("a text grows");
             }
             let refuses = scores.values().any(|score| score.refused + score.lost > 0);
             // A peer may be wrong: that is its result.
-            if name == OURS && !wrong.is_empty() || name == CONTROL && (refuses || !wrong.is_empty()) {
+            if name == OURS && !wrong.is_empty()
+                || name == CONTROL && (refuses || !wrong.is_empty())
+            {
                 faults.push(name.clone());
             }
         }
-        write!(table, "\nThe last column by `{}`, on one core.\n{notes}", load_in_words("redis", &CHURN))
-            .expect("a text grows");
+        write!(
+            table,
+            "\nThe last column by `{}`, on one core.\n{notes}",
+            load_in_words("redis", &CHURN)
+        )
+        .expect("a text grows");
         publish("proxies", &table);
         assert!(faults.is_empty(), "wrong or refused, and must not be: {}", faults.join(", "));
     });
@@ -138,7 +149,8 @@ fn churn(contender: &Contender) -> String {
         Ok(result) => result,
         Err(why) => return format!("no result: {why}"),
     };
-    let (wrong, lost) = (result.errors.wrong_reply, result.errors.failed() - result.errors.wrong_reply);
+    let (wrong, lost) =
+        (result.errors.wrong_reply, result.errors.failed() - result.errors.wrong_reply);
     let lost = if lost > 0 { format!(", {lost} lost") } else { String::new() };
     let stopped = stopped.err().map_or_else(String::new, |why| format!("; {why}"));
     format!("{} right, {wrong} wrong{lost}{stopped}", result.requests)
@@ -171,7 +183,13 @@ fn compare(contender: &Contender) -> Option<BTreeMap<String, Score>> {
         known(&command.name).is_some_and(|one| one.has(flag::WRITE) || one.has(flag::READONLY))
             && !LEFT_OUT.contains(&&command.name[..])
     };
-    Some(commands.iter().filter(is_data).map(|command| (command.name.clone(), sides.score(command, &mut generator))).collect())
+    Some(
+        commands
+            .iter()
+            .filter(is_data)
+            .map(|command| (command.name.clone(), sides.score(command, &mut generator)))
+            .collect(),
+    )
 }
 
 /// The proxy, its nodes, and one Redis with the same data.

@@ -62,7 +62,8 @@ impl Client {
         let mut buffer = [0; 65536];
         loop {
             let found = self.replies.next(&self.bytes[taken..]);
-            let found = found.map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("{error:?}")))?;
+            let found = found
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("{error:?}")))?;
             taken += found.bytes;
             if found.whole {
                 return Ok(Some(self.bytes.drain(..taken).collect()));
