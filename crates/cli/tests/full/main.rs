@@ -11,6 +11,7 @@ mod docs;
 mod hub;
 mod kills;
 mod processes;
+mod scoreboard;
 mod shard;
 mod slow_bodies;
 mod slow_heads;

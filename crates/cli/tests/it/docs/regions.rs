@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `published/RACE/table.txt` | the file |
 //! | `published/RACE/page.png` | the picture |
+//! | `published/scoreboard/NAME.md` | the file |
 //! | `published` | a table of all published races |
 //! | `published/open-loop` | the table of percentiles of the page about open loops |
 //! | `published/capacity` | the result of a search for a capacity |
@@ -116,6 +117,7 @@ fn text_of(source: &str) -> Option<String> {
             let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
             Some(format!("\n```text\n{}\n```\n\n", lines.join("\n")))
         }
+        _ if source.ends_with(".md") => Some(format!("\n{}\n\n", read(source)?.trim_end())),
         _ => panic!("unknown source {source:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use regatta_proto::resp::{Replies, write_command};
 use std::{
-    io::{Read, Write},
+    io::{self, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
     time::Duration,
 };
@@ -30,35 +30,50 @@ impl Client {
 
     /// Sends a command.
     pub fn send<T: AsRef<[u8]>>(&mut self, args: &[T]) {
+        self.try_send(args).expect("the server reads");
+    }
+
+    /// Like [`Client::send`]. Fails if the connection is closed.
+    pub fn try_send<T: AsRef<[u8]>>(&mut self, args: &[T]) -> io::Result<()> {
         let mut request = Vec::new();
         write_command(args.iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>(), &mut request);
-        self.raw(&request);
+        self.try_raw(&request)
     }
 
     /// Sends bytes.
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).expect("the server reads");
+        self.try_raw(bytes).expect("the server reads");
+    }
+
+    fn try_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sent = bytes[..bytes.len().min(1000)].to_vec();
+        self.stream.write_all(bytes)
     }
 
     /// Returns the bytes of the next reply, or `None` if the connection is closed.
     pub fn next(&mut self) -> Option<Vec<u8>> {
+        let sent = &self.sent.escape_ascii().to_string();
+        self.try_next().unwrap_or_else(|error| panic!("no reply in time to {sent}: {error}"))
+    }
+
+    /// Like [`Client::next`]. The error says that the reply is not valid, or that there was none in time.
+    pub fn try_next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut taken = 0;
         let mut buffer = [0; 65536];
         loop {
-            let found = self.replies.next(&self.bytes[taken..]).expect("RESP");
+            let found = self.replies.next(&self.bytes[taken..]);
+            let found = found
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("{error:?}")))?;
             taken += found.bytes;
             if found.whole {
-                return Some(self.bytes.drain(..taken).collect());
+                return Ok(Some(self.bytes.drain(..taken).collect()));
             }
             match self.stream.read(&mut buffer) {
-                Ok(0) => return None,
+                Ok(0) => return Ok(None),
                 Ok(read) => self.bytes.extend_from_slice(&buffer[..read]),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => {
-                    panic!("no reply in time to {}: {error}", self.sent.escape_ascii())
-                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(error),
             }
         }
     }

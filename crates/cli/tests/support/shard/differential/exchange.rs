@@ -189,7 +189,8 @@ pub fn line(request: &[Vec<u8>]) -> String {
     words.join(" ")
 }
 
-fn show(reply: &Tree) -> String {
+/// Shows a reply.
+pub fn show(reply: &Tree) -> String {
     match reply {
         Tree::List(elements) => {
             format!("[{}]", elements.iter().map(show).collect::<Vec<_>>().join(" "))

@@ -2,8 +2,8 @@
 //! four. The proxy must give the same reply, or an error with the reason, and each key must be on the node
 //! that the shard map names.
 
-mod exchange;
-mod generate;
+pub mod exchange;
+pub mod generate;
 mod judge;
 pub mod same;
 
@@ -187,7 +187,7 @@ fn keys(client: &mut Client) -> Vec<Vec<u8>> {
 }
 
 /// Returns the minimum number of arguments of a command, including its name.
-fn least(name: &str) -> usize {
+pub fn least(name: &str) -> usize {
     let known = Command::all().iter().find(|command| command.name == name);
     known.map_or(1, |command| usize::from(command.arity.unsigned_abs()))
 }

@@ -1,7 +1,7 @@
 //! `race --live` in a real browser: the page follows the race, and ends with the figures of its summary.
 
 use crate::{
-    race::live::url,
+    race::shown::live::url,
     support::race::course::{Course, until},
 };
 use regatta_record::{Relation, Round, Summary};

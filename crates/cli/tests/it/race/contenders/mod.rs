@@ -1,0 +1,10 @@
+//! Contenders that behave badly, that run already, or that have processes besides their server.
+
+mod answers;
+mod backends;
+mod container;
+mod handed_over;
+mod lies;
+mod processes;
+mod running;
+mod starts;
