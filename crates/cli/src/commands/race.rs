@@ -78,8 +78,8 @@ pub struct RaceArgs {
     /// (default 50), and none after --time. Default of `quick` and of servers to compare: 1% in 60s
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// Run lives or rounds until this time, and start none after it, except the first three lives or five rounds.
-    /// A --precision that is not reached by then is no failure
+    /// Run lives or rounds until this time, and start none after it, except the first three lives or five rounds, and
+    /// lives that replace disturbed ones. A --precision that is not reached by then is no failure
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// rounds: one contender after the other, each from its start to its stop. duels: all are alive together,

@@ -37,6 +37,9 @@ const AFFORDABLE_S: f64 = 600.0;
 const BLOCKS: u32 = 8;
 /// The least and the largest number of blocks in a life.
 pub const BLOCKS_OF_A_LIFE: [u32; 2] = [4, 32];
+/// Lives whose blocks were left out, because the machine changed or was disturbed, are replaced whatever the time
+/// limit, up to this many times the minimum of lives.
+const REPLACED: u32 = 2;
 /// A race with a time limit plans for this many lives, if they may have as few as 4 blocks: from few lives
 /// their variance is not known, however many blocks they have.
 const LIVES_IN_TIME: f64 = 6.0;
@@ -202,7 +205,11 @@ fn wanted(asked: &Asked, fields: &[Field]) -> Vec<bool> {
     let open = || fields.iter().zip(&wanting).filter(|(_, wants)| **wants);
     let next_s: f64 = open().map(|(field, _)| field.pass_s(asked)).sum();
     // Without a minimum of starts, there is no interval.
-    let may = |field: &Field| next_s <= left_s || field.passes(asked) < field.least();
+    let may = |field: &Field| {
+        let passes = field.passes(asked);
+        let replaces = passes < REPLACED * field.least() && field.lacks_ratios(asked);
+        next_s <= left_s || passes < field.least() || replaces
+    };
     fields.iter().zip(&wanting).map(|(field, wants)| *wants && may(field)).collect()
 }
 
@@ -219,6 +226,13 @@ impl Field {
     /// Passes before the first check.
     fn least(&self) -> u32 {
         if self.duel.is_some() { LEAST_LIVES } else { LEAST_PASSES }
+    }
+
+    /// Whether most contenders of a duel have no ratio, because too few of their lives count.
+    fn lacks_ratios(&self, asked: &Asked) -> bool {
+        let goals = self.goals(asked);
+        let lacking = goals.iter().filter(|goal| goal.comparison.is_none()).count();
+        self.duel.is_some() && 2 * lacking > goals.len()
     }
 
     /// Further starts with their time in seconds, if that is short enough to be advised.

@@ -8,6 +8,7 @@ use crate::{
         lives::{DUEL, Duel, duels, in_duels, sum_up},
     },
 };
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::{blocks_of_next_life, due, judge};
 use regatta_record::{Asked, LoadShape, Round};
 
@@ -99,6 +100,23 @@ fn time_ends_a_race_but_never_before_three_lives() {
     }
     let without = Asked { precision: None, ..asked(6.5 * life_s) };
     assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
+}
+
+/// The machine changes so often in one of the first three lives that no block of it counts.
+#[test]
+fn a_life_that_does_not_count_is_replaced_after_the_time_is_over() {
+    let mut all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
+    let mut random = SmallRng::seed_from_u64(1);
+    let in_life = |round: &&mut Round| round.round == 1;
+    for slice in all.iter_mut().filter(in_life).flat_map(|r| &mut r.life.as_mut().unwrap().slices) {
+        slice.cpu_ns = (slice.cpu_ns as f64 * random.random_range(0.3..3.0)) as u64;
+    }
+    let asked = |time_s| Asked { time_s: Some(time_s), ..in_duels(&NAMES, 30, &[LOAD]) };
+    let three: Vec<Round> = all.iter().filter(|r| r.round < 3).cloned().collect();
+    assert!(cell(&judge(&asked(1.0), &three), "percore").ratio_to_baseline.is_none());
+    let ran = run(&asked(1.0), &all);
+    assert_eq!(passes(&ran), 4);
+    assert!(cell(&judge(&asked(1.0), &ran), "percore").ratio_to_baseline.is_some());
 }
 
 #[test]

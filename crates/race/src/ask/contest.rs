@@ -64,7 +64,8 @@ pub struct Contest {
     /// reached. Absent: `rounds` passes are run.
     #[serde(default, deserialize_with = "some_percent")]
     pub precision: Option<f64>,
-    /// No pass starts after this time, except the first three lives or five rounds. Absent: no limit but `rounds`.
+    /// No pass starts after this time, except the first three lives or five rounds, and lives that replace disturbed
+    /// ones. Absent: no limit but `rounds`.
     #[serde(default, deserialize_with = "some_duration")]
     pub time: Option<Duration>,
     /// The measured window of a round. Absent: 1 s.

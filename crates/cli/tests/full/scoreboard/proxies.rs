@@ -2,15 +2,18 @@
 //! without an error? And does a client ever get a wrong reply if each request has its own connection?
 
 use super::{OURS, contenders, load, load_in_words, publish, start, url};
-use crate::support::shard::{
-    client::Client,
-    differential::{
-        exchange::{line, show},
-        generate::{Documented, Generator, documented, filling},
-        least,
-        same::{Tree, comparable},
+use crate::support::{
+    contender::Running,
+    shard::{
+        client::Client,
+        differential::{
+            exchange::{line, show},
+            generate::{Documented, Generator, documented, filling},
+            least,
+            same::{Tree, comparable},
+        },
+        nodes::Node,
     },
-    nodes::Node,
 };
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_host::Role;
@@ -51,6 +54,8 @@ enum Fate {
     Refused,
     /// No reply: the connection was closed, or none came in time.
     Lost,
+    /// The proxy no longer listens.
+    Crashed,
     /// Another reply than that of one Redis, and not an error. In words.
     Wrong(String),
 }
@@ -61,6 +66,7 @@ struct Score {
     same: usize,
     refused: usize,
     lost: usize,
+    crashed: usize,
     wrong: usize,
     /// The first exchange that was wrong.
     first: Option<String>,
@@ -73,6 +79,7 @@ impl Score {
             Fate::SameError => {}
             Fate::Refused => self.refused += 1,
             Fate::Lost => self.lost += 1,
+            Fate::Crashed => self.crashed += 1,
             Fate::Wrong(exchange) => {
                 self.wrong += 1;
                 self.first.get_or_insert(exchange);
@@ -87,8 +94,8 @@ fn no_reply_is_wrong_without_an_error() {
     let _turn = machine::alone();
     in_own_process(Duration::from_secs(3600), || {
         let mut table = String::from(
-            "| proxy | commands answered | answered in part | refused | wrong without an error | a connection for each request |\n\
-             |---|---|---|---|---|---|\n",
+            "| proxy | commands answered | answered in part | refused | wrong without an error | stop the proxy | a connection for each request |\n\
+             |---|---|---|---|---|---|---|\n",
         );
         let (mut notes, mut faults) = (String::new(), Vec::new());
         for contender in contenders("shard") {
@@ -106,7 +113,8 @@ fn no_reply_is_wrong_without_an_error() {
                 )
                 .expect("a text grows");
             }
-            let refuses = scores.values().any(|score| score.refused + score.lost > 0);
+            let refuses =
+                scores.values().any(|score| score.refused + score.lost + score.crashed > 0);
             // A peer may be wrong: that is its result.
             if name == OURS && !wrong.is_empty()
                 || name == CONTROL && (refuses || !wrong.is_empty())
@@ -129,7 +137,7 @@ fn no_reply_is_wrong_without_an_error() {
 fn cells(scores: &BTreeMap<String, Score>) -> String {
     let (mut answered, mut partly, mut refused, mut wrong) = (0, 0, 0, 0);
     for score in scores.values() {
-        let is_refused = score.refused + score.lost > 0;
+        let is_refused = score.refused + score.lost + score.crashed > 0;
         *match (score.wrong > 0, is_refused, score.same > 0) {
             (true, ..) => &mut wrong,
             (_, false, _) => &mut answered,
@@ -137,7 +145,10 @@ fn cells(scores: &BTreeMap<String, Score>) -> String {
             _ => &mut refused,
         } += 1;
     }
-    format!("{answered} of {} | {partly} | {refused} | {wrong}", scores.len())
+    let crashed: Vec<_> = scores.iter().filter(|(_, score)| score.crashed > 0).collect();
+    let crashed: Vec<_> = crashed.iter().map(|(command, _)| format!("`{command}`")).collect();
+    let crashed = if crashed.is_empty() { "none".into() } else { crashed.join(", ") };
+    format!("{answered} of {} | {partly} | {refused} | {wrong} | {crashed}", scores.len())
 }
 
 /// Loads a fresh proxy with a connection for each request. What was found, in words.
@@ -159,17 +170,8 @@ fn churn(contender: &Contender) -> String {
 /// Compares a proxy with one Redis, command by command; `None` if it is neither a proxy nor the control.
 fn compare(contender: &Contender) -> Option<BTreeMap<String, Score>> {
     let running = start(contender, "shard");
-    let (_server, behind) = running.roles.all().split_last().expect("the server comes last");
-    let mut nodes: Vec<SocketAddr> = behind
-        .iter()
-        .flat_map(Role::ports)
-        .map(|port| SocketAddr::from((running.addr.ip(), port)))
-        .collect();
-    if nodes.is_empty() {
-        if contender.manifest.name != CONTROL {
-            return None;
-        }
-        nodes.push(running.addr);
+    if nodes(&running).is_empty() && contender.manifest.name != CONTROL {
+        return None;
     }
     let one = Node::start(&[]);
     let mut direct = one.client();
@@ -177,7 +179,7 @@ fn compare(contender: &Contender) -> Option<BTreeMap<String, Score>> {
     direct.say("SET a hello");
     let Tree::Text(dumped) = Tree::read(&direct.ask(&["DUMP", "a"])) else { panic!("a text") };
     let mut generator = Generator::new(SmallRng::seed_from_u64(7), dumped);
-    let mut sides = Sides { proxy: running.addr, nodes, one, clients: None };
+    let mut sides = Sides { contender, running: Some(running), one, clients: None };
     let known = |name: &str| Command::all().iter().find(|command| command.name == name);
     let is_data = |command: &&Documented| {
         known(&command.name).is_some_and(|one| one.has(flag::WRITE) || one.has(flag::READONLY))
@@ -192,16 +194,23 @@ fn compare(contender: &Contender) -> Option<BTreeMap<String, Score>> {
     )
 }
 
-/// The proxy, its nodes, and one Redis with the same data.
-struct Sides {
-    proxy: SocketAddr,
-    nodes: Vec<SocketAddr>,
+/// The nodes behind a proxy.
+fn nodes(running: &Running) -> Vec<SocketAddr> {
+    let (_server, behind) = running.roles.all().split_last().expect("the server comes last");
+    let ports = behind.iter().flat_map(Role::ports);
+    ports.map(|port| SocketAddr::from((running.addr.ip(), port))).collect()
+}
+
+/// The proxy with its nodes, and one Redis with the same data.
+struct Sides<'a> {
+    contender: &'a Contender,
+    running: Option<Running>,
     one: Node,
     /// A connection to the proxy and one to the one Redis.
     clients: Option<(Client, Client)>,
 }
 
-impl Sides {
+impl Sides<'_> {
     /// Asks for one command in every form.
     fn score(&mut self, command: &Documented, generator: &mut Generator) -> Score {
         let mut requests = generator.forms(command, least(&command.name));
@@ -218,7 +227,7 @@ impl Sides {
             let alike = matches!(fate, Fate::Same | Fate::SameError) && command.name != "spop";
             since_filled = if alike { since_filled + 1 } else { UNTIL_FILLED };
             score.add(fate);
-            if score.lost == MAX_LOST {
+            if score.lost + score.crashed == MAX_LOST {
                 break;
             }
         }
@@ -227,11 +236,16 @@ impl Sides {
 
     /// Gives both sides the same data: what the proxy refuses, the one Redis does not get either.
     fn fill(&mut self) {
-        for addr in self.nodes.iter().copied().chain([self.one.addr()]) {
+        let running = self.running.as_ref().expect("it was started");
+        let mut servers = nodes(running);
+        if servers.is_empty() {
+            servers.push(running.addr);
+        }
+        for addr in servers.into_iter().chain([self.one.addr()]) {
             assert_eq!(Client::connect(addr).say("FLUSHALL"), "+OK\r\n");
         }
         for request in filling() {
-            let (mut sharded, mut direct) = self.connected();
+            let (mut sharded, mut direct) = self.connected().expect("it was just started");
             if let Ok(Some(reply)) = ask(&mut sharded, &request) {
                 if !matches!(reply, Tree::Error(_)) {
                     direct.ask(&request);
@@ -241,19 +255,27 @@ impl Sides {
         }
     }
 
-    /// A connection to both sides: the last one, if it was not lost.
-    fn connected(&mut self) -> (Client, Client) {
-        self.clients.take().unwrap_or_else(|| {
-            let sharded = Client::connect(self.proxy);
-            sharded.stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-            (sharded, self.one.client())
-        })
+    /// A connection to both sides: the last one, if it was not lost. If the proxy no longer listens, it is
+    /// started again, and there is none.
+    fn connected(&mut self) -> Option<(Client, Client)> {
+        if self.clients.is_some() {
+            return self.clients.take();
+        }
+        let addr = self.running.as_ref().expect("it was started").addr;
+        let Ok(sharded) = Client::try_connect(addr) else {
+            // The old one is stopped first: no two run at a time.
+            self.running = None;
+            self.running = Some(start(self.contender, "shard"));
+            return None;
+        };
+        sharded.stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        Some((sharded, self.one.client()))
     }
 
     fn exchange(&mut self, name: &str, request: &[Vec<u8>]) -> Fate {
         // A proxy may have closed a connection after its last reply.
         let is_old = self.clients.is_some();
-        let (mut sharded, mut direct) = self.connected();
+        let Some((mut sharded, mut direct)) = self.connected() else { return Fate::Crashed };
         let reply = match ask(&mut sharded, request) {
             Ok(Some(reply)) => reply,
             Ok(None) if is_old => return self.exchange(name, request),

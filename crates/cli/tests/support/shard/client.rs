@@ -21,11 +21,16 @@ pub struct Client {
 
 impl Client {
     pub fn connect(addr: SocketAddr) -> Client {
-        let stream = TcpStream::connect(addr).expect("a connection");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
-        stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
-        stream.set_nodelay(true).expect("no delay");
-        Client { stream, replies: Replies::default(), bytes: Vec::new(), sent: Vec::new() }
+        Client::try_connect(addr).expect("a connection")
+    }
+
+    /// Like [`Client::connect`]. Fails if no server listens.
+    pub fn try_connect(addr: SocketAddr) -> io::Result<Client> {
+        let stream = TcpStream::connect(addr)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream, replies: Replies::default(), bytes: Vec::new(), sent: Vec::new() })
     }
 
     /// Sends a command.
