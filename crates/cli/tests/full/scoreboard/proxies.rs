@@ -21,7 +21,7 @@ use regatta_keyspace::command::{Command, flag};
 use regatta_race::Contender;
 use regatta_testkit::{child::in_own_process, machine};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     io::{self, ErrorKind},
     net::SocketAddr,
@@ -179,7 +179,8 @@ fn compare(contender: &Contender) -> Option<BTreeMap<String, Score>> {
     direct.say("SET a hello");
     let Tree::Text(dumped) = Tree::read(&direct.ask(&["DUMP", "a"])) else { panic!("a text") };
     let mut generator = Generator::new(SmallRng::seed_from_u64(7), dumped);
-    let mut sides = Sides { contender, running: Some(running), one, clients: None };
+    let mut sides =
+        Sides { contender, running: Some(running), one, deadly: BTreeSet::new(), clients: None };
     let known = |name: &str| Command::all().iter().find(|command| command.name == name);
     let is_data = |command: &&Documented| {
         known(&command.name).is_some_and(|one| one.has(flag::WRITE) || one.has(flag::READONLY))
@@ -206,6 +207,8 @@ struct Sides<'a> {
     contender: &'a Contender,
     running: Option<Running>,
     one: Node,
+    /// The requests of the filling that stop the proxy.
+    deadly: BTreeSet<usize>,
     /// A connection to the proxy and one to the one Redis.
     clients: Option<(Client, Client)>,
 }
@@ -234,8 +237,16 @@ impl Sides<'_> {
         score
     }
 
-    /// Gives both sides the same data: what the proxy refuses, the one Redis does not get either.
+    /// Gives both sides the same data: what the proxy refuses, the one Redis does not get either. Leaves out what
+    /// stopped the proxy before.
     fn fill(&mut self) {
+        let requests = filling();
+        let filled = (0..=requests.len()).any(|_| self.is_filled(&requests));
+        assert!(filled, "{} does not stay up", self.contender.manifest.name);
+    }
+
+    /// Returns `false` if the proxy stopped meanwhile.
+    fn is_filled(&mut self, requests: &[Vec<String>]) -> bool {
         let running = self.running.as_ref().expect("it was started");
         let mut servers = nodes(running);
         if servers.is_empty() {
@@ -244,15 +255,29 @@ impl Sides<'_> {
         for addr in servers.into_iter().chain([self.one.addr()]) {
             assert_eq!(Client::connect(addr).say("FLUSHALL"), "+OK\r\n");
         }
-        for request in filling() {
-            let (mut sharded, mut direct) = self.connected().expect("it was just started");
-            if let Ok(Some(reply)) = ask(&mut sharded, &request) {
+        self.clients = None;
+        for (i, request) in requests.iter().enumerate() {
+            if self.deadly.contains(&i) {
+                continue;
+            }
+            let Some((mut sharded, mut direct)) = self.connected() else { return false };
+            if let Ok(Some(reply)) = ask(&mut sharded, request) {
                 if !matches!(reply, Tree::Error(_)) {
-                    direct.ask(&request);
+                    direct.ask(request);
                 }
                 self.clients = Some((sharded, direct));
+                continue;
+            }
+            drop((sharded, direct));
+            match self.connected() {
+                Some(clients) => self.clients = Some(clients),
+                None => {
+                    self.deadly.insert(i);
+                    return false;
+                }
             }
         }
+        true
     }
 
     /// A connection to both sides: the last one, if it was not lost. If the proxy no longer listens, it is
