@@ -16,7 +16,7 @@ const STALLED: [&str; 8] = ["-c", "100", "--in-flight", "4", "--idle", "10", "--
 fn every_broadcast_reaches_every_member_once_and_in_order() {
     let _turn = machine::alone();
     in_own_process(Duration::from_secs(1800), || {
-        let mut table = format!(
+        let mut table = String::from(
             "| hub | members join and leave | some members do not read |\n|---|---|---|\n",
         );
         let mut faults = Vec::new();
