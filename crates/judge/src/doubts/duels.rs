@@ -7,7 +7,7 @@ use crate::{
     statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
     verdict::{STEAL, WAITED},
 };
-use regatta_record::{Busy, Doubt, Finding, Slice, WholeLife};
+use regatta_record::{Busy, Doubt, Finding, NULL, Slice, WholeLife};
 use std::collections::BTreeMap;
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
@@ -55,6 +55,7 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
     findings.extend(fields.iter().flat_map(|field| field.each(other_replies)));
     findings.extend(duels.iter().flat_map(|field| rare_states(field)));
     findings.extend(duels.iter().filter_map(|field| beside_others(field)));
+    findings.extend(duels.iter().flat_map(|field| without_ratio(field)));
     findings.extend(disturbed(&duels));
     findings.extend(settings_changed(fields));
     findings
@@ -321,6 +322,22 @@ fn beside_others(field: &Field) -> Option<Finding> {
     let Busy { blocks, of, .. } = field.duel_seen()?.busy.filter(|busy| !busy.apart)?;
     let doubt = Doubt::BesideOthers { blocks, of };
     (2 * blocks > of).then_some(Finding { contender: None, load: Some(field.load), doubt })
+}
+
+/// Contenders with a cost and without a ratio, although the baseline has a cost and the race is over.
+fn without_ratio(field: &Field) -> Vec<Finding> {
+    let Some(duel) = field.duel.as_ref().filter(|_| !field.goes_on()) else { return Vec::new() };
+    let has_cost = |o: &Observed| field.cost(&o.name).is_some();
+    let finding = |(who, o): (usize, &Observed)| {
+        let lives = duel.estimates.lives.get(who).copied().unwrap_or_default();
+        let of = o.lives.len() as u32;
+        let lacks = has_cost(o) && duel.ratio(duel.baseline, who).is_none();
+        let is_asked = who != duel.baseline && o.name != NULL && of > 0;
+        (is_asked && lacks).then(|| field.finding(o, Doubt::TooFewLives { lives, of }))
+    };
+    let is_compared = has_cost(&field.contenders[duel.baseline]);
+    let all = field.contenders.iter().enumerate().filter(|_| is_compared);
+    all.filter_map(finding).collect()
 }
 
 /// What the machine did to all contenders alike, in any load.

@@ -5,6 +5,7 @@ use super::{
     busy::settled,
     field::{Field, Life},
     long_slices::LongSlices,
+    mixed::Fit,
     moderation::Prior,
     ratio::{Pair, Ratio},
     states::{State, States},
@@ -27,6 +28,8 @@ pub struct Estimates {
     /// The ratio of each contender to the baseline, by its index. `None` for the baseline itself,
     /// and with fewer than 3 lives.
     pub ratios: Vec<Option<Ratio>>,
+    /// Number of lives that count for each ratio, by contender; 0 for the baseline.
+    pub lives: Vec<u32>,
     /// Whether the twin differs significantly from the baseline. If it does not, the other ratios
     /// refer to the mean of both. `None` without a twin, or if it has no ratio.
     pub twin_differs: Option<bool>,
@@ -91,6 +94,7 @@ impl<'a> Analysis<'a> {
             straddled: self.states.straddled,
             beside: self.left_out(),
             ratios: self.pairs.iter().map(ratio).collect(),
+            lives: (0..self.pairs.len()).map(|k| self.lives_of(k)).collect(),
             twin_differs: self.twin_differs,
             long_slices: self.pairs.iter().enumerate().map(long).collect(),
         }
@@ -111,22 +115,34 @@ impl<'a> Analysis<'a> {
         }
     }
 
+    /// Number of lives in which a contender can be compared with the baseline.
+    fn lives_of(&self, k: usize) -> u32 {
+        let (lives, _) = self.compared(self.field.baseline, k);
+        let counts = |life: &&Vec<(usize, f64)>| k != self.field.baseline && !life.is_empty();
+        lives.iter().filter(counts).count() as u32
+    }
+
     /// Number of slices that are left out of blocks that are not.
     fn left_out(&self) -> u32 {
         self.beside.count(|life, block| self.states.of[life][block].is_some())
     }
 
     fn pair(&self, a: usize, b: usize) -> Option<Pair> {
-        let ratios = self.log_ratios(a, b);
-        let lives: Vec<_> =
-            ratios.into_iter().map(|life| life.into_iter().flatten().collect()).collect();
-        let (lives, both) = match self.states.beside {
-            Some(beside) => settled(lives, beside),
-            None => (lives, None),
-        };
-        let mut pair = Pair::of(&lives)?;
+        let (lives, both) = self.compared(a, b);
+        let mut pair = Pair::of(&lives, &self.states.preferred())?;
         pair.beside_others = both;
         Some(pair)
+    }
+
+    /// The state and the log-ratio of each block that counts, by life, and both fits if the ratio differs beside
+    /// other programs.
+    fn compared(&self, a: usize, b: usize) -> (Vec<Vec<(usize, f64)>>, Option<Fit>) {
+        let ratios = self.log_ratios(a, b);
+        let lives = ratios.into_iter().map(|life| life.into_iter().flatten().collect()).collect();
+        match self.states.beside {
+            Some(beside) => settled(lives, beside),
+            None => (lives, None),
+        }
     }
 
     /// The state and the log-ratio of `b` over `a` of each block, by life. If `a` is the baseline and the twin

@@ -20,10 +20,10 @@ const ALPHA: f64 = 1.0 - CONFIDENCE;
 pub struct Ratio {
     /// Mean log-ratio: in [`Ratio::state`], if there is one; otherwise over all blocks.
     pub log: f64,
-    /// The least expensive state of the field that both contenders were seen in in at least 3 lives, if several
-    /// states were seen: there the machine is at its least disturbed. It is chosen by what was seen, not by the
-    /// ratios. A state of fewer lives is only in [`Ratio::by_state`]: two blocks of a single life, in which the
-    /// machine may just have changed, must not move the ratio.
+    /// The first of the field's [preferred](super::states::States::preferred) states that both contenders were seen
+    /// in in at least 3 lives, if several states were seen. It is chosen by what was seen, not by the ratios. A
+    /// state of fewer lives is only in [`Ratio::by_state`]: two blocks of a single life, in which the machine may
+    /// just have changed, must not move the ratio.
     pub state: Option<usize>,
     /// Lower end of the 95% interval. −∞ if the lives are too few to exclude anything.
     pub low: f64,
@@ -127,7 +127,7 @@ pub(super) struct Pair {
 impl Pair {
     /// Fits log-ratios by life, each with the index of its state. `None` with too few lives for a
     /// variance.
-    pub fn of(lives: &[Vec<(usize, f64)>]) -> Option<Pair> {
+    pub fn of(lives: &[Vec<(usize, f64)>], preferred: &[usize]) -> Option<Pair> {
         let mut states: Vec<usize> = lives.iter().flatten().map(|(state, _)| *state).collect();
         states.sort_unstable();
         states.dedup();
@@ -151,9 +151,9 @@ impl Pair {
             let fit = Fit::of(&lives.iter().map(blocks).collect::<Vec<_>>(), 1);
             Some((state, fit.filter(|fit| seen_in_several && fit.lives() >= LEAST_LIVES)?))
         };
-        let least = known.iter().find_map(|state| in_state(*state));
-        let state = least.as_ref().map(|(state, _)| *state);
-        let fit = least.map_or(pooled, |(_, least)| least);
+        let first = preferred.iter().find_map(|state| in_state(*state));
+        let state = first.as_ref().map(|(state, _)| *state);
+        let fit = first.map_or(pooled, |(_, fit)| fit);
         let headline = fit.contrast(&[1.0]);
         let beside_others = None;
         Some(Pair { by_state, states, states_differ, state, fit, headline, beside_others })
@@ -252,7 +252,7 @@ pub(super) fn differ(fit: &Fit) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 
     /// The machine became fast in the last two blocks of a life, after the slice of one of the two.
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         let mut lives: Vec<Vec<(usize, f64)>> =
             (0..6).map(|_| (0..8).map(|_| (1, near(0.0))).collect()).collect();
         lives[4].extend([(0, near(-0.28)), (0, near(-0.28))]);
-        let pair = Pair::of(&lives).unwrap();
+        let pair = Pair::of(&lives, &[1, 0]).unwrap();
         let ratio = pair.moderated(&Prior::NONE, Look::Last).unwrap();
         assert_eq!((ratio.state, ratio.states_differ, ratio.lives), (Some(1), false, 6));
         assert!(ratio.low < 0.0 && 0.0 < ratio.high && ratio.log.abs() < 0.01, "{ratio:?}");
@@ -283,15 +283,17 @@ mod tests {
                 }
                 lives.push(life);
             }
-            let Some(pair) = Pair::of(&lives) else { continue };
+            let mut preferred: Vec<usize> = (0..states).collect();
+            preferred.shuffle(&mut random);
+            let Some(pair) = Pair::of(&lives, &preferred) else { continue };
             let Some(ratio) = pair.moderated(&Prior::NONE, Look::Last) else { continue };
             assert!(ratio.low <= ratio.log && ratio.log <= ratio.high, "{lives:?}: {ratio:?}");
             let in_lives = |state: usize| {
                 lives.iter().filter(|life| life.iter().any(|(s, _)| *s == state)).count()
             };
-            let least = (0..states).find(|state| in_lives(*state) >= 3);
+            let first = preferred.into_iter().find(|state| in_lives(*state) >= 3);
             let seen_in_several = (0..states).filter(|state| in_lives(*state) > 0).count() > 1;
-            assert_eq!(ratio.state, least.filter(|_| seen_in_several), "{lives:?}: {ratio:?}");
+            assert_eq!(ratio.state, first.filter(|_| seen_in_several), "{lives:?}: {ratio:?}");
             with_states += u32::from(ratio.state.is_some());
             if let Some(of) = ratio.by_state.iter().find(|of| Some(of.state) == ratio.state) {
                 assert_eq!((of.log, of.low, of.high), (ratio.log, ratio.low, ratio.high));

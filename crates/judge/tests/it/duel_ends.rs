@@ -10,7 +10,7 @@ use crate::{
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::{blocks_of_next_life, due, judge};
-use regatta_record::{Asked, LoadShape, Round};
+use regatta_record::{Asked, Doubt, Finding, LoadShape, Round};
 
 /// Runs a race with at most `lives` passes; returns its rounds.
 pub fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
@@ -102,15 +102,40 @@ fn time_ends_a_race_but_never_before_three_lives() {
     assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
 }
 
-/// The machine changes so often in one of the first three lives that no block of it counts.
-#[test]
-fn a_life_that_does_not_count_is_replaced_after_the_time_is_over() {
-    let mut all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
+/// A race in whose second life the machine changes so often that no block of it counts.
+fn one_life_does_not_count(lives: u32) -> Vec<Round> {
+    let mut all = duels(&field(), Duel { lives, ..DUEL }, 2);
     let mut random = SmallRng::seed_from_u64(1);
     let in_life = |round: &&mut Round| round.round == 1;
     for slice in all.iter_mut().filter(in_life).flat_map(|r| &mut r.life.as_mut().unwrap().slices) {
         slice.cpu_ns = (slice.cpu_ns as f64 * random.random_range(0.3..3.0)) as u64;
     }
+    all
+}
+
+#[test]
+fn a_cost_without_a_ratio_has_a_reason() {
+    let all = one_life_does_not_count(4);
+    let lacking = |lives: u32| {
+        let ran: Vec<Round> = all.iter().filter(|r| r.round < lives).cloned().collect();
+        let s = judge(&in_duels(&NAMES, lives, &[LOAD]), &ran);
+        let of = |f: &Finding| matches!(f.doubt, Doubt::TooFewLives { .. }).then(|| f.clone());
+        s.findings.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(lacking(4), []);
+    let found = lacking(3);
+    let names: Vec<&str> = found.iter().filter_map(|f| f.contender.as_deref()).collect();
+    assert_eq!(
+        names,
+        ["epoll-twin", "percore", "node"],
+        "not the baseline, and not the null server"
+    );
+    assert!(found.iter().all(|f| f.doubt == Doubt::TooFewLives { lives: 2, of: 3 }), "{found:?}");
+}
+
+#[test]
+fn a_life_that_does_not_count_is_replaced_after_the_time_is_over() {
+    let all = one_life_does_not_count(30);
     let asked = |time_s| Asked { time_s: Some(time_s), ..in_duels(&NAMES, 30, &[LOAD]) };
     let three: Vec<Round> = all.iter().filter(|r| r.round < 3).cloned().collect();
     assert!(cell(&judge(&asked(1.0), &three), "percore").ratio_to_baseline.is_none());

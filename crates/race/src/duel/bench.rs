@@ -48,6 +48,7 @@ struct Scripts(Vec<Compiled>);
 struct Stand<'a, 'e> {
     context: &'a RaceContext<'a>,
     life: u32,
+    began: Instant,
     seed: u64,
     loads: &'a [LoadShape],
     scripts: &'a mut Scripts,
@@ -150,6 +151,7 @@ impl<'a, 'e> Stand<'a, 'e> {
         Stand {
             context,
             life: nth,
+            began: Instant::now(),
             seed,
             loads,
             scripts,
@@ -440,6 +442,10 @@ impl Bench for Stand<'_, '_> {
         let original = self.contenders.iter().position(original).filter(|_| is_twin);
         let warm_ups = &self.contenders[original.unwrap_or(who)].warm_ups;
         warm_ups.iter().filter_map(WarmUpSeen::settling).any(|one| warm::is_needed(&one))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
     }
 
     fn wait(&mut self, who: usize, length: Duration) {

@@ -44,6 +44,9 @@ pub(crate) trait Bench {
     /// Whether the cost of a contender fell or rose while it was observed in this life.
     fn has_changed(&self, who: usize) -> bool;
 
+    /// Time since the life began.
+    fn elapsed(&self) -> Duration;
+
     /// Waits, while it is thawed without load.
     fn wait(&mut self, who: usize, length: Duration);
 
@@ -142,6 +145,12 @@ const RESTS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(250)];
 /// No rest begins after a contender has rested this long under a load of a life: one that polls always works.
 const RESTED: Duration = Duration::from_secs(10);
+/// A connected contender is driven again after this, for a short slice, while others connect and warm up. A server
+/// closes a connection that is idle for long, and a hub a member that answers no pings; the shortest limits in use
+/// are 5 s (the keep-alive timeouts of Node.js, uvicorn and Apache).
+const AWAITS: Duration = Duration::from_secs(4);
+/// Length of such a slice.
+const VISIT: Duration = Duration::from_millis(20);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 16;
 
@@ -162,7 +171,8 @@ pub(crate) struct Lived {
 pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived>>, B::Error> {
     let states = vec![State::Absent; plan.contenders];
     let rested = vec![Duration::ZERO; plan.contenders];
-    let mut life = Life { bench, plan, states, rested, lived: Vec::new() };
+    let ran_at = rested.clone();
+    let mut life = Life { bench, plan, states, rested, ran_at, lived: Vec::new() };
     let ran = life.run();
     let stopped = life.stop();
     ran.and(stopped).map(|()| life.lived)
@@ -184,6 +194,8 @@ struct Life<'a, B> {
     states: Vec<State>,
     /// How long each has rested in its warm-up under the current load.
     rested: Vec<Duration>,
+    /// When each was last connected or driven, since the life began.
+    ran_at: Vec<Duration>,
     lived: Vec<Vec<Lived>>,
 }
 
@@ -215,10 +227,12 @@ impl<B: Bench> Life<'_, B> {
                 self.bench.thaw(who);
                 let connected = self.bench.connect(who, load.load);
                 self.bench.freeze(who);
+                self.ran_at[who] = self.bench.elapsed();
                 if connected? {
                     self.states[who] = State::Connected;
                 }
                 self.bench.cpu_ns(who);
+                self.visit_those_that_wait(load)?;
             }
         }
         self.warm_up(load)?;
@@ -298,10 +312,33 @@ impl<B: Bench> Life<'_, B> {
         Ok(())
     }
 
+    /// Drives a contender for a slice of its warm-up, and then those that have waited for long.
+    fn warm(
+        &mut self,
+        who: usize,
+        load: &LoadPlan,
+        what: &Drive,
+    ) -> Result<Option<(Driven, Option<u64>)>, B::Error> {
+        let driven = self.warm_one(who, load, what)?;
+        self.visit_those_that_wait(load)?;
+        Ok(driven)
+    }
+
+    /// Drives those that have waited for long while others connected and warmed up.
+    fn visit_those_that_wait(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
+        let what = Drive { length: VISIT, purpose: Purpose::WarmUp, seed: load.seed };
+        for &who in &load.raced {
+            if self.bench.elapsed().saturating_sub(self.ran_at[who]) > AWAITS {
+                self.warm_one(who, load, &what)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Drives a contender for a slice of its warm-up, and then lets it rest for as long as it works without load,
     /// but not for ever: a compiler in the background shares the server's CPU with the requests. (On one CPU, helidon
     /// is warm after 2 s of such slices, instead of 17 s.)
-    fn warm(
+    fn warm_one(
         &mut self,
         who: usize,
         load: &LoadPlan,
@@ -369,6 +406,7 @@ impl<B: Bench> Life<'_, B> {
         self.bench.thaw(who);
         let driven = self.bench.drive(who, what);
         self.bench.freeze(who);
+        self.ran_at[who] = self.bench.elapsed();
         let cpu_ns = self.bench.cpu_ns(who);
         self.of_load(who).driven_ns += cpu_ns.unwrap_or(0);
         let driven = driven?;

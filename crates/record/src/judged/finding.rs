@@ -121,6 +121,14 @@ pub enum Doubt {
         /// Number of all blocks.
         of: u32,
     },
+    /// It has a cost and no ratio: too few lives remain after those blocks were left out that the machine
+    /// disturbed.
+    TooFewLives {
+        /// Number of lives that remain.
+        lives: u32,
+        /// Number of its lives.
+        of: u32,
+    },
     /// A state of the machine was seen rarely, so its ratios are not precise.
     RareState {
         /// Cost in this state over that in the least expensive one.

@@ -192,8 +192,8 @@ pub struct Cell {
     /// Whether the ratio differs significantly between states that were seen in at least three lives.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub states_differ: bool,
-    /// The state of the machine that `ratio_to_baseline` is of: the least expensive one that was seen
-    /// in at least three lives. Absent: the ratio is of all blocks.
+    /// The state of the machine that `ratio_to_baseline` is of: the least expensive one that
+    /// three lives saw and that has a quarter of the blocks. Absent: the ratio is of all blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_is_of_state: Option<u32>,
     /// Lives of a duel that entered the figures. Absent: 0, the load was not raced in duels.

@@ -245,6 +245,11 @@ impl fmt::Display for Doubt {
                 "other programs ran beside {blocks} of {of} blocks, too many to keep them apart: ratios \
                  may differ from those of a quiet machine"
             ),
+            Doubt::TooFewLives { lives, of } => write!(
+                f,
+                "has a cost and no ratio: a ratio needs 3 lives, and {lives} of {of} count; in each block of the \
+                 others the machine disturbed it or the baseline: race again, or for longer (--time)"
+            ),
             Doubt::RareState { factor, blocks, share } => write!(
                 f,
                 "the machine was in a state in which a request costs {factor:.2} times as much for only \
@@ -310,6 +315,12 @@ mod tests {
         let doubt = Doubt::RareState { factor: 1.5, blocks: 3, share: 0.02 };
         let state = Finding { contender: None, load: Some(LoadShape::closed(64, 1)), doubt };
         assert!(sentences(&[state])[0].starts_with("at 64 conn the machine was in a state"));
+        let doubt = Doubt::TooFewLives { lives: 2, of: 3 };
+        let load = Some(LoadShape::closed(64, 1));
+        let lacking = Finding { contender: Some("go".into()), load, doubt };
+        let said =
+            "go at 64 conn has a cost and no ratio: a ratio needs 3 lives, and 2 of 3 count;";
+        assert!(sentences(&[lacking])[0].starts_with(said));
         let doubt = Doubt::BesideOthers { blocks: 30, of: 44 };
         let busy = Finding { contender: None, load: Some(LoadShape::closed(64, 1)), doubt };
         let said = "at 64 conn other programs ran beside 30 of 44 blocks, too many to keep them apart: ratios";

@@ -143,7 +143,7 @@ fn states(cells: &[&Cell]) -> Option<Note> {
     let subject = if each.len() == 1 { "the ratio is" } else { "each ratio is" };
     let that = match differing.iter().all(|cell| cell.ratio_is_of_state.unwrap_or(0) == 0) {
         true => "the fastest state",
-        false => "the fastest state that three lives saw",
+        false => "the fastest state that is not rare",
     };
     (!each.is_empty()).then(|| Note {
         names: names.join(", "),

@@ -151,18 +151,22 @@ fn cells(scores: &BTreeMap<String, Score>) -> String {
     format!("{answered} of {} | {partly} | {refused} | {wrong} | {crashed}", scores.len())
 }
 
-/// Loads a fresh proxy with a connection for each request. What was found, in words.
+/// Loads a fresh proxy with a connection for each request. What was found, in words. Ours must make no error.
 fn churn(contender: &Contender) -> String {
     let running = start(contender, "shard");
     let found = load(contender, &url(contender, "redis", running.addr), &CHURN);
     let stopped = running.stop();
     let result = match found {
         Ok(result) => result,
-        Err(why) => return format!("no result: {why}"),
+        Err(why) => {
+            assert_ne!(contender.manifest.name, OURS, "{why}");
+            return format!("no result: {why}");
+        }
     };
     let (wrong, lost) =
         (result.errors.wrong_reply, result.errors.failed() - result.errors.wrong_reply);
     let lost = if lost > 0 { format!(", {lost} lost") } else { String::new() };
+    assert!(contender.manifest.name != OURS || result.errors.failed() == 0 && stopped.is_ok());
     let stopped = stopped.err().map_or_else(String::new, |why| format!("; {why}"));
     format!("{} right, {wrong} wrong{lost}{stopped}", result.requests)
 }

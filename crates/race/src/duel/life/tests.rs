@@ -30,10 +30,15 @@ struct Simulated {
     aside: Vec<u64>,
     /// What each has still to compile, in CPU time.
     to_compile: Vec<u64>,
+    /// Its clock, and when each was last connected or driven.
+    now: Duration,
+    ran_at: Vec<Duration>,
+    /// The longest that one was connected and not driven.
+    awaited: Duration,
     /// Time without load since the last slice, and in all for each.
     rested: Duration,
     waited: Vec<Duration>,
-    /// Lengths of the slices that only warmed each.
+    /// Lengths of the slices that only warmed each, without visits.
     warmed: Vec<Vec<Duration>>,
     /// Steps until the race is interrupted.
     steps_left: Cell<u32>,
@@ -58,7 +63,9 @@ struct Visited {
 
 const COST: u64 = 10_000;
 const SLICE: Duration = Duration::from_millis(50);
-const WARM_UP: Duration = Duration::from_millis(120);
+const CONNECTS: Duration = Duration::from_millis(100);
+/// Not a multiple of a slice, and its rest is no [`VISIT`].
+const WARM_UP: Duration = Duration::from_millis(130);
 /// More than is waited for.
 const ENDLESS: u64 = 1_000_000_000;
 
@@ -78,6 +85,9 @@ impl Simulated {
             aside_of_slice,
             aside: vec![0; k],
             to_compile: vec![0; k],
+            now: Duration::ZERO,
+            ran_at: vec![Duration::ZERO; k],
+            awaited: Duration::ZERO,
             rested: Duration::ZERO,
             waited: vec![Duration::ZERO; k],
             warmed: vec![Vec::new(); k],
@@ -169,7 +179,10 @@ impl Bench for Simulated {
         assert!(self.to_compile[who] == 0 || who % 4 == 2, "{who} has not come to its end");
         self.to_compile[who] = compiles;
         self.rested = Duration::ZERO;
-        if what.purpose == Purpose::WarmUp {
+        self.awaited = self.awaited.max(self.now - self.ran_at[who]);
+        self.now += what.length;
+        self.ran_at[who] = self.now;
+        if what.purpose == Purpose::WarmUp && what.length != VISIT {
             self.warmed[who].push(what.length);
         }
         let goes_on = !self.fails();
@@ -194,6 +207,8 @@ impl Bench for Simulated {
         assert_eq!(self.connected[who].replace(load), None, "one load at a time");
         self.unread[who] += 3_000_000;
         self.to_compile[who] = 0;
+        self.now += CONNECTS;
+        self.ran_at[who] = self.now;
         if self.fails() {
             self.connected[who] = None;
             self.visited.not_connected += 1;
@@ -218,9 +233,14 @@ impl Bench for Simulated {
         who.is_multiple_of(2)
     }
 
+    fn elapsed(&self) -> Duration {
+        self.now
+    }
+
     fn wait(&mut self, who: usize, length: Duration) {
         self.assert_alone(who);
         assert_eq!(self.states[who], State::Running);
+        self.now += length;
         self.visited.idle += 1;
         self.rested += length;
         self.waited[who] += length;
@@ -371,4 +391,22 @@ fn one_that_always_works_rests_for_ten_seconds_at_most() {
     // 160 slices, after each of which one works on for 30 ms, and one does not.
     assert!((4_800..8_000).contains(&rests(1)), "{} ms", rests(1));
     assert!((320..400).contains(&rests(0)), "{} ms", rests(0));
+}
+
+#[test]
+fn none_waits_long_while_others_connect_and_warm_up() {
+    const K: usize = 24;
+    for warm_up in [WarmUp::For(Duration::from_secs(8)), WarmUp::Observed(Duration::from_secs(20))]
+    {
+        let mut bench = Simulated { fails: 0.0, errs: false, ..Simulated::new(K, 0) };
+        bench.steps_left.set(u32::MAX);
+        // One warms up for long, and one connects and does not warm up.
+        let mut warm_ups = vec![WarmUp::For(WARM_UP); K];
+        (warm_ups[0], warm_ups[2]) = (warm_up, WarmUp::For(Duration::ZERO));
+        let under = LoadPlan { warm_ups, raced: (0..K).collect(), ..load_plan(K, 6, 0) };
+        live(&mut bench, &Plan { loads: vec![under], ..plan(K, 6) }).unwrap();
+        // The others in one turn: each a slice and its rests.
+        let most = AWAITS + Duration::from_millis(300) * K as u32 / 4;
+        assert!(bench.awaited > AWAITS && bench.awaited < most, "{:?}", bench.awaited);
+    }
 }
