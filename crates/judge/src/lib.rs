@@ -39,8 +39,8 @@ pub use settling::{Settler, agreed, less_changed};
 pub use verdict::{BUSY, HELD, Used};
 pub use whole::{
     diff::{NothingInCommon, Side, diff},
-    due::{
+    race::judge,
+    stopping_rule::{
         BLOCKS_OF_A_LIFE, Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due,
     },
-    race::judge,
 };

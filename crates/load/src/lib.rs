@@ -19,7 +19,6 @@
 //!
 //! A wrong reply ends the run, unless errors are tolerated, and is reported in full
 //! ([`Tally::first_wrong`]). Lost connections are counted, and reopened after a pause (not in a burst).
-//! Rules 1, 5 and 6 of the design's `method` define the numbers.
 //!
 //! The load has its own event loop and does not share the servers': a shared bug would stay hidden.
 //!
@@ -29,7 +28,7 @@
 //! - `running`: the threads of a load, and who leads them through the phases.
 //! - `processes`: a load of several processes.
 //! - `lane`: a load that is driven in slices, for duels.
-//! - `open_loop`: when requests are due, and what became of each.
+//! - `open_loop`: when requests are due, and what became of each. The loop itself is a drive of a worker thread.
 //! - `sockets`: connections.
 //! - `counts`: what is counted, and how it becomes a result.
 //! - `slow`: clients that test whether they can block a server.

@@ -22,12 +22,12 @@ mod contenders;
 mod context;
 mod driving;
 mod duel;
-mod ended;
 #[cfg(test)]
 mod fixtures;
 mod plan;
 mod race;
 mod results;
+mod round_end;
 
 pub mod capacity;
 
@@ -52,14 +52,13 @@ pub use contenders::{
 };
 pub use context::MachineError;
 pub use driving::{
-    observer::read_usage,
     pilot::{PilotError, pilot},
     processes::{load_processes, processes_in_words},
+    readings::read_usage,
     single::judge_load,
     split_loads::split_loads,
     warm::WarmUpObserver,
 };
-pub use ended::RaceError;
 pub use plan::plan;
 pub use race::run;
 pub use results::{
@@ -67,3 +66,4 @@ pub use results::{
     events_file::StoredEvents,
     store::{Store, StoreError},
 };
+pub use round_end::RaceError;

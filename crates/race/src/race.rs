@@ -4,14 +4,14 @@ use crate::{
     ask::{entrant::Entrant, fingerprint::Unchanged},
     context::{MachineError, RaceContext},
     driving::{
-        observe::observe,
         round,
         trial::{RunsTrials, Trial},
         warm::Warm,
+        warm_up_pass::observe,
     },
     duel::{Duels, LivesHere, RunsLives, Starts},
-    ended::{RaceError, settles, stored},
     results::{events::Events, store::Store},
+    round_end::{RaceError, settles, stored},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_record::{Asked, Happened, JudgedCell, LoadShape, PassStart, Round, RoundStart};

@@ -2,8 +2,8 @@
 //! and its workload files. Each folder of [`crate::dialects`] implements this.
 
 use crate::{
-    dialect::Dialect, exact::Exact, greeting::Greeting, knock::ReadinessProbe, script::TooLarge,
-    workload::file::FileText,
+    dialect::Dialect, exact::Exact, greeting::Greeting, readiness_probe::ReadinessProbe,
+    script::TooLarge, workload::file::FileText,
 };
 use regatta_record::{Heads, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};

@@ -3,7 +3,7 @@
 use crate::{clock, host::Stop, local, work::job};
 use regatta_service::{
     Flow, Job, Locals, Now,
-    style::{sequential::Stream, straight::ConnectingStream},
+    style::{own_connections::ConnectingStream, sequential::Stream},
 };
 use regatta_sys::{net, queue};
 use std::{

@@ -7,7 +7,7 @@ use crate::{
 };
 use regatta_service::{
     Limits, Program,
-    style::{sequential::read_timeout, straight::SequentialProgram},
+    style::{own_connections::SequentialProgram, sequential::read_timeout},
 };
 use regatta_sys::{
     Event, Interest, Readiness,

@@ -7,7 +7,7 @@
 //!
 //! - `models`: the I/O models.
 //! - `host`: what every model gets: where to listen, its limits, and when to stop.
-//! - `engines`, `straight` and `members`: which models run engines, sequential programs, and sessions that
+//! - `engines`, `own_connections` and `members`: which models run engines, sequential programs, and sessions that
 //!   post to each other; `catalogue` has all services by name.
 //! - `between`: letters between cores and processes.
 //! - `work`: jobs outside a loop.
@@ -26,9 +26,9 @@ mod members;
 mod model;
 mod models;
 mod open;
+mod own_connections;
 mod planted;
 mod sockets;
-mod straight;
 mod work;
 
 pub use between::membership::Members;
@@ -37,6 +37,7 @@ pub use engines::serve_engine;
 pub use host::{Host, ServeError, Stop};
 pub use members::serve_members;
 pub use model::{Model, Traits};
+pub use own_connections::{serve_sequential, shared_counter};
 pub use planted::{
     delay::Delay,
     delayed::serve_delayed,
@@ -47,4 +48,3 @@ pub use regatta_service::hub::{
     Access as HubAccess, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
-pub use straight::{serve_sequential, shared_counter};

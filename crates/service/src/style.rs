@@ -2,9 +2,9 @@
 
 pub mod asynchronous;
 pub mod callback;
+mod idle_timeout;
 pub mod member;
+pub mod own_connections;
 pub mod sequential;
-mod silence;
-pub mod straight;
 
 pub use callback::Connection;

@@ -1,8 +1,8 @@
 //! From the blocks of a heat to its ratios.
 
 use super::{
-    beside::{Beside, beside},
     busy::settled,
+    disturbed::{Disturbed, disturbed},
     field::{Field, Life},
     long_slices::LongSlices,
     mixed::Fit,
@@ -43,7 +43,7 @@ pub struct Estimates {
 pub struct Analysis<'a> {
     field: Field<'a>,
     states: States,
-    beside: Beside,
+    disturbed: Disturbed,
     pairs: Vec<Option<Pair>>,
     prior: Prior,
     twin_differs: Option<bool>,
@@ -56,7 +56,7 @@ impl<'a> Analysis<'a> {
         let states = States::of(field);
         let mut analysis = Analysis {
             field: *field,
-            beside: beside(field, &states.all),
+            disturbed: disturbed(field, &states.all),
             states,
             pairs: Vec::new(),
             prior: Prior::NONE,
@@ -124,7 +124,7 @@ impl<'a> Analysis<'a> {
 
     /// Number of slices that are left out of blocks that are not.
     fn left_out(&self) -> u32 {
-        self.beside.count(|life, block| self.states.of[life][block].is_some())
+        self.disturbed.count(|life, block| self.states.of[life][block].is_some())
     }
 
     fn pair(&self, a: usize, b: usize) -> Option<Pair> {
@@ -150,12 +150,12 @@ impl<'a> Analysis<'a> {
     fn log_ratios(&self, a: usize, b: usize) -> Vec<Vec<Option<(usize, f64)>>> {
         let usable = a == self.field.baseline && self.twin_differs == Some(false);
         let twin =
-            self.field.twin.filter(|twin| usable && *twin != b && !self.beside.suspects[*twin]);
+            self.field.twin.filter(|twin| usable && *twin != b && !self.disturbed.suspects[*twin]);
         let of_life = |(nth, life): (usize, &Life)| {
             let states = &self.states.of[nth];
             let blocks = 0..life.blocks.len();
             let log = |n: usize, k: usize| {
-                life.blocks[n].log(k).filter(|_| !self.beside.is_out((nth, n), k, [a, b]))
+                life.blocks[n].log(k).filter(|_| !self.disturbed.is_out((nth, n), k, [a, b]))
             };
             let of_a = |n: usize| match (log(n, a), twin.and_then(|twin| log(n, twin))) {
                 (Some(a), Some(twin)) => Some(a.midpoint(twin)),

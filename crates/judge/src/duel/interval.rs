@@ -30,7 +30,7 @@
 //! t on the moderated variance (Smyth 2004, section 4). The end must not depend on the ratios themselves. It
 //! is a number of lives or a time that was set before the race, or depends on the widths of the intervals
 //! only, which are independent of the means if the means of lives are normal (Chow and Robbins 1965; see
-//! `whole::due`). A race that is interrupted has not reached its end, so its intervals are of the first kind.
+//! `whole::stopping_rule`). A race that is interrupted has not reached its end, so its intervals are of the first kind.
 //!
 //! Of 242 pairs of copies on shared machines, half of them beside a program that kept a CPU busy half of
 //! the time, the intervals of the last look excluded 1 in 7 (3%; 4% are nominal).

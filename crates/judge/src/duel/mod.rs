@@ -29,9 +29,9 @@
 //! Logarithms are natural. Means are geometric, as everywhere in the referee.
 
 mod analysis;
-mod beside;
 mod busy;
 mod clusters;
+mod disturbed;
 mod field;
 mod interval;
 mod levels;

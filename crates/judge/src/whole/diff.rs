@@ -7,8 +7,8 @@ use crate::{
     doubts,
     statistics::{known, present},
     whole::{
-        due::fields,
         gate::{Compared, lines},
+        stopping_rule::fields,
     },
 };
 use regatta_record::{Asked, Gate, Heads, LoadShape, NULL, Round};

@@ -11,7 +11,7 @@ use crate::{
     parallel::in_parallel,
     statistics::{self, Margins, Series, geometric_each, is_known, known, mean, present},
     verdict::BUSY,
-    whole::{due, gate, latency_ratios, scaling},
+    whole::{gate, latency_ratios, scaling, stopping_rule},
 };
 use regatta_record::{
     Asked, Cell, Estimate, Figure, Kind, Latency, NULL, Operation, OperationFigures, Percentile,
@@ -21,7 +21,7 @@ use regatta_record::{
 /// Judges a race, finished or not. If a round occurs twice (in a resumed race), the later one
 /// counts; rounds of unplanned contenders or loads are ignored.
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
-    let observed = due::fields(asked, rounds);
+    let observed = stopping_rule::fields(asked, rounds);
     let twins = Twin::of(asked, &observed);
     let ratios: Vec<Estimate> = twins.iter().flatten().map(|twin| twin.ratio.ratio()).collect();
     let floor = statistics::noise_floor(&ratios);
@@ -32,7 +32,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     scaling::scale(asked, &observed, &mut cells);
     latency_ratios::compare(asked, &observed, &mut cells);
     let curves = curves::curves(asked, &observed, &cells);
-    let complete = due::is_complete(asked, &observed);
+    let complete = stopping_rule::is_complete(asked, &observed);
     let findings = doubts::findings(asked, &observed);
     let doubts = doubts::doubts(asked, &observed, &cells, &twins, complete, &findings);
     let gate = gate::of_race(asked, with_twins(), floor);
@@ -44,7 +44,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         cells,
         duels: observed.iter().filter_map(Field::duel_seen).collect(),
         curves,
-        precision: due::precision(asked, &observed),
+        precision: stopping_rule::precision(asked, &observed),
         gate,
         pass_s: pass_s(rounds),
         findings,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A contender comes round again within this time, because servers close connections that are silent for
 /// longer (node: 5 s).
-const ROTATION: Duration = Duration::from_secs(3);
+pub(crate) const ROTATION: Duration = Duration::from_secs(3);
 
 /// What limits a heat.
 #[derive(Clone, Copy, Debug)]

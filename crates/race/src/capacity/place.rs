@@ -6,8 +6,8 @@ use crate::{
     ask::entrant::Entrant,
     context::RaceContext,
     driving::{
-        observer::read_usage,
         processes::load_processes,
+        readings::read_usage,
         start::{STOP_WITHIN, Start, Started, start},
         under_load::{UnderLoad, Window},
         warm::WarmUpObserver,

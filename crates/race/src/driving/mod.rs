@@ -3,11 +3,10 @@
 
 pub(crate) mod beside;
 pub(crate) mod load_plan;
-pub(crate) mod observe;
-pub(crate) mod observer;
 pub(crate) mod outcome;
 pub(crate) mod pilot;
 pub(crate) mod processes;
+pub(crate) mod readings;
 pub(crate) mod reply_seen;
 pub(crate) mod round;
 pub(crate) mod single;
@@ -16,3 +15,4 @@ pub(crate) mod start;
 pub(crate) mod trial;
 pub(crate) mod under_load;
 pub(crate) mod warm;
+pub(crate) mod warm_up_pass;

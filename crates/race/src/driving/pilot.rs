@@ -10,8 +10,8 @@ use crate::{
     },
     context::{MachineError, RaceContext},
     driving::{round, trial::Trial, warm::Warm},
-    ended::round_end,
     results::events::Events,
+    round_end::round_end,
 };
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
 use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};

@@ -9,9 +9,9 @@ use crate::{
     driving::{
         beside,
         load_plan::{plan_against, spoken, time_limit},
-        observer::{RoundObserver, ServedBy},
         outcome::{Deaths, Facts, Loaded, after_stop, is_doubtful},
         processes::load_processes,
+        readings::{RoundObserver, ServedBy},
         reply_seen,
         start::{STOP_WITHIN, Start, Started, start},
         trial::Trial,

@@ -12,8 +12,8 @@ use crate::{
     context::{MachineError, RaceContext},
     driving::{
         load_plan::{plan_against, spoken},
-        observer::ServedBy,
         outcome::{Deaths, Facts, accepted_nothing, after_stop, is_doubtful, not_loaded},
+        readings::ServedBy,
         reply_seen,
         start::{STOP_WITHIN, Start, Started, start},
         trial::Trial,
@@ -401,7 +401,7 @@ impl Bench for Stand<'_, '_> {
         let cpus = || Aside::of(&alive.roles.cpus(), &to.plan.cpus);
         self.aside.get_or_insert_with(cpus);
         let kind = match what.purpose {
-            Purpose::WarmUp => SliceKind::WarmUp,
+            Purpose::WarmUp | Purpose::Visit => SliceKind::WarmUp,
             Purpose::FirstBlock => SliceKind::Uncounted,
             Purpose::Counted => SliceKind::Counted,
         };

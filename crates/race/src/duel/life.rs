@@ -4,6 +4,7 @@
 //! the machine is behind [`Bench`], so that lives are simulated, with contenders that die and races that are
 //! interrupted at any moment.
 
+use crate::ask::heats::ROTATION;
 use regatta_record::{IdleSlice, Slice, WarmUpSlice};
 use std::time::Duration;
 
@@ -71,6 +72,9 @@ pub(crate) struct Drive {
 pub(crate) enum Purpose {
     /// The contender gets warm. Nothing counts.
     WarmUp,
+    /// It waits for others to connect and to get warm, and its connections must not be idle for too long. Nothing
+    /// counts.
+    Visit,
     /// The block in which contenders find the state that they keep from slice to slice. Nothing counts.
     FirstBlock,
     Counted,
@@ -145,12 +149,6 @@ const RESTS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(250)];
 /// No rest begins after a contender has rested this long under a load of a life: one that polls always works.
 const RESTED: Duration = Duration::from_secs(10);
-/// A connected contender is driven again after this, for a short slice, while others connect and warm up. A server
-/// closes a connection that is idle for long, and a hub a member that answers no pings; the shortest limits in use
-/// are 5 s (the keep-alive timeouts of Node.js, uvicorn and Apache).
-const AWAITS: Duration = Duration::from_secs(4);
-/// Length of such a slice.
-const VISIT: Duration = Duration::from_millis(20);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 16;
 
@@ -172,7 +170,8 @@ pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived
     let states = vec![State::Absent; plan.contenders];
     let rested = vec![Duration::ZERO; plan.contenders];
     let ran_at = rested.clone();
-    let mut life = Life { bench, plan, states, rested, ran_at, lived: Vec::new() };
+    let (next_visit, visits, lived) = (Duration::ZERO, 0, Vec::new());
+    let mut life = Life { bench, plan, states, rested, ran_at, next_visit, visits, lived };
     let ran = life.run();
     let stopped = life.stop();
     ran.and(stopped).map(|()| life.lived)
@@ -196,6 +195,9 @@ struct Life<'a, B> {
     rested: Vec<Duration>,
     /// When each was last connected or driven, since the life began.
     ran_at: Vec<Duration>,
+    /// The earliest time of the next visits, since the life began, and the number of visits so far.
+    next_visit: Duration,
+    visits: u64,
     lived: Vec<Vec<Lived>>,
 }
 
@@ -232,7 +234,7 @@ impl<B: Bench> Life<'_, B> {
                     self.states[who] = State::Connected;
                 }
                 self.bench.cpu_ns(who);
-                self.visit_those_that_wait(load)?;
+                self.visit_waiting(load)?;
             }
         }
         self.warm_up(load)?;
@@ -246,19 +248,36 @@ impl<B: Bench> Life<'_, B> {
         Ok(())
     }
 
-    /// Warms up all contenders. Those that are observed take turns with the baseline, whose cost shows how
-    /// the machine changes meanwhile.
+    /// Warms up all contenders. The baseline is first, because those that are observed take turns with it. These
+    /// are next, because visits while others warm up would warm them, and nobody would observe it.
     fn warm_up(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
-        let mut observed = Vec::new();
+        let (mut observed, mut fixed) = (Vec::new(), Vec::new());
         for (&who, how) in load.raced.iter().zip(&load.warm_ups) {
             match *how {
-                WarmUp::For(length) => self.warm_up_for(who, load, length)?,
+                WarmUp::For(length) if who == load.baseline => {
+                    self.warm_up_for(who, load, length)?;
+                }
+                WarmUp::For(length) => fixed.push((who, length)),
                 WarmUp::IfItChanged(_) if !self.bench.has_changed(who) => {}
                 WarmUp::Observed(longest) | WarmUp::IfItChanged(longest) => {
                     observed.push((who, longest));
                 }
             }
         }
+        self.observe(load, observed)?;
+        for (who, length) in fixed {
+            self.warm_up_for(who, load, length)?;
+        }
+        Ok(())
+    }
+
+    /// Warms up contenders until they are steady, each at most for its time. They take turns with the baseline,
+    /// whose cost shows how the machine changes meanwhile.
+    fn observe(
+        &mut self,
+        load: &LoadPlan,
+        mut observed: Vec<(usize, Duration)>,
+    ) -> Result<(), B::Error> {
         let mut first_ns = None;
         for turn in 0.. {
             observed.retain(|(_, longest)| WARMS * turn < *longest);
@@ -319,26 +338,39 @@ impl<B: Bench> Life<'_, B> {
         load: &LoadPlan,
         what: &Drive,
     ) -> Result<Option<(Driven, Option<u64>)>, B::Error> {
-        let driven = self.warm_one(who, load, what)?;
-        self.visit_those_that_wait(load)?;
+        let driven = self.drive_and_rest(who, load, what)?;
+        self.visit_waiting(load)?;
         Ok(driven)
     }
 
-    /// Drives those that have waited for long while others connected and warmed up.
-    fn visit_those_that_wait(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
-        let what = Drive { length: VISIT, purpose: Purpose::WarmUp, seed: load.seed };
-        for &who in &load.raced {
-            if self.bench.elapsed().saturating_sub(self.ran_at[who]) > AWAITS {
-                self.warm_one(who, load, &what)?;
-            }
+    /// Drives those that have waited for long while others connected and warmed up, the longest first. At most
+    /// half of the time goes into visits.
+    fn visit_waiting(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
+        let now = self.bench.elapsed();
+        if now < self.next_visit {
+            return Ok(());
         }
+        let waits = |who: &&usize| {
+            let is_late = now.saturating_sub(self.ran_at[**who]) > ROTATION;
+            self.states[**who] == State::Connected && is_late
+        };
+        let mut waiting: Vec<usize> = load.raced.iter().filter(waits).copied().collect();
+        waiting.sort_by_key(|who| self.ran_at[*who]);
+        for who in waiting {
+            self.visits += 1;
+            let seed = load.seed.rotate_left(32).wrapping_add(self.visits);
+            let what = Drive { length: load.slice, purpose: Purpose::Visit, seed };
+            self.drive(who, load, &what)?;
+        }
+        let ended = self.bench.elapsed();
+        self.next_visit = ended + (ended - now);
         Ok(())
     }
 
     /// Drives a contender for a slice of its warm-up, and then lets it rest for as long as it works without load,
     /// but not for ever: a compiler in the background shares the server's CPU with the requests. (On one CPU, helidon
     /// is warm after 2 s of such slices, instead of 17 s.)
-    fn warm_one(
+    fn drive_and_rest(
         &mut self,
         who: usize,
         load: &LoadPlan,

@@ -20,13 +20,13 @@
 mod bench;
 mod life;
 mod order;
-mod race;
+mod passes;
 mod roles;
 mod runner;
 mod warm_up;
 
 pub(crate) use bench::LivesHere;
-pub(crate) use race::{Duels, Starts};
+pub(crate) use passes::{Duels, Starts};
 pub(crate) use runner::RunsLives;
 #[cfg(test)]
 pub(crate) use {

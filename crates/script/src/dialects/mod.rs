@@ -10,8 +10,8 @@ pub mod websocket;
 use crate::{
     dialect::Dialect,
     exact::Exact,
-    knock::ReadinessProbe,
     protocol::{Asks, Canned, Order, Place, Protocol, Row, Sample, Scheme, Speech},
+    readiness_probe::ReadinessProbe,
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
 };

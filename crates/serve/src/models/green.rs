@@ -18,8 +18,8 @@ use regatta_service::{
     Flow, Job, Limits, Locals, Never, Now, Program,
     style::{
         member::{Blocking as Member, Room, Wake, serve_blocking},
+        own_connections::{ConnectingStream, SequentialProgram},
         sequential::Stream,
-        straight::{ConnectingStream, SequentialProgram},
     },
 };
 use regatta_sys::{net, queue};

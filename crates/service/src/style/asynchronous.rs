@@ -1,6 +1,6 @@
 //! Async style: the sequential loop with `.await`.
 
-use super::silence::{Silence, check_interval};
+use super::idle_timeout::{Silence, check_interval};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{future::Future, io, time::Instant};

@@ -7,7 +7,7 @@ use crate::{
 };
 use regatta_engine::Limits;
 use regatta_proto::resp::write_command;
-use regatta_service::style::straight::ConnectingStream;
+use regatta_service::style::own_connections::ConnectingStream;
 use std::{
     io::{self, Read, Write},
     time::Duration,

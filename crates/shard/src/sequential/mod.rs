@@ -21,8 +21,8 @@ use buffer::Buffer;
 use regatta_engine::Limits;
 use regatta_proto::resp::Commands;
 use regatta_service::style::{
+    own_connections::{ConnectingStream, SequentialProgram},
     sequential::{is_timeout, linger, part, read_timeout},
-    straight::{ConnectingStream, SequentialProgram},
 };
 use session::{Asked, Session};
 use std::{io, sync::Arc, time::Instant};

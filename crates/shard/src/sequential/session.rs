@@ -23,7 +23,7 @@ use regatta_keyspace::{
     route::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide, unsupported},
 };
 use regatta_proto::resp::{Command, write_command};
-use regatta_service::style::{sequential::is_timeout, straight::ConnectingStream};
+use regatta_service::style::{own_connections::ConnectingStream, sequential::is_timeout};
 use std::{
     collections::VecDeque,
     io::{self, Read, Write},

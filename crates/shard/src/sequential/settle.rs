@@ -6,7 +6,7 @@ use crate::{
     reply::{errors, merging::Merging},
 };
 use regatta_engine::Limits;
-use regatta_service::style::{sequential::send, straight::ConnectingStream};
+use regatta_service::style::{own_connections::ConnectingStream, sequential::send};
 use std::io::{self, Read, Write};
 
 /// Reply bytes that are collected before they are sent.

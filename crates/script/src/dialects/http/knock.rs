@@ -1,6 +1,6 @@
 //! The readiness probe over HTTP: a request for a path.
 
-use crate::knock::{Answer, ReadinessProbe};
+use crate::readiness_probe::{Answer, ReadinessProbe};
 use regatta_proto::http1::{Method, client::Ask};
 
 /// Returns a probe that sends GET `path` to `host` and expects a status from 200 to 399.

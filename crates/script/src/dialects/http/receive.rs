@@ -3,11 +3,11 @@
 
 use super::{
     criteria::Criteria,
-    desk::Desk,
     expected::{Digest, Expected},
     memo::Right,
-    part::{Part, SHOWN, Whole, WrongReply, describe_previous_reply},
+    partial_reply::{Part, SHOWN, Whole, WrongReply, describe_previous_reply},
     salted::{Answer, Answers, Salted, Salts},
+    thread_state::Desk,
 };
 use crate::{
     cursor::Cursor,

@@ -2,7 +2,7 @@
 //! requested work (`hash`). The load keeps the answers while it runs and verifies them after it has
 //! ended, so verification costs nothing that is timed.
 
-use super::{expected::Digest, part::SHOWN};
+use super::{expected::Digest, partial_reply::SHOWN};
 use crate::{cursor::Cursor, hash_file::HashedFile, script::Script, text::cut};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_record::Exchange;

@@ -1,6 +1,6 @@
 //! Salts are never repeated, and answers are verified afterwards.
 
-use super::super::{asks::HttpAsks, desk::Desk, receive::Http, receive::Talk};
+use super::super::{asks::HttpAsks, receive::Http, receive::Talk, thread_state::Desk};
 use super::*;
 use crate::{
     dialect::{At, Dialect},

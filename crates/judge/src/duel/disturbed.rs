@@ -49,14 +49,14 @@ struct Neighbours {
 
 /// The slices beside unusual ones.
 #[derive(Clone, Debug)]
-pub(super) struct Beside {
+pub(super) struct Disturbed {
     /// Those that have an unusual neighbour of another contender, by life, block and contender.
     slices: Vec<Vec<BTreeMap<usize, Neighbours>>>,
     /// Whether each contender is a suspect.
     pub suspects: Vec<bool>,
 }
 
-impl Beside {
+impl Disturbed {
     /// Whether the slice of contender `k` is left out where these two are compared.
     pub fn is_out(&self, (life, block): (usize, usize), k: usize, pair: [usize; 2]) -> bool {
         self.slices[life][block].get(&k).is_some_and(|beside| {
@@ -77,7 +77,7 @@ impl Beside {
 
 /// Finds the slices beside unusual ones of others. If few lives keep most of their slices then, it is lives that
 /// differ, not moments: what is usual in a life of which half is unusual is then its own median.
-pub(super) fn beside(field: &Field, of: &BlockStates) -> Beside {
+pub(super) fn disturbed(field: &Field, of: &BlockStates) -> Disturbed {
     let found = find(field, of, &Usual::of(field, of, false));
     let keeps_most = |(life, out): (&Life, &Vec<BTreeMap<usize, Neighbours>>)| {
         let ran =
@@ -91,7 +91,7 @@ pub(super) fn beside(field: &Field, of: &BlockStates) -> Beside {
     }
 }
 
-fn find(field: &Field, of: &BlockStates, usual: &Usual) -> Beside {
+fn find(field: &Field, of: &BlockStates, usual: &Usual) -> Disturbed {
     let contenders = field.contenders();
     let ran = |(of_life, (life, states)): (usize, (&Life, &Vec<Option<usize>>))| {
         let mut slices = Vec::new();
@@ -122,7 +122,7 @@ fn find(field: &Field, of: &BlockStates, usual: &Usual) -> Beside {
         }
         beside
     };
-    Beside { slices: field.lives.iter().zip(&lives).map(of_life).collect(), suspects }
+    Disturbed { slices: field.lives.iter().zip(&lives).map(of_life).collect(), suspects }
 }
 
 /// Marks contenders that had unusual slices before an unusual one of another more often than the others had,

@@ -7,8 +7,8 @@ use crate::{
         trial::{RunsTrials, Trial},
         warm::{self, Warm},
     },
-    ended::{RaceError, round_end, settles, stored},
     results::{events::Events, store::Store},
+    round_end::{RaceError, round_end, settles, stored},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_judge::{Settler, agreed};

@@ -4,7 +4,7 @@ use super::{
     criteria::Criteria,
     expected::Expected,
     memo::{Memo, Right},
-    part::Part,
+    partial_reply::Part,
     salted::Answers,
 };
 use crate::time::Nanos;

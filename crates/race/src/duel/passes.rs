@@ -11,9 +11,9 @@ use crate::{
         entrant::Entrant,
     },
     context::RaceContext,
-    driving::{observe::Seen, trial::Trial, warm},
-    ended::{RaceError, settles, stored},
+    driving::{trial::Trial, warm, warm_up_pass::Seen},
     results::{events::Events, store::Store},
+    round_end::{RaceError, settles, stored},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_record::{Asked, LoadShape, Outcome, Round, RoundStart};

@@ -7,7 +7,7 @@ use crate::{
     models::{fork, green, prefork, threads},
 };
 use regatta_engine::Counter;
-use regatta_service::style::straight::SequentialProgram;
+use regatta_service::style::own_connections::SequentialProgram;
 use regatta_sys::shared::SharedCounter;
 use std::io;
 
