@@ -21,8 +21,8 @@ use std::collections::BTreeSet;
 
 /// CPU time of other programs from which on a block counts as beside them, as a share of the length of a slice.
 const BUSY: f64 = 0.1;
-/// Least share of the blocks that must remain.
-const LEAST_SHARE: f64 = 0.25;
+/// Least share of the blocks that must remain if others are kept apart.
+pub(super) const LEAST_SHARE: f64 = 0.25;
 /// Least number of lives in which blocks must remain.
 const LEAST_LIVES: usize = 3;
 /// Least number of blocks that must remain in each of these lives, on average.

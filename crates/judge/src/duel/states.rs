@@ -1,6 +1,11 @@
 //! The states of the machine, the state of each block, and the blocks that are left out.
 
-use super::{busy::beside_others, clusters::groups, field::Field, levels::levels};
+use super::{
+    busy::{LEAST_SHARE, beside_others},
+    clusters::groups,
+    field::Field,
+    levels::levels,
+};
 use crate::statistics::{median, robust};
 use regatta_record::Busy;
 
@@ -11,9 +16,6 @@ pub(super) const LEAST_APART: f64 = 0.05;
 /// Least distance between the levels of two states, in standard deviations within them. A split of
 /// evenly spread levels, e.g. of a drift, reaches 3.5; that of normal ones 2.7.
 const LEAST_DEVIATIONS: f64 = 5.0;
-
-/// Least share of the blocks of a state that ratios are of, if there is another one.
-const LEAST_SHARE: f64 = 0.25;
 
 /// A state of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]

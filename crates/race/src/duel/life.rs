@@ -170,8 +170,8 @@ pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived
     let states = vec![State::Absent; plan.contenders];
     let rested = vec![Duration::ZERO; plan.contenders];
     let ran_at = rested.clone();
-    let (next_visit, visits, lived) = (Duration::ZERO, 0, Vec::new());
-    let mut life = Life { bench, plan, states, rested, ran_at, next_visit, visits, lived };
+    let (next_visit, lived) = (Duration::ZERO, Vec::new());
+    let mut life = Life { bench, plan, states, rested, ran_at, next_visit, lived };
     let ran = life.run();
     let stopped = life.stop();
     ran.and(stopped).map(|()| life.lived)
@@ -195,9 +195,8 @@ struct Life<'a, B> {
     rested: Vec<Duration>,
     /// When each was last connected or driven, since the life began.
     ran_at: Vec<Duration>,
-    /// The earliest time of the next visits, since the life began, and the number of visits so far.
+    /// The earliest time of the next visits, since the life began.
     next_visit: Duration,
-    visits: u64,
     lived: Vec<Vec<Lived>>,
 }
 
@@ -356,10 +355,10 @@ impl<B: Bench> Life<'_, B> {
         };
         let mut waiting: Vec<usize> = load.raced.iter().filter(waits).copied().collect();
         waiting.sort_by_key(|who| self.ran_at[*who]);
+        // At a low rate, other connections have requests due in each visit.
+        let seed = load.seed.wrapping_add(now.as_nanos() as u64);
+        let what = Drive { length: load.slice, purpose: Purpose::Visit, seed };
         for who in waiting {
-            self.visits += 1;
-            let seed = load.seed.rotate_left(32).wrapping_add(self.visits);
-            let what = Drive { length: load.slice, purpose: Purpose::Visit, seed };
             self.drive(who, load, &what)?;
         }
         let ended = self.bench.elapsed();
