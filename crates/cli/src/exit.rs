@@ -2,7 +2,7 @@
 //! disqualified or could not be judged; 2 an error, such as wrong usage, an unusable machine, or a
 //! result that could not be saved; 3 a gate is not decided; 130 after Ctrl-C, SIGTERM or SIGQUIT.
 
-use crate::options::called::as_called;
+use crate::program_name::as_called;
 use std::{
     io::{Write, stderr},
     process::ExitCode,

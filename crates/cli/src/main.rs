@@ -9,11 +9,13 @@
 mod args;
 mod commands;
 mod exit;
+mod help;
 mod interrupt;
 mod live;
 mod options;
 mod output;
 mod own_session;
+mod program_name;
 mod screen;
 
 use args::{Args, Command};
@@ -21,7 +23,7 @@ use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let parsed = options::help::command().try_get_matches();
+    let parsed = help::command().try_get_matches();
     let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(shown) => return exit::code(output::usage(&shown)),
@@ -38,8 +40,8 @@ fn main() -> ExitCode {
         Command::Shard(args) => commands::shard::run(*args),
         Command::Models => commands::serve::models(),
         Command::Services => commands::serve::services(),
-        Command::Completions { shell } => commands::manual::completions(shell),
-        Command::Man { dir } => commands::manual::man(&dir),
+        Command::Completions { shell } => commands::manual::completions(shell, help::command()),
+        Command::Man { dir } => commands::manual::man(&dir, help::command()),
         Command::OwnSession { parent, arguments } => own_session::run(parent, &arguments),
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),

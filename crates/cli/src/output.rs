@@ -3,7 +3,7 @@
 //! Nothing here panics. A closed pipe on stdout is not an error, any other failure to print is one.
 //! A message that stderr does not accept is lost.
 
-use crate::{exit::Outcome, options::called::as_called};
+use crate::{exit::Outcome, program_name::as_called};
 use anyhow::Context;
 use std::{
     env,

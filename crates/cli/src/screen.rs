@@ -4,8 +4,8 @@
 //! Only the thread that emits events draws, and only when an event occurs; there is no redraw timer.
 
 use crate::{
-    options::called::{as_called, summary_as_called},
     output,
+    program_name::{as_called, summary_as_called},
 };
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -3,7 +3,10 @@
 
 use crate::{
     commands::{
-        load::{adapter::AdapterArgs, threshold::without_limit, tls::TlsArgs, url},
+        load::{
+            target::{adapter::AdapterArgs, tls::TlsArgs, url},
+            threshold::without_limit,
+        },
         race::known,
     },
     exit::Outcome,

@@ -1,10 +1,7 @@
 //! `regatta load`: runs the load engine alone against any server.
 
-pub mod adapter;
 mod args;
-mod connect;
 mod cpus;
-mod http;
 mod open;
 mod plan;
 mod progress;
@@ -13,10 +10,9 @@ mod seconds;
 mod server;
 mod slow;
 mod stages;
+pub mod target;
 mod text;
 pub mod threshold;
-pub mod tls;
-pub mod url;
 
 pub use args::LoadArgs;
 

@@ -2,8 +2,9 @@
 
 use crate::{
     exit::Outcome,
-    options::{called::summary_as_called, formats::Formats, values::columns},
+    options::{formats::Formats, values::columns},
     output,
+    program_name::summary_as_called,
     screen::Screen,
 };
 use anyhow::{Context, bail};

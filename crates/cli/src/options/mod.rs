@@ -1,9 +1,7 @@
 //! Options that several subcommands share, parsers of their values, and the texts of `--help`.
 
-pub(crate) mod called;
 pub(crate) mod canned;
 pub(crate) mod formats;
-pub(crate) mod help;
 pub(crate) mod hub;
 pub(crate) mod planted;
 pub(crate) mod values;

@@ -1,13 +1,9 @@
 //! The options of `regatta load`.
 
 use super::{
-    adapter::AdapterArgs,
-    connect::ConnectArgs,
-    http::HttpArgs,
     seconds::{SeriesFile, series_file},
+    target::{adapter::AdapterArgs, connect::ConnectArgs, http::HttpArgs, tls::TlsArgs, url},
     threshold::{Threshold, threshold},
-    tls::TlsArgs,
-    url,
 };
 use crate::options::values::{
     connections, count, duration, limit, one_of, percent, rate, stage, workload,

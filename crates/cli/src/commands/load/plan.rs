@@ -1,6 +1,6 @@
 //! The plan of a load, from the options of `regatta load`.
 
-use super::{args::LoadArgs, cpus, url};
+use super::{args::LoadArgs, cpus, target::url};
 use crate::output;
 use anyhow::{Context, bail};
 use regatta_load::{Plan, Processes, Until, WarmUp};

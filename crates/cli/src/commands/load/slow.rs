@@ -1,6 +1,6 @@
 //! `regatta load --slow`: opens slow connections and checks that the server still serves new clients.
 
-use super::{args::LoadArgs, progress, text::percentiles, url::Target};
+use super::{args::LoadArgs, progress, target::url::Target, text::percentiles};
 use crate::{exit::Outcome, output};
 use anyhow::{Context, bail};
 use indicatif::HumanCount;

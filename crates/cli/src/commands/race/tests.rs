@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_reference_without_a_valid_cost_does_not_fail_a_race() {
-    let text = include_str!("../../../../report/tests/summary.json");
+    let text = include_str!("../../../../tool/report/tests/summary.json");
     let mut summary: Summary = serde_json::from_str(text).expect("the fixture is a summary");
     summary.cells.retain(|cell| cell.verdict.void.is_empty());
     assert!(!has_failed(&summary));

@@ -32,7 +32,7 @@ fn held(model: &str, members: usize) -> usize {
 }
 
 /// Requests a WebSocket in another room, without waiting for the reply.
-fn knock(server: &Server) -> TcpStream {
+fn open(server: &Server) -> TcpStream {
     let mut stream = server.connect();
     let request = "GET /ws/storm HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -81,11 +81,11 @@ fn a_storm_of_reconnecting_members_does_not_delay_others(model: &str) {
     thread::scope(|scope| {
         let others = scope.spawn(|| talk(speaker, listener, &over));
         let mut longest_connect = Duration::ZERO;
-        let mut members: Vec<TcpStream> = (0..count).map(|_| knock(&server)).collect();
+        let mut members: Vec<TcpStream> = (0..count).map(|_| open(&server)).collect();
         members.iter_mut().for_each(answered);
         for _ in 0..3 {
             members.drain(..).for_each(vanish);
-            members.extend((0..count).map(|_| knock(&server)));
+            members.extend((0..count).map(|_| open(&server)));
             let began = Instant::now();
             let newcomer =
                 client(format!("ws://{}/ws/new", server.addr), Patient(server.connect()));

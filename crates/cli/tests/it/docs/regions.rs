@@ -88,7 +88,7 @@ fn text_of(source: &str) -> Option<String> {
     }
     if let Some((name, file)) = source.split_once(" in ") {
         let (name_of_crate, file) = file.split_once('/').expect("CRATE/FILE.rs");
-        let code = read(&format!("crates/{name_of_crate}/src/{file}")).expect("a source file");
+        let code = read(&format!("crates/tool/{name_of_crate}/src/{file}")).expect("a source file");
         // What is read has required keys, and what is written has keys that may be absent.
         return Some(fields::table(&code, name, name_of_crate != "record"));
     }

@@ -1,5 +1,5 @@
 //! The structure of the source: at most 15 files in a folder, no cycle of files of a crate that need each
-//! other, and none of its folders (the first and the last with lists of exceptions). `protocols` and `words`
+//! other, and none of its folders. `protocols` and `words`
 //! check where protocols are named, and which phrases occur. Clippy limits the lines of functions.
 //!
 //! File A *needs* file B of the same crate if a path in A (in a `use`, a type, an expression, a
@@ -27,30 +27,26 @@ use std::{
 /// Files of a folder, beside its front page (`lib.rs`, `main.rs`, `mod.rs`) and its `tests.rs`.
 const MOST_FILES: usize = 15;
 
-/// Folders with too many files.
-const FULL_FOLDERS: &[&str] = &[
-    "crates/cli/src/commands/load",
-    "crates/engine/src/simulator",
-    "crates/script/src/dialects/http",
-    "crates/script/src/dialects/redis",
-];
-
-/// Crates with folders that need each other.
-const TANGLED_CRATES: &[&str] = &["cli", "engine", "load", "record", "shard"];
-
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
-/// Returns the folders of the workspace's crates.
+/// Returns the folders of the workspace's crates: those in `crates/`, and in its groups.
 fn crates() -> Vec<PathBuf> {
-    let folder = workspace().join("crates");
-    let entries = fs::read_dir(folder).expect("crates/");
-    let mut crates: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder").path()).collect();
-    crates.retain(|folder| folder.join("Cargo.toml").is_file());
+    let is_crate = |folder: &PathBuf| folder.join("Cargo.toml").is_file();
+    let (mut crates, groups): (Vec<_>, Vec<_>) =
+        folders(&workspace().join("crates")).into_iter().partition(is_crate);
+    crates.extend(groups.iter().flat_map(|group| folders(group)).filter(is_crate));
     crates.sort();
     assert!(crates.len() > 10, "{crates:?}");
     crates
+}
+
+/// Returns the folders in a folder.
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).expect("a folder of crates");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.is_dir()).collect()
 }
 
 fn name(folder: &Path) -> String {
@@ -72,65 +68,45 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the sets of files that need each other, as paths below `src`.
-fn cycles(of: &Crate) -> Vec<Vec<String>> {
-    cycles_of(of, |file| file)
+/// Pairs of files of a crate, as paths below `src`, where the first needs items that the second defines.
+type Needs = BTreeMap<(String, String), BTreeSet<String>>;
+
+fn needs(of: &Crate) -> Needs {
+    let named = |((from, to), items)| ((of.file_name(from), of.file_name(to)), items);
+    names::needs(of).into_iter().map(named).collect()
 }
 
-/// Returns the sets of folders directly below `src` that need each other, and of files beside them.
-fn cycles_of_folders(of: &Crate) -> Vec<Vec<String>> {
-    cycles_of(of, |file| file.split('/').next().expect("a path").to_owned())
+fn file(path: &str) -> &str {
+    path
+}
+
+/// The folder directly below `src`, or the file if it is in none.
+fn folder(path: &str) -> &str {
+    path.split('/').next().expect("a path")
 }
 
 /// Returns the sets of what files are parts of (`part`) that need each other.
-fn cycles_of(of: &Crate, part: impl Fn(String) -> String) -> Vec<Vec<String>> {
-    let needs: Vec<(String, String)> = names::needs(of)
-        .into_keys()
-        .map(|(from, to)| (part(of.file_name(from)), part(of.file_name(to))))
-        .collect();
-    let parts: BTreeSet<&String> = needs.iter().flat_map(|(from, to)| [from, to]).collect();
-    let parts: Vec<&String> = parts.into_iter().collect();
-    let index = |part: &String| parts.binary_search(&part).expect("a part");
-    let mut graph = DiGraphMap::<usize, ()>::new();
-    for (from, to) in &needs {
-        graph.add_edge(index(from), index(to), ());
-    }
-    let mut cycles: Vec<Vec<String>> = tarjan_scc(&graph)
-        .into_iter()
-        .filter(|cycle| cycle.len() > 1)
-        .map(|mut cycle| {
-            cycle.sort_unstable();
-            cycle.into_iter().map(|of| parts[of].clone()).collect()
-        })
-        .collect();
+fn cycles<'n>(needs: &'n Needs, part: impl Fn(&str) -> &str) -> Vec<Vec<&'n str>> {
+    let graph: DiGraphMap<&str, ()> =
+        needs.keys().map(|(from, to)| (part(from), part(to), ())).collect();
+    let mut cycles = tarjan_scc(&graph);
+    cycles.retain(|cycle| cycle.len() > 1);
+    cycles.iter_mut().for_each(|cycle| cycle.sort_unstable());
     cycles.sort();
     cycles
 }
 
-/// Lists what the files of a cycle need of each other, one line for each pair.
-fn within(of: &Crate, cycle: &[String]) -> String {
+/// Lists what the parts of a cycle need of each other, one line for each pair of files.
+fn within(needs: &Needs, cycle: &[&str], part: impl Fn(&str) -> &str) -> String {
     let mut text = String::new();
-    for ((from, to), items) in names::needs(of) {
-        let (from, to) = (of.file_name(from), of.file_name(to));
-        if cycle.contains(&from) && cycle.contains(&to) {
-            let items: Vec<String> = items.into_iter().collect();
+    for ((from, to), items) in needs {
+        let (a, b) = (part(from), part(to));
+        if a != b && cycle.contains(&a) && cycle.contains(&b) {
+            let items: Vec<&str> = items.iter().map(String::as_str).collect();
             text += &format!("  {from} needs {} of {to}\n", items.join(", "));
         }
     }
     text
-}
-
-/// Compares what exceeds a limit with the known exceptions. Returns an error with the new ones, or with
-/// the exceptions that are no longer needed.
-fn compare(over: &BTreeSet<String>, known: &[&str]) -> Result<(), String> {
-    let known: BTreeSet<String> = known.iter().map(ToString::to_string).collect();
-    let new: Vec<&String> = over.difference(&known).collect();
-    let gone: Vec<&String> = known.difference(over).collect();
-    match (new.is_empty(), gone.is_empty()) {
-        (true, true) => Ok(()),
-        (false, _) => Err(format!("new: {new:?}")),
-        (true, false) => Err(format!("take these off the list of exceptions: {gone:?}")),
-    }
 }
 
 #[test]
@@ -146,35 +122,25 @@ fn no_folder_has_more_than_15_files() {
     }
     assert!(files.len() > 50, "{files:?}");
     let over = files.into_iter().filter(|(_, files)| *files > MOST_FILES).map(|(name, _)| name);
-    compare(&over.collect(), FULL_FOLDERS).unwrap_or_else(|what| panic!("over 15 files: {what}"));
+    assert_eq!(over.collect::<Vec<_>>(), Vec::<String>::new(), "over 15 files");
 }
 
 #[test]
-fn no_files_of_a_crate_need_each_other() {
+fn no_files_and_no_folders_of_a_crate_need_each_other() {
     let mut all = String::new();
     let mut edges = 0;
-    for folder in crates() {
-        let read = Crate::read(&folder);
-        edges += names::needs(&read).len();
-        for cycle in cycles(&read) {
-            all += &format!("{}: {}\n", name(&folder), cycle.join(", "));
-            all += &within(&read, &cycle);
+    for of in crates() {
+        let needs = needs(&Crate::read(&of));
+        edges += needs.len();
+        for part in [file, folder] {
+            for cycle in cycles(&needs, part) {
+                all += &format!("{}: {}\n", name(&of), cycle.join(", "));
+                all += &within(&needs, &cycle, part);
+            }
         }
     }
     assert!(edges > 500, "only {edges} paths between files were found");
     assert!(all.is_empty(), "cycles:\n{all}");
-}
-
-#[test]
-fn no_folders_of_a_crate_need_each_other() {
-    let mut tangled = BTreeSet::new();
-    for folder in crates() {
-        for cycle in cycles_of_folders(&Crate::read(&folder)) {
-            println!("{}: {}", name(&folder), cycle.join(", "));
-            tangled.insert(name(&folder));
-        }
-    }
-    compare(&tangled, TANGLED_CRATES).unwrap_or_else(|what| panic!("cycles of folders: {what}"));
 }
 
 #[test]
@@ -187,9 +153,11 @@ fn a_cycle_of_folders_without_one_of_files_is_found() {
         ("b/mod.rs", "pub mod e;"),
         ("b/e.rs", "pub struct E(crate::a::c::C);"),
     ];
-    let (_folder, tangled) = crate_of(&files);
-    assert_eq!(cycles(&tangled), Vec::<Vec<String>>::new());
-    assert_eq!(cycles_of_folders(&tangled), [["a", "b"]]);
+    let tangled = needs_of(&files);
+    assert_eq!(cycles(&tangled, file), Vec::<Vec<&str>>::new());
+    assert_eq!(cycles(&tangled, folder), [["a", "b"]]);
+    let needs = "  a/d.rs needs E of b/e.rs\n  b/e.rs needs C of a/c.rs\n";
+    assert_eq!(within(&tangled, &["a", "b"], folder), needs);
 }
 
 /// Writes a crate with these files, and reads it.
@@ -204,67 +172,63 @@ fn crate_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Crate) {
     (folder, read)
 }
 
+fn needs_of(files: &[(&str, &str)]) -> Needs {
+    needs(&crate_of(files).1)
+}
+
 #[test]
 fn two_files_that_need_each_other_are_found_through_a_re_export() {
-    let (_folder, tangled) = crate_of(&[
+    let tangled = needs_of(&[
         ("lib.rs", "mod a; mod b; pub use a::A;"),
         ("a.rs", "pub struct A; fn f() { crate::b::g() }"),
         ("b.rs", "pub fn g() { let _: Option<super::A> = None; }"),
     ]);
-    assert_eq!(cycles(&tangled), [["a.rs", "b.rs"]]);
-    let needs = within(&tangled, &cycles(&tangled)[0]);
+    assert_eq!(cycles(&tangled, file), [["a.rs", "b.rs"]]);
+    let needs = within(&tangled, &["a.rs", "b.rs"], file);
     assert_eq!(needs, "  a.rs needs g of b.rs\n  b.rs needs A of a.rs\n");
 }
 
 #[test]
 fn a_parent_that_declares_and_re_exports_needs_nothing() {
-    let (_folder, clean) = crate_of(&[
+    let clean = needs_of(&[
         ("lib.rs", "mod a; pub use a::{A, b::*};"),
         ("a/mod.rs", "pub mod b; pub(crate) use b::B; pub struct A;"),
         ("a/b.rs", "use super::A; use crate::A as Same; pub struct B(A, Same);"),
     ]);
-    assert_eq!(cycles(&clean), Vec::<Vec<String>>::new());
-    let (_folder, tangled) = crate_of(&[
+    assert_eq!(cycles(&clean, file), Vec::<Vec<&str>>::new());
+    let tangled = needs_of(&[
         ("lib.rs", "mod a;"),
         ("a/mod.rs", "mod b; use b::B; pub struct A(B);"),
         ("a/b.rs", "use super::A; pub struct B(Box<A>);"),
     ]);
-    assert_eq!(cycles(&tangled), [["a/b.rs", "a/mod.rs"]]);
+    assert_eq!(cycles(&tangled, file), [["a/b.rs", "a/mod.rs"]]);
 }
 
 #[test]
 fn paths_in_macro_tokens_count_and_tests_do_not() {
-    let (_folder, tangled) = crate_of(&[
+    let tangled = needs_of(&[
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "pub const A: u8 = 1; fn f() -> String { format!(\"{}\", crate::b::B) }"),
         ("b.rs", "pub const B: u8 = super::a::A;"),
     ]);
-    assert_eq!(cycles(&tangled), [["a.rs", "b.rs"]]);
+    assert_eq!(cycles(&tangled, file), [["a.rs", "b.rs"]]);
     let (_folder, clean) = crate_of(&[
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "pub const A: u8 = 1; #[cfg(test)] mod tests { use crate::b::B; }"),
         ("b.rs", "pub const B: u8 = super::a::A; #[cfg(test)] mod tests;"),
         ("b/tests.rs", "use super::B; fn f() { crate::a::A; }"),
     ]);
-    assert_eq!(cycles(&clean), Vec::<Vec<String>>::new());
+    assert_eq!(cycles(&needs(&clean), file), Vec::<Vec<&str>>::new());
     assert_eq!(clean.files().len(), 3, "a file of tests was counted");
 }
 
 #[test]
 fn an_indirect_cycle_is_found() {
-    let (_folder, tangled) = crate_of(&[
+    let tangled = needs_of(&[
         ("lib.rs", "mod a; mod b; mod c; mod d { pub(crate) use crate::c::C; }"),
         ("a.rs", "use crate::b; fn f() { b::g(); } pub trait A { fn a(&self) {} }"),
         ("b.rs", "use crate::d; pub fn g() { d::C; }"),
         ("c.rs", "pub struct C; impl crate::a::A for C {}"),
     ]);
-    assert_eq!(cycles(&tangled), [["a.rs", "b.rs", "c.rs"]]);
-}
-
-#[test]
-fn exceptions_that_are_no_longer_needed_are_an_error() {
-    let over: BTreeSet<String> = ["a".to_owned()].into();
-    assert!(compare(&over, &["a"]).is_ok());
-    assert!(compare(&over, &[]).unwrap_err().starts_with("new"));
-    assert!(compare(&over, &["a", "b"]).unwrap_err().contains("take these off"));
+    assert_eq!(cycles(&tangled, file), [["a.rs", "b.rs", "c.rs"]]);
 }

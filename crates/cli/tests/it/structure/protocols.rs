@@ -10,8 +10,8 @@ const CRATES: [&str; 6] = ["script", "load", "record", "judge", "host", "race"];
 
 /// The folders of the protocols, and the table that lists them: only they may name a protocol. The text
 /// of flags is in `cli`.
-const FOLDERS: &str = "crates/script/src/dialects";
-const TABLE: &str = "crates/script/src/dialects/mod.rs";
+const FOLDERS: &str = "crates/tool/script/src/dialects";
+const TABLE: &str = "crates/tool/script/src/dialects/mod.rs";
 
 /// A name that is also an ordinary word.
 const WORD: &str = "line";
@@ -36,7 +36,7 @@ fn no_protocol_is_named_outside_its_folder_and_the_table() {
     let root = workspace();
     let mut found = Vec::new();
     for name in CRATES {
-        for file in sources(&root.join("crates").join(name).join("src")) {
+        for file in sources(&root.join("crates/tool").join(name).join("src")) {
             let path = file.strip_prefix(&root).expect("below the checkout");
             let is_own = path.starts_with(FOLDERS);
             if !is_own {

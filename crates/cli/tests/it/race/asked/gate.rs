@@ -7,7 +7,7 @@ use regatta_record::{Asked, Gate, Judgement, Kind, Outcome};
 use simulated::{LOAD, Machine, Truth, asked, rounds, truth};
 use std::process::Command;
 
-#[path = "../../../../../judge/tests/simulated/mod.rs"]
+#[path = "../../../../../tool/judge/tests/simulated/mod.rs"]
 #[allow(dead_code)]
 mod simulated;
 

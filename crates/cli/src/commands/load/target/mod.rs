@@ -1,0 +1,7 @@
+//! The options that say which server is loaded: its address, TLS, the protocol of a hub, and one HTTP request.
+
+pub mod adapter;
+pub mod connect;
+pub mod http;
+pub mod tls;
+pub mod url;

@@ -1,0 +1,38 @@
+//! The proxy of one core: an engine between clients and the nodes. [`Sequential`] is the same proxy
+//! for models with blocking calls.
+//!
+//! ```text
+//!  client ─→ input: commands ─→ route::decide ─┬→ forward: to one node, or parts to several
+//!    ↑                                         ├→ local: answered here
+//!    │                                         ├→ transaction: over a leased connection
+//!    │                                         └→ subscriptions
+//!    └── ring: replies in order ←── replies ←── node
+//! ```
+//!
+//! All clients of a core that use the same database and protocol share one connection to each node.
+//! These connections carry only commands that leave no state behind on the node. Transactions,
+//! watched keys, blocking commands and subscriptions each get a dedicated connection. A client's
+//! requests to one node never use two connections at once, so they cannot overtake each other.
+//!
+//! # Where things are
+//!
+//! - `clients`: what is known of a client: who it is, its transaction and subscriptions, its pending replies.
+//! - `node`: the nodes, and connections to them.
+//! - `reply`: several replies made into one, and those of the proxy itself.
+//! - `proxy`: what happens at each event of a connection, and the state of one core; `shared`: what all cores share.
+//! - `sequential`: the same with blocking calls.
+
+mod clients;
+mod node;
+mod peers;
+mod proxy;
+mod reply;
+mod sequential;
+mod settings;
+mod shared;
+
+pub use node::nodes::Nodes;
+pub use proxy::state::Proxy;
+pub use sequential::Sequential;
+pub use settings::{Auth, Credentials, Settings};
+pub use shared::{Counts, Shared};

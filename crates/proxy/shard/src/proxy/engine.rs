@@ -1,0 +1,109 @@
+//! The proxy as an engine: events of its connections.
+
+use crate::{
+    clients::{client::Client, identity::Identity},
+    node::loss::Loss,
+    peers::Peer,
+    proxy::state::{Fx, Proxy},
+};
+use regatta_engine::{Conn, Engine, Never};
+use std::{io, mem, time::Instant};
+
+impl Engine for Proxy {
+    type Job = Never;
+    type Letter = Never;
+    const CONNECTS: bool = true;
+
+    fn opened(&mut self, conn: Conn, effects: &mut Fx) {
+        if let Some(upstream) = self.peers.upstream(conn) {
+            upstream.is_open = true;
+            return;
+        }
+        let mut client = Box::new(Client::new(conn, Identity::new(&self.shared)));
+        self.pools.enter(client.pool);
+        self.resume(&mut client, effects);
+        self.peers.put(conn, Peer::Client(client));
+    }
+
+    fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Fx) {
+        self.follow_map(effects);
+        match self.peers.take(conn) {
+            Some(Peer::Client(mut client)) => {
+                self.input(&mut client, bytes, effects);
+                self.resume(&mut client, effects);
+                self.peers.put(conn, Peer::Client(client));
+            }
+            Some(Peer::Upstream(upstream)) => self.replies(upstream, bytes, effects),
+            None => {}
+        }
+        self.resume_due(effects);
+    }
+
+    fn room(&mut self, conn: Conn, effects: &mut Fx) {
+        if let Some(upstream) = self.peers.upstream(conn) {
+            let held = mem::take(&mut upstream.held);
+            upstream.wants_drained(false, effects);
+            self.release(held);
+        } else {
+            self.resume_later(conn);
+        }
+        self.resume_due(effects);
+    }
+
+    fn ended(&mut self, conn: Conn, effects: &mut Fx) {
+        match self.peers.take(conn) {
+            Some(Peer::Client(mut client)) => {
+                client.has_ended = true;
+                self.resume(&mut client, effects);
+                self.peers.put(conn, Peer::Client(client));
+            }
+            Some(Peer::Upstream(upstream)) => {
+                self.lose(*upstream, Loss::Closed, effects);
+            }
+            None => {}
+        }
+        self.resume_due(effects);
+    }
+
+    fn closed(&mut self, conn: Conn, effects: &mut Fx) {
+        match self.peers.take(conn) {
+            Some(Peer::Client(client)) => self.leave(client, effects),
+            Some(Peer::Upstream(upstream)) => {
+                self.lose(*upstream, Loss::Closed, effects);
+            }
+            None => {}
+        }
+        self.resume_due(effects);
+    }
+
+    fn not_opened(&mut self, conn: Conn, why: &io::Error) {
+        if let Some(upstream) = self.peers.upstream(conn) {
+            upstream.shortage = is_own(why).then(|| why.to_string());
+        }
+    }
+
+    /// The node is asked again to end a blocking command.
+    fn alarm(&mut self, conn: Conn, effects: &mut Fx) {
+        self.resume_later(conn);
+        self.resume_due(effects);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.tick_at
+    }
+
+    fn tick(&mut self, effects: &mut Fx) {
+        self.follow_map(effects);
+        self.check_nodes(effects);
+        self.resume_due(effects);
+    }
+}
+
+/// Returns whether this machine refused a connection, and not the node or the network.
+fn is_own(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    !matches!(
+        error.kind(),
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut
+    )
+}

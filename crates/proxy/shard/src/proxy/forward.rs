@@ -1,0 +1,330 @@
+//! Requests to nodes over shared connections.
+
+use crate::{
+    clients::{client::Client, next::Next, routed::Routed},
+    node::{
+        pools::Key,
+        upstream::{Upstream, Use, Waiter, What},
+    },
+    peers::Peer,
+    proxy::state::{Fx, Proxy},
+    reply::merging::{Merging, Rule},
+};
+use rand::Rng;
+use regatta_engine::{Conn, Status};
+use regatta_keyspace::{
+    command::flag,
+    route::{Cursor, Decision, Merge, Part},
+};
+use regatta_proto::resp::{Command, write_command};
+use std::sync::Arc;
+
+/// Unsent bytes to a node, and pending replies from it, beyond which the clients that use it are
+/// paused.
+pub(crate) const FULL: usize = 1 << 20;
+pub(crate) const OWED: usize = 256 * 1024;
+
+impl Proxy {
+    /// Forwards a request to one node. Its reply is sent to the client.
+    #[inline]
+    pub(crate) fn forward(
+        &mut self,
+        client: &mut Client,
+        node: usize,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Next {
+        let Some(conn) = self.shared_to(client.pool, node, effects) else {
+            client.fail(&[&self.down(node)], effects);
+            return Next::Go;
+        };
+        if self.is_full(client, conn, effects) {
+            return Next::Full;
+        }
+        if let Some(next) = self.exceeds(client, conn, command, effects) {
+            return next;
+        }
+        self.send(client, conn, command, effects);
+        Next::Go
+    }
+
+    /// Sends a request over a connection that can take output.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        client: &mut Client,
+        conn: Conn,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) {
+        let now = effects.now().instant;
+        if let Some(out) = effects.out(conn) {
+            as_array(command, out);
+        }
+        if let Some(upstream) = self.peers.upstream(conn) {
+            let waiter =
+                Waiter { client: client.conn, slot: client.ring.wait(), what: What::Whole };
+            upstream.wait(waiter, now);
+        }
+        self.check_soon(now);
+    }
+
+    /// Sends the parts of a split request.
+    pub(crate) fn split(
+        &mut self,
+        client: &mut Client,
+        Routed { command, decision, plan }: Routed<'_>,
+        merge: Merge,
+        effects: &mut Fx,
+    ) -> Next {
+        let asked = || plan.parts().map(|part| part.node);
+        let conns = match self.all_of(client, asked(), command, effects) {
+            Ok(conns) => conns,
+            Err(next) => return next,
+        };
+        let merging = self.merging(Rule::split(merge, plan), asked(), decision);
+        let slot = client.ring.merge(Box::new(merging));
+        for (number, (part, conn)) in plan.parts().zip(conns).enumerate() {
+            if let Some(out) = effects.out(conn) {
+                write_part(command, part, out);
+            }
+            self.wait_for_part(client.conn, (slot, number), conn, effects);
+        }
+        Next::Go
+    }
+
+    /// Sends a request to every node.
+    pub(crate) fn send_to_all(
+        &mut self,
+        client: &mut Client,
+        Routed { command, decision, .. }: Routed<'_>,
+        merge: Merge,
+        effects: &mut Fx,
+    ) -> Next {
+        let nodes = self.health.len();
+        let conns = match self.all_of(client, 0..nodes, command, effects) {
+            Ok(conns) => conns,
+            Err(next) => return next,
+        };
+        // The first value found is returned: start at a random node, so that none is preferred.
+        let first = if merge == Merge::AnyValue { self.random.random_range(0..nodes) } else { 0 };
+        let order = (first..nodes).chain(0..first);
+        let merging = self.merging(Rule::All(merge), order.clone(), decision);
+        let slot = client.ring.merge(Box::new(merging));
+        for (number, node) in order.enumerate() {
+            if let Some(out) = effects.out(conns[node]) {
+                as_array(command, out);
+            }
+            self.wait_for_part(client.conn, (slot, number), conns[node], effects);
+        }
+        Next::Go
+    }
+
+    /// Sends SCAN to the current node, with that node's own cursor.
+    pub(crate) fn scan(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        cursor: Cursor,
+        effects: &mut Fx,
+    ) -> Next {
+        let conns = match self.all_of(client, std::iter::once(cursor.node), command, effects) {
+            Ok(conns) => conns,
+            Err(next) => return next,
+        };
+        let nodes = self.health.len();
+        let merging = Merging::new(
+            Rule::Scan { cursor, nodes },
+            [cursor.node],
+            false,
+            Arc::clone(&self.shared.settings.nodes),
+        );
+        let slot = client.ring.merge(Box::new(merging));
+        if let Some(out) = effects.out(conns[0]) {
+            write_scan(command, cursor, out);
+        }
+        self.wait_for_part(client.conn, (slot, 0), conns[0], effects);
+        Next::Go
+    }
+
+    /// Returns the shared connections to these nodes. If one of the nodes is down, or does not accept
+    /// so long an argument, nothing is sent to any of them, and the client gets an error. If one reads
+    /// too slowly, the client waits.
+    fn all_of(
+        &mut self,
+        client: &mut Client,
+        nodes: impl Iterator<Item = usize>,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Result<Vec<Conn>, Next> {
+        let mut conns = Vec::new();
+        for node in nodes {
+            let Some(conn) = self.shared_to(client.pool, node, effects) else {
+                client.fail(&[&self.down(node), b"; nothing was sent"], effects);
+                return Err(Next::Go);
+            };
+            if self.is_full(client, conn, effects) {
+                return Err(Next::Full);
+            }
+            if let Some(next) = self.exceeds(client, conn, command, effects) {
+                return Err(next);
+            }
+            conns.push(conn);
+        }
+        Ok(conns)
+    }
+
+    fn merging(
+        &self,
+        rule: Rule,
+        asked: impl IntoIterator<Item = usize>,
+        decision: &Decision,
+    ) -> Merging {
+        let writes = decision.command.is_some_and(|command| command.has(flag::WRITE));
+        Merging::new(rule, asked, writes, Arc::clone(&self.shared.settings.nodes))
+    }
+
+    pub(crate) fn wait_for_part(
+        &mut self,
+        client: Conn,
+        (slot, part): (u32, usize),
+        conn: Conn,
+        effects: &Fx,
+    ) {
+        let now = effects.now().instant;
+        if let Some(upstream) = self.peers.upstream(conn) {
+            // Fits: a request has at most a million arguments.
+            upstream.wait(Waiter { client, slot, what: What::Part(part as u32) }, now);
+        }
+        self.check_soon(now);
+    }
+
+    /// Chooses a node for a request that any node can answer: the same one for a client while it is
+    /// up.
+    pub(crate) fn any_node(&self, client: &Client) -> usize {
+        let nodes = self.health.len();
+        let first = (client.identity.id % nodes as u64) as usize;
+        let mut order = (first..nodes).chain(0..first);
+        order.find(|node| self.health[*node].why_down().is_none()).unwrap_or(first)
+    }
+
+    /// Returns whether a node reads too slowly. The client then waits for room.
+    pub(crate) fn is_full(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> bool {
+        let Some(upstream) = self.peers.upstream(conn) else { return false };
+        if effects.pending(conn) < FULL && upstream.waiting.len() < OWED {
+            return false;
+        }
+        upstream.held.push(client.conn);
+        client.node_is_full = true;
+        upstream.wants_drained(true, effects);
+        true
+    }
+
+    /// Lets clients continue that waited for room.
+    pub(crate) fn release(&mut self, held: Vec<Conn>) {
+        for conn in held {
+            if let Some(client) = self.peers.client(conn) {
+                client.node_is_full = false;
+            }
+            self.resume_later(conn);
+        }
+    }
+
+    /// Returns the pool's connection to a node, and opens it if necessary. `None` if the node is
+    /// down.
+    #[inline]
+    pub(crate) fn shared_to(&mut self, pool: usize, node: usize, effects: &mut Fx) -> Option<Conn> {
+        if let Some(conn) = self.pools.get(pool).shared[node]
+            && effects.out(conn).is_some()
+        {
+            return Some(conn);
+        }
+        let conn = self.connect(pool, node, Use::Shared, effects)?;
+        self.pools.get(pool).shared[node] = Some(conn);
+        Some(conn)
+    }
+
+    /// Opens a connection to a node and prepares it for the clients of a pool. `None` if the node
+    /// is down.
+    pub(crate) fn connect(
+        &mut self,
+        pool: usize,
+        node: usize,
+        use_: Use,
+        effects: &mut Fx,
+    ) -> Option<Conn> {
+        if use_ != Use::Probe && self.health[node].why_down().is_some() {
+            return None;
+        }
+        let now = effects.now().instant;
+        let settings = &self.shared.settings;
+        let conn = effects.connect(settings.nodes.address(node));
+        let mut upstream = Box::new(Upstream::new(conn, node, pool, use_, now));
+        let Key { database, resp3 } = self.pools.get(pool).key;
+        let out = effects.out(conn)?;
+        if let Some(own) = &settings.auth.nodes {
+            write_command([&b"AUTH"[..], &own.user, &own.password], out);
+            upstream.wait_for_itself(What::Authenticated, now);
+        }
+        if resp3 {
+            write_command([&b"HELLO"[..], b"3"], out);
+            upstream.wait_for_itself(What::Prepared, now);
+        }
+        if database > 0 {
+            write_command([&b"SELECT"[..], database.to_string().as_bytes()], out);
+            upstream.wait_for_itself(What::Selected, now);
+        }
+        if use_ == Use::Probe {
+            write_command([&b"PING"[..]], out);
+            upstream.wait_for_itself(What::Probed, now);
+        }
+        // `check_nodes` enforces the reply timeout.
+        effects.set(conn, Status { waits: true, ..Status::default() });
+        self.peers.put(conn, Peer::Upstream(upstream));
+        self.check_soon(now);
+        Some(conn)
+    }
+}
+
+impl Upstream {
+    /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
+    /// node has been written.
+    pub(crate) fn wants_drained(&self, wants_drained: bool, effects: &mut Fx) {
+        effects.set(self.conn, Status { waits: true, wants_drained, ..Status::default() });
+    }
+}
+
+/// Appends a request as a RESP array, even if it was sent inline.
+#[inline]
+pub(crate) fn as_array(command: &Command<'_>, out: &mut Vec<u8>) {
+    if command.inline {
+        write_command(command.args(), out);
+    } else {
+        out.extend_from_slice(command.bytes);
+    }
+}
+
+/// Appends SCAN with the node's cursor.
+pub(crate) fn write_scan(command: &Command<'_>, cursor: Cursor, out: &mut Vec<u8>) {
+    let own = cursor.cursor.to_string();
+    let args = command.args().enumerate();
+    let args: Vec<&[u8]> = args.map(|(i, arg)| if i == 1 { own.as_bytes() } else { arg }).collect();
+    write_command(args, out);
+}
+
+/// Appends one node's part of a request.
+pub(crate) fn write_part(command: &Command<'_>, part: Part<'_>, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    let mut head = |kind: u8, count: usize, out: &mut Vec<u8>| {
+        out.push(kind);
+        out.extend_from_slice(digits.format(count).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    };
+    let arguments = part.arguments();
+    head(b'*', part.prefix() + arguments.len(), out);
+    for argument in (0..part.prefix()).chain(arguments).filter_map(|at| command.arg(at)) {
+        head(b'$', argument.len(), out);
+        out.extend_from_slice(argument);
+        out.extend_from_slice(b"\r\n");
+    }
+}

@@ -1,0 +1,15 @@
+//! What the proxy of a core does at each event of its clients and nodes.
+
+pub(crate) mod budget;
+mod engine;
+pub(crate) mod forward;
+mod health;
+mod input;
+mod lease;
+mod local;
+mod longest;
+mod replies;
+pub(crate) mod state;
+mod subscriptions;
+mod transaction;
+pub(crate) mod unblock;

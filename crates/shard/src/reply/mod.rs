@@ -1,6 +1,0 @@
-//! Replies: whose they are, several made into one, and those of the proxy itself.
-
-pub(crate) mod configuration;
-pub(crate) mod errors;
-pub(crate) mod merging;
-pub(crate) mod replies;

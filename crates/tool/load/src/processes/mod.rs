@@ -1,0 +1,20 @@
+//! Load processes: several processes carry out one load together, e.g. because one process may not
+//! open enough files. A leader ([`run_in_processes`]) starts as many as needed ([`load_process`]), sends
+//! each the load and its part of it, decides for all of them when a phase ends, and merges what they
+//! counted. Only a window of a fixed length ends by the clock of each process.
+//!
+//! The messages are lines of JSON ([`ask::Ask`], [`Order`], [`regatta_record::Report`]) over
+//! pipes. They contain nothing that needs the same machine or the same clock, unless the connections of
+//! a workload must know of each other, like the members of a hub: then the processes share memory.
+
+mod ask;
+mod crew;
+mod follow;
+mod lead;
+mod memory;
+mod split;
+mod wire;
+
+pub use follow::{load_process, load_process_dialect};
+pub use lead::run_in_processes;
+pub use split::Processes;

@@ -1,0 +1,10 @@
+//! A race as requested, and the machine that it runs on.
+
+pub(crate) mod age;
+pub(crate) mod fingerprint;
+pub(crate) mod plan;
+pub(crate) mod race;
+pub(crate) mod running;
+pub(crate) mod setup;
+pub(crate) mod skipped;
+pub(crate) mod topology;

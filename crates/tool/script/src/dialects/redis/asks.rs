@@ -1,0 +1,104 @@
+//! Workloads for Redis.
+
+use super::{built_in, file::MixFile, reply::receive::Redis};
+use crate::{
+    protocol::{Asks, Order, Speech},
+    script::TooLarge,
+    sent::SentFile,
+    workload::file::FileText,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A workload for Redis.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RedisAsks {
+    what: What,
+    /// Whether all clients use the same keys, and their histories are checked together.
+    shares_keys: bool,
+}
+
+/// The commands of a workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum What {
+    /// A mix of all commands.
+    Shard,
+    /// A workload file.
+    File(FileAsks),
+}
+
+/// The commands of a workload file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SentFile", try_from = "SentFile")]
+struct FileAsks(Arc<MixFile>);
+
+impl From<FileAsks> for SentFile {
+    fn from(FileAsks(file): FileAsks) -> Self {
+        SentFile { name: file.kept.name.clone(), text: file.kept.text.clone() }
+    }
+}
+
+impl TryFrom<SentFile> for FileAsks {
+    type Error = String;
+
+    fn try_from(sent: SentFile) -> Result<Self, String> {
+        Ok(FileAsks(Arc::new(MixFile::read(sent.file())?)))
+    }
+}
+
+impl RedisAsks {
+    /// Returns the built-in workload.
+    pub(super) fn shard() -> Self {
+        RedisAsks { what: What::Shard, shares_keys: false }
+    }
+
+    pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
+        let file = FileAsks(Arc::new(MixFile::read(file)?));
+        Ok(RedisAsks { what: What::File(file), shares_keys: false })
+    }
+
+    fn compiled(&self, file: &MixFile, order: &Order<'_>) -> Result<Redis, TooLarge> {
+        let mut exchanges = file.mix.compose(order.seed, &file.kept.lists);
+        exchanges.script.close(order.pipeline)?;
+        Ok(Redis::new(exchanges, &file.mix, order.place.path, self.shares_keys))
+    }
+}
+
+impl Asks for RedisAsks {
+    type Dialect = Redis;
+
+    fn name(&self) -> &str {
+        match &self.what {
+            What::Shard => "shard",
+            What::File(FileAsks(file)) => &file.kept.name,
+        }
+    }
+
+    fn service(&self) -> &str {
+        "shard"
+    }
+
+    fn compile(&self, order: &Order<'_>) -> Result<Speech<Redis>, TooLarge> {
+        let dialect = match &self.what {
+            What::Shard => self.compiled(&built_in::shard(), order),
+            What::File(FileAsks(file)) => self.compiled(file, order),
+        };
+        dialect.map(Speech::Own)
+    }
+
+    fn text(&self) -> Option<&str> {
+        match &self.what {
+            What::Shard => None,
+            What::File(FileAsks(file)) => Some(&file.kept.text),
+        }
+    }
+
+    fn prepares(&self) -> bool {
+        !self.shares_keys
+    }
+
+    fn sharing_keys(&self) -> Option<Self> {
+        Some(RedisAsks { shares_keys: true, ..self.clone() })
+    }
+}

@@ -1,0 +1,218 @@
+//! What a protocol provides besides its dialect: its name and URL schemes, its built-in workloads
+//! and its workload files. Each folder of [`crate::dialects`] implements this.
+
+use crate::{
+    dialect::Dialect, exact::Exact, greeting::Greeting, readiness_probe::ReadinessProbe,
+    script::TooLarge, workload::file::FileText,
+};
+use regatta_record::{Heads, ReplySeen};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{fmt::Debug, sync::atomic::AtomicU64};
+
+/// A row of the table of dialects.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The name in workload files: `protocol = "…"`.
+    pub name: &'static str,
+    /// The URL schemes of the protocol, the one without TLS first.
+    pub schemes: &'static [Scheme],
+    /// Protocol offered in the TLS handshake (ALPN, RFC 7301); `None` offers nothing.
+    pub alpn: Option<&'static str>,
+    /// The form of a URL, for messages: `line://HOST:PORT`.
+    pub url: &'static str,
+    /// Whether such a URL has a path and query.
+    pub paths: bool,
+    /// Names of its adapters, for servers with their own variant of the protocol: see
+    /// [`Asks::adapted`].
+    pub adapters: &'static [&'static str],
+    /// Builds a readiness probe from a path and a host; `None` if the protocol has no probe.
+    pub readiness_probe: Option<fn(path: &str, host: &str) -> ReadinessProbe>,
+    /// Shows whether a server speaks the protocol.
+    pub greeting: Greeting,
+}
+
+/// A URL scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// The default port; `None` if a URL must have one.
+    pub port: Option<u16>,
+    /// Whether the connection uses TLS.
+    pub tls: bool,
+}
+
+/// A protocol.
+pub trait Protocol {
+    /// Its row in the table.
+    const ROW: Row;
+    /// Its workloads.
+    type Asks: Asks;
+
+    /// The workloads that need no file.
+    fn built_in() -> Vec<Self::Asks>;
+
+    /// The default workload. `path` is the path and query of the URL.
+    fn usual(path: Option<&str>) -> Self::Asks;
+
+    /// Reads a workload file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and how to correct it.
+    fn read(file: FileText<'_>) -> Result<Self::Asks, String>;
+}
+
+/// A workload in a protocol, not compiled yet: what to send and which replies are correct. Its
+/// serialised form is sent to load processes, which compile it themselves.
+pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
+    /// The dialect that it is compiled into.
+    type Dialect: Dialect;
+
+    /// Its name on the command line and in manifests.
+    fn name(&self) -> &str;
+
+    /// The name of the service that a server must provide for this workload, as in manifests.
+    /// Several workloads may use one service.
+    fn service(&self) -> &str {
+        self.name()
+    }
+
+    /// Returns its exchanges, laid out and closed.
+    ///
+    /// # Errors
+    /// The exchanges take too much memory.
+    fn compile(&self, order: &Order<'_>) -> Result<Speech<Self::Dialect>, TooLarge>;
+
+    /// Index in the dialect's [`Dialect::OPERATIONS`] of the operation that costs are divided by:
+    /// requests, unless the workload exists for their consequences, e.g. deliveries. Operations of
+    /// this kind must be verified (see [`crate::Heard`]), and so must the number of them that a
+    /// request entails.
+    fn cost_per(&self) -> usize {
+        0
+    }
+
+    /// Number of words of memory that load processes share if a load has several: see
+    /// [`Order::shared`]. 0 if they do not need to know of each other.
+    fn shared_words(&self) -> usize {
+        0
+    }
+
+    /// Index of the operation whose latency limits the capacity: requests, unless a reply may
+    /// arrive before the work is done.
+    fn limited(&self) -> usize {
+        0
+    }
+
+    /// The whole text of its workload file, if it is from a file and is checked as the file says.
+    fn text(&self) -> Option<&str> {
+        None
+    }
+
+    /// The same requests for a server that echoes them; `None` if the workload has no such form.
+    fn echoed(&self) -> Option<Self> {
+        None
+    }
+
+    /// The same number of requests, all of the mean length, for a server that answers each with the
+    /// same bytes without reading it, and what that server needs to know. `None` if there is no
+    /// such reply.
+    fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
+        let _ = place;
+        None
+    }
+
+    /// The same workload with these heads; `None` if it has no built-in heads.
+    fn with_heads(&self, heads: Heads) -> Option<Self> {
+        let _ = heads;
+        None
+    }
+
+    /// The same workload for a server with its own variant of the protocol, by the name of the
+    /// adapter; `None` if the workload has no such adapter.
+    fn adapted(&self, adapter: &str) -> Option<Self> {
+        let _ = adapter;
+        None
+    }
+
+    /// Whether connections may store anything on the server before their first request, e.g. the
+    /// initial values of their keys. A load of a fixed number of requests starts to count when all
+    /// connections have done so.
+    fn prepares(&self) -> bool {
+        false
+    }
+
+    /// The same workload with keys that all connections share. What all connections saw is then
+    /// checked together, after the load has ended, within one process. `None` if there are no such
+    /// keys.
+    fn sharing_keys(&self) -> Option<Self> {
+        None
+    }
+
+    /// A request that samples what a reply is like; `None` if replies are not described.
+    fn sample(&self, place: Place<'_>) -> Option<Sample> {
+        let _ = place;
+        None
+    }
+
+    /// The same workload with `n` rounds of work per request; `None` if requests have no such
+    /// number.
+    fn with_n(&self, n: u32) -> Option<Self> {
+        let _ = n;
+        None
+    }
+}
+
+/// Parameters of compiling a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Maximum number of requests in flight on one connection.
+    pub pipeline: usize,
+    /// What the requests address.
+    pub place: Place<'a>,
+    /// Words that this process shares with the other load processes, initially zero: at least
+    /// [`Asks::shared_words`]. `None` if there is only one process, or no words are shared.
+    pub shared: Option<&'static [AtomicU64]>,
+}
+
+/// What the requests address, and the parts of requests that depend on the plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place<'a> {
+    /// The requested host, as written in the URL.
+    pub host: &'a str,
+    /// The path of the URL. It replaces the path of a built-in workload, or names a database.
+    pub path: Option<&'a str>,
+    /// Whether a connection serves one conversation. Its last request announces this where the
+    /// protocol can.
+    pub closes: bool,
+}
+
+/// A compiled workload.
+#[derive(Debug)]
+pub enum Speech<D> {
+    /// All replies are known to the byte.
+    Exact(Exact),
+    /// Replies are checked by the dialect.
+    Own(D),
+}
+
+/// One request on a connection of its own, to see what a reply is like.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The request, in bytes.
+    pub asks: Vec<u8>,
+    /// Describes the reply; `None` until it is complete, and if it is invalid.
+    pub seen: fn(&[u8]) -> Option<ReplySeen>,
+    /// Whether every request of the workload is this one, and any content is right.
+    pub is_only: bool,
+}
+
+/// What a server needs to reply without parsing requests: a length and a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canned {
+    /// Length of every request, in bytes.
+    pub request_bytes: usize,
+    /// The reply to every request.
+    pub reply: &'static str,
+}
