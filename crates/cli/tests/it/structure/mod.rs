@@ -86,7 +86,7 @@ fn folder(path: &str) -> &str {
 }
 
 /// Returns the sets of what files are parts of (`part`) that need each other.
-fn cycles<'n>(needs: &'n Needs, part: impl Fn(&str) -> &str) -> Vec<Vec<&'n str>> {
+fn cycles(needs: &Needs, part: impl Fn(&str) -> &str) -> Vec<Vec<&str>> {
     let graph: DiGraphMap<&str, ()> =
         needs.keys().map(|(from, to)| (part(from), part(to), ())).collect();
     let mut cycles = tarjan_scc(&graph);

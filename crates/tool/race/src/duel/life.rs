@@ -144,7 +144,8 @@ pub(crate) enum WarmUp {
 
 /// Length of a slice of a warm-up.
 const WARMS: Duration = Duration::from_millis(50);
-/// Lengths of a contender's rests after a slice of its warm-up: the first one, further ones, and all of them.
+/// Lengths of a contender's rests after a slice of its warm-up, and after a load: the first one, further ones, and
+/// all of them.
 const RESTS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(250)];
 /// No rest begins after a contender has rested this long under a load of a life: one that polls always works.
@@ -376,19 +377,29 @@ impl<B: Bench> Life<'_, B> {
         what: &Drive,
     ) -> Result<Option<(Driven, Option<u64>)>, B::Error> {
         let driven = self.drive(who, load, what)?;
-        let [mut rest, next, most] = RESTS;
-        let mut rested = Duration::ZERO;
-        while rested < most && self.rested[who] < RESTED {
-            let Some(cpu_ns) = self.without_load(who, rest) else { break };
+        if self.rested[who] < RESTED {
+            let (rested, cpu_ns) = self.rest(who);
+            self.rested[who] += rested;
             self.of_load(who).driven_ns += cpu_ns;
+        }
+        Ok(driven)
+    }
+
+    /// Lets a contender run without load for as long as it works, within limits. Returns how long it worked, and
+    /// its CPU time.
+    fn rest(&mut self, who: usize) -> (Duration, u64) {
+        let [mut rest, next, most] = RESTS;
+        let (mut rested, mut all_ns) = (Duration::ZERO, 0);
+        while rested < most {
+            let Some(cpu_ns) = self.without_load(who, rest) else { break };
+            all_ns += cpu_ns;
             if u128::from(cpu_ns) < rest.as_nanos() / 2 {
                 break;
             }
             rested += rest;
-            self.rested[who] += rest;
             rest = next;
         }
-        Ok(driven)
+        (rested, all_ns)
     }
 
     fn block(&mut self, load: &LoadPlan, nth: usize, order: &[usize]) -> Result<(), B::Error> {
@@ -479,10 +490,15 @@ impl<B: Bench> Life<'_, B> {
     }
 
     fn disconnect(&mut self, who: usize, load: usize) -> Result<(), B::Error> {
-        self.states[who] = State::Started;
         self.bench.thaw(who);
         let goes_on = self.bench.disconnect(who, load);
         self.bench.freeze(who);
+        if matches!(goes_on, Ok(true)) {
+            // Until it has closed its side, too: the next load must not meet members of this one.
+            self.bench.cpu_ns(who);
+            self.rest(who);
+        }
+        self.states[who] = State::Started;
         match goes_on {
             Ok(false) => self.stop_one(who),
             other => other.map(drop),

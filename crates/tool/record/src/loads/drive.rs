@@ -20,6 +20,7 @@ pub enum Drive {
         /// Requests per second, over all connections.
         rate: NonZeroU32,
         /// The distribution of the gaps between requests.
+        #[serde(default)]
         arrivals: Arrivals,
     },
     /// Closed loop with a new connection for every request, or for every conversation where the
