@@ -6,7 +6,8 @@
 //!    ↑                                         ├→ local: answered here
 //!    │                                         ├→ transaction: over a leased connection
 //!    │                                         └→ subscriptions
-//!    └── ring: replies in order ←── replies ←── node
+//!    └── ring: replies in order ←┬─ replies ←── node
+//!                                └─ node_lost: errors
 //! ```
 //!
 //! All clients of a core that use the same database and protocol share one connection to each node.

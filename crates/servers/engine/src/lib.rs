@@ -66,7 +66,7 @@
 //! # Where things are
 //!
 //! - `engine`: the trait, and the effects of an engine.
-//! - `core`: an engine with its connections, as a driver runs them.
+//! - `core`: an engine with its connections, as a driver runs them; it asks for their timeouts (`Core::tick`).
 //! - `connection`: one connection: lifecycle, limits, deadlines, order of replies.
 //! - `pushes`: sessions, what they post to each other, and queues of slow consumers.
 //! - `memory` and `counter`: limits over all connections; `connection::job`: work outside the loop.

@@ -28,12 +28,13 @@
 //! ```
 //!
 //! # A tour
-//! - [`stack`]: each coroutine has its own stack; [`corosensei`] switches between them. Stacks are
-//!   slices of one reservation of address space, so 100,000 stacks cost only the memory they touch.
+//! - [`stack`]: where stacks come from. They are slices of one reservation of address space, so 100,000 stacks
+//!   cost only the memory they touch.
 //! - [`overflow`]: how a stack overflow is reported.
 //! - [`mod@run`]: how a scheduler starts and ends; [`current`]: how code on its thread finds it.
-//! - [`scheduler`]: the loop. One per OS thread, nothing shared. A coroutine stays on its thread, so it
-//!   needs neither locks nor `Send`, and a switch is a function call.
+//! - [`scheduler`]: the loop: which coroutine runs next, and the switch to its stack and back (by
+//!   [`corosensei`]). One per OS thread, nothing shared. A coroutine stays on its thread, so it needs neither
+//!   locks nor `Send`, and a switch is a function call.
 //! - [`readiness`]: edge-triggered epoll, and how the scheduler knows whether a read can succeed.
 //! - [`timer`]: deadlines that cost two stores unless they expire.
 //! - [`net`]: the TCP calls.

@@ -8,7 +8,7 @@
 //! # Where things are
 //!
 //! - `contender`: the life of a contender: start, readiness, output, stop, and its supervisor.
-//! - `under_load`: freezing it, watching it, confining it to its CPUs.
+//! - `under_load`: freezing it, watching it, checking that it stays on its CPUs.
 //! - `usage`: the CPU time and memory of its processes.
 //! - `process`: processes as `/proc` describes them.
 //! - `group`: control groups.
@@ -50,10 +50,10 @@ pub use machine::{
 };
 pub use process::{listed::Listed, status::Status, tree::Process};
 pub use under_load::{
-    affinity::{Confined, StrayThread},
     aside::Aside,
     freezer::{Freezer, meters},
-    watched::Watched,
+    readings::Readings,
+    stray_threads::{Confined, StrayThread},
 };
 pub use usage::{
     memory::Memory,

@@ -10,7 +10,7 @@
 //! - `compared`: all contenders at one load, and how they compare.
 //! - `duel`: the statistics of slices, blocks and lives.
 //! - `statistics`: those of rounds, and what both share.
-//! - `whole`: the judgement on a race or on two results, its gate, and when it is over (`due`).
+//! - `whole`: the judgement on a race or on two results, its gate, and when it is over (`whole::stopping_rule`).
 //! - `doubts`: why to distrust the race as a whole.
 //! - `curves`: loads that differ in one number.
 //! - `settling`: whether a contender is warm.
@@ -39,7 +39,7 @@ pub use settling::{Settler, agreed, less_changed};
 pub use verdict::{BUSY, HELD, Used};
 pub use whole::{
     diff::{NothingInCommon, Side, diff},
-    race::judge,
+    judgement::judge,
     stopping_rule::{
         BLOCKS_OF_A_LIFE, Due, LEAST_LIVES, LEAST_PASSES, MOST_PASSES, blocks_of_next_life, due,
     },

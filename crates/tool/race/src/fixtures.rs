@@ -2,7 +2,7 @@
 
 use crate::{
     ask::entrant::Entrant,
-    contenders::{contender::Contender, manifest::Manifest},
+    contenders::{find_contenders::Contender, manifest::Manifest},
 };
 use regatta_record::{Asked, Schedule};
 use regatta_script::Workload;

@@ -7,7 +7,7 @@
 //!
 //! - `contenders`: what a contender is: its manifest, its command, and what is started for it.
 //! - `ask`: the race file, the command line and this machine, combined into the race as requested.
-//! - `plan`: what that race would run, for `--dry-run`.
+//! - `dry_run`: what that race would run, for `--dry-run`.
 //! - `driving`: one contender under one load, from its start to its stop; and the pilot pass.
 //! - `duel`: contenders that are alive together and take turns.
 //! - `race`: all duels and rounds of a race, pass after pass.
@@ -15,16 +15,16 @@
 //! - `results`: the result directory.
 //!
 //! `driving` imports nothing of `duel`, and neither of them anything of `race`. `context` is what the rounds of a race
-//! share, and `ended` says how they end.
+//! share, and `round_end` says how they end.
 
 mod ask;
 mod contenders;
 mod context;
 mod driving;
+mod dry_run;
 mod duel;
 #[cfg(test)]
 mod fixtures;
-mod plan;
 mod race;
 mod results;
 mod round_end;
@@ -44,7 +44,7 @@ pub use contenders::{
     adapter::Adapter,
     backend::Backend,
     bundled,
-    contender::{Contender, ContenderError},
+    find_contenders::{Contender, ContenderError},
     launches::RoleCpus,
     lines_of_code::lines_of_code,
     manifest::{Limits, Manifest, WORKLOADS},
@@ -52,14 +52,13 @@ pub use contenders::{
 };
 pub use context::MachineError;
 pub use driving::{
+    load_processes::{load_processes, processes_in_words, split_loads},
     pilot::{PilotError, pilot},
-    processes::{load_processes, processes_in_words},
     readings::read_usage,
     single::judge_load,
-    split_loads::split_loads,
     warm::WarmUpObserver,
 };
-pub use plan::plan;
+pub use dry_run::plan;
 pub use race::run;
 pub use results::{
     events::{Events, unix_ms},

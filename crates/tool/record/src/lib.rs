@@ -27,8 +27,8 @@ mod text;
 
 pub use asked::{
     age::day_of,
+    dry_run::RacePlan,
     fingerprint::Fingerprint,
-    plan::RacePlan,
     race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name},
     running::{RunningProcess, RunningServer},
     setup::Setup,
@@ -38,11 +38,10 @@ pub use counting::{
     arrivals::ArrivalsSeen,
     counted::{Counted, FirstWrong, OpenCounted, TlsSpoken},
     counts::{Counts, CountsReader, CountsSum},
-    errors::{Errors, Exchange},
+    errors::{Errors, Exchange, Mismatch},
     latency::{HistogramError, Latency, decode_histogram, encode_histogram},
     operation::{Operation, OperationCounted, RoundOperation},
     second::SecondCounted,
-    unlike::Mismatch,
 };
 pub use event::{
     CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, NextStart, PassStart,
@@ -74,11 +73,9 @@ pub use load_result::{
 };
 pub use loads::{
     ask::{Order, Part},
-    beside::Beside,
-    drive::{Arrivals, Burst, Drive},
+    drive::{Arrivals, Burst, Drive, Stage},
     heads::Heads,
-    shape::{CpuSets, LoadShape},
-    stage::Stage,
+    shape::{Beside, CpuSets, LoadShape},
 };
 pub use rounds::{
     life::{IdleSlice, Life, Slice, WholeLife},

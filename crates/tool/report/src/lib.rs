@@ -18,15 +18,16 @@
 //! # Where things are
 //!
 //! - `view`: what terminal, Markdown and the page share.
-//! - `tables` and `texts`: its parts; `numbers` formats figures.
-//! - `screen`: layout for a terminal; `formats`: all other forms.
+//! - `tables` and `texts`: its parts, each table with its columns; `table`: the type of a table; `numbers` formats
+//!   figures.
+//! - `screen`: layout for a terminal, with the widths of tables; `formats`: all other forms.
 //! - `live`: the output while a race runs.
 
 mod diff;
+mod dry_run;
 mod formats;
 mod live;
 pub mod numbers;
-mod plan;
 mod screen;
 pub mod table;
 mod tables;
@@ -34,6 +35,7 @@ mod texts;
 pub mod view;
 
 pub use diff::{gate_json, gate_markdown, gate_terminal};
+pub use dry_run::{plan_json, plan_text};
 pub use formats::{
     bencher::bencher,
     csv::csv,
@@ -45,7 +47,6 @@ pub use formats::{
 };
 pub use live::{Bar, Expected, Live, Looks, Room, Shown, capacity};
 pub use numbers::{grouped, memory, time};
-pub use plan::{plan_json, plan_text};
 pub use screen::{
     chart,
     terminal::{terminal, terminal_with},

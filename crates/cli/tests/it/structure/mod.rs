@@ -1,5 +1,5 @@
-//! The structure of the source: at most 15 files in a folder, no cycle of files of a crate that need each
-//! other, and none of its folders. `protocols` and `words`
+//! The structure of the source: at most 15 files in a folder, whose front page is its `mod.rs`; no cycle of files
+//! of a crate that need each other, and none of its folders. `protocols` and `words`
 //! check where protocols are named, and which phrases occur. Clippy limits the lines of functions.
 //!
 //! File A *needs* file B of the same crate if a path in A (in a `use`, a type, an expression, a
@@ -123,6 +123,22 @@ fn no_folder_has_more_than_15_files() {
     assert!(files.len() > 50, "{files:?}");
     let over = files.into_iter().filter(|(_, files)| *files > MOST_FILES).map(|(name, _)| name);
     assert_eq!(over.collect::<Vec<_>>(), Vec::<String>::new(), "over 15 files");
+}
+
+#[test]
+fn the_front_page_of_a_folder_is_inside() {
+    for file in crates().iter().flat_map(|folder| sources(&folder.join("src"))) {
+        let folder = file.with_extension("");
+        let is_for_tests = |path: &PathBuf| path.starts_with(folder.join("tests"));
+        let only_tests =
+            || sources(&folder).iter().all(|path| is_for_tests(&path.with_extension("")));
+        assert!(
+            !folder.is_dir() || only_tests(),
+            "{} belongs into {}/mod.rs",
+            file.display(),
+            folder.display()
+        );
+    }
 }
 
 #[test]

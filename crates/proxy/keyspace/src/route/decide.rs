@@ -3,8 +3,8 @@
 use super::{
     cursor::Cursor,
     decision::{Decision, Lease, Place, Route},
+    key_assignment::Plan,
     merge::Merge,
-    plan::Plan,
     policy::Policy,
     refusal,
 };

@@ -9,12 +9,18 @@
 //!
 //! A request that may write is never sent to a node that does not own its keys, even if it is
 //! malformed, because the node may accept it.
+//!
+//! # Where things are
+//!
+//! - `policy`: the rule of each command, e.g. that MGET is split; `decide`: applies it to a request.
+//! - `key_assignment`: which keys go to which node; `decision`: the types; `cursor`: those of SCAN.
+//! - `merge`: how replies of several nodes become one; `refusal`: the texts of errors.
 
 mod cursor;
 mod decide;
 mod decision;
+mod key_assignment;
 mod merge;
-mod plan;
 mod policy;
 mod refusal;
 #[cfg(test)]
@@ -23,6 +29,6 @@ mod tests;
 pub use cursor::Cursor;
 pub use decide::{decide, is_notification};
 pub use decision::{Decision, Lease, Local, Place, Route};
+pub use key_assignment::{Part, Plan};
 pub use merge::Merge;
-pub use plan::{Part, Plan};
 pub use refusal::{cross_slot, unsupported};

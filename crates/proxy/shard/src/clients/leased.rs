@@ -1,6 +1,6 @@
 //! State of a leased connection: a transaction, watched keys, or a blocking command.
 
-use crate::{clients::blocking::Blocking, node::loss::Loss};
+use crate::{clients::blocking::Blocking, node::loss_reason::Loss};
 use regatta_engine::Conn;
 
 /// State of a leased connection.

@@ -2,7 +2,7 @@
 
 use crate::{
     clients::{client::Client, identity::Identity},
-    node::loss::Loss,
+    node::loss_reason::Loss,
     peers::Peer,
     proxy::state::{Fx, Proxy},
 };

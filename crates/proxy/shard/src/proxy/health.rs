@@ -2,7 +2,7 @@
 
 use crate::{
     node::{
-        loss::Loss,
+        loss_reason::Loss,
         nodes::Health,
         upstream::{Upstream, Use},
     },

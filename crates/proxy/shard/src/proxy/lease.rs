@@ -7,7 +7,7 @@ use crate::{
         leased::{After, Transaction},
         next::Next,
     },
-    node::{loss::Loss, upstream::Use},
+    node::{loss_reason::Loss, upstream::Use},
     peers::Peer,
     proxy::state::{Fx, Proxy},
 };

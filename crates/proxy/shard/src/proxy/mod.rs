@@ -8,6 +8,7 @@ mod input;
 mod lease;
 mod local;
 mod longest;
+mod node_lost;
 mod replies;
 pub(crate) mod state;
 mod subscriptions;

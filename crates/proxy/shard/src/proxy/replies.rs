@@ -1,4 +1,4 @@
-//! Replies from nodes: which client each is for, and what happens when a connection is lost.
+//! Replies from nodes: which client each is for.
 
 use crate::{
     clients::{
@@ -6,7 +6,7 @@ use crate::{
         client::{Client, Input},
     },
     node::{
-        loss::Loss,
+        loss_reason::Loss,
         upstream::{Longest, Upstream, Use, Waiter, What},
     },
     peers::{Peer, Peers},
@@ -17,7 +17,7 @@ use crate::{
     },
     reply::{errors, merging::Merging},
 };
-use regatta_engine::{Conn, Flow};
+use regatta_engine::Conn;
 use regatta_proto::resp::Found;
 use std::time::{Duration, Instant};
 
@@ -190,7 +190,13 @@ impl Proxy {
 
     /// Delivers a client's reply, or the remainder of one of which `streamed` bytes were already sent.
     #[inline]
-    fn deliver(&mut self, waiter: Waiter, streamed: usize, reply: &[u8], effects: &mut Fx) {
+    pub(super) fn deliver(
+        &mut self,
+        waiter: Waiter,
+        streamed: usize,
+        reply: &[u8],
+        effects: &mut Fx,
+    ) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
         client.note_reply_size(streamed + reply.len());
@@ -207,19 +213,15 @@ impl Proxy {
     }
 
     /// Lets a client continue that waits for a connection of its own.
-    fn begun(&mut self, waiter: Waiter, effects: &mut Fx) {
+    pub(super) fn begun(&mut self, waiter: Waiter, effects: &mut Fx) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
         client.ring.complete(waiter.slot, b"", out);
         self.resume_later(waiter.client);
     }
 
-    fn selects(&self, client: Conn) -> bool {
-        self.peers.peek(client).is_some_and(|client| client.selects.is_some())
-    }
-
     /// Adds a part of a client's merged reply. `bytes`: its size.
-    fn part(
+    pub(super) fn part(
         &mut self,
         waiter: Waiter,
         bytes: usize,
@@ -305,73 +307,6 @@ impl Proxy {
                 merging.lost(part as usize, text.as_bytes());
             }),
             _ => self.deliver(waiter, bytes.min(most), &errors::line(&[text.as_bytes()]), effects),
-        }
-    }
-
-    /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
-    /// error. It is disconnected instead if it has the start of the reply, or is subscribed.
-    pub(crate) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
-        let loss = upstream.shortage.take().map_or(loss, Loss::NotOpened);
-        self.charge(&mut upstream, 0);
-        let Upstream { conn, node, pool, .. } = upstream;
-        effects.abort(conn);
-        self.pools.get(pool).forget(node, conn);
-        if upstream.use_ == Use::Probe && upstream.waiting.is_empty() {
-            return; // the probe was answered
-        }
-        if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
-            self.shared.counts.lost.add(1);
-            self.shared.settings.nodes.doubt(node);
-        }
-        let timeout = self.shared.settings.node_timeout;
-        let (code, why) = loss.words(upstream.is_open, timeout);
-        let is_blamed = !upstream.is_open && !matches!(loss, Loss::NotOpened(_))
-            || loss == Loss::TimedOut
-            || upstream.denied.is_some()
-            || upstream.use_ == Use::Probe;
-        if is_blamed && loss != Loss::Moved {
-            self.fails(node, &why, effects);
-        }
-        let name = self.shared.settings.nodes.name(node);
-        let error = errors::line(&[loss.text(name, upstream.is_open, timeout).as_bytes()]);
-        let part_error = format!("{code} {why}");
-        for (place, waiter) in upstream.waiting.drain(..).enumerate() {
-            match waiter.what {
-                // The client has the start of this reply. An error cannot follow it.
-                What::Whole if place == 0 && upstream.streamed > 0 => effects.abort(waiter.client),
-                // The node's error to SELECT is the client's reply, even if the proxy sent the
-                // SELECT.
-                What::Whole => match &loss {
-                    Loss::Refused(text) if self.selects(waiter.client) => {
-                        self.deliver(waiter, 0, &errors::line(&[text]), effects);
-                    }
-                    _ => self.deliver(waiter, 0, &error, effects),
-                },
-                What::Part(part) => self.part(waiter, 0, effects, |merging| {
-                    merging.lost(part as usize, part_error.as_bytes());
-                }),
-                What::Begun => self.begun(waiter, effects),
-                What::Unblocked => self.asked_to_unblock(waiter.client, None, effects),
-                What::Authenticated
-                | What::Prepared
-                | What::Selected
-                | What::Queued
-                | What::Longest
-                | What::Number
-                | What::Probed => {}
-            }
-        }
-        self.release(std::mem::take(&mut upstream.held));
-        match upstream.use_ {
-            Use::Leased(client) => self.lease_is_lost(client, conn, loss),
-            // Nothing was subscribed over it yet.
-            Use::Subscribed(client) if !upstream.is_verified => {
-                let why = loss.text(self.shared.settings.nodes.name(node), false, timeout);
-                self.subscriber_is_lost(client, node, why.into_bytes());
-            }
-            // The client would miss messages without noticing.
-            Use::Subscribed(client) => effects.close(client, Flow::Close),
-            Use::Shared | Use::Idle | Use::Probe => {}
         }
     }
 }

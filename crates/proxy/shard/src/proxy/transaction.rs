@@ -12,7 +12,7 @@ use crate::{
         routed::Routed,
     },
     node::{
-        loss::Loss,
+        loss_reason::Loss,
         upstream::{Waiter, What},
     },
     proxy::{

@@ -1,7 +1,7 @@
 //! Blocking commands.
 
 use super::session::{LONGEST, Link, Session};
-use crate::{clients::blocking::BlockingTime, node::loss::Loss, proxy::unblock};
+use crate::{clients::blocking::BlockingTime, node::loss_reason::Loss, proxy::unblock};
 use regatta_engine::Limits;
 use regatta_proto::resp::write_command;
 use regatta_service::style::own_connections::ConnectingStream;

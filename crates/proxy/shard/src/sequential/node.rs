@@ -1,7 +1,7 @@
 //! A client's own connection to a node.
 
 use super::buffer::Buffer;
-use crate::node::loss::Loss;
+use crate::node::loss_reason::Loss;
 use regatta_proto::resp::{Found, Replies};
 use regatta_service::style::sequential::is_timeout;
 use std::io::{self, Read, Write};

@@ -6,7 +6,7 @@ use crate::{
         blocking::BlockingTime,
         identity::{self, Identity, NO_AUTH, bulked, is_set_info},
     },
-    node::loss::Loss,
+    node::loss_reason::Loss,
     proxy::forward::{as_array, write_part, write_scan},
     reply::{
         errors::{self, EXEC_REFUSED},

@@ -2,7 +2,7 @@
 
 use super::session::{Link, Owed, Session};
 use crate::{
-    node::loss::Loss,
+    node::loss_reason::Loss,
     reply::{errors, merging::Merging},
 };
 use regatta_engine::Limits;

@@ -1,4 +1,4 @@
-//! What sessions post to each other, and the queues of slow consumers.
+//! What sessions post to each other, and the queues of slow consumers (`backlog` decides what happens to one).
 
 pub(crate) mod backlog;
 pub(crate) mod letter;

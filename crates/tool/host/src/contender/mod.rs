@@ -1,5 +1,6 @@
 //! The life of a contender: start, readiness, output, stop. Its supervisor, a process of its own, leaves none of its
-//! processes behind (`supervise`).
+//! processes behind (`supervise`). `start` spawns a process, in its control group and pinned to its CPUs; `container`
+//! does that for an image.
 
 pub(crate) mod attached;
 pub(crate) mod container;

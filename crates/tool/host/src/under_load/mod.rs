@@ -1,6 +1,7 @@
-//! A contender while it is loaded: frozen and thawed, watched, and confined to its CPUs.
+//! A contender while it is loaded: `readings` reads its usage and memory at each moment (`usage` says how), `freezer`
+//! freezes and thaws it, `stray_threads` checks that it stays on its CPUs.
 
-pub(crate) mod affinity;
 pub(crate) mod aside;
 pub(crate) mod freezer;
-pub(crate) mod watched;
+pub(crate) mod readings;
+pub(crate) mod stray_threads;

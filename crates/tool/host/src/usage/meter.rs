@@ -1,5 +1,5 @@
-//! The CPU time of servers from moment to moment, to observe how it changes over time. Published figures
-//! are read around a window instead ([`crate::UsageWindow`]).
+//! The CPU time of servers from moment to moment: that of each slice of a duel, and of a server whose cost is
+//! observed. That of a round is read around its window ([`crate::UsageWindow`]).
 
 use crate::{process::clock::process_clock_ns, usage::tree::Observed};
 

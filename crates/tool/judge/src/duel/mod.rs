@@ -10,12 +10,13 @@
 //! 1. [`levels`]: how expensive each block was for everybody; [`busy`]: beside which of them other programs ran.
 //! 2. [`states`]: the states of the machine, which of them each block belongs to, and the blocks that are
 //!    left out.
-//! 3. [`beside`]: the slices that are left out.
+//! 3. [`disturbed`]: the slices that are left out.
 //! 4. [`mixed`]: log-ratio of two contenders ~ state + life.
 //! 5. [`moderation`]: the variances between lives, moderated over the contenders.
 //! 6. [`interval`]: intervals and p-values that are valid however often one looks before the end of a race,
 //!    and narrower ones at its end.
-//! 7. [`analysis`] puts these together; [`ratio`] is its result; [`plan`] says how much to measure.
+//! 7. [`analysis`] puts these together; [`ratio`] applies 4 to 6 to a pair: its estimate and its interval;
+//!    [`needed_lives`] says how much to measure.
 //!
 //! # What is never removed
 //!
@@ -24,7 +25,7 @@
 //! its slices alone it cannot be distinguished from a short disturbance. Trimming would hide the one to be
 //! rid of the other. A disturbance hits all contenders equally often, so it widens intervals and
 //! does not move ratios. Blocks are left out only for what several contenders show at once, and slices
-//! only for what others show right before and after them: see [`states`] and [`beside`].
+//! only for what others show right before and after them: see [`states`] and [`disturbed`].
 //!
 //! Logarithms are natural. Means are geometric, as everywhere in the referee.
 
@@ -38,7 +39,7 @@ mod levels;
 mod long_slices;
 mod mixed;
 mod moderation;
-mod plan;
+mod needed_lives;
 mod ratio;
 mod states;
 mod sweep;
@@ -46,6 +47,6 @@ mod sweep;
 pub use analysis::{Analysis, Estimates};
 pub use field::{Block, Field, Life, Look};
 pub use long_slices::LongSlices;
-pub use plan::{blocks_per_life, lives_needed};
+pub use needed_lives::{blocks_per_life, lives_needed};
 pub use ratio::{Ratio, StateRatio};
 pub use states::State;

@@ -35,27 +35,26 @@ pub fn limit(
             Verdict::new(Kind::ServerBound, because)
         }
         (true, _, _) => {
-            let because = format!("{used}: the rate is a lower bound; {}", remedy.more_for_load());
-            Verdict::new(Kind::CoBound, because)
+            let because = format!("{used}: the rate is a lower bound");
+            Verdict::new(Kind::CoBound, because).with_remedy(remedy.more_for_load())
         }
         (false, false, _) if load.is_starved() => {
             Verdict::new(Kind::GeneratorBound, format!("{}; {used}", starved(load, remedy)))
         }
         (false, true, _) => {
-            Verdict::new(Kind::GeneratorBound, format!("{used}; {}", remedy.more_for_load()))
+            Verdict::new(Kind::GeneratorBound, used).with_remedy(remedy.more_for_load())
         }
         (false, false, Some(headroom)) => {
             let because = format!(
                 "neither side was busy ({used}), and the null server reaches only {headroom:.2} \
                  times the rate: both servers wait for the load or for the kernel, so this rate is \
-                 not the server's limit; {}",
-                remedy.more_requests()
+                 not the server's limit"
             );
-            Verdict::new(Kind::GeneratorBound, because).with([("null_rate", headroom)])
+            Verdict::new(Kind::GeneratorBound, because)
+                .with([("null_rate", headroom)])
+                .with_remedy(remedy.more_requests())
         }
-        (false, false, None) => {
-            Verdict::new(Kind::Idle, format!("{used}; {}", remedy.more_requests()))
-        }
+        (false, false, None) => Verdict::new(Kind::Idle, used).with_remedy(remedy.more_requests()),
     };
     with_used(with_used(verdict, server, SERVER), load, LOAD)
 }
@@ -90,6 +89,7 @@ pub fn of_burst(server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) ->
         let used = both(server, load);
         verdict.first_mut().because =
             format!("{used}; the time was spent waiting, connecting included");
+        verdict.first_mut().remedy = None;
     }
     verdict
 }

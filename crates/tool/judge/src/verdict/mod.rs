@@ -1,7 +1,8 @@
 //! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
 //!
-//! `own_work` checks that the figures are the contender's own, `limit` finds which side was the
-//! limit, `open` judges an open loop, `noise` the machine; `remedy` spells out what to type. This
+//! `own_work` checks that the figures are the contender's own, `used` says how busy the CPUs
+//! were, `limit` which side was the limit; `open` judges an open loop, `noise` the machine; `remedy` spells out
+//! what to type. This
 //! file combines their findings.
 
 mod limit;

@@ -68,7 +68,8 @@ impl AtRate<'_> {
             );
             Verdict::new(Kind::AtAskedRate, because)
         } else {
-            Verdict::new(Kind::Overloaded, self.overloaded(server, remedy))
+            let (because, remedy) = self.overloaded(server, remedy);
+            Verdict::new(Kind::Overloaded, because).with_remedy(remedy)
         };
         if let Some(late) = late {
             verdict.void = vec![Figure::Latency];
@@ -88,18 +89,18 @@ impl AtRate<'_> {
             (Some(server), Some(load)) => format!(" ({})", both(server, load)),
             _ => String::new(),
         };
-        let cause = match load {
+        let remedy = match load {
             Some(load) if load.is_starved() => starved(load, remedy),
             Some(load) if load.is_busy() => remedy.more_for_load(),
             _ => "stop other programs (`regatta doctor` finds them), or lower the rate".to_owned(),
         };
         let because = format!(
-            "{late}{used}, at {} requests per second, {} ({:.0} were answered); {cause}",
+            "{late}{used}, at {} requests per second, {} ({:.0} were answered)",
             self.asked,
             self.arrivals.in_words(),
             self.answered
         );
-        Verdict::new(Kind::GeneratorBound, because).with(self.figures())
+        Verdict::new(Kind::GeneratorBound, because).with_remedy(remedy).with(self.figures())
     }
 
     /// Rates, and the fates of the requests that were due as fractions of them.
@@ -165,7 +166,8 @@ impl AtRate<'_> {
         }
     }
 
-    fn overloaded(self, server: Option<Used>, remedy: Remedy<'_>) -> String {
+    /// How much of the load was answered, and what may help.
+    fn overloaded(self, server: Option<Used>, remedy: Remedy<'_>) -> (String, String) {
         let remedy = match server.and_then(Used::busy_thread) {
             Some(share) => format!(
                 "its busiest thread used {share:.2} of a CPU, and more CPUs do not help: {}",
@@ -179,7 +181,7 @@ impl AtRate<'_> {
             self.arrivals.in_words()
         );
         let Some(open) = self.open_loop else {
-            return format!("{answered}; {remedy}");
+            return (answered, remedy);
         };
         let share = |n: u64| percent(n as f64 / open.due.max(1) as f64);
         let in_time = self.lag().map_or_else(String::new, |Lag { percent, ns, .. }| {
@@ -199,7 +201,7 @@ impl AtRate<'_> {
         if let Some(wait) = open.wait_ns.p50 {
             fates.push(format!("half of the sent requests had waited {} or more", time(wait)));
         }
-        format!("{answered}{in_time}: {}; {remedy}", fates.join("; "))
+        (format!("{answered}{in_time}: {}", fates.join("; ")), remedy)
     }
 }
 

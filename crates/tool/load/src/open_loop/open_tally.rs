@@ -5,7 +5,7 @@ use crate::{
     Plan, Until,
     clock::Nanos,
     histogram::new_histogram,
-    open_loop::arrivals::{Asked, Seen},
+    open_loop::arrival_check::{Asked, Seen},
 };
 use hdrhistogram::Histogram;
 use regatta_record::{ArrivalCheck, Drive, OpenCounted, OpenLoop, encode_histogram};

@@ -2,7 +2,7 @@
 
 use crate::{
     ask::contest::Contest,
-    contenders::{adapter::Adapter, contender::Contender, nearest::hint},
+    contenders::{adapter::Adapter, find_contenders::Contender, nearest::hint},
 };
 use regatta_record::{Entry, NULL};
 use regatta_script::Workload;

@@ -4,7 +4,7 @@ use crate::{
     ask::heads,
     contenders::{
         adapter::Adapter,
-        contender::{Contender, ContenderError},
+        find_contenders::{Contender, ContenderError},
         launches::RoleCpus,
         manifest::{Limits, Manifest},
         placeholders::{BackendPorts, Values},

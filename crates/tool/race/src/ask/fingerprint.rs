@@ -211,7 +211,7 @@ fn hash(path: &Path) -> Result<String, ChangedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contenders::{contender::Contender, manifest::Manifest};
+    use crate::contenders::{find_contenders::Contender, manifest::Manifest};
     use regatta_script::Workload;
     use std::cell::RefCell;
     use tempfile::TempDir;

@@ -11,7 +11,7 @@ use crate::{
     contenders::{
         bundled,
         command::{Command, names},
-        contender::Contender,
+        find_contenders::Contender,
         manifest::Manifest,
         nearest::hint,
     },

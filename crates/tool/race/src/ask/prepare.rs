@@ -6,7 +6,7 @@ use crate::{
         contest::{Contest, SHORTEST_WINDOW},
         heads,
     },
-    contenders::{contender::Contender, manifest::Manifest, nearest::hint},
+    contenders::{find_contenders::Contender, manifest::Manifest, nearest::hint},
 };
 use regatta_host::RunningUrl;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};

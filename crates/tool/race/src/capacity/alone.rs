@@ -5,7 +5,7 @@ use crate::{
         contest::Contest,
         prepare::{Changes, PrepareError, prepare},
     },
-    contenders::contender::Contender,
+    contenders::find_contenders::Contender,
 };
 use regatta_record::{Asked, Setup};
 use regatta_script::Workload;

@@ -6,10 +6,10 @@ use crate::{
     ask::entrant::Entrant,
     context::RaceContext,
     driving::{
-        processes::load_processes,
+        load_processes::load_processes,
+        progress_events::{ProgressEvents, Window},
         readings::read_usage,
         start::{STOP_WITHIN, Start, Started, start},
-        under_load::{UnderLoad, Window},
         warm::WarmUpObserver,
     },
     results::events::Events,
@@ -211,11 +211,11 @@ impl Ready<'_> {
         let seeing = settler.map(|settler| WarmUpObserver::new(settler, meter));
         let mut read = Read { observed, windows, seeing, memory_bytes: None };
         let window = Window::default();
-        let mut under_load = UnderLoad::new(events, &window);
+        let mut progress_events = ProgressEvents::new(events, &window);
         let mut observer = window.around(&mut read);
-        let progress = &mut |progress: &_| under_load.progress(progress);
+        let progress = &mut |progress: &_| progress_events.progress(progress);
         let loaded = run_in_processes(plan, &self.how, &mut observer, progress, self.stop);
-        under_load.ended();
+        progress_events.ended();
         let descriptors = descriptor_limit(&read.observed);
         let spent = spent_together(&read.windows);
         let memory_bytes = read.memory_bytes;

@@ -2,7 +2,7 @@
 
 use crate::contenders::{
     backend::Backend,
-    contender::{Contender, ContenderError},
+    find_contenders::{Contender, ContenderError},
     manifest::Manifest,
     placeholders::{BackendPorts, UnknownPlaceholder, Values},
 };
@@ -150,7 +150,7 @@ fn write_config(template: &Path, values: &Values) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contenders::contender::tests::{folder, manifest};
+    use crate::contenders::find_contenders::tests::{folder, manifest};
     use tempfile::TempDir;
 
     #[test]

@@ -6,7 +6,7 @@ pub(crate) mod backend;
 pub mod bundled;
 pub(crate) mod canned_reply;
 pub(crate) mod command;
-pub(crate) mod contender;
+pub(crate) mod find_contenders;
 pub(crate) mod hash_file;
 pub(crate) mod launches;
 pub(crate) mod lines_of_code;

@@ -1,12 +1,12 @@
 //! Readings of a contender at the moments of a load.
 
 use crate::driving::warm::WarmUpObserver;
-use regatta_host::{Confined, Ownership, Roles, UsageWindow, Watched};
+use regatta_host::{Confined, Ownership, Readings, Roles, UsageWindow};
 use regatta_load::{LoadObserver, Moment, WarmUpProgress};
 
 /// Passes the moments of a load on to the host, which reads usage then.
 pub(crate) struct RoundObserver<'a> {
-    pub watched: Watched,
+    pub watched: Readings,
     pub served: ServedBy,
     /// Set if this start observes how the contender warms up.
     pub seeing: Option<WarmUpObserver<'a>>,
@@ -16,14 +16,14 @@ impl LoadObserver for RoundObserver<'_> {
     fn at(&mut self, moment: Moment) {
         let watched = &mut self.watched;
         match moment {
-            Moment::Connected => watched.connected(),
+            Moment::Connected => watched.memory_before_load(),
             Moment::BeforeWindow => watched.before_window(),
             Moment::WindowOpens => watched.window_opens(),
             Moment::StageEnds => {}
             Moment::WindowCloses => watched.window_closes(),
             Moment::LoadOver => watched.load_over(),
             Moment::ConnectionsOpen => {
-                watched.connections_open();
+                watched.memory_after_load();
                 self.served.look();
             }
         }

@@ -7,20 +7,20 @@ use crate::{
     contenders::sources,
     context::{MachineError, RaceContext},
     driving::{
-        beside,
+        background_load,
         load_plan::{plan_against, spoken, time_limit},
+        load_processes::load_processes,
         outcome::{Deaths, Facts, Loaded, after_stop, is_doubtful},
-        processes::load_processes,
+        progress_events::{ProgressEvents, Window},
         readings::{RoundObserver, ServedBy},
         reply_seen,
         start::{STOP_WITHIN, Start, Started, start},
         trial::Trial,
-        under_load::{UnderLoad, Window},
         warm::{Warm, WarmUpObserver},
     },
     results::events::Events,
 };
-use regatta_host::{Aside, IdleCheck, Meter, Settings, Watched};
+use regatta_host::{Aside, IdleCheck, Meter, Readings, Settings};
 use regatta_load::{LoadObserver, Plan, Progress, run_in_processes};
 use regatta_record::{Happened, Outcome, Phase, Round};
 use std::{
@@ -59,8 +59,8 @@ pub(crate) fn run(
         }
     };
     let mut round = UnderWay { context, trial, round, events };
-    let under_load = round.load(started, warm);
-    let facts = round.stop(under_load, &settings, idle_check);
+    let loaded = round.load(started, warm);
+    let facts = round.stop(loaded, &settings, idle_check);
     let UnderWay { mut round, .. } = round;
     let Some(concluded) = facts.conclude()? else { return Ok(None) };
     trial.record(&mut round, concluded);
@@ -109,7 +109,7 @@ impl<'a> UnderWay<'a, '_> {
                 Some(WarmUpObserver::new(settler, Meter::of(roles.observed())))
             }
         };
-        let watched = Watched::new(roles, &asked.cpus, &load);
+        let watched = Readings::new(roles, &asked.cpus, &load);
         let served = ServedBy::new(&entrant.name, roles);
         let mut observer = RoundObserver { watched, served, seeing };
         let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
@@ -138,12 +138,12 @@ impl<'a> UnderWay<'a, '_> {
     fn drive(&mut self, plan: &Plan, observer: &mut dyn LoadObserver) -> Driven {
         let (context, Trial { entrant, load, .. }) = (self.context, self.trial);
         let window = Window::default();
-        let mut under_load = UnderLoad::new(self.events, &window);
-        let progress = &mut |progress: &Progress| under_load.progress(progress);
+        let mut progress_events = ProgressEvents::new(self.events, &window);
+        let progress = &mut |progress: &Progress| progress_events.progress(progress);
         let mut observer = window.around(observer);
         let driven = if let Some(large) = load.beside {
-            let large = beside::plan(plan, large, entrant.speaks_under(Some(large.n)));
-            let both = beside::run(&large, plan, context, &mut observer, progress);
+            let large = background_load::plan(plan, large, entrant.speaks_under(Some(large.n)));
+            let both = background_load::run(&large, plan, context, &mut observer, progress);
             Driven { loaded: both.measured, background: Some(both.background), too_long: None }
         } else {
             let mut limit = TimeLimit::new(time_limit(&load), context.stop);
@@ -157,7 +157,7 @@ impl<'a> UnderWay<'a, '_> {
             let loaded = run_in_processes(plan, &how, &mut observer, &mut look, end);
             Driven { loaded: Some(loaded), background: None, too_long: limit.too_long() }
         };
-        under_load.ended();
+        progress_events.ended();
         driven
     }
 

@@ -1,5 +1,5 @@
-//! A fresh start of a contender: picks free ports, makes a folder, starts the backends and the server,
-//! and waits until they are ready. A server that is already running is only found again.
+//! A fresh start of a contender: picks free ports, makes a folder, starts the backends and the server
+//! (`host::contender::start` spawns the processes), and waits until they are ready. A server that is already running is only found again.
 
 use crate::{
     ask::entrant::{Entrant, StartPlace},

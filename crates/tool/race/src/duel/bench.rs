@@ -22,7 +22,7 @@ use crate::{
     results::events::Events,
 };
 use regatta_host::{
-    Aside, Freezer, MachineClock, Meter, Roles, Settings, StopReport, Watched, meters,
+    Aside, Freezer, MachineClock, Meter, Readings, Roles, Settings, StopReport, meters,
 };
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
@@ -92,7 +92,7 @@ struct Alive {
 struct LaneTo<'a> {
     lane: Lane<'a>,
     plan: Load,
-    watched: Watched,
+    watched: Readings,
     has_window: bool,
     /// Time in starts, slices and stops, nanoseconds.
     lasted_ns: u64,
@@ -250,7 +250,7 @@ impl<'a, 'e> Stand<'a, 'e> {
         // One set of requests serves all contenders and lives.
         let withholds = plan.withholds && self.life.is_multiple_of(WITHHOLDS_EVERY);
         let plan = Load { seed: asked.seed, withholds, ..plan };
-        let mut watched = Watched::new(&alive.roles, &asked.cpus, &load);
+        let mut watched = Readings::new(&alive.roles, &asked.cpus, &load);
         let compiled = self.scripts.of(&plan);
         let lane = compiled.and_then(|script| Lane::open(&plan, &script, context.stop));
         let lane = match lane {
@@ -262,7 +262,7 @@ impl<'a, 'e> Stand<'a, 'e> {
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
-        watched.connected();
+        watched.memory_before_load();
         alive.in_slices.fill(0);
         Ok(Ok(LaneTo { lane, plan, watched, has_window: false, lasted_ns: 0 }))
     }
@@ -468,7 +468,7 @@ impl Bench for Stand<'_, '_> {
         if has_window {
             watched.window_closes();
             watched.load_over();
-            watched.connections_open();
+            watched.memory_after_load();
         }
         // The connections are still open.
         let served = ServedBy::new(&entrant.name, &alive.roles);

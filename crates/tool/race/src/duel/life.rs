@@ -91,7 +91,7 @@ pub(crate) struct Driven {
     /// Verified operations of the kind that costs are per.
     pub count: u64,
     pub load_cpu_ns: u64,
-    /// CPU time of the machine in the slice, freezing and thawing included, except that of the load.
+    /// CPU time of the machine while the load drove it, except that of the load.
     pub machine_ns: Option<u64>,
     pub p50_ns: Option<u64>,
     pub p99_ns: Option<u64>,

@@ -2,7 +2,7 @@
 //!
 //! Only the thread that runs the race emits events. The work for an event (appending a line to a file,
 //! drawing a terminal) must not be measured. So nothing is emitted inside the measured window of a
-//! load; see `under_load`.
+//! load; see `progress_events`.
 
 use crate::results::{
     events_file::{EventsFile, Past},

@@ -1,8 +1,8 @@
 //! A race as requested, and the machine that it runs on.
 
 pub(crate) mod age;
+pub(crate) mod dry_run;
 pub(crate) mod fingerprint;
-pub(crate) mod plan;
 pub(crate) mod race;
 pub(crate) mod running;
 pub(crate) mod setup;

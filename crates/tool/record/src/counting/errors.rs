@@ -74,3 +74,8 @@ pub struct Exchange {
     /// Index of this reply on its connection, counted from 0.
     pub reply_index: u64,
 }
+
+/// Counts that cannot be merged, or that contradict each other: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Mismatch(pub(crate) String);

@@ -8,4 +8,3 @@ pub(crate) mod hdr;
 pub(crate) mod latency;
 pub(crate) mod operation;
 pub(crate) mod second;
-pub(crate) mod unlike;

@@ -1,10 +1,10 @@
 //! Findings: doubts about a contender or a load, as data with their figures.
 
 use crate::{Arrivals, Errors, LoadShape};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-/// A doubt about one contender at one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A doubt about one contender at one load. In files it has its `remedy`, too.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Finding {
     /// The contender; `None` if it concerns all of them.
     pub contender: Option<String>,
@@ -13,6 +13,22 @@ pub struct Finding {
     /// What was found.
     #[serde(flatten)]
     pub doubt: Doubt,
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Stored<'f> {
+            contender: &'f Option<String>,
+            load: &'f Option<LoadShape>,
+            #[serde(flatten)]
+            doubt: &'f Doubt,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            remedy: Option<&'static str>,
+        }
+        let Finding { contender, load, doubt } = self;
+        Stored { contender, load, doubt, remedy: doubt.remedy() }.serialize(serializer)
+    }
 }
 
 /// What was found. Fractions are plain numbers: 0.05 is 5%. A `p` is the p-value of "nothing of the
@@ -256,6 +272,7 @@ mod tests {
         };
         let json = serde_json::to_value(&finding).unwrap();
         assert_eq!((&json["kind"], &json["factor"]), (&"long-slices".into(), &1.05.into()));
+        assert_eq!(json["remedy"], "use longer slices");
         assert_eq!(serde_json::from_value::<Finding>(json).unwrap(), finding);
     }
 }

@@ -122,8 +122,11 @@ pub struct CellFinding {
     /// The starts that show it, if it is about single starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<SomeStarts>,
-    /// The cause, with its figures, and the remedy if there is one.
+    /// The cause, with its figures.
     pub because: String,
+    /// What may help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// The figures of the cause by name. Shares are fractions of 1; units are in the names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<Cow<'static, str>, f64>,
@@ -131,10 +134,11 @@ pub struct CellFinding {
 
 impl fmt::Display for CellFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.starts {
-            Some(starts) => write!(f, "{starts}{}", self.because),
-            None => f.write_str(&self.because),
+        if let Some(starts) = self.starts {
+            write!(f, "{starts}")?;
         }
+        f.write_str(&self.because)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
 
@@ -213,7 +217,8 @@ impl From<StoredVerdict> for Verdict {
 impl CellFinding {
     /// A finding of `kind` without figures.
     pub fn new(kind: Kind, because: impl Into<String>) -> CellFinding {
-        CellFinding { kind, starts: None, because: because.into(), figures: BTreeMap::new() }
+        let because = because.into();
+        CellFinding { kind, starts: None, because, remedy: None, figures: BTreeMap::new() }
     }
 }
 
@@ -227,6 +232,12 @@ impl Verdict {
     pub fn with(mut self, figures: impl IntoIterator<Item = (&'static str, f64)>) -> Verdict {
         let named = figures.into_iter().map(|(name, figure)| (Cow::Borrowed(name), figure));
         self.first_mut().figures.extend(named);
+        self
+    }
+
+    /// Adds what may help against the most important finding.
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Verdict {
+        self.first_mut().remedy = Some(remedy.into());
         self
     }
 

@@ -95,6 +95,16 @@ impl Arrivals {
     }
 }
 
+/// A part of the window of an open loop, with its own rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its length, in nanoseconds.
+    pub ns: u64,
+    /// Requests per second, over all load threads.
+    pub rate: NonZeroU32,
+}
+
 /// A burst: several load instances at once, each with its share of the connections; every
 /// connection connects, sends its requests, reads its replies and closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

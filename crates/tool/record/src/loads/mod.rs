@@ -1,8 +1,6 @@
 //! Loads: their shape, and the orders to load processes.
 
 pub(crate) mod ask;
-pub(crate) mod beside;
 pub(crate) mod drive;
 pub(crate) mod heads;
 pub(crate) mod shape;
-pub(crate) mod stage;

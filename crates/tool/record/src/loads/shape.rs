@@ -1,6 +1,6 @@
 //! The shape of a load, and the CPUs of server and load.
 
-use crate::{Arrivals, Beside, Burst, Drive};
+use crate::{Arrivals, Burst, Drive};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -33,6 +33,18 @@ pub struct LoadShape {
     pub n: Option<u32>,
     /// Another load on the same server at the same time.
     pub beside: Option<Beside>,
+}
+
+/// Large requests of the workload `hash` that are always in flight beside a load: a closed loop
+/// from before its window until after it. The load's own latencies then show whether a small
+/// request waits for a large one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// Connections, each with one request in flight.
+    pub connections: u32,
+    /// How many times each of these requests hashes the file.
+    pub n: u32,
 }
 
 impl Default for LoadShape {

@@ -70,15 +70,67 @@ fn joined(between: &str, texts: impl IntoIterator<Item = String>) -> String {
 }
 
 impl fmt::Display for Doubt {
-    #[expect(clippy::too_many_lines, reason = "a sentence for each doubt")]
+    /// What was found, and what may help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.what(f)?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+impl Doubt {
+    /// What may help against it.
+    pub fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            Doubt::WorkElsewhere { .. } => {
+                "look for a kernel thread, a daemon or a sibling that works for it"
+            }
+            Doubt::Polls { .. } => "race it in rounds",
+            Doubt::LongSlices { .. } => "use longer slices",
+            Doubt::ChangesInLife { .. } => "use a longer warm-up",
+            Doubt::OtherReplies { .. } => "write a workload file that says which content is right",
+            Doubt::SettingsChanged { .. } => {
+                "if one of them did it, start it without that right, and set the old values again"
+            }
+            Doubt::Errors { .. } => "see `regatta doctor` for limits of this machine",
+            Doubt::NoLatency { .. } => "start it again",
+            Doubt::NoControlGroup { was_running: true, .. } => {
+                "a server that the race starts itself gets a control group"
+            }
+            Doubt::NoControlGroup { was_running: false, .. } => {
+                "`regatta doctor` explains how to get a control group"
+            }
+            Doubt::UnseenCpu { .. } => "use longer windows (--window)",
+            Doubt::NeverSettled { .. } => "another length gives other figures (--settle)",
+            Doubt::WorkLeft { .. } => "stop that work together with the server",
+            Doubt::UnevenStarts { .. } => {
+                "see which rounds these are (rounds.jsonl), and find what varies between its starts"
+            }
+            Doubt::TooFewLives { .. } => "race again, or for longer (--time)",
+            Doubt::RareState { .. } => "a longer race (--time) sees more of it",
+            Doubt::OutsideSlices { .. }
+            | Doubt::Standing { .. }
+            | Doubt::NotFrozen { .. }
+            | Doubt::RareDelays { .. }
+            | Doubt::MoreThanItsCpus { .. }
+            | Doubt::Disturbed { .. }
+            | Doubt::BesideOthers { .. }
+            | Doubt::PartlyObserved { .. }
+            | Doubt::OtherArrivals { .. }
+            | Doubt::FewPassed { .. }
+            | Doubt::ShortWarmUp { .. }
+            | Doubt::SourceAddresses { .. }
+            | Doubt::Little { .. } => return None,
+        })
+    }
+
+    #[expect(clippy::too_many_lines, reason = "a sentence for each doubt")]
+    fn what(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |fraction: f64| format!("{:.1}%", fraction * 100.0);
         match *self {
             Doubt::WorkElsewhere { ns_per_operation, share, p } => write!(
                 f,
                 "has work done elsewhere: in its slices the rest of the machine used {ns_per_operation:.0} \
-                 ns more CPU per operation than in those of the others, {} of its cost (p = {p:.1e}); \
-                 look for a kernel thread, a daemon or a sibling that works for it",
+                 ns more CPU per operation than in those of the others, {} of its cost (p = {p:.1e})",
                 percent(share)
             ),
             Doubt::OutsideSlices { share, p } => write!(
@@ -97,8 +149,7 @@ impl fmt::Display for Doubt {
             ),
             Doubt::Polls { busy } => write!(
                 f,
-                "polls: it used {busy:.2} of a CPU without load, so slices do not show its cost; race it \
-                 in rounds"
+                "polls: it used {busy:.2} of a CPU without load, so slices do not show its cost"
             ),
             Doubt::NotFrozen { share, lives, of } => write!(
                 f,
@@ -109,12 +160,12 @@ impl fmt::Display for Doubt {
             Doubt::LongSlices { factor, p } => write!(
                 f,
                 "costs {factor:.3} times as much in long slices as in usual ones, over the baseline's \
-                 (p = {p:.1e}): it is faster or slower right after it was frozen; use longer slices"
+                 (p = {p:.1e}): it is faster or slower right after it was frozen"
             ),
             Doubt::ChangesInLife { factor, p } => write!(
                 f,
                 "changes within a life: its last slices cost {factor:.3} times as much as its first ones, \
-                 relative to the others (p = {p:.1e}); use a longer warm-up"
+                 relative to the others (p = {p:.1e})"
             ),
             Doubt::RareDelays { share, p99_ns, max_ns, p } => write!(
                 f,
@@ -127,14 +178,11 @@ impl fmt::Display for Doubt {
             Doubt::OtherReplies { bytes, alone } => write!(
                 f,
                 "answers otherwise under load: its replies had {bytes:.0} bytes on average, the reply to \
-                 the same request without load {alone}; nothing checks their contents: write a workload \
-                 file that says which content is right"
+                 the same request without load {alone}; nothing checks their contents"
             ),
-            Doubt::SettingsChanged { ref what } => write!(
-                f,
-                "settings of the machine changed while the contenders ran: {what}; if one of them did it, \
-                 start it without that right, and set the old values again"
-            ),
+            Doubt::SettingsChanged { ref what } => {
+                write!(f, "settings of the machine changed while the contenders ran: {what}")
+            }
             Doubt::MoreThanItsCpus { busy } => write!(
                 f,
                 "used {busy:.2} times the time of its CPUs: it ran on other CPUs as well, or its clock \
@@ -162,8 +210,7 @@ impl fmt::Display for Doubt {
                 let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} {kind}")).collect();
                 write!(
                     f,
-                    "had errors ({}) beside {replies} correct replies; no latency includes them: see \
-                     `regatta doctor` for limits of this machine",
+                    "had errors ({}) beside {replies} correct replies; no latency includes them",
                     kinds.join(", ")
                 )
             }
@@ -171,23 +218,17 @@ impl fmt::Display for Doubt {
                 write!(f, "was observed in only {starts} of {of} starts; the cost is from these")
             }
             Doubt::NoLatency { ref why } => {
-                write!(f, "has no latency: a histogram could not be read ({why}); start it again")
+                write!(f, "has no latency: a histogram could not be read ({why})")
             }
-            Doubt::NoControlGroup { starts, of, was_running } => {
-                let remedy = match was_running {
-                    true => "a server that the race starts itself gets a control group",
-                    false => "`regatta doctor` explains how to get a control group",
-                };
-                write!(
-                    f,
-                    "had no control group in {starts} of {of} starts, and short-lived processes may \
-                     have been missed: its cost is a lower bound; {remedy}"
-                )
-            }
+            Doubt::NoControlGroup { starts, of, .. } => write!(
+                f,
+                "had no control group in {starts} of {of} starts, and short-lived processes may \
+                 have been missed: its cost is a lower bound"
+            ),
             Doubt::UnseenCpu { share } => write!(
                 f,
                 "may have used {} more CPU than was measured, in processes that exited inside the \
-                 window; use longer windows (--window)",
+                 window",
                 percent(share)
             ),
             Doubt::OtherArrivals { arrivals, starts, of } => write!(
@@ -204,8 +245,7 @@ impl fmt::Display for Doubt {
             Doubt::NeverSettled { seconds } => write!(
                 f,
                 "never settled: the cost still changed when the observation ended after {seconds:.0} s, \
-                 so the figures are those of a server loaded for that long; another length gives other \
-                 figures (--settle)"
+                 so the figures are those of a server loaded for that long"
             ),
             Doubt::ShortWarmUp { starts, of } => write!(
                 f,
@@ -217,14 +257,12 @@ impl fmt::Display for Doubt {
                 "leaves work behind: after {rounds} of {of} rounds the CPUs were busy for another \
                  {seconds:.1} s (median), after {others} of {of_others} rounds of the other contenders \
                  (p = {p:.1e}), although all of its processes had exited; the next contender was started \
-                 only when the CPUs were idle again (after 3 s at most): stop that work together with the \
-                 server"
+                 only when the CPUs were idle again (after 3 s at most)"
             ),
             Doubt::UnevenStarts { starts, of, factor, p } => write!(
                 f,
                 "differs between starts: in {starts} of {of} its cost is {factor:.2}× that of the others, \
-                 and no other contender shows this (p = {p:.4}), so its mean cost is that of no start; \
-                 see which rounds these are (rounds.jsonl), and find what varies between its starts"
+                 and no other contender shows this (p = {p:.4}), so its mean cost is that of no start"
             ),
             Doubt::SourceAddresses { factor, low, high, p } => write!(
                 f,
@@ -248,13 +286,12 @@ impl fmt::Display for Doubt {
             Doubt::TooFewLives { lives, of } => write!(
                 f,
                 "has a cost and no ratio: a ratio needs 3 lives, and {lives} of {of} count; in each block of the \
-                 others the machine disturbed it or the baseline: race again, or for longer (--time)"
+                 others the machine disturbed it or the baseline"
             ),
             Doubt::RareState { factor, blocks, share } => write!(
                 f,
                 "the machine was in a state in which a request costs {factor:.2} times as much for only \
-                 {} of the time ({blocks} blocks): ratios in this state are not precise; a longer race \
-                 (--time) sees more of it",
+                 {} of the time ({blocks} blocks): ratios in this state are not precise",
                 percent(share)
             ),
         }

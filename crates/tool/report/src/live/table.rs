@@ -3,8 +3,8 @@
 use crate::{
     numbers,
     screen::{
-        grid,
         ink::{BOLD, Ink},
+        table_layout,
     },
     table::{Column, Row, Table, Text, Tone, visible},
     tables::columns::per,
@@ -110,7 +110,7 @@ impl Watched {
         let title = crate::screen::text::cut(&format!("{title}{more}"), width);
         let title = ink.styled(&title, BOLD);
         ink.line(&title);
-        grid::draw(&mut ink, &table, width, None);
+        table_layout::draw(&mut ink, &table, width, None);
         ink.text.lines().map(str::to_owned).collect()
     }
 

@@ -2,8 +2,8 @@
 
 use crate::{
     screen::{
-        grid,
         ink::{BOLD, DIM, Ink, RED, YELLOW},
+        table_layout,
         text::wrap,
     },
     table::{Note, Row, Table, Tone, tone_of},
@@ -176,7 +176,7 @@ impl Page<'_> {
         let chosen = Some(self.columns).filter(|columns| of_load && !columns.is_empty());
         self.ink.line("");
         self.ink.paragraph(&table.title, self.width, 0, BOLD);
-        let seen = grid::draw(&mut self.ink, table, self.width, chosen);
+        let seen = table_layout::draw(&mut self.ink, table, self.width, chosen);
         if of_load {
             self.legend.see(table, &seen.columns);
             if seen.bars {
@@ -243,14 +243,14 @@ impl Page<'_> {
     fn matrix(&mut self, overview: &Table) {
         let width_of = |i: usize| {
             let texts = overview.rows.iter().map(|row| row.cells[i].text.width());
-            texts.max().unwrap_or(0).max(overview.columns[i].title.width().min(grid::NAME))
-                + grid::GAP
+            texts.max().unwrap_or(0).max(overview.columns[i].title.width().min(table_layout::NAME))
+                + table_layout::GAP
         };
         let first = width_of(0);
         let mut parts: Vec<Vec<usize>> = vec![vec![0]];
         let mut used = first;
         for i in 1..overview.columns.len() {
-            if used + width_of(i) > self.width + grid::GAP
+            if used + width_of(i) > self.width + table_layout::GAP
                 && parts.last().is_some_and(|p| p.len() > 1)
             {
                 parts.push(vec![0]);

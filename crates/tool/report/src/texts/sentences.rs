@@ -5,7 +5,7 @@ use crate::{
     table::{Note, visible},
     tables::{
         columns::{MEMORY_FROM, word},
-        latency_ratios, then,
+        historic_results, latency_ratios,
         why::{UNCLEAR, together, why},
     },
 };
@@ -71,7 +71,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes.extend(one_core(summary, load, cells));
     notes.extend(counted(load, cells));
     notes.extend(beside(load, cells));
-    notes.extend(then::then(summary, load, cells));
+    notes.extend(historic_results::then(summary, load, cells));
     notes.extend(kernel_memory(load, cells));
     of_all(&mut notes, cells);
     notes

@@ -2,7 +2,9 @@
 //!
 //! A reactor gets readiness events; this driver gets completions: connections accepted, bytes
 //! received, replies sent. A turn is usually one system call (in `sys::uring`), which submits the operations
-//! queued here and in `receive` in the last turn, and waits. So all output of a turn to a connection is usually one send at its end.
+//! queued here and in `receive` in the last turn, and waits. So all output of a turn to a connection is usually one
+//! send at its end. Timeouts are the core's (`Core::tick`, at the end of a turn); before it closes a connection, the
+//! driver cancels its operations.
 
 mod accept;
 mod needs;

@@ -10,7 +10,7 @@ use crate::{
     counts::tally::Count,
     histogram::new_histogram,
     open_loop::{
-        arrivals::Seen,
+        arrival_check::Seen,
         open_tally::OpenCount,
         schedule::{Part, Schedule},
     },

@@ -1,4 +1,5 @@
-//! What is expected of replies, how they are received, and whether they are right.
+//! What is expected of replies (`expected`), how they are received (`receive`, `partial_reply`), and whether they are
+//! right: `check` compares status, fields and content, `memo` a whole reply with one that was right.
 
 mod check;
 mod criteria;

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Reads the usage of the contender and of the machine at the edges of the window, and the
 /// contender's memory before the load and after it.
-pub struct Watched {
+pub struct Readings {
     roles: Vec<OfRole>,
     /// Memory of all roles before the load.
     ready: Memory,
@@ -80,12 +80,12 @@ impl OfRole {
     }
 }
 
-impl Watched {
+impl Readings {
     /// Takes the readings before the load.
     pub fn new(roles: &Roles, cpus: &CpuSets, load: &LoadShape) -> Self {
         let all = roles.cpus();
         let used: BTreeSet<u32> = all.iter().copied().chain(cpus.of_load(load)).collect();
-        Watched {
+        Readings {
             roles: roles.all().iter().map(OfRole::new).collect(),
             ready: Memory::of(&roles.observed()),
             connected: None,
@@ -99,7 +99,7 @@ impl Watched {
     }
 
     /// Call when all connections are open and the load has not started: reads their memory.
-    pub fn connected(&mut self) {
+    pub fn memory_before_load(&mut self) {
         let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
         self.connected = Some(Memory::of(&all));
         if self.roles.len() > 1 {
@@ -140,12 +140,12 @@ impl Watched {
         self.machine.server_run_delay_ns = spent.as_ref().and_then(|spent| spent.run_delay_ns);
         self.spent = spent.map(|spent| spent.into_record(self.cpus, 0));
         if self.leaves_none_open {
-            self.connections_open();
+            self.memory_after_load();
         }
     }
 
     /// Call when the load is over and its connections are still open: reads the memory.
-    pub fn connections_open(&mut self) {
+    pub fn memory_after_load(&mut self) {
         let Some(spent) = &mut self.spent else { return };
         let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
         let memory = Memory::of(&all);

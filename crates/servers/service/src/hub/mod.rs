@@ -1,5 +1,6 @@
 //! The WebSocket hub: a broadcast from one member is delivered to all members of its room. A
-//! connection uses HTTP until its upgrade, then WebSocket messages.
+//! connection uses HTTP until its upgrade, then WebSocket messages. What happens to a slow member is decided in
+//! `regatta_engine`'s `pushes::backlog`; `member` closes it.
 
 mod access;
 mod begun;

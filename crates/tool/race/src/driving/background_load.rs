@@ -6,7 +6,7 @@
 
 use crate::{
     context::RaceContext,
-    driving::{outcome::Loaded, processes::load_processes},
+    driving::{load_processes::load_processes, outcome::Loaded},
 };
 use regatta_load::{LoadObserver, Moment, Plan, Progress, Until, run_in_processes};
 use regatta_record::Beside;

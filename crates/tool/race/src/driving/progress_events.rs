@@ -58,7 +58,7 @@ impl LoadObserver for Around<'_> {
 }
 
 /// Emits the progress of one load.
-pub(crate) struct UnderLoad<'a, 'e> {
+pub(crate) struct ProgressEvents<'a, 'e> {
     events: &'a mut Events<'e>,
     window: &'a Window,
     phase: Phase,
@@ -66,11 +66,11 @@ pub(crate) struct UnderLoad<'a, 'e> {
     last: Option<(Instant, u64)>,
 }
 
-impl<'a, 'e> UnderLoad<'a, 'e> {
+impl<'a, 'e> ProgressEvents<'a, 'e> {
     /// Starts for a load that is about to open its connections.
     pub fn new(events: &'a mut Events<'e>, window: &'a Window) -> Self {
         events.emit(Happened::PhaseStarted { phase: Phase::Connecting });
-        UnderLoad { events, window, phase: Phase::Connecting, last: None }
+        ProgressEvents { events, window, phase: Phase::Connecting, last: None }
     }
 
     /// Takes the progress that the load reports about ten times a second, in the window once a second.

@@ -66,14 +66,14 @@ fn run(plan: &Plan, stop: &AtomicBool) -> (Tally, EdgesSeen, Vec<Seen>) {
     let mut show = |event: &Event| seen.push((Instant::now(), event.clone()));
     let mut events = Events::shown(&mut show);
     let (window, mut edges) = (Window::default(), EdgesSeen::default());
-    let mut under_load = UnderLoad::new(&mut events, &window);
+    let mut progress_events = ProgressEvents::new(&mut events, &window);
     let tally = regatta_load::run(
         plan,
         &mut window.around(&mut edges),
-        &mut |progress| under_load.progress(progress),
+        &mut |progress| progress_events.progress(progress),
         stop,
     );
-    under_load.ended();
+    progress_events.ended();
     (tally.unwrap(), edges, seen)
 }
 
