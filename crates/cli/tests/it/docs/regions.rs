@@ -176,7 +176,9 @@ fn at_load(about: &str, summary: &str, load: &str) -> String {
         assert_eq!(found.len(), 1, "{pattern} in the results of {}: {found:?}", about.race);
         found.into_iter().next().unwrap()
     };
-    let answer = only(&format!(r"(?m)^- {load}: (\*\*.*)$"));
+    let many = summary.asked.loads.len() > 1;
+    let subject = if many { format!("- {load}: ") } else { String::new() };
+    let answer = only(&format!(r"(?m)^{subject}(\*\*.*)$"));
     let rows = only(&format!(r"(?s)\n### [^·\n]* · {load}(?: · [^\n]*)?\n(.*?)(?:\n### |$)"));
     let About { race, arguments, date, commit, .. } = about;
     let command = format!("regatta race {race} {arguments}");
