@@ -160,10 +160,22 @@ impl Host {
 
     /// Creates one listener per core on the same port (SO_REUSEPORT).
     pub(crate) fn listen_per_core(&self) -> Result<Vec<OwnedFd>, ServeError> {
-        // A socket that shares its port would not detect another server that also shares it.
-        let addr = net::free_addr(self.listen)
-            .map_err(|error| ServeError::Listen { addr: self.listen, error })?;
-        (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false)).collect()
+        // Another program may take a port that the system chose before it is listened on.
+        let mut others = if self.listen.port() == 0 { 16 } else { 0 };
+        loop {
+            // A socket that shares its port would not detect another server that also shares it.
+            let addr = net::free_addr(self.listen)
+                .map_err(|error| ServeError::Listen { addr: self.listen, error })?;
+            let all = (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false));
+            match all.collect() {
+                Err(ServeError::Listen { error, .. })
+                    if others > 0 && error.kind() == io::ErrorKind::AddrInUse =>
+                {
+                    others -= 1;
+                }
+                listeners => return listeners,
+            }
+        }
     }
 
     /// Serves with a thread per core, each with its own listener. If one core ends with an error or
