@@ -1,6 +1,6 @@
 //! The structure of the source: at most 15 files in a folder, whose front page is its `mod.rs`; no cycle of files
-//! of a crate that need each other, and none of its folders. `protocols` and `words`
-//! check where protocols are named, and which phrases occur. Clippy limits the lines of functions.
+//! of a crate that need each other, and none of its folders. `protocols` and `words` check where protocols are named,
+//! and which phrases occur. Clippy limits the lines of functions.
 //!
 //! File A *needs* file B of the same crate if a path in A (in a `use`, a type, an expression, a
 //! pattern, or among the tokens of a macro) leads to an item that B defines. Re-exports are followed to

@@ -6,7 +6,7 @@ use regatta_load::{LoadObserver, Moment, WarmUpProgress};
 
 /// Passes the moments of a load on to the host, which reads usage then.
 pub(crate) struct RoundObserver<'a> {
-    pub watched: Readings,
+    pub readings: Readings,
     pub served: ServedBy,
     /// Set if this start observes how the contender warms up.
     pub seeing: Option<WarmUpObserver<'a>>,
@@ -14,16 +14,16 @@ pub(crate) struct RoundObserver<'a> {
 
 impl LoadObserver for RoundObserver<'_> {
     fn at(&mut self, moment: Moment) {
-        let watched = &mut self.watched;
+        let readings = &mut self.readings;
         match moment {
-            Moment::Connected => watched.memory_before_load(),
-            Moment::BeforeWindow => watched.before_window(),
-            Moment::WindowOpens => watched.window_opens(),
+            Moment::Connected => readings.memory_before_load(),
+            Moment::BeforeWindow => readings.before_window(),
+            Moment::WindowOpens => readings.window_opens(),
             Moment::StageEnds => {}
-            Moment::WindowCloses => watched.window_closes(),
-            Moment::LoadOver => watched.load_over(),
+            Moment::WindowCloses => readings.window_closes(),
+            Moment::LoadOver => readings.load_over(),
             Moment::ConnectionsOpen => {
-                watched.memory_after_load();
+                readings.memory_after_load();
                 self.served.look();
             }
         }

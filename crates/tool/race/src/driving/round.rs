@@ -109,13 +109,13 @@ impl<'a> UnderWay<'a, '_> {
                 Some(WarmUpObserver::new(settler, Meter::of(roles.observed())))
             }
         };
-        let watched = Readings::new(roles, &asked.cpus, &load);
+        let readings = Readings::new(roles, &asked.cpus, &load);
         let served = ServedBy::new(&entrant.name, roles);
-        let mut observer = RoundObserver { watched, served, seeing };
+        let mut observer = RoundObserver { readings, served, seeing };
         let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
         let driven = self.drive(&plan, &mut observer);
         drop(aside);
-        let RoundObserver { mut watched, mut served, seeing } = observer;
+        let RoundObserver { mut readings, mut served, seeing } = observer;
         // The test of source addresses does not depend on the number of connections: once is enough.
         let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
             && asked.settle_s >= sources::FROM_S;
@@ -125,9 +125,9 @@ impl<'a> UnderWay<'a, '_> {
         served.look();
         let round = &mut self.round;
         (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
-        round.server = watched.spent.take();
-        round.machine = Some(watched.machine);
-        round.roles = watched.into_roles();
+        round.server = readings.spent.take();
+        round.machine = Some(readings.machine);
+        round.roles = readings.into_roles();
         if pass == 0 && !observes {
             round.reply = reply_seen::look(entrant, started.port);
         }

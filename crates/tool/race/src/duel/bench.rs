@@ -92,7 +92,7 @@ struct Alive {
 struct LaneTo<'a> {
     lane: Lane<'a>,
     plan: Load,
-    watched: Readings,
+    readings: Readings,
     has_window: bool,
     /// Time in starts, slices and stops, nanoseconds.
     lasted_ns: u64,
@@ -250,7 +250,7 @@ impl<'a, 'e> Stand<'a, 'e> {
         // One set of requests serves all contenders and lives.
         let withholds = plan.withholds && self.life.is_multiple_of(WITHHOLDS_EVERY);
         let plan = Load { seed: asked.seed, withholds, ..plan };
-        let mut watched = Readings::new(&alive.roles, &asked.cpus, &load);
+        let mut readings = Readings::new(&alive.roles, &asked.cpus, &load);
         let compiled = self.scripts.of(&plan);
         let lane = compiled.and_then(|script| Lane::open(&plan, &script, context.stop));
         let lane = match lane {
@@ -262,9 +262,9 @@ impl<'a, 'e> Stand<'a, 'e> {
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
-        watched.memory_before_load();
+        readings.memory_before_load();
         alive.in_slices.fill(0);
-        Ok(Ok(LaneTo { lane, plan, watched, has_window: false, lasted_ns: 0 }))
+        Ok(Ok(LaneTo { lane, plan, readings, has_window: false, lasted_ns: 0 }))
     }
 
     /// Keeps the reason if a contender could not be frozen or thawed.
@@ -407,8 +407,8 @@ impl Bench for Stand<'_, '_> {
         };
         alive.counts_next = what.purpose == Purpose::Counted;
         if alive.counts_next && !std::mem::replace(&mut to.has_window, true) {
-            to.watched.before_window();
-            to.watched.window_opens();
+            to.readings.before_window();
+            to.readings.window_opens();
         }
         let began = Instant::now();
         let before = self.clock.as_ref().and_then(MachineClock::read_ns);
@@ -464,19 +464,19 @@ impl Bench for Stand<'_, '_> {
             unreachable!("only a contender that was started is connected")
         };
         let (Some(to), Some(round)) = (lane.take(), &mut rounds[load]) else { return Ok(true) };
-        let LaneTo { lane, plan, mut watched, has_window, lasted_ns } = to;
+        let LaneTo { lane, plan, mut readings, has_window, lasted_ns } = to;
         if has_window {
-            watched.window_closes();
-            watched.load_over();
-            watched.memory_after_load();
+            readings.window_closes();
+            readings.load_over();
+            readings.memory_after_load();
         }
         // The connections are still open.
         let served = ServedBy::new(&entrant.name, &alive.roles);
         (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
         let loaded = lane.end();
-        round.server = watched.spent.take();
-        round.machine = Some(watched.machine);
-        round.roles = of_slices(watched.into_roles(), &alive.in_slices);
+        round.server = readings.spent.take();
+        round.machine = Some(readings.machine);
+        round.roles = of_slices(readings.into_roles(), &alive.in_slices);
         if self.life == 0 {
             round.reply = reply_seen::look(entrant, alive.port);
         }
