@@ -10,7 +10,7 @@ mod counting;
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use regatta_host::{Observed, find_on_path, search_path};
+use regatta_host::{ObservedProcesses, find_on_path, search_path};
 use regatta_judge::statistics::geometric;
 use regatta_record::Estimate;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -279,7 +279,7 @@ impl Server {
             .replace("{address}", &format!("127.0.0.1:{}", self.port))
             .replace("{c}", &args.connections.to_string())
             .replace("{s}", &args.seconds.to_string());
-        let server = Observed::tree(self.child.id());
+        let server = ObservedProcesses::tree(self.child.id());
         let (counted, used) = (self.requests()?, server.usage()?);
         let began = Instant::now();
         let mut child = pinned(args.load_cpu, &program(generator, args))

@@ -20,7 +20,7 @@ use regatta_host::read_setup;
 use regatta_load::{Arrivals, Plan};
 use regatta_race::{
     Events,
-    capacity::{self, CapacityError, Place, Question},
+    capacity::{self, CapacityError, CapacityTarget, Question},
 };
 use regatta_record::{Asked, Capacity, CapacityLoad, Event, Form, Happened, Limit, Setup};
 use regatta_report::capacity::unit;
@@ -192,14 +192,14 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     let question = question(&args, asked.as_ref())?;
     let others = others(&args, &question)?;
     let place = match (&asked, &args.url) {
-        (Some(asked), _) => Place::Contender { asked, binary: &binary },
+        (Some(asked), _) => CapacityTarget::Contender { asked, binary: &binary },
         (None, Some(url)) => {
             let target = url::Target::of(url, args.workload.as_ref())?;
             let tls = args.tls.of(&target)?;
             let url::Target { address: addr, workload, host, path, .. } = target;
             let workload = args.adapter.applied(workload)?;
             let (url, pid, binary) = (url.clone(), args.pid, binary.as_path());
-            Place::Address { url, addr, tls, workload, host, path, pid, binary }
+            CapacityTarget::Address { url, addr, tls, workload, host, path, pid, binary }
         }
         (None, None) => bail!("give a URL, or --contender"),
     };

@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context, bail};
 use regatta_report::grouped;
 use regatta_script::hash_file;
-use regatta_serve::{Host, Model, Service, Stop, Traits, Written, serve};
+use regatta_serve::{Host, Implementation, Model, Service, Stop, Traits, serve};
 use regatta_service::Limits;
 use std::{
     env,
@@ -119,7 +119,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
     {
         return Ok(Outcome::Success);
     }
-    let written = if args.by_hand { Written::ByHand } else { Written::Shared };
+    let written = if args.by_hand { Implementation::ByHand } else { Implementation::Shared };
     let file = match args.service {
         Service::Hash => {
             Some(args.file.map_or_else(HashFile::find, |path| Ok(HashFile::Named(path)))?)

@@ -1,7 +1,7 @@
 //! An engine and the lifecycle of its connections, as a driver runs them.
 
 use crate::{
-    Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, Socket, Task,
+    Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, SocketProbe, Task,
     connection::{
         link::{End, Link, Step},
         timers::Timers,
@@ -29,12 +29,12 @@ pub enum Next {
     /// Write [`Core::output`], and report [`Core::wrote`]; or take it, and report
     /// [`Core::completed`].
     Write {
-        /// These are the last bytes before [`Next::FinishWriting`] or [`Next::Close`]. The kernel
+        /// These are the last bytes before [`Next::ShutdownWrite`] or [`Next::Close`]. The kernel
         /// may delay them, to send them and the FIN in one packet.
         last: bool,
     },
-    /// Shut down our sending side, and report [`Core::finished`].
-    FinishWriting,
+    /// Shut down our sending side, and report [`Core::shutdown_completed`].
+    ShutdownWrite,
     /// Close the socket, and report [`Core::closed`].
     Close,
     /// Wait: for input if [`Core::wants_read`], and for writability if not all output could be
@@ -182,10 +182,10 @@ impl<E: Engine> Core<E> {
     }
 
     /// Reports whether our sending side was shut down. It fails if the connection is lost.
-    pub fn finished(&mut self, conn: Conn, done: bool) {
+    pub fn shutdown_completed(&mut self, conn: Conn, done: bool) {
         let now = self.now().instant;
         if let Some(link) = self.effects.get(conn) {
-            link.finished(now, done);
+            link.shutdown_completed(now, done);
         }
     }
 
@@ -237,7 +237,7 @@ impl<E: Engine> Core<E> {
     /// Returns what to do with a connection next. The driver carries it out and calls this again,
     /// until it returns [`Next::Wait`] or [`Next::Close`].
     #[inline]
-    pub fn next(&mut self, conn: Conn, socket: &impl Socket) -> Next {
+    pub fn next(&mut self, conn: Conn, socket: &impl SocketProbe) -> Next {
         let draining = self.cut_at.is_some();
         let Some(mut link) = self.effects.get(conn) else { return Next::Wait };
         if link.wants_more() {
@@ -247,7 +247,7 @@ impl<E: Engine> Core<E> {
         }
         match link.step(draining, conn, socket) {
             Step::Write { last } => Next::Write { last },
-            Step::FinishWriting => Next::FinishWriting,
+            Step::ShutdownWrite => Next::ShutdownWrite,
             Step::Close => Next::Close,
             Step::Wait => Next::Wait,
         }
@@ -329,7 +329,7 @@ impl<E: Engine> Core<E> {
     /// before the end of the turn: events of many connections may push to the same one. Resets the
     /// flag.
     #[inline]
-    pub fn is_crowded(&mut self) -> bool {
+    pub fn take_flush_request(&mut self) -> bool {
         std::mem::take(&mut self.effects.crowded)
     }
 
@@ -381,7 +381,7 @@ impl<E: Engine> Core<E> {
 
     /// Serves timers that are due, at most 256 of them, the engine's own timer, and the end of a
     /// drain's grace period. Affected connections are added to [`Core::next_changed`].
-    pub fn tick(&mut self, socket: &impl Socket) {
+    pub fn tick(&mut self, socket: &impl SocketProbe) {
         let now = self.now().instant;
         for _ in 0..TIMERS {
             let Some(place) = self.timers.pop(now) else { break };

@@ -2,7 +2,7 @@
 
 use crate::{
     Conn, Flow, Job, JobId, Never, Now, Side, Task,
-    connection::link::{End, Link, Status},
+    connection::link::{ConnInterest, End, Link},
 };
 use slab::Slab;
 use std::{collections::VecDeque, io, net::SocketAddr, sync::Weak, time::Instant};
@@ -52,11 +52,11 @@ pub trait Engine: Sized {
     fn opened(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
     /// Called when bytes have arrived. The engine takes all of them, and may change them in place.
-    /// It limits how much it buffers through [`Status::reads`]; some bytes may still arrive after
+    /// It limits how much it buffers through [`ConnInterest::reads`]; some bytes may still arrive after
     /// that is false.
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>);
 
-    /// Called when all output of a connection has been written, if [`Status::wants_drained`] is set, and
+    /// Called when all output of a connection has been written, if [`ConnInterest::wants_drained`] is set, and
     /// when it is set while no output is pending.
     fn room(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
@@ -71,7 +71,7 @@ pub trait Engine: Sized {
     /// descriptor is free.
     fn not_opened(&mut self, _conn: Conn, _why: &io::Error) {}
 
-    /// Called when the alarm of [`Status::alarm`] is due.
+    /// Called when the alarm of [`ConnInterest::alarm`] is due.
     fn alarm(&mut self, _conn: Conn, _effects: &mut Effects<Self>) {}
 
     /// Called when a job is done. `finish` appends its reply and returns what the connection does
@@ -255,7 +255,7 @@ impl<E: Engine> Effects<E> {
 
     /// Sets which events the engine wants for a connection from now on.
     #[inline]
-    pub fn set(&mut self, conn: Conn, status: Status) {
+    pub fn set(&mut self, conn: Conn, status: ConnInterest) {
         let now = self.now.instant;
         if let Some(link) = self.change(conn) {
             link.set_status(now, status);

@@ -16,7 +16,7 @@
 //! An engine that answers in capitals, driven by hand: bytes in, bytes out.
 //!
 //! ```
-//! use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Socket};
+//! use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, SocketProbe};
 //! use std::time::Instant;
 //!
 //! struct Capitals;
@@ -46,7 +46,7 @@
 //! /// What the kernel would say: the peer acknowledges everything, and has not ended.
 //! struct Peer;
 //!
-//! impl Socket for Peer {
+//! impl SocketProbe for Peer {
 //!     fn unacknowledged(&self, _: Conn) -> usize { 0 }
 //!     fn is_readable(&self, _: Conn) -> bool { false }
 //!     fn is_gone(&self, _: Conn) -> bool { false }
@@ -85,7 +85,7 @@ pub use connection::{
     flow::Flow,
     job::{Job, JobId, Never, Task},
     limits::Limits,
-    link::{End, Socket, Status},
+    link::{ConnInterest, End, SocketProbe},
     progress::{Activity, Progress},
     slots::Slots,
     time::Now,
@@ -95,9 +95,9 @@ pub use counter::Counter;
 pub use engine::{Effects, Engine, Posted};
 pub use memory::{Charge, Memory};
 pub use pushes::{
-    backlog::{Backlog, Bounds, Heard, Policy, PolicyCounts},
+    backlog::{Backlog, Bounds, Policy, PolicyCounts, PushOutcome},
     letter::{Letter, LetterDecoder, MalformedLetter, Wire},
     push::{Push, RoomName},
-    session::{Context, Post, Session, Start},
+    session::{Context, Post, Session, SessionFactory},
     sessions::Sessions,
 };

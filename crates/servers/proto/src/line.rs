@@ -131,7 +131,7 @@ impl Integer {
 
     /// Appends the exact double, up to 65 bits, in decimal, without a line end.
     #[inline]
-    pub fn write_double(self, out: &mut Vec<u8>) {
+    pub fn write_doubled(self, out: &mut Vec<u8>) {
         let mut buffer = itoa::Buffer::new();
         if self.negative && self.magnitude != 0 {
             out.push(b'-');
@@ -193,7 +193,7 @@ mod tests {
 
     fn double(text: &str) -> Option<String> {
         let mut out = Vec::new();
-        Integer::parse(text.as_bytes())?.write_double(&mut out);
+        Integer::parse(text.as_bytes())?.write_doubled(&mut out);
         Some(String::from_utf8(out).unwrap())
     }
 

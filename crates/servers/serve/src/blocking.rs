@@ -60,8 +60,8 @@ impl<S: AsFd> Stream for Blocking<'_, S> {
         queue::unacknowledged(self.socket).unwrap_or(0)
     }
 
-    fn finish_writing(&mut self) -> io::Result<()> {
-        finish_writing(self.socket, self.stop)
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        shutdown_write(self.socket, self.stop)
     }
 
     fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
@@ -97,6 +97,6 @@ impl<S: AsFd> ConnectingStream for Blocking<'_, S> {
 /// Shuts down our sending side, except during a stop. The input is already shut down then, and a
 /// socket with both directions shut down answers further input with a reset that overtakes the last
 /// replies.
-pub(crate) fn finish_writing(socket: impl AsFd, stop: &Stop) -> io::Result<()> {
-    if stop.is_set() { Ok(()) } else { net::finish_writing(socket) }
+pub(crate) fn shutdown_write(socket: impl AsFd, stop: &Stop) -> io::Result<()> {
+    if stop.is_set() { Ok(()) } else { net::shutdown_write(socket) }
 }

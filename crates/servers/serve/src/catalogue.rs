@@ -10,12 +10,12 @@ use crate::{
 };
 use regatta_engine::{Counter, Sessions};
 use regatta_service::{
-    Program, Shared, by_hand, double,
+    Program, ServiceProgram, by_hand, double,
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
     hub::{Hub, Metrics, Settings as HubSettings},
-    sealed::TlsStart,
+    tls::TlsSessionFactory,
 };
 use regatta_sys::shared::SharedCounter;
 use rustls::ServerConfig;
@@ -88,7 +88,7 @@ impl Service {
 
 /// How the program that a server runs is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum Implementation {
     /// As a codec and a call, run in one of the three shared styles. The hub and the null server
     /// are exceptions.
     Shared,
@@ -105,7 +105,7 @@ pub enum Written {
 /// needs, or if an essential system call fails.
 pub fn serve(
     service: Service,
-    written: Written,
+    written: Implementation,
     model: Model,
     file: Option<&Path>,
     host: &Host,
@@ -114,24 +114,27 @@ pub fn serve(
         |because| ServeError::Unsupported { model: model.name(), service: service.name(), because };
     check_offload(service, model, host)?;
     match (service, written) {
-        (Service::Double, Written::Shared) => run(Shared(double::Double), model, host),
-        (Service::Double, Written::ByHand) => run(by_hand::Double, model, host),
-        (Service::Dialogue, Written::ByHand) => run(by_hand::Dialogue, model, host),
-        (Service::Dialogue, Written::Shared) => {
+        (Service::Double, Implementation::Shared) => {
+            run(ServiceProgram(double::Double), model, host)
+        }
+        (Service::Double, Implementation::ByHand) => run(by_hand::Double, model, host),
+        (Service::Dialogue, Implementation::ByHand) => run(by_hand::Dialogue, model, host),
+        (Service::Dialogue, Implementation::Shared) => {
             Err(unsupported("the dialogue is only written by hand; add --by-hand"))
         }
-        (Service::Hello, Written::Shared) => run(site(Hello), model, host),
-        (Service::Hash, Written::Shared) => {
+        (Service::Hello, Implementation::Shared) => run(site(Hello), model, host),
+        (Service::Hash, Implementation::Shared) => {
             let file = file.ok_or(unsupported("it needs a file to read; specify one"))?;
             run(site(Hash::new(file)?), model, host)
         }
-        (Service::Hub, Written::Shared) => {
+        (Service::Hub, Implementation::Shared) => {
             serve_hub(HubSettings::default(), model, HubHost { host, metrics: None, tls: None })
         }
-        (Service::Hello | Service::Hash | Service::Hub | Service::Shard, Written::ByHand) => {
-            Err(unsupported("it is not written by hand; leave --by-hand out"))
-        }
-        (Service::Shard, Written::Shared) => {
+        (
+            Service::Hello | Service::Hash | Service::Hub | Service::Shard,
+            Implementation::ByHand,
+        ) => Err(unsupported("it is not written by hand; leave --by-hand out")),
+        (Service::Shard, Implementation::Shared) => {
             Err(unsupported("it needs nodes; specify them with --nodes"))
         }
         (Service::Null, _) if model == Model::Epoll => null::run(host),
@@ -162,8 +165,8 @@ fn nothing_to_offload(service: Service, model: Model) -> Option<&'static str> {
     }
 }
 
-fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
-    Shared(Site(resource))
+fn site<R: Resource>(resource: R) -> ServiceProgram<Site<R>> {
+    ServiceProgram(Site(resource))
 }
 
 /// Runs `double` on `epoll` with a handicap: every call burns an additional `cost` of CPU, on
@@ -172,7 +175,7 @@ fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
 /// # Errors
 /// Like those of [`serve`].
 pub fn serve_handicapped(cost: Duration, host: &Host) -> Result<(), ServeError> {
-    epoll::run(Sessions::new(Shared(Burning::new(cost, double::Double))), host)
+    epoll::run(Sessions::new(ServiceProgram(Burning::new(cost, double::Double))), host)
 }
 
 /// The configuration of a hub's servers.
@@ -205,14 +208,14 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
         let page = hub.metrics();
         // The page uses threads, so the processes are forked before.
         let processes = match tls {
-            Some(config) => cluster::start_members(TlsStart::new(hub, config), host)?,
+            Some(config) => cluster::start_members(TlsSessionFactory::new(hub, config), host)?,
             None => cluster::start_members(hub, host)?,
         };
         return with_metrics_page(page, metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
     let ended = with_metrics_page(hub.metrics(), metrics, host, || match tls {
-        Some(config) => serve_members(TlsStart::new(hub, config), model, host),
+        Some(config) => serve_members(TlsSessionFactory::new(hub, config), model, host),
         None => serve_members(hub, model, host),
     });
     ended.map_err(|error| match error {

@@ -7,7 +7,7 @@ use crate::{
 };
 use regatta_service::{
     Limits, Program,
-    style::{own_connections::SequentialProgram, sequential::read_timeout},
+    style::{own_connections::ConnectingProgram, sequential::read_timeout},
 };
 use regatta_sys::{
     Event, Interest, Readiness,
@@ -172,7 +172,7 @@ pub(crate) fn each_connection<P: Program>(program: P) -> impl Converse {
 }
 
 /// Serves the connections of a program that opens its own.
-pub(crate) fn each_straight<P: SequentialProgram>(program: P) -> impl Converse {
+pub(crate) fn each_straight<P: ConnectingProgram>(program: P) -> impl Converse {
     move |stream: &mut Blocking<'_, TcpStream>, limits| {
         net::detect_vanished_peers(stream.socket)?;
         program.serve(stream, limits)
@@ -189,7 +189,7 @@ pub(crate) fn converse(
     while_served(&stream, || {
         if host.stop.is_set() {
             // The signal may have arrived before the connection was registered.
-            let _ = net::finish_reading(&stream);
+            let _ = net::shutdown_read(&stream);
         }
         let mut blocking =
             Blocking { socket: &stream, stop: &host.stop, read_timeout: read_timeout(host.limits) };

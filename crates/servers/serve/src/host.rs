@@ -8,7 +8,7 @@ use crate::{
 use regatta_engine::{Core, Engine, Posted};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
-    net::{self, Port},
+    net::{self, PortSharing},
     queue::unacknowledged,
     shared::SharedCounter,
     signal,
@@ -134,12 +134,12 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 impl Host {
     /// Listens exclusively: a port in use is an error.
     pub(crate) fn listen(&self) -> Result<OwnedFd, ServeError> {
-        self.listen_as(self.listen, Port::Exclusive, false)
+        self.listen_as(self.listen, PortSharing::Exclusive, false)
     }
 
     /// Like [`Host::listen`], for blocking accepts. Connections inherit the listener's timeouts.
     pub(crate) fn listen_blocking(&self) -> Result<OwnedFd, ServeError> {
-        let listener = self.listen_as(self.listen, Port::Exclusive, true)?;
+        let listener = self.listen_as(self.listen, PortSharing::Exclusive, true)?;
         self.limit_connections_of(&listener)?;
         Ok(listener)
     }
@@ -147,7 +147,7 @@ impl Host {
     /// Sets the timeouts that connections of `listener` inherit: those with which a sequential
     /// program starts.
     pub(crate) fn limit_connections_of(&self, listener: &OwnedFd) -> io::Result<()> {
-        net::set_timeouts(listener, read_timeout(self.limits), self.limits.look())
+        net::set_timeouts(listener, read_timeout(self.limits), self.limits.progress_interval())
     }
 
     /// Creates the seat of a single-threaded model.
@@ -166,7 +166,8 @@ impl Host {
             // A socket that shares its port would not detect another server that also shares it.
             let addr = net::free_addr(self.listen)
                 .map_err(|error| ServeError::Listen { addr: self.listen, error })?;
-            let all = (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false));
+            let all =
+                (0..self.cores.get()).map(|_| self.listen_as(addr, PortSharing::Shared, false));
             match all.collect() {
                 Err(ServeError::Listen { error, .. })
                     if others > 0 && error.kind() == io::ErrorKind::AddrInUse =>
@@ -214,7 +215,7 @@ impl Host {
     fn listen_as(
         &self,
         addr: SocketAddr,
-        port: Port,
+        port: PortSharing,
         blocking: bool,
     ) -> Result<OwnedFd, ServeError> {
         net::listen(addr, port, blocking).map_err(|error| ServeError::Listen { addr, error })
@@ -404,11 +405,11 @@ mod tests {
     fn connections_inherit_the_timeouts_of_reads_and_of_writes() {
         let host = host(1);
         let limits = host.limits;
-        assert_ne!(read_timeout(limits), limits.look());
+        assert_ne!(read_timeout(limits), limits.progress_interval());
         let listener = TcpListener::from(host.listen_blocking().unwrap());
         let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
         assert_eq!(stream.read_timeout().unwrap(), Some(read_timeout(limits)));
-        assert_eq!(stream.write_timeout().unwrap(), Some(limits.look()));
+        assert_eq!(stream.write_timeout().unwrap(), Some(limits.progress_interval()));
     }
 }

@@ -31,8 +31,8 @@ mod planted;
 mod sockets;
 mod work;
 
-pub use between::membership::Members;
-pub use catalogue::{HubHost, Service, Written, serve, serve_handicapped, serve_hub};
+pub use between::membership::PushSessionFactory;
+pub use catalogue::{HubHost, Implementation, Service, serve, serve_handicapped, serve_hub};
 pub use engines::serve_engine;
 pub use host::{Host, ServeError, Stop};
 pub use members::serve_members;

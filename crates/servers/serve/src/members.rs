@@ -2,7 +2,7 @@
 
 use crate::{
     Model,
-    between::membership::Members,
+    between::membership::PushSessionFactory,
     engines::serve_engine,
     host::{Host, ServeError},
     models::{asynchronous, cluster, green, threads},
@@ -14,7 +14,11 @@ use regatta_engine::Sessions;
 /// # Errors
 /// Fails if the model cannot run them, if the server cannot listen on the address, or if an
 /// essential system call fails.
-pub fn serve_members<F: Members>(start: F, model: Model, host: &Host) -> Result<(), ServeError> {
+pub fn serve_members<F: PushSessionFactory>(
+    start: F,
+    model: Model,
+    host: &Host,
+) -> Result<(), ServeError> {
     let because = match model {
         Model::Threads => return threads::members::run(start, host),
         Model::Green => return green::run_members(start, host),

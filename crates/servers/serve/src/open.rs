@@ -30,24 +30,24 @@ impl<S: AsFd> Open<S> {
     }
 
     /// Shuts down all input: every connection answers the input that has arrived, and closes.
-    pub(crate) fn finish_reading(&self) {
+    pub(crate) fn shutdown_read(&self) {
         for (_, stream) in self.lock().iter() {
             // A connection that is already gone has no input.
-            let _ = net::finish_reading(stream.as_ref());
+            let _ = net::shutdown_read(stream.as_ref());
         }
     }
 
     /// Shuts down both directions of every connection.
     pub(crate) fn cut(&self) {
         for (_, stream) in self.lock().iter() {
-            let _ = net::finish(stream.as_ref());
+            let _ = net::shutdown_both(stream.as_ref());
         }
     }
 
     /// Drains: shuts down all input, waits up to the host's grace period, and cuts the remaining
     /// connections. `sleep` waits in the model's own way.
     pub(crate) fn drain(&self, host: &Host, mut sleep: impl FnMut(Duration)) {
-        self.finish_reading();
+        self.shutdown_read();
         let until = Instant::now() + host.grace;
         while self.len() > 0 && Instant::now() < until {
             sleep(PAUSE / 4);

@@ -7,7 +7,7 @@ use crate::{
     models::{fork, green, prefork, threads},
 };
 use regatta_engine::Counter;
-use regatta_service::style::own_connections::SequentialProgram;
+use regatta_service::style::own_connections::ConnectingProgram;
 use regatta_sys::shared::SharedCounter;
 use std::io;
 
@@ -16,7 +16,7 @@ use std::io;
 /// # Errors
 /// Fails if the server cannot listen on the address, if the model cannot run such a program, or if
 /// an essential system call fails.
-pub fn serve_sequential<P: SequentialProgram>(
+pub fn serve_sequential<P: ConnectingProgram>(
     program: P,
     model: Model,
     host: &Host,

@@ -1,7 +1,7 @@
 //! The sockets of a core, by connection.
 
 use crate::host::Place;
-use regatta_engine::{Conn, Socket};
+use regatta_engine::{Conn, SocketProbe};
 use regatta_sys::{net, queue};
 use std::os::fd::AsFd;
 
@@ -63,7 +63,7 @@ impl<F, T> Sockets<F, T> {
     }
 }
 
-impl<F: AsFd, T> Socket for Sockets<F, T> {
+impl<F: AsFd, T> SocketProbe for Sockets<F, T> {
     fn unacknowledged(&self, conn: Conn) -> usize {
         self.get(conn).and_then(|slot| queue::unacknowledged(&slot.fd).ok()).unwrap_or(0)
     }

@@ -46,7 +46,7 @@ impl<'a> Request<'a> {
     pub fn answer(self, reply: &mut Vec<u8>) -> Flow {
         match self {
             Request::Number(number) => {
-                number.write_double(reply);
+                number.write_doubled(reply);
                 reply.push(b'\n');
                 Flow::Continue
             }

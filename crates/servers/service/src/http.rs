@@ -73,7 +73,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 /// asked for that and sends nothing more (RFC 9112, 9.6).
 #[inline]
 pub fn flow(terms: Terms) -> Flow {
-    if terms.keep_alive { Flow::Continue } else { Flow::Part }
+    if terms.keep_alive { Flow::Continue } else { Flow::ClosedByClient }
 }
 
 impl<R: Resource> Service for Site<R> {

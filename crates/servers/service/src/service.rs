@@ -113,10 +113,10 @@ pub fn answer<S: Service>(
                 consumed += bytes;
                 match service.call(local, now, request, reply) {
                     CallOutcome::Replied(Flow::Continue) => {}
-                    CallOutcome::Replied(Flow::Part) if consumed == input.len() => {
+                    CallOutcome::Replied(Flow::ClosedByClient) if consumed == input.len() => {
                         return (consumed, Halt::ClosingByClient);
                     }
-                    CallOutcome::Replied(Flow::Close | Flow::Part) => {
+                    CallOutcome::Replied(Flow::Close | Flow::ClosedByClient) => {
                         return (consumed, Halt::Closing);
                     }
                     CallOutcome::Needs(job) => return (consumed, Halt::Needs(job)),

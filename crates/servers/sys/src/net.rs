@@ -20,7 +20,7 @@ pub const BACKLOG: i32 = 4096;
 
 /// Whether other sockets may listen on the same port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
+pub enum PortSharing {
     /// None may: a port in use is an error.
     Exclusive,
     /// Other sockets of this user may, if they set the same option (SO_REUSEPORT). The kernel
@@ -29,7 +29,7 @@ pub enum Port {
 }
 
 /// Listens on `addr`. Accepted connections inherit TCP_NODELAY.
-pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
+pub fn listen(addr: SocketAddr, port: PortSharing, blocking: bool) -> io::Result<OwnedFd> {
     let fd = bound(addr, port, blocking)?;
     listen_on(&fd, BACKLOG)?;
     Ok(fd)
@@ -39,10 +39,10 @@ pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedF
 /// address. The check only binds and does not listen, because clients that connect in that moment
 /// would be reset.
 pub fn free_addr(addr: SocketAddr) -> io::Result<SocketAddr> {
-    local_addr(bound(addr, Port::Exclusive, false)?)
+    local_addr(bound(addr, PortSharing::Exclusive, false)?)
 }
 
-fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
+fn bound(addr: SocketAddr, port: PortSharing, blocking: bool) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let mut flags = SocketFlags::CLOEXEC;
     if !blocking {
@@ -50,7 +50,7 @@ fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
     }
     let fd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
-    if port == Port::Shared {
+    if port == PortSharing::Shared {
         sockopt::set_socket_reuseport(&fd, true)?;
     }
     sockopt::set_tcp_nodelay(&fd, true)?;
@@ -176,7 +176,7 @@ pub fn write_now(socket: impl AsFd, bytes: &[u8], last: bool) -> io::Result<usiz
     Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | more)?)
 }
 
-/// Like [`write()`], for the last bytes before [`finish_writing`]. The kernel delays them and sends
+/// Like [`write()`], for the last bytes before [`shutdown_write`]. The kernel delays them and sends
 /// them together with the FIN, in one packet instead of two (MSG_MORE, send(2)).
 #[inline]
 pub fn write_last(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
@@ -207,18 +207,18 @@ pub fn has_ended(socket: impl AsFd) -> bool {
 }
 
 /// Shuts down our sending side. The peer reads what was sent, then the end of input.
-pub fn finish_writing(socket: impl AsFd) -> io::Result<()> {
+pub fn shutdown_write(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Write)?)
 }
 
 /// Shuts down our receiving side. Input that has arrived can still be read, followed by the end of
 /// input. Wakes threads that wait for input.
-pub fn finish_reading(socket: impl AsFd) -> io::Result<()> {
+pub fn shutdown_read(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Read)?)
 }
 
 /// Shuts down both directions.
-pub fn finish(socket: impl AsFd) -> io::Result<()> {
+pub fn shutdown_both(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Both)?)
 }
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn an_address_with_a_listener_is_not_free() {
         let any = "127.0.0.1:0".parse().unwrap();
-        for port in [Port::Exclusive, Port::Shared] {
+        for port in [PortSharing::Exclusive, PortSharing::Shared] {
             let listener = listen(any, port, false).unwrap();
             let addr = local_addr(&listener).unwrap();
             assert_eq!(free_addr(addr).unwrap_err().kind(), io::ErrorKind::AddrInUse);

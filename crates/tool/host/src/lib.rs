@@ -58,6 +58,6 @@ pub use under_load::{
 pub use usage::{
     memory::Memory,
     meter::Meter,
-    tree::{Observed, Spent, Usage},
+    tree::{ObservedProcesses, Spent, Usage},
     window::{UsageWindow, spent_together},
 };

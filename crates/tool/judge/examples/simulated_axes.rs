@@ -9,7 +9,7 @@ mod simulated;
 
 use regatta_judge::judge;
 use regatta_record::{
-    Asked, Burst, Drive, KernelGrowth, KernelMemorySource, LoadShape, Round, Then,
+    Asked, Burst, Drive, HistoricResult, KernelGrowth, KernelMemorySource, LoadShape, Round,
 };
 use simulated::{LOAD, QUIET, asked, on, open, rounds, truth};
 
@@ -61,7 +61,7 @@ fn shape(round: &mut Round) {
         let each = server.cpu_ns / round.requests * 500_000;
         round.instances_ns = (0..10).map(|i| each + i * 3_000_000).collect();
     } else if round.load.idle > 0 {
-        let connections = i64::from(round.load.open());
+        let connections = i64::from(round.load.max_open_connections());
         server.user_growth_bytes = Some(connections * 312);
         let source = KernelMemorySource::BothEnds;
         server.kernel_growth = Some(KernelGrowth { bytes: connections * 7_424, source });
@@ -72,7 +72,7 @@ fn describe(asked: &mut Asked) {
     asked.name = "axes".to_owned();
     asked.left_out = vec!["64 conn on 8 CPUs: there are 2 to use".to_owned()];
     asked.then_source = Some("<b>“An article”</b> (2013)".to_owned());
-    let then = |contender: &str, figure: &str, note: &str| Then {
+    let then = |contender: &str, figure: &str, note: &str| HistoricResult {
         contender: contender.to_owned(),
         figure: Some(figure.to_owned()),
         note: Some(note.to_owned()),

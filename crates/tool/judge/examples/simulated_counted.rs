@@ -8,7 +8,7 @@
 mod simulated;
 
 use regatta_judge::judge;
-use regatta_record::{LoadShape, Round, Then};
+use regatta_record::{HistoricResult, LoadShape, Round};
 use simulated::{
     QUIET, asked,
     counted::{COUNTED, FAIR, beside, count},
@@ -30,7 +30,7 @@ fn main() {
     let mut asked = asked(&names, 7, &LOADS);
     asked.workload = "hash".to_owned();
     asked.then_source = Some("“An article” (2017)".to_owned());
-    let then = |contender: &str, words: &str| Then {
+    let then = |contender: &str, words: &str| HistoricResult {
         contender: contender.to_owned(),
         figure: None,
         note: Some(words.to_owned()),

@@ -31,7 +31,7 @@ mod whole;
 
 pub use compared::field::TIE_MARGIN;
 pub use one_load::{
-    fault::{Replies, of_replies},
+    fault::{LoadFaults, of_replies},
     of_load::of_load,
     single::{Limited, ObservedServer, SingleLoad},
 };

@@ -5,9 +5,9 @@
 mod dialect;
 
 use regatta_load::{
-    Moment, Plan, Processes, Until, load_process, load_process_dialect, run_in_processes,
+    LoadProcessConfig, Moment, Plan, Until, load_process, load_process_dialect, run_in_processes,
 };
-use regatta_record::{Counted, Report};
+use regatta_record::{Counted, ProcessMessage};
 use regatta_script::Workload;
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -52,10 +52,10 @@ fn lie(what: &str) -> ExitCode {
     thread::spawn(move || forward(to));
     for line in BufReader::new(honest.stdout.take().expect("a pipe")).lines() {
         let line = line.expect("a report");
-        let report: Report = serde_json::from_str(&line).expect("a report");
+        let report: ProcessMessage = serde_json::from_str(&line).expect("a report");
         match report {
-            Report::Counted(counted) if lies => match changed(*counted, what) {
-                Some(counted) => say(&Report::Counted(Box::new(counted))),
+            ProcessMessage::Counted(counted) if lies => match changed(*counted, what) {
+                Some(counted) => say(&ProcessMessage::Counted(Box::new(counted))),
                 None => println!("all is well"),
             },
             report => say(&report),
@@ -65,7 +65,7 @@ fn lie(what: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn say(report: &Report) {
+fn say(report: &ProcessMessage) {
     println!("{}", serde_json::to_string(report).expect("JSON"));
 }
 
@@ -109,7 +109,7 @@ fn lead(target: &str, mark: &str) -> ExitCode {
             Workload::parse("double").expect("a workload"),
         )
     };
-    let processes = Processes {
+    let processes = LoadProcessConfig {
         program: std::env::current_exe().expect("own path"),
         arguments: vec!["load-process".into(), mark.into()],
         least: 2,

@@ -51,7 +51,7 @@ pub use error::Error;
 pub use lane::{Compiled, Lane, Over, SliceCounts, SliceDue, SliceLatency, SliceOperation};
 pub use open_loop::open_tally::OpenTally;
 pub use plan::{Plan, Split, Until, WarmUp};
-pub use processes::{Processes, load_process, load_process_dialect, run_in_processes};
+pub use processes::{LoadProcessConfig, load_process, load_process_dialect, run_in_processes};
 pub use regatta_record::{Arrivals, Burst, Drive, SecondCounted, Stage};
 pub use running::{
     observer::{LoadObserver, Moment, WarmUpProgress},

@@ -2,7 +2,7 @@
 
 use crate::{Error, Tls};
 use regatta_record::{Burst, Drive, Part, Stage};
-use regatta_script::{Compiled, Order, Place, Workload};
+use regatta_script::{CompileOptions, Compiled, Destination, Workload};
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duration};
 
@@ -291,9 +291,12 @@ impl Plan {
     /// Compiles the exchanges of this plan. `shared` is the memory that load processes share, if there
     /// are several.
     pub(crate) fn compile(&self, shared: Option<&'static [AtomicU64]>) -> Result<Compiled, Error> {
-        let place =
-            Place { host: &self.host, path: self.path.as_deref(), closes: self.drive.churns() };
-        let order = Order { seed: self.seed, pipeline: self.pipeline, place, shared };
+        let place = Destination {
+            host: &self.host,
+            path: self.path.as_deref(),
+            closes: self.drive.churns(),
+        };
+        let order = CompileOptions { seed: self.seed, pipeline: self.pipeline, place, shared };
         self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 

@@ -1,7 +1,7 @@
 //! The data of the plots.
 
 use crate::{
-    ladder::{Ladder, ladder, quantiles},
+    percentile_curve::{PercentileCurve, percentile_curve, quantiles},
     strip::{Short, Strip, strip},
 };
 use regatta_record::{LoadShape, Outcome, Round, Summary};
@@ -32,7 +32,7 @@ pub struct Data<'a> {
     rounds: Strip,
 }
 
-/// A [`Ladder`] in short numbers.
+/// A [`PercentileCurve`] in short numbers.
 #[derive(Debug, Serialize)]
 struct Curve {
     ns: Vec<Short>,
@@ -40,13 +40,13 @@ struct Curve {
     high: Vec<Short>,
 }
 
-impl From<Ladder> for Curve {
-    fn from(ladder: Ladder) -> Curve {
+impl From<PercentileCurve> for Curve {
+    fn from(percentile_curve: PercentileCurve) -> Curve {
         let short = |values: Vec<u64>| values.into_iter().map(|ns| Short(ns as f64)).collect();
         Curve {
-            ns: ladder.ns.into_iter().map(Short).collect(),
-            low: short(ladder.low),
-            high: short(ladder.high),
+            ns: percentile_curve.ns.into_iter().map(Short).collect(),
+            low: short(percentile_curve.low),
+            high: short(percentile_curve.high),
         }
     }
 }
@@ -67,7 +67,7 @@ pub fn data(summary: &Summary, rounds: &[Round]) -> String {
     let none = Vec::new();
     let ladders = in_parallel(&summary.cells, |cell| {
         let rounds = of_cell.get(&(cell.contender.as_str(), cell.load)).unwrap_or(&none);
-        ladder(&summary.asked, cell, rounds, &quantiles).map(Curve::from)
+        percentile_curve(&summary.asked, cell, rounds, &quantiles).map(Curve::from)
     });
     let mut stored = serde_json::to_value(summary).expect("a summary has string keys");
     shorten(&mut stored);

@@ -3,7 +3,7 @@
 //! All functions are pure. Nothing is measured or judged here: tables and sentences are those of
 //! `regatta_report`, plots show the figures of the summary. Only two things come from the rounds: the
 //! strip of all rounds, and the percentile curves, whose points are computed like the percentiles of the
-//! tables ([`ladder`]).
+//! tables ([`percentile_curve`]).
 //!
 //! A page has three parts, which [`page`] joins:
 //!
@@ -21,8 +21,8 @@
 mod body;
 mod capacity;
 mod data;
-mod ladder;
 mod packed;
+mod percentile_curve;
 mod refused;
 mod setup;
 mod shell;

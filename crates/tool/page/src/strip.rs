@@ -1,6 +1,6 @@
 //! All rounds in order of time, as columns of short numbers.
 
-use regatta_record::{CountsReader, Outcome, Round, Summary};
+use regatta_record::{HistogramReader, Outcome, Round, Summary};
 use serde::Serialize;
 
 /// The rounds, as columns of equal length. A round takes about ten bytes of a page.
@@ -43,7 +43,7 @@ impl Serialize for Short {
 /// The rounds of a race, in the order in which they were run.
 pub fn strip(summary: &Summary, contenders: &[&str], rounds: &[Round]) -> Strip {
     let mut strip = Strip::default();
-    let mut reader = CountsReader::default();
+    let mut reader = HistogramReader::default();
     let mut before = rounds.first().map_or(0, |round| round.started_unix_s);
     for round in rounds {
         let contender = contenders.iter().position(|name| *name == round.contender);

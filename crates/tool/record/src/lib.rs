@@ -2,7 +2,7 @@
 //!
 //! `load`, `race` and `judge` create these values, `report` prints them. `report` depends on no other
 //! crate of regatta, so every figure of a report can be recomputed from a result directory alone, and
-//! all output of a race can be printed again. [`Order`] and [`Report`] are the messages between
+//! all output of a race can be printed again. [`LeaderCommand`] and [`ProcessMessage`] are the messages between
 //! load processes and the process that starts them.
 //!
 //! # Where things are
@@ -29,7 +29,7 @@ pub use asked::{
     age::day_of,
     dry_run::RacePlan,
     fingerprint::Fingerprint,
-    race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Schedule, Then, twin_name},
+    race::{Asked, EXHIBIT, Entry, HistoricResult, NULL, PilotRate, Schedule, twin_name},
     running::{RunningProcess, RunningServer},
     setup::Setup,
     topology::Core,
@@ -37,7 +37,7 @@ pub use asked::{
 pub use counting::{
     arrivals::ArrivalsSeen,
     counted::{Counted, FirstWrong, OpenCounted, TlsSpoken},
-    counts::{Counts, CountsReader, CountsSum},
+    counts::{HistogramReader, HistogramSum, SparseHistogram},
     errors::{Errors, Exchange, Mismatch},
     latency::{HistogramError, Latency, decode_histogram, encode_histogram},
     operation::{Operation, OperationCounted, RoundOperation},
@@ -49,6 +49,7 @@ pub use event::{
 };
 pub use judged::{
     capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit},
+    cause::{BothUsed, Cause, Fates, LagSeen, Late, Missed, Side, SideUsed},
     curve::{
         ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint,
         Usl,
@@ -59,23 +60,23 @@ pub use judged::{
     regimes::Regimes,
     shown::ShownPercentile,
     summary::{
-        Band, Busy, Cell, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles,
-        Precision, RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
+        Band, Cell, ContendedBlocks, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures,
+        Percentiles, Precision, RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
     },
     unknown::{Percentile, Unknown},
     verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict},
 };
 pub use load_result::{
-    report::{Failure, LoadProgress, Report},
+    report::{Failure, LoadProgress, ProcessMessage},
     result::{LoadOperation, LoadResult, LoadThreshold, Verified},
     slow::{Ages, SlowClients},
     stage::LoadStage,
 };
 pub use loads::{
-    ask::{Order, Part},
+    ask::{LeaderCommand, Part},
     drive::{Arrivals, Burst, Drive, Stage},
     heads::Heads,
-    shape::{Beside, CpuSets, LoadShape},
+    shape::{BackgroundLoad, CpuSets, LoadShape},
 };
 pub use rounds::{
     life::{IdleSlice, Life, Slice, WholeLife},

@@ -26,7 +26,7 @@ use crate::{
         sentences::notes,
     },
 };
-use regatta_record::{Asked, Busy, Cell, DuelSeen, Figure, Kind, LoadShape, Summary};
+use regatta_record::{Asked, Cell, ContendedBlocks, DuelSeen, Figure, Kind, LoadShape, Summary};
 use serde::Serialize;
 
 /// A race, ready for layout.
@@ -245,7 +245,7 @@ fn duels(summary: &Summary) -> Vec<String> {
                 states.join(" and ")
             ),
         };
-        let busy = duel.busy.map_or_else(String::new, |Busy { blocks, of, .. }| {
+        let busy = duel.busy.map_or_else(String::new, |ContendedBlocks { blocks, of, .. }| {
             format!("; other programs ran beside {blocks} of {of} blocks")
         });
         let left_out = match (duel.left_out, duel.left_out_slices) {

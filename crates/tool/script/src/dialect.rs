@@ -10,9 +10,9 @@ use regatta_record::{Exchange, Operation, Verified};
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {
     /// State that a load thread keeps for all of its connections.
-    type Desk;
+    type ThreadState;
     /// State of a connection, besides its position in the script.
-    type Talk;
+    type ConnectionState;
 
     /// Whether a connection has steps before its first request, or sends anything besides requests:
     /// see [`Dialect::open`] and [`Dialect::asides`].
@@ -34,51 +34,51 @@ pub trait Dialect: Sync {
 
     /// Creates the state of a load thread. `wall` returns this machine's time of day, in
     /// nanoseconds since 1970.
-    fn desk(&self, wall: fn() -> Nanos) -> Self::Desk;
+    fn desk(&self, wall: fn() -> Nanos) -> Self::ThreadState;
 
     /// From now on, keeps a connection usable after a complete but wrong reply, where the protocol
     /// permits it: see [`Dialect::resume`].
-    fn tolerate(&self, desk: &mut Self::Desk) {
+    fn tolerate(&self, desk: &mut Self::ThreadState) {
         let _ = desk;
     }
 
     /// Number of replies so far by status, wrong ones included; the index is the status. Empty if
     /// the protocol has no statuses.
-    fn statuses<'d>(&self, desk: &'d Self::Desk) -> &'d [u64] {
+    fn statuses<'d>(&self, desk: &'d Self::ThreadState) -> &'d [u64] {
         let _ = desk;
         &[]
     }
 
     /// Creates the state of a new connection. `number` is its slot, counted over all threads.
-    fn talk(&self, number: u32) -> Self::Talk;
+    fn talk(&self, number: u32) -> Self::ConnectionState;
 
     /// Resets `talk` after its connection closed, for the next connection in the same slot.
-    fn renew(&self, talk: &mut Self::Talk, number: u32) {
+    fn renew(&self, talk: &mut Self::ConnectionState, number: u32) {
         *talk = self.talk(number);
     }
 
     /// Stops checking a connection. It has its first reply and is no longer read, so the load
     /// cannot check anything that the server sends on it.
-    fn stall(&self, talk: &mut Self::Talk) {
+    fn stall(&self, talk: &mut Self::ConnectionState) {
         let _ = talk;
     }
 
     /// Starts the leaving of this connection's member, which has its first reply. The server owes it
     /// nothing that results from messages sent after this call.
-    fn leave(&self, talk: &mut Self::Talk) {
+    fn leave(&self, talk: &mut Self::ConnectionState) {
         let _ = talk;
     }
 
     /// Whether a member that has started to leave has received everything it is owed. It stays
     /// connected until then.
-    fn may_go(&self, talk: &Self::Talk) -> bool {
+    fn may_go(&self, talk: &Self::ConnectionState) -> bool {
         let _ = talk;
         true
     }
 
     /// Appends the protocol's closing message to `out`. [`Dialect::ends`] becomes true when the
     /// server answers it. Bytes that arrive before the answer are checked as usual.
-    fn say_goodbye(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
+    fn say_goodbye(&self, talk: &mut Self::ConnectionState, out: &mut Vec<u8>) {
         let _ = (talk, out);
     }
 
@@ -92,7 +92,7 @@ pub trait Dialect: Sync {
     /// The received bytes are not a valid opening.
     fn open(
         &self,
-        talk: &mut Self::Talk,
+        talk: &mut Self::ConnectionState,
         data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
@@ -104,14 +104,19 @@ pub trait Dialect: Sync {
     /// `from`: now in a closed loop, the intended send time in an open loop. A dialect whose
     /// requests carry a time keeps it for the bytes that [`Dialect::unsent`] returns next.
     #[inline]
-    fn asked(&self, talk: &mut Self::Talk, k: u32, from: Nanos) {
+    fn asked(&self, talk: &mut Self::ConnectionState, k: u32, from: Nanos) {
         let _ = (talk, k, from);
     }
 
     /// Bytes to be written next, as one contiguous slice: the script's bytes, or the same number of
     /// bytes in their place.
     #[inline]
-    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Self::Talk, now: Nanos) -> &'b [u8] {
+    fn unsent<'b>(
+        &'b self,
+        cursor: &Cursor,
+        talk: &'b mut Self::ConnectionState,
+        now: Nanos,
+    ) -> &'b [u8] {
         let _ = (talk, now);
         cursor.unsent(self.script())
     }
@@ -138,7 +143,7 @@ pub trait Dialect: Sync {
     /// number of received bytes up to the end of that reply. It and the replies before it count as
     /// answered, and the connection continues after them. Returns `None` if the connection is no
     /// longer usable.
-    fn resume(&self, talk: &mut Self::Talk) -> Option<usize> {
+    fn resume(&self, talk: &mut Self::ConnectionState) -> Option<usize> {
         let _ = talk;
         None
     }
@@ -153,14 +158,14 @@ pub trait Dialect: Sync {
     }
 
     /// The partially received reply, if any; its index is 0.
-    fn unfinished(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
+    fn unfinished(&self, cursor: &Cursor, talk: &Self::ConnectionState) -> Option<Exchange> {
         let _ = (cursor, talk);
         None
     }
 
     /// The close that the server owes after the last reply, if the last request asked for it. The
     /// returned exchange is reported if the server does not close.
-    fn owes_end(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
+    fn owes_end(&self, cursor: &Cursor, talk: &Self::ConnectionState) -> Option<Exchange> {
         let _ = (cursor, talk);
         None
     }
@@ -168,7 +173,7 @@ pub trait Dialect: Sync {
     /// Appends to `out` bytes to be sent besides requests, after received bytes were handled and
     /// between two requests.
     #[inline]
-    fn asides(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
+    fn asides(&self, talk: &mut Self::ConnectionState, out: &mut Vec<u8>) {
         let _ = (talk, out);
     }
 
@@ -181,7 +186,7 @@ pub trait Dialect: Sync {
     /// Adds a sign of life to the bytes that [`Dialect::asides`] returns next, if the connection has sent
     /// nothing for too long at `now`. Called every other second for each open connection that is read, also
     /// while nothing arrives.
-    fn keep_alive(&self, talk: &mut Self::Talk, now: Nanos) {
+    fn keep_alive(&self, talk: &mut Self::ConnectionState, now: Nanos) {
         let _ = (talk, now);
     }
 
@@ -198,7 +203,7 @@ pub trait Dialect: Sync {
     /// may stop once `is_late` returns true.
     fn verify(
         &self,
-        desk: &mut Self::Desk,
+        desk: &mut Self::ThreadState,
         is_late: &dyn Fn() -> bool,
         wrong: &mut dyn FnMut(Exchange),
     ) {
@@ -220,7 +225,7 @@ pub trait Dialect: Sync {
 
     /// Whether the server announced that the connection closes after the bytes received so far.
     #[inline]
-    fn ends(&self, talk: &Self::Talk) -> bool {
+    fn ends(&self, talk: &Self::ConnectionState) -> bool {
         let _ = talk;
         false
     }
@@ -231,9 +236,9 @@ pub struct At<'c, D: Dialect + ?Sized> {
     /// Its position in the script.
     pub cursor: &'c mut Cursor,
     /// The remaining state of the connection.
-    pub talk: &'c mut D::Talk,
+    pub talk: &'c mut D::ConnectionState,
     /// The thread's state for all of its connections.
-    pub desk: &'c mut D::Desk,
+    pub desk: &'c mut D::ThreadState,
 }
 
 /// Counts operations that are not replies: messages that a server sends unsolicited.

@@ -55,8 +55,8 @@ impl Exact {
 }
 
 impl Dialect for Exact {
-    type Desk = ();
-    type Talk = ();
+    type ThreadState = ();
+    type ConnectionState = ();
 
     #[inline]
     fn script(&self) -> &Script {

@@ -28,7 +28,9 @@ pub use dialect::{At, Dialect, Heard};
 pub use dialects::{Compiled, TooLong, Visitor, Workload};
 pub use exact::Exact;
 pub use greeting::Greeting;
-pub use protocol::{Asks, Canned, Order, Place, Protocol, Row, Sample, Scheme, Speech};
+pub use protocol::{
+    Asks, Canned, CompileOptions, Destination, Protocol, ProtocolInfo, Sample, Scheme, Speech,
+};
 pub use readiness_probe::{Answer, ReadinessProbe};
 pub use regatta_record::Operation;
 pub use script::{Begin, Conversations, Script, TooLarge};

@@ -11,7 +11,7 @@ use std::{fmt::Debug, sync::atomic::AtomicU64};
 
 /// A row of the table of dialects.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct ProtocolInfo {
     /// The name in workload files: `protocol = "…"`.
     pub name: &'static str,
     /// The URL schemes of the protocol, the one without TLS first.
@@ -45,7 +45,7 @@ pub struct Scheme {
 /// A protocol.
 pub trait Protocol {
     /// Its row in the table.
-    const ROW: Row;
+    const INFO: ProtocolInfo;
     /// Its workloads.
     type Asks: Asks;
 
@@ -81,7 +81,7 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// The exchanges take too much memory.
-    fn compile(&self, order: &Order<'_>) -> Result<Speech<Self::Dialect>, TooLarge>;
+    fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Self::Dialect>, TooLarge>;
 
     /// Index in the dialect's [`Dialect::OPERATIONS`] of the operation that costs are divided by:
     /// requests, unless the workload exists for their consequences, e.g. deliveries. Operations of
@@ -92,7 +92,7 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     }
 
     /// Number of words of memory that load processes share if a load has several: see
-    /// [`Order::shared`]. 0 if they do not need to know of each other.
+    /// [`CompileOptions::shared`]. 0 if they do not need to know of each other.
     fn shared_words(&self) -> usize {
         0
     }
@@ -116,7 +116,7 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     /// The same number of requests, all of the mean length, for a server that answers each with the
     /// same bytes without reading it, and what that server needs to know. `None` if there is no
     /// such reply.
-    fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
+    fn canned(&self, place: Destination<'_>) -> Option<(Self, Canned)> {
         let _ = place;
         None
     }
@@ -149,7 +149,7 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     }
 
     /// A request that samples what a reply is like; `None` if replies are not described.
-    fn sample(&self, place: Place<'_>) -> Option<Sample> {
+    fn sample(&self, place: Destination<'_>) -> Option<Sample> {
         let _ = place;
         None
     }
@@ -164,13 +164,13 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
 
 /// Parameters of compiling a workload.
 #[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
+pub struct CompileOptions<'a> {
     /// Seed of everything random.
     pub seed: u64,
     /// Maximum number of requests in flight on one connection.
     pub pipeline: usize,
     /// What the requests address.
-    pub place: Place<'a>,
+    pub place: Destination<'a>,
     /// Words that this process shares with the other load processes, initially zero: at least
     /// [`Asks::shared_words`]. `None` if there is only one process, or no words are shared.
     pub shared: Option<&'static [AtomicU64]>,
@@ -178,7 +178,7 @@ pub struct Order<'a> {
 
 /// What the requests address, and the parts of requests that depend on the plan.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place<'a> {
+pub struct Destination<'a> {
     /// The requested host, as written in the URL.
     pub host: &'a str,
     /// The path of the URL. It replaces the path of a built-in workload, or names a database.

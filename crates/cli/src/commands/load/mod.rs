@@ -20,7 +20,7 @@ use crate::{exit::Outcome, interrupt, output};
 use anyhow::Context;
 use plan::plan;
 use progress::Live;
-use regatta_host::{Meter, Observed, UsageWindow};
+use regatta_host::{Meter, ObservedProcesses, UsageWindow};
 use regatta_judge::Settler;
 use regatta_load::{Progress, run_in_processes};
 use regatta_race::{WarmUpObserver, load_processes};
@@ -43,12 +43,12 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let binary = env::current_exe().context("cannot find the path of this program")?;
     let processes = load_processes(&binary, args.processes);
     let plan = plan(&args, &processes)?;
-    let observed = args.pid.map(Observed::tree);
+    let observed = args.pid.map(ObservedProcesses::tree);
     if let Some(observed) = &observed {
         let pid = args.pid.unwrap_or_default();
         observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
     }
-    let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
+    let cpus = observed.as_ref().and_then(ObservedProcesses::cpus).unwrap_or(1);
     let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
     let mut settler = args.settle.map(Settler::new);
     let meter = || Meter::of(observed.iter().cloned().collect());

@@ -3,7 +3,7 @@
 use super::{args::LoadArgs, cpus, target::url};
 use crate::output;
 use anyhow::{Context, bail};
-use regatta_load::{Plan, Processes, Until, WarmUp};
+use regatta_load::{LoadProcessConfig, Plan, Until, WarmUp};
 use regatta_race::processes_in_words;
 use regatta_record::Heads;
 use regatta_script::Workload;
@@ -32,7 +32,7 @@ fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
 }
 
 /// Builds the plan, and checks the options against each other.
-pub fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
+pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
     if args.pid.is_none()
         && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.needs_cost())
     {

@@ -81,7 +81,7 @@ pub fn verdict(whole: Verdict, stages: &[LoadStage]) -> Verdict {
     match stages.iter().find(|stage| !is_held(&stage.verdict)) {
         Some(LoadStage { number, verdict, .. }) => {
             let mut verdict = verdict.clone();
-            verdict.first_mut().because.insert_str(0, &format!("stage {number}: "));
+            verdict.first_mut().stage = Some(*number);
             verdict
         }
         None => whole,

@@ -59,7 +59,7 @@ pub fn follow(nodes: &Arc<Nodes>, names: Vec<String>) -> io::Result<()> {
     let nodes = Arc::clone(nodes);
     let follow = move || {
         loop {
-            for node in nodes.in_doubt() {
+            for node in nodes.wait_for_lost() {
                 let before = nodes.address(node);
                 if let Ok(Some(address)) = choose(&names[node], Some(before), &Machine) {
                     nodes.set_address(node, address);

@@ -6,7 +6,7 @@ use crate::{
     truth::stage::{Turn, turn},
 };
 use regatta_race::{Store, StoredEvents};
-use regatta_record::{CountsReader, Happened, Phase, Round, Summary};
+use regatta_record::{Happened, HistogramReader, Phase, Round, Summary};
 use regatta_testkit::child::run_within;
 use std::{
     fs,
@@ -142,7 +142,7 @@ fn the_p99_is_the_servers_delay_without_a_pause_at_the_edges_of_the_window() {
 
 /// Returns the p99 of a round's latencies in nanoseconds.
 fn p99_ns(round: &Round) -> u64 {
-    let counts = CountsReader::default().read(&round.histogram).unwrap();
+    let counts = HistogramReader::default().read(&round.histogram).unwrap();
     counts.latency(0).p99.expect("there are enough samples")
 }
 

@@ -3,7 +3,7 @@
 use crate::clients::{
     identity::Identity, leased::Transaction, ring::Ring, subscribed::Subscriptions,
 };
-use regatta_engine::{Conn, Status};
+use regatta_engine::{Conn, ConnInterest};
 use regatta_proto::resp::Commands;
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ pub(crate) struct Client {
     /// The last reply was not an error. Meaningful after a command that was sent alone.
     pub(crate) last_succeeded: bool,
     /// The status last set at the driver.
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<ConnInterest>,
     /// It is in the queue of clients whose input is to resume.
     pub(crate) is_due: bool,
 }

@@ -58,7 +58,7 @@ impl Nodes {
     }
 
     /// Waits until connections were lost. Returns their nodes, whose addresses may have changed.
-    pub fn in_doubt(&self) -> BTreeSet<usize> {
+    pub fn wait_for_lost(&self) -> BTreeSet<usize> {
         let addresses = self.lost.wait_while(self.lock(), |all| all.in_doubt.is_empty());
         std::mem::take(&mut addresses.unwrap_or_else(PoisonError::into_inner).in_doubt)
     }
@@ -163,12 +163,12 @@ mod tests {
         let nodes = Nodes::new([("a".to_string(), before), ("b".to_string(), before)]);
         nodes.doubt(1);
         nodes.doubt(1);
-        assert_eq!(nodes.in_doubt(), BTreeSet::from([1]));
+        assert_eq!(nodes.wait_for_lost(), BTreeSet::from([1]));
         nodes.set_address(1, after);
         assert_eq!((nodes.address(0), nodes.address(1)), (before, after));
         // It waits for the next loss.
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| nodes.in_doubt());
+            let waits = scope.spawn(|| nodes.wait_for_lost());
             nodes.doubt(0);
             assert_eq!(waits.join().unwrap(), BTreeSet::from([0]));
         });

@@ -11,7 +11,7 @@ use crate::{
     reply::merging::{Merging, Rule},
 };
 use rand::Rng;
-use regatta_engine::{Conn, Status};
+use regatta_engine::{Conn, ConnInterest};
 use regatta_keyspace::{
     command::flag,
     route::{Cursor, Decision, Merge, Part},
@@ -279,7 +279,7 @@ impl Proxy {
             upstream.wait_for_itself(What::Probed, now);
         }
         // `check_nodes` enforces the reply timeout.
-        effects.set(conn, Status { waits: true, ..Status::default() });
+        effects.set(conn, ConnInterest { waits: true, ..ConnInterest::default() });
         self.peers.put(conn, Peer::Upstream(upstream));
         self.check_soon(now);
         Some(conn)
@@ -290,7 +290,8 @@ impl Upstream {
     /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
     /// node has been written.
     pub(crate) fn wants_drained(&self, wants_drained: bool, effects: &mut Fx) {
-        effects.set(self.conn, Status { waits: true, wants_drained, ..Status::default() });
+        effects
+            .set(self.conn, ConnInterest { waits: true, wants_drained, ..ConnInterest::default() });
     }
 }
 

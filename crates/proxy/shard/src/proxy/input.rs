@@ -14,7 +14,7 @@ use crate::{
     },
     reply::errors,
 };
-use regatta_engine::{Conn, Flow, Status};
+use regatta_engine::{Conn, ConnInterest, Flow};
 use regatta_keyspace::route::{Route, decide};
 use regatta_proto::resp::{Command, Commands};
 
@@ -209,7 +209,7 @@ impl Proxy {
         }
         let pending = effects.pending(client.conn);
         let inside = client.inside();
-        let status = Status {
+        let status = ConnInterest {
             reads: client.input == Input::Read || client.reads_ahead(),
             waits: (self.shared.settings.patient
                 || !client.ring.is_empty()

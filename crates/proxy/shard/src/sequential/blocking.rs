@@ -25,7 +25,7 @@ impl<P: Read + Write> Session<'_, P> {
     ) -> io::Result<()> {
         let timeout = self.settings().node_timeout;
         self.learn_number(node);
-        self.set_read_timeout(node, Limits::LOOK, stream)?;
+        self.set_read_timeout(node, Limits::LIVENESS_INTERVAL, stream)?;
         let (mut waited, mut is_ending) = (Duration::ZERO, false);
         let mut ends_at = match time {
             BlockingTime::For(limit) => Some(limit + timeout),
@@ -34,7 +34,7 @@ impl<P: Read + Write> Session<'_, P> {
         while let Link::Open(link) = &mut self.links[node]
             && link.wait() == Err(Loss::TimedOut)
         {
-            waited += Limits::LOOK;
+            waited += Limits::LIVENESS_INTERVAL;
             if stream.has_ended() {
                 self.unblock(node, stream)?;
                 ends_at = if is_ending { ends_at } else { Some(waited + timeout) };

@@ -21,8 +21,8 @@ use buffer::Buffer;
 use regatta_engine::Limits;
 use regatta_proto::resp::Commands;
 use regatta_service::style::{
-    own_connections::{ConnectingStream, SequentialProgram},
-    sequential::{is_timeout, linger, part, read_timeout},
+    own_connections::{ConnectingProgram, ConnectingStream},
+    sequential::{close_by_client, is_timeout, linger, read_timeout},
 };
 use session::{Asked, Session};
 use std::{io, sync::Arc, time::Instant};
@@ -42,7 +42,7 @@ impl Sequential {
     }
 }
 
-impl SequentialProgram for Sequential {
+impl ConnectingProgram for Sequential {
     fn serve<T: ConnectingStream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
         let settings = &self.0.settings;
         let mut session = Session::new(&self.0);
@@ -70,7 +70,7 @@ impl SequentialProgram for Sequential {
                             input.take(taken);
                             let is_last = input.rest().is_empty();
                             let at_once = session.settle(stream, limits, is_last)?;
-                            return part(stream, at_once && is_last);
+                            return close_by_client(stream, at_once && is_last);
                         }
                     },
                     Err(malformed) => {

@@ -1,7 +1,7 @@
 //! A connection: the state of the kernel and the network.
 
 use super::{client::Client, node::Session, pest::Pest};
-use regatta_engine::{Conn, Socket};
+use regatta_engine::{Conn, SocketProbe};
 use std::collections::BTreeMap;
 
 /// A connection between the proxy and its peer.
@@ -48,7 +48,7 @@ impl Wire {
 /// What the kernel would report.
 pub struct Kernel<'w>(pub &'w BTreeMap<Conn, Wire>);
 
-impl Socket for Kernel<'_> {
+impl SocketProbe for Kernel<'_> {
     fn unacknowledged(&self, conn: Conn) -> usize {
         self.0.get(&conn).map_or(0, |wire| if wire.is_reset { 0 } else { wire.from_proxy.len() })
     }

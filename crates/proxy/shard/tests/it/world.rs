@@ -363,11 +363,11 @@ impl World {
                     wire.from_proxy.extend_from_slice(&output[..count]);
                     self.core.wrote(conn, count);
                 }
-                Next::FinishWriting => {
+                Next::ShutdownWrite => {
                     if let Some(wire) = self.wires.get_mut(&conn) {
                         wire.is_finished = true;
                     }
-                    self.core.finished(conn, true);
+                    self.core.shutdown_completed(conn, true);
                 }
                 Next::Close => {
                     let wire = self.wires.remove(&conn);

@@ -9,5 +9,5 @@ pub enum Flow {
     Close,
     /// Like [`Flow::Close`], but the client asked for it (`Connection: close`) and will send nothing
     /// more. The connection does not linger if its replies can be written at once.
-    Part,
+    ClosedByClient,
 }

@@ -23,7 +23,7 @@ impl Limits {
 
     /// Interval between checks that a peer is still connected while it is not read, or waits for a
     /// reply.
-    pub const LOOK: Duration = Duration::from_millis(250);
+    pub const LIVENESS_INTERVAL: Duration = Duration::from_millis(250);
 
     /// Maximum time to open a connection to another server.
     pub const CONNECT: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ impl Limits {
     /// Interval between checks of how much output a peer has acknowledged, while the kernel accepts
     /// no more. A timeout is late by at most two intervals, which is at most a quarter of any limit
     /// of 8 ms or more.
-    pub fn look(&self) -> Duration {
+    pub fn progress_interval(&self) -> Duration {
         (self.idle / 8).clamp(Duration::from_millis(1), Duration::from_secs(1))
     }
 }

@@ -28,7 +28,7 @@ impl Progress {
 
     /// When the peer was last seen to acknowledge something, or to have nothing to acknowledge.
     #[inline]
-    pub fn took(&self) -> Instant {
+    pub fn last_progress(&self) -> Instant {
         self.took
     }
 
@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// Records a check at `now`: of `sent` bytes in total, this many are unacknowledged.
-    pub fn look(&mut self, now: Instant, sent: u64, unacknowledged: usize) {
+    pub fn sample(&mut self, now: Instant, sent: u64, unacknowledged: usize) {
         let acknowledged = sent as i64 - unacknowledged as i64;
         // A peer that has acknowledged everything has not stalled.
         self.stands = acknowledged <= self.acknowledged && unacknowledged > 0;
@@ -111,7 +111,7 @@ impl Activity {
         inside: Option<Instant>,
     ) -> bool {
         if self.owes {
-            self.look(now, unacknowledged());
+            self.sample(now, unacknowledged());
         }
         self.looked = now;
         now >= limits.due(self.last(), inside)
@@ -119,17 +119,17 @@ impl Activity {
 
     /// Whether the peer has acknowledged nothing for `limit`, while output is pending.
     pub fn is_stalled(&mut self, now: Instant, unacknowledged: usize, limit: Duration) -> bool {
-        self.look(now, unacknowledged);
+        self.sample(now, unacknowledged);
         self.progress.is_stalled(now, limit)
     }
 
-    fn look(&mut self, now: Instant, unacknowledged: usize) {
-        self.progress.look(now, self.sent, unacknowledged);
+    fn sample(&mut self, now: Instant, unacknowledged: usize) {
+        self.progress.sample(now, self.sent, unacknowledged);
         self.owes = unacknowledged > 0;
     }
 
     fn last(&self) -> Instant {
-        self.heard.max(self.progress.took())
+        self.heard.max(self.progress.last_progress())
     }
 }
 
@@ -143,26 +143,26 @@ mod tests {
         let at = |s| start + Duration::from_secs(s);
         let limit = Duration::from_secs(3);
         let mut progress = Progress::new(at(0));
-        progress.look(at(1), 1000, 1000);
-        assert_eq!(progress.took(), at(1), "the first check has nothing to compare with");
+        progress.sample(at(1), 1000, 1000);
+        assert_eq!(progress.last_progress(), at(1), "the first check has nothing to compare with");
         // More is sent, nothing is acknowledged.
-        progress.look(at(3), 5000, 5000);
+        progress.sample(at(3), 5000, 5000);
         assert!(!progress.is_stalled(at(3), limit));
         assert!(progress.is_stalled(at(4), limit));
-        progress.look(at(4), 5000, 4999);
-        assert_eq!(progress.took(), at(4));
-        progress.look(at(5), 5000, 4999);
-        assert_eq!(progress.took(), at(4));
-        progress.look(at(6), 5000, 0);
-        progress.look(at(7), 5000, 0);
-        assert_eq!(progress.took(), at(7), "nothing is unacknowledged");
+        progress.sample(at(4), 5000, 4999);
+        assert_eq!(progress.last_progress(), at(4));
+        progress.sample(at(5), 5000, 4999);
+        assert_eq!(progress.last_progress(), at(4));
+        progress.sample(at(6), 5000, 0);
+        progress.sample(at(7), 5000, 0);
+        assert_eq!(progress.last_progress(), at(7), "nothing is unacknowledged");
         progress.restart(at(9));
         assert!(!progress.is_stalled(at(11), limit));
         assert!(progress.is_stalled(at(12), limit));
-        progress.look(at(12), 6000, 1000);
-        progress.look(at(13), 7000, 2000);
+        progress.sample(at(12), 6000, 1000);
+        progress.sample(at(13), 7000, 2000);
         progress.restart(at(14));
-        assert_eq!(progress.took(), at(7 + 2), "it has stalled, and is sent more");
+        assert_eq!(progress.last_progress(), at(7 + 2), "it has stalled, and is sent more");
     }
 
     #[test]

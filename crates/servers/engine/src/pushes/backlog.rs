@@ -74,7 +74,7 @@ impl PolicyCounts {
 
 /// The outcome of a push to one consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum PushOutcome {
     /// It is in the output, or queued.
     Queued,
     /// It was dropped.
@@ -108,28 +108,28 @@ impl<P: Push> Backlog<P> {
     }
 
     /// Queues a push, or applies the policy if it does not fit.
-    pub fn add(&mut self, push: P, bounds: &Bounds) -> Heard {
+    pub fn add(&mut self, push: P, bounds: &Bounds) -> PushOutcome {
         let bytes = self.bytes.saturating_add(push.size());
         if bytes > SPARED && !self.waiting.is_empty() && bounds.memory.is_scarce() {
             self.clear();
             bounds.counts.starved.add(1);
-            return Heard::Close;
+            return PushOutcome::Close;
         }
         let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
         if fits || self.waiting.is_empty() {
             self.bytes = bytes;
             self.waiting.push_back(push);
-            return Heard::Queued;
+            return PushOutcome::Queued;
         }
         match bounds.policy {
             Policy::Close => {
                 self.clear();
                 bounds.counts.closed.add(1);
-                Heard::Close
+                PushOutcome::Close
             }
             Policy::Skip => {
                 bounds.counts.skipped.add(1);
-                Heard::Missed
+                PushOutcome::Missed
             }
             Policy::Conflate => {
                 bounds.counts.conflated.add(self.clear());
@@ -182,7 +182,7 @@ mod tests {
     fn filled(sizes: &[usize], bounds: &Bounds) -> Backlog<Sized> {
         let mut backlog = Backlog::default();
         for size in sizes {
-            assert_eq!(backlog.add(Sized(*size), bounds), Heard::Queued);
+            assert_eq!(backlog.add(Sized(*size), bounds), PushOutcome::Queued);
         }
         backlog
     }
@@ -198,13 +198,13 @@ mod tests {
             charge.set(300);
             assert_eq!(
                 backlog.add(Sized(1), &bounds),
-                Heard::Queued,
+                PushOutcome::Queued,
                 "it may be about to take them"
             );
-            assert_eq!(backlog.add(Sized(1), &bounds), Heard::Close);
+            assert_eq!(backlog.add(Sized(1), &bounds), PushOutcome::Close);
             assert_eq!(
                 backlog.add(Sized(SPARED + 1), &bounds),
-                Heard::Queued,
+                PushOutcome::Queued,
                 "one is always queued"
             );
             backlog.clear();
@@ -218,15 +218,15 @@ mod tests {
     fn pushes_wait_in_their_order_up_to_both_bounds() {
         let bounds = bounds(Policy::Skip);
         let mut backlog = filled(&[60, 40], &bounds);
-        assert_eq!(backlog.add(Sized(1), &bounds), Heard::Missed, "100 bytes");
+        assert_eq!(backlog.add(Sized(1), &bounds), PushOutcome::Missed, "100 bytes");
         assert_eq!(all(&mut backlog), [60, 40]);
         assert!(backlog.is_empty() && backlog.waiting.capacity() == 0, "no memory is kept");
         let mut backlog = filled(&[1, 2, 3], &bounds);
-        assert_eq!(backlog.add(Sized(4), &bounds), Heard::Missed, "three pushes");
+        assert_eq!(backlog.add(Sized(4), &bounds), PushOutcome::Missed, "three pushes");
         assert_eq!(backlog.take(), Some(Sized(1)));
-        assert_eq!(backlog.add(Sized(95), &bounds), Heard::Queued);
+        assert_eq!(backlog.add(Sized(95), &bounds), PushOutcome::Queued);
         assert_eq!(backlog.take(), Some(Sized(2)));
-        assert_eq!(backlog.add(Sized(3), &bounds), Heard::Missed, "3 + 95 + 3 bytes");
+        assert_eq!(backlog.add(Sized(3), &bounds), PushOutcome::Missed, "3 + 95 + 3 bytes");
         assert_eq!(all(&mut backlog), [3, 95]);
         assert_eq!(bounds.counts.skipped(), 3);
         assert_eq!((bounds.counts.closed(), bounds.counts.conflated()), (0, 0));
@@ -244,7 +244,7 @@ mod tests {
     fn a_closed_consumer_keeps_no_pushes() {
         let bounds = bounds(Policy::Close);
         let mut backlog = filled(&[1, 1, 1], &bounds);
-        assert_eq!(backlog.add(Sized(1), &bounds), Heard::Close);
+        assert_eq!(backlog.add(Sized(1), &bounds), PushOutcome::Close);
         assert!(backlog.is_empty());
         assert_eq!(bounds.counts.closed(), 1);
     }
@@ -253,9 +253,9 @@ mod tests {
     fn a_conflated_consumer_gets_the_newest_push() {
         let bounds = bounds(Policy::Conflate);
         let mut backlog = filled(&[1, 2, 3], &bounds);
-        assert_eq!(backlog.add(Sized(4), &bounds), Heard::Queued);
-        assert_eq!(backlog.add(Sized(500), &bounds), Heard::Queued);
-        assert_eq!(backlog.add(Sized(5), &bounds), Heard::Queued);
+        assert_eq!(backlog.add(Sized(4), &bounds), PushOutcome::Queued);
+        assert_eq!(backlog.add(Sized(500), &bounds), PushOutcome::Queued);
+        assert_eq!(backlog.add(Sized(5), &bounds), PushOutcome::Queued);
         assert_eq!(all(&mut backlog), [5]);
         assert_eq!(bounds.counts.conflated(), 5);
         assert_eq!(filled(&[96], &bounds).bytes, 96);

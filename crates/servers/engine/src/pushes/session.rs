@@ -1,7 +1,7 @@
 //! Servers whose connections are sessions. Each session has its own state, may post to the others,
 //! and receives what they post.
 
-use crate::{Bounds, Flow, Heard, Job, Now, Policy, Push, RoomName, Slots};
+use crate::{Bounds, Flow, Job, Now, Policy, Push, PushOutcome, RoomName, Slots};
 use std::{sync::Arc, time::Instant};
 
 /// One connection of a server: a state machine that the driver of the model calls.
@@ -53,11 +53,11 @@ pub trait Session: Sized + 'static {
     /// Called when another session has posted `push` to the room of this session. Appends the
     /// client's message to `out`, which may still contain unwritten output, or keeps it until
     /// [`Session::on_drained`].
-    fn on_push(&mut self, _now: Now, _push: &Self::Push, _out: &mut Vec<u8>) -> Heard {
-        Heard::Missed
+    fn on_push(&mut self, _now: Now, _push: &Self::Push, _out: &mut Vec<u8>) -> PushOutcome {
+        PushOutcome::Missed
     }
 
-    /// Called when the pushes queued for this session exceed [`Start::bounds`] with
+    /// Called when the pushes queued for this session exceed [`SessionFactory::bounds`] with
     /// [`Policy::Close`], on a model that queues pushes outside of the session. Appends its last
     /// message to `out`. Called only if [`Session::SENDS_CLOSE_REASON`].
     fn on_overrun(&mut self, _out: &mut Vec<u8>) {}
@@ -163,7 +163,7 @@ pub enum Post<P> {
 }
 
 /// Creates the sessions of a server.
-pub trait Start {
+pub trait SessionFactory {
     /// The type of the sessions.
     type Session: Session;
 

@@ -250,7 +250,7 @@ impl<S: Scenario> World<S> {
         let may_close = expected.closes || ended || expected.may_abort;
         let fine = match end {
             End::Close => may_close && finished_at.is_some() && (peer_ended || read_shut),
-            End::Part => expected.closes,
+            End::ClosedByClient => expected.closes,
             End::HalfClosed => may_close && (peer_ended || read_shut),
             End::Drained | End::Delivered => {
                 may_close && self.stopped.is_some() && unacknowledged == 0
@@ -354,7 +354,7 @@ impl<S: Scenario> World<S> {
             _ if line.peer.left => false,
             End::Close | End::HalfClosed | End::Drained | End::Delivered => true,
             // A client that keeps sending after `Connection: close` may lose replies.
-            End::Part => !refused && line.wire.arrived == line.watch.handed,
+            End::ClosedByClient => !refused && line.wire.arrived == line.watch.handed,
             // Output that others append in the turn in which a connection times out is lost.
             End::Idle | End::Request if S::Engine::POSTS || S::Engine::CONNECTS => {
                 !refused && line.watch.backlog == 0

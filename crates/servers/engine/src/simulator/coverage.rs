@@ -76,7 +76,7 @@ impl From<End> for Visit {
     fn from(end: End) -> Self {
         match end {
             End::Close => Visit::EndClose,
-            End::Part => Visit::EndPart,
+            End::ClosedByClient => Visit::EndPart,
             End::HalfClosed => Visit::EndHalfClosed,
             End::Drained => Visit::EndDrained,
             End::Delivered => Visit::EndDelivered,

@@ -1,7 +1,7 @@
 //! A core of the simulated server, and its sockets.
 
 use super::{Random, line::Line};
-use crate::{Conn, Core, Engine, Socket};
+use crate::{Conn, Core, Engine, SocketProbe};
 use std::cell::Cell;
 
 /// Marks an index without a connection.
@@ -61,7 +61,7 @@ impl<'a> Sockets<'a> {
         Sockets { lines, table, asked: Cell::new(0) }
     }
 
-    /// Returns how often [`Socket::is_readable`] was called.
+    /// Returns how often [`SocketProbe::is_readable`] was called.
     pub fn asked(&self) -> u32 {
         self.asked.get()
     }
@@ -72,7 +72,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-impl Socket for Sockets<'_> {
+impl SocketProbe for Sockets<'_> {
     fn unacknowledged(&self, conn: Conn) -> usize {
         self.line(conn).map_or(0, |line| line.wire.unacknowledged())
     }

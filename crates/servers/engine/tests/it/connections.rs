@@ -1,7 +1,9 @@
 //! Connections that an engine opens, output that is written at once or taken and completed later,
 //! and a late alarm.
 
-use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Posted, Status};
+use regatta_engine::{
+    Conn, ConnInterest, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Posted,
+};
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -116,7 +118,7 @@ fn a_connection_abandoned_before_it_is_opened_is_never_opened() {
         }),
         Script::new(|effects| {
             let upstream = effects.connect(to(1));
-            effects.close(upstream, Flow::Part);
+            effects.close(upstream, Flow::ClosedByClient);
         }),
     ];
     for way in ways {
@@ -151,7 +153,7 @@ fn output_that_was_partly_written_at_once_is_not_taken_again() {
     let mut core = core();
     let client = core.accept();
     core.heard(Script::new(move |effects| {
-        effects.set(client, Status { wants_drained: true, ..Status::default() });
+        effects.set(client, ConnInterest { wants_drained: true, ..ConnInterest::default() });
         effects.out(client).unwrap().extend(b"0123456789");
     }));
     core.wrote(client, 3); // less than half: the rest has not been moved
@@ -173,7 +175,7 @@ fn an_alarm_that_waited_for_buffer_space_rings_after_the_next_input() {
         let client = core.accept();
         core.heard(Script::new(move |effects| {
             effects.out(client).expect("it is open").resize(1 << 20, 0);
-            effects.set(client, Status { alarm: Some(alarm), ..Status::default() });
+            effects.set(client, ConnInterest { alarm: Some(alarm), ..ConnInterest::default() });
         }));
         assert_eq!(core.next(client, &()), Next::Write { last: false });
         let output = core.take_output(client);

@@ -1,6 +1,6 @@
 //! Members: sessions that post to each other, and the registry that delivers pushes to them.
 
-use regatta_engine::{Backlog, Bounds, Heard, Post, Push, RoomName, Start, Wire};
+use regatta_engine::{Backlog, Bounds, Post, Push, PushOutcome, RoomName, SessionFactory, Wire};
 use regatta_service::{Never, Session, style::member::Wake};
 use slab::Slab;
 use std::{
@@ -11,9 +11,9 @@ use std::{
     },
 };
 
-/// Sessions that post to each other. `Start` creates one per connection.
-pub trait Members:
-    Start<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
+/// Sessions that post to each other. `SessionFactory` creates one per connection.
+pub trait PushSessionFactory:
+    SessionFactory<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
     + Clone
     + Send
     + Sync
@@ -21,8 +21,8 @@ pub trait Members:
 {
 }
 
-impl<F> Members for F where
-    F: Start<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
+impl<F> PushSessionFactory for F where
+    F: SessionFactory<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
         + Clone
         + Send
         + Sync
@@ -76,9 +76,9 @@ impl<P: Push> Inbox<P> {
         let mut pushes = lock(&self.pushes);
         let was_empty = pushes.is_empty();
         match pushes.add(push, bounds) {
-            Heard::Queued => (true, was_empty),
-            Heard::Missed => (false, false),
-            Heard::Close => {
+            PushOutcome::Queued => (true, was_empty),
+            PushOutcome::Missed => (false, false),
+            PushOutcome::Close => {
                 self.overrun.store(true, Relaxed);
                 (false, true)
             }

@@ -1,19 +1,19 @@
 //! `async`: a Tokio task per connection, work stealing over a thread per core.
 
 use crate::{
-    between::membership::{Bell, Members, Membership, Registry},
-    blocking::finish_writing,
+    between::membership::{Bell, Membership, PushSessionFactory, Registry},
+    blocking::shutdown_write,
     clock,
     host::{Host, PAUSE, ServeError, Stop},
     local,
     work::job,
 };
-use regatta_engine::{Post, Push, Start};
+use regatta_engine::{Post, Push, SessionFactory};
 use regatta_service::{
     Flow, Job, Limits, Locals, Now, Program, Session,
     style::{
         asynchronous::Stream,
-        member::{self, Room, Waiting, Wake},
+        member::{self, AsyncMember, PushEndpoint, Wake},
     },
 };
 use regatta_sys::{net, queue};
@@ -74,12 +74,12 @@ impl<P: Program> Serve for Alone<P> {
 }
 
 #[derive(Clone)]
-struct Together<F: Start> {
+struct Together<F: SessionFactory> {
     start: F,
     registry: Arc<Registry<Arc<Notify>, PushOf<F>>>,
 }
 
-type PushOf<F> = <<F as Start>::Session as Session>::Push;
+type PushOf<F> = <<F as SessionFactory>::Session as Session>::Push;
 
 /// How a member receives pushes.
 struct InRoom<P> {
@@ -87,7 +87,7 @@ struct InRoom<P> {
     membership: Membership<Arc<Notify>, P>,
 }
 
-impl<F: Members> Serve for Together<F> {
+impl<F: PushSessionFactory> Serve for Together<F> {
     type Member = InRoom<PushOf<F>>;
 
     fn member(&self) -> Self::Member {
@@ -116,7 +116,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs sessions that post to each other.
-pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run_members<F: PushSessionFactory>(start: F, host: &Host) -> Result<(), ServeError> {
     run_each(Together { registry: Registry::new(start.bounds()), start }, host)
 }
 
@@ -221,7 +221,7 @@ impl<M: Send> Stream for &mut Connection<M> {
                 && stop.as_mut().poll(cx).is_ready()
             {
                 *stopped = None;
-                net::finish_reading(&*stream)?;
+                net::shutdown_read(&*stream)?;
                 return Pin::new(&mut *stream).poll_read(cx, &mut into);
             }
             read
@@ -249,8 +249,8 @@ impl<M: Send> Stream for &mut Connection<M> {
         queue::unacknowledged(&self.stream).unwrap_or(0)
     }
 
-    fn finish_writing(&mut self) -> io::Result<()> {
-        finish_writing(&self.stream, &self.stop)
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        shutdown_write(&self.stream, &self.stop)
     }
 
     /// A deferred job that has not started is dropped when the client disconnects.
@@ -266,7 +266,7 @@ impl<M: Send> Stream for &mut Connection<M> {
         let mut offloaded = spawn_blocking(work);
         loop {
             // The timeout is the interval of the checks whether the client is gone.
-            match timeout(Limits::LOOK, &mut offloaded).await {
+            match timeout(Limits::LIVENESS_INTERVAL, &mut offloaded).await {
                 Ok(done) => {
                     // It fails if the job has panicked, or the runtime ends.
                     let (flow, done) = done.map_err(io::Error::other)?;
@@ -283,7 +283,7 @@ impl<M: Send> Stream for &mut Connection<M> {
     }
 }
 
-impl<P: Push> Room<P> for &mut Connection<InRoom<P>> {
+impl<P: Push> PushEndpoint<P> for &mut Connection<InRoom<P>> {
     fn post(&mut self, post: Post<P>) -> u32 {
         self.member.membership.post(post)
     }
@@ -301,7 +301,7 @@ impl<P: Push> Room<P> for &mut Connection<InRoom<P>> {
     }
 }
 
-impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
+impl<P: Push + Sync> AsyncMember<P> for &mut Connection<InRoom<P>> {
     async fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
         let Connection { stream, stopped, member, .. } = &mut **self;
         let pushed = async {
@@ -321,7 +321,7 @@ impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
             readable = stream.readable(), if reads => readable.map(|()| Wake::Readable),
             () = stopping, if reads => {
                 *stopped = None;
-                net::finish_reading(&*stream).map(|()| Wake::Readable)
+                net::shutdown_read(&*stream).map(|()| Wake::Readable)
             }
             wake = pushed => Ok(wake),
             () = sleep_until(until.into()) => Ok(match reads && net::is_readable(&*stream) {

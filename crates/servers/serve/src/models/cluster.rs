@@ -3,7 +3,7 @@
 //! each other, a mesh of sockets connects the processes.
 
 use crate::{
-    between::{letters::Letters, membership::Members, mesh::Sockets},
+    between::{letters::Letters, membership::PushSessionFactory, mesh::Sockets},
     children::{Children, Side, leave},
     host::{Host, Places, Seat, ServeError},
     models::reactor,
@@ -28,7 +28,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Starts the processes of a server whose sessions post to each other.
-pub(crate) fn start_members<F: Members>(
+pub(crate) fn start_members<F: PushSessionFactory>(
     start: F,
     host: &Host,
 ) -> Result<Processes<'_>, ServeError> {

@@ -3,9 +3,9 @@
 use crate::{
     between::{
         letters::Letters,
-        membership::{Bell, Members, Membership, Registry},
+        membership::{Bell, Membership, PushSessionFactory, Registry},
     },
-    blocking::finish_writing,
+    blocking::shutdown_write,
     clock,
     host::{Host, PAUSE, Seat, ServeError, Stop},
     local,
@@ -17,8 +17,8 @@ use regatta_green::{self as green, TcpListener, TcpStream};
 use regatta_service::{
     Flow, Job, Limits, Locals, Never, Now, Program,
     style::{
-        member::{Blocking as Member, Room, Wake, serve_blocking},
-        own_connections::{ConnectingStream, SequentialProgram},
+        member::{BlockingMember as Member, PushEndpoint, Wake, serve_blocking},
+        own_connections::{ConnectingProgram, ConnectingStream},
         sequential::Stream,
     },
 };
@@ -36,7 +36,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: SequentialProgram>(
+pub(crate) fn run_straight<P: ConnectingProgram>(
     program: P,
     host: &Host,
 ) -> Result<(), ServeError> {
@@ -47,7 +47,7 @@ pub(crate) fn run_straight<P: SequentialProgram>(
 }
 
 /// Runs sessions that post to each other.
-pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run_members<F: PushSessionFactory>(start: F, host: &Host) -> Result<(), ServeError> {
     let registry = Registry::new(start.bounds());
     run_each(host, move |stream: Green<'_>, limits| {
         let (bell, sender) = green::mailbox(1);
@@ -100,7 +100,7 @@ where
                 let entered = open.enter(stream);
                 if host.stop.is_set() {
                     // The drain may have missed it.
-                    let _ = net::finish_reading(&*entered.stream);
+                    let _ = net::shutdown_read(&*entered.stream);
                 }
                 let (serve, limits, stop) = (serve.clone(), host.limits, host.stop.clone());
                 let pool = pool.clone();
@@ -108,7 +108,7 @@ where
                     let stream = &*entered.stream;
                     // Neither is zero, so these cannot fail.
                     let _ = stream.set_read_timeout(Some(limits.idle));
-                    let _ = stream.set_write_timeout(Some(limits.look()));
+                    let _ = stream.set_write_timeout(Some(limits.progress_interval()));
                     // An error closes only its own connection.
                     let _ = serve(Green { stream, stop: &stop, pool, member: () }, limits);
                     entered.before_close(&stop, green::sleep);
@@ -130,7 +130,7 @@ where
 fn stop(host: &Host, listener: &TcpListener, open: &Open<TcpStream>) {
     green::wait_fd_readable(&host.stop).expect("the stop can be waited for");
     // As with a thread, shutting down the listener's input wakes a waiting accept.
-    let _ = net::finish_reading(listener);
+    let _ = net::shutdown_read(listener);
     open.drain(host, green::sleep);
     green::shutdown();
 }
@@ -163,7 +163,7 @@ struct InRoom<P> {
 /// starve input.
 const PUSHES: u8 = 16;
 
-impl<P: Push> Room<P> for Green<'_, InRoom<P>> {
+impl<P: Push> PushEndpoint<P> for Green<'_, InRoom<P>> {
     fn post(&mut self, post: Post<P>) -> u32 {
         self.member.membership.post(post)
     }
@@ -280,8 +280,8 @@ impl<M> Stream for Green<'_, M> {
         queue::unacknowledged(self.stream).unwrap_or(0)
     }
 
-    fn finish_writing(&mut self) -> io::Result<()> {
-        finish_writing(self.stream, self.stop)
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        shutdown_write(self.stream, self.stop)
     }
 
     fn defers<J: Job>(&self, job: &J) -> bool {
@@ -299,7 +299,7 @@ impl<M> Stream for Green<'_, M> {
             let _ = sender.send((reply, flow));
         });
         loop {
-            match mailbox.recv_until(Instant::now() + Limits::LOOK) {
+            match mailbox.recv_until(Instant::now() + Limits::LIVENESS_INTERVAL) {
                 Ok((done, flow)) => {
                     reply.extend_from_slice(&done);
                     return Ok(flow);

@@ -34,7 +34,7 @@ pub(crate) fn run(serve: impl Converse, host: &Host) -> Result<(), ServeError> {
         children.wait(host)?;
     }
     // Shutting down the listener's input wakes the accepts that block in the children.
-    net::finish_reading(&listener)?;
+    net::shutdown_read(&listener)?;
     drop(listener);
     children.drain(host)
 }

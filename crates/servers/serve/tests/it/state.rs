@@ -5,10 +5,10 @@
 //! `Sessions` could grow. Both are measured here, in bytes allocated.
 
 use regatta_engine::{
-    Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, RoomName, Session, Sessions,
-    Slots, Start,
+    Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, RoomName, Session,
+    SessionFactory, Sessions, Slots,
 };
-use regatta_service::{Shared, double::Double};
+use regatta_service::{ServiceProgram, double::Double};
 use std::{marker::PhantomData, mem::size_of, sync::Arc, time::Instant};
 
 /// A push type.
@@ -17,7 +17,7 @@ struct Bytes(#[allow(dead_code)] Arc<[u8]>);
 
 impl Push for Bytes {}
 
-type Doubling = <Shared<Double> as Start>::Session;
+type Doubling = <ServiceProgram<Double> as SessionFactory>::Session;
 
 /// `double`, in a program whose push is `P`.
 struct With<P, const JOINS: bool>(Doubling, PhantomData<P>);
@@ -70,18 +70,18 @@ impl<P: Push, const JOINS: bool> With<P, JOINS> {
 /// Creates the sessions.
 struct Program<P, const JOINS: bool>(PhantomData<P>);
 
-impl<P: Push, const JOINS: bool> Start for Program<P, JOINS> {
+impl<P: Push, const JOINS: bool> SessionFactory for Program<P, JOINS> {
     type Session = With<P, JOINS>;
 
     fn session(&self, now: Now) -> With<P, JOINS> {
-        With(Shared(Double).session(now), PhantomData)
+        With(ServiceProgram(Double).session(now), PhantomData)
     }
 }
 
 const CONNECTIONS: usize = 1000;
 
 /// Returns the bytes allocated for `CONNECTIONS` connections after one reply each.
-fn bytes<F: Start>(start: F) -> u64 {
+fn bytes<F: SessionFactory>(start: F) -> u64 {
     let now = Now { instant: Instant::now(), unix_s: 0 };
     let counted = allocation_counter::measure(|| {
         let mut core = Core::new(Sessions::new(start), Limits::default(), now);
@@ -101,14 +101,14 @@ fn bytes<F: Start>(start: F) -> u64 {
 #[test]
 fn a_connection_of_double_needs_no_more_memory_in_a_program_with_pushes() {
     assert_eq!(size_of::<With<Bytes, false>>(), size_of::<Doubling>());
-    let double = bytes(Shared(Double));
+    let double = bytes(ServiceProgram(Double));
     assert_eq!(bytes(Program::<Never, false>(PhantomData)), double);
     assert_eq!(bytes(Program::<Bytes, false>(PhantomData)), double);
 }
 
 #[test]
 fn only_a_session_that_can_receive_pushes_is_kept_as_a_member() {
-    let double = bytes(Shared(Double));
+    let double = bytes(ServiceProgram(Double));
     // Each session joins, but nothing can be pushed.
     assert_eq!(bytes(Program::<Never, true>(PhantomData)), double);
     // If something can, one table contains its connection, and another its room and place.

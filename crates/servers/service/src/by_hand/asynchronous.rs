@@ -15,7 +15,7 @@ pub(super) async fn double<T: Stream>(stream: T, limits: Limits) -> io::Result<(
     let mut line = Vec::new();
     while talk.read_line(&mut line).await? && line != b"end" {
         match Integer::parse(&line) {
-            Some(number) => number.write_double(&mut talk.output),
+            Some(number) => number.write_doubled(&mut talk.output),
             None => {
                 talk.output.extend_from_slice(b"error: not an integer: ");
                 escape(&line, QUOTED, &mut talk.output);

@@ -26,7 +26,7 @@ impl OnLine for Double {
             return Flow::Close;
         }
         match Integer::parse(line) {
-            Some(number) => number.write_double(out),
+            Some(number) => number.write_doubled(out),
             None => {
                 out.extend_from_slice(b"error: not an integer: ");
                 escape(line, QUOTED, out);

@@ -12,7 +12,7 @@ mod talk;
 mod words;
 
 use crate::{
-    Limits, Now, Program, Start,
+    Limits, Now, Program, SessionFactory,
     style::{asynchronous::Stream as AsyncStream, sequential::Stream},
 };
 use std::{future::Future, io};
@@ -24,7 +24,7 @@ macro_rules! by_hand {
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $program;
 
-        impl Start for $program {
+        impl SessionFactory for $program {
             type Session = callback::Machine<callback::$program>;
 
             fn session(&self, _: Now) -> Self::Session {

@@ -13,7 +13,7 @@ pub(super) fn double(talk: &mut (impl BufRead + Write)) -> io::Result<()> {
     while read_line(talk, &mut line)? && line != b"end" {
         reply.clear();
         match Integer::parse(&line) {
-            Some(number) => number.write_double(&mut reply),
+            Some(number) => number.write_doubled(&mut reply),
             None => {
                 reply.extend_from_slice(b"error: not an integer: ");
                 escape(&line, QUOTED, &mut reply);

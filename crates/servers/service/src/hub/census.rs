@@ -149,7 +149,7 @@ impl Census {
 
     /// Records that a member of another process joined or left. Returns the new number of members
     /// in the room; `None` if all processes or threads share this census.
-    pub fn arrived(&self, room: &RoomName, note: &Note) -> Option<usize> {
+    pub fn record_remote(&self, room: &RoomName, note: &Note) -> Option<usize> {
         if !self.apart {
             return None;
         }
@@ -343,19 +343,19 @@ mod tests {
         let (one, other) = (process(), process());
         let (red, limits) = (RoomName::of("red"), Limits::default());
         let a = one.enter(&red, Some("a"), &limits).unwrap();
-        assert_eq!(other.arrived(&red, &a.note(Change::Joined)), Some(1));
+        assert_eq!(other.record_remote(&red, &a.note(Change::Joined)), Some(1));
         let b = other.enter(&red, Some("b"), &limits).unwrap();
         assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order of arrival");
-        assert_eq!(one.arrived(&red, &b.note(Change::Joined)), Some(2));
+        assert_eq!(one.record_remote(&red, &b.note(Change::Joined)), Some(2));
         let gone = a.note(Change::Left);
         drop(a);
-        assert_eq!(other.arrived(&red, &gone), Some(1));
+        assert_eq!(other.record_remote(&red, &gone), Some(1));
         assert_eq!(b.here(9), (1, vec!["b".into()]));
         let gone = b.note(Change::Left);
         drop(b);
-        assert_eq!(one.arrived(&red, &gone), Some(0));
+        assert_eq!(one.record_remote(&red, &gone), Some(0));
         assert!(one.rooms().is_empty() && other.rooms().is_empty());
         let shared = Arc::new(Census::default());
-        assert_eq!(shared.arrived(&red, &gone), None, "its threads share all rooms");
+        assert_eq!(shared.record_remote(&red, &gone), None, "its threads share all rooms");
     }
 }

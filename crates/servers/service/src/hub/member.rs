@@ -12,7 +12,7 @@ use super::{
     settings::Settings,
     state::State,
 };
-use regatta_engine::{Backlog, Context, Flow, Heard, Never, Now, Post, Session};
+use regatta_engine::{Backlog, Context, Flow, Never, Now, Post, PushOutcome, Session};
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
@@ -116,9 +116,9 @@ impl Session for Member {
         self.holding.set_taken(bytes);
     }
 
-    fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
+    fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
         if !matches!(self.state, State::Open { .. }) {
-            return Heard::Missed;
+            return PushOutcome::Missed;
         }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
         let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
@@ -129,23 +129,23 @@ impl Session for Member {
         {
             out.extend_from_slice(frame);
             self.pauses(now, out);
-            return Heard::Queued;
+            return PushOutcome::Queued;
         }
         // All members share it until it can be written. What is dropped instead may free memory.
         let is_scarce = self.settings.backlog.memory.is_scarce();
         let heard = self.backlog.add(push.clone(), &self.settings.backlog);
         match heard {
-            Heard::Queued if self.has_room(length, unread) => return heard,
-            Heard::Queued => self.starve(COUNTED),
-            Heard::Missed => return heard,
+            PushOutcome::Queued if self.has_room(length, unread) => return heard,
+            PushOutcome::Queued => self.starve(COUNTED),
+            PushOutcome::Missed => return heard,
             // It is counted already.
-            Heard::Close if is_scarce => {
+            PushOutcome::Close if is_scarce => {
                 self.state = State::Cut;
                 self.free();
             }
-            Heard::Close => self.on_overrun(out),
+            PushOutcome::Close => self.on_overrun(out),
         }
-        Heard::Close
+        PushOutcome::Close
     }
 
     fn on_overrun(&mut self, out: &mut Vec<u8>) {

@@ -27,7 +27,7 @@ pub use origin::{InvalidOrigin, Origin};
 pub use settings::Settings;
 
 use census::Census;
-use regatta_engine::{Bounds, Counter, Now, PolicyCounts, RoomName, Start};
+use regatta_engine::{Bounds, Counter, Now, PolicyCounts, RoomName, SessionFactory};
 use std::sync::Arc;
 
 /// Creates the members of a hub.
@@ -62,7 +62,7 @@ impl Hub {
     }
 }
 
-impl Start for Hub {
+impl SessionFactory for Hub {
     type Session = Member;
 
     fn session(&self, now: Now) -> Member {
@@ -77,7 +77,7 @@ impl Start for Hub {
         let memory = &self.settings.backlog.memory;
         let push = push.charged(memory);
         let Some(note) = push.note() else { return push };
-        let Some(members) = self.census.arrived(room, note) else { return push };
+        let Some(members) = self.census.record_remote(room, note) else { return push };
         Broadcast::presence(note.clone(), members, memory)
     }
 }

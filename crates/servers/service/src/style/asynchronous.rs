@@ -20,7 +20,7 @@ pub trait Stream: Locals + Send {
 
     /// Writes what fits, or waits until something does. Returns `TimedOut` after `due`.
     ///
-    /// `last`: [`Stream::finish_writing`] follows, and the kernel may delay these bytes to send
+    /// `last`: [`Stream::shutdown_write`] follows, and the kernel may delay these bytes to send
     /// them together with the FIN. Such a write never waits: it returns `WouldBlock` if nothing
     /// fits.
     fn write(
@@ -34,7 +34,7 @@ pub trait Stream: Locals + Send {
     fn unacknowledged(&self) -> usize;
 
     /// Closes the sending direction; reading continues. A server that is stopping may omit this.
-    fn finish_writing(&mut self) -> io::Result<()>;
+    fn shutdown_write(&mut self) -> io::Result<()>;
 
     /// Runs a job. Fails if the job runs elsewhere and the connection is lost meanwhile.
     fn run<J: Job>(
@@ -80,15 +80,15 @@ where
                 }
                 match stream.run(job, &mut reply).await? {
                     Flow::Continue => continue,
-                    Flow::Part if at == whole => halt = Halt::ClosingByClient,
-                    Flow::Close | Flow::Part => halt = Halt::Closing,
+                    Flow::ClosedByClient if at == whole => halt = Halt::ClosingByClient,
+                    Flow::Close | Flow::ClosedByClient => halt = Halt::Closing,
                 }
             }
             let last = matches!(halt, Halt::Closing | Halt::ClosingByClient);
             let at_once = send(&mut stream, &reply, last, limits).await?;
             reply.clear();
             match halt {
-                Halt::ClosingByClient => return part(&mut stream, at_once).await,
+                Halt::ClosingByClient => return close_by_client(&mut stream, at_once).await,
                 Halt::NeedsInput => break,
                 Halt::Closing => return linger(&mut stream).await,
                 Halt::Full | Halt::Needs(_) => {}
@@ -146,7 +146,7 @@ pub(crate) async fn send<T: Stream>(
 }
 
 /// Like [`send`], but also fails if `check` does. `check` is called at least every
-/// [`Limits::look`].
+/// [`Limits::progress_interval`].
 pub(super) async fn send_while<T: Stream>(
     stream: &mut T,
     bytes: &[u8],
@@ -159,7 +159,7 @@ pub(super) async fn send_while<T: Stream>(
     let mut progress = None;
     while sent < bytes.len() {
         check(stream)?;
-        let due = stream.now().instant + limits.look();
+        let due = stream.now().instant + limits.progress_interval();
         match stream.write(&bytes[sent..], last && at_once, due).await {
             Ok(written) => sent += written,
             Err(error)
@@ -170,7 +170,7 @@ pub(super) async fn send_while<T: Stream>(
             at_once = false;
             let now = stream.now().instant;
             let progress = progress.get_or_insert_with(|| Progress::new(now));
-            progress.look(now, sent as u64, stream.unacknowledged());
+            progress.sample(now, sent as u64, stream.unacknowledged());
             if progress.is_stalled(now, limits.idle) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -181,8 +181,8 @@ pub(super) async fn send_while<T: Stream>(
 
 /// Closes the connection at the client's request. If the last replies had to wait for room, the
 /// client may have sent more since.
-pub(crate) async fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
-    if at_once { stream.finish_writing() } else { linger(stream).await }
+pub(crate) async fn close_by_client<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
+    if at_once { stream.shutdown_write() } else { linger(stream).await }
 }
 
 /// Enlarges a full input buffer, up to `most` bytes, and shrinks it once all input is answered: an
@@ -198,7 +198,7 @@ fn fit(input: &mut Vec<u8>, filled: usize, most: usize) {
 /// Closes the connection so that the last reply arrives: closing with unread input would cause a
 /// reset.
 pub(crate) async fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
-    stream.finish_writing()?;
+    stream.shutdown_write()?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;
     let due = stream.now().instant + Limits::LINGER;

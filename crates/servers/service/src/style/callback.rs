@@ -98,13 +98,13 @@ impl<S: Service> Connection<S> {
         if self.waiting().is_some() {
             match (halt, &mut self.slots) {
                 (Halt::Closing, Some(slots)) => slots.close(Flow::Close),
-                (Halt::ClosingByClient, Some(slots)) => slots.close(Flow::Part),
+                (Halt::ClosingByClient, Some(slots)) => slots.close(Flow::ClosedByClient),
                 _ => {}
             }
             return Flow::Continue;
         }
         match halt {
-            Halt::ClosingByClient => Flow::Part,
+            Halt::ClosingByClient => Flow::ClosedByClient,
             Halt::Closing => Flow::Close,
             _ if self.ended && !self.full => Flow::Close,
             _ => Flow::Continue,
@@ -142,8 +142,8 @@ impl<S: Service> Session for Connection<S> {
         {
             match slots.flush(context.out) {
                 Flow::Continue => {}
-                Flow::Part if self.held.is_empty() => return Flow::Part,
-                Flow::Close | Flow::Part => return Flow::Close,
+                Flow::ClosedByClient if self.held.is_empty() => return Flow::ClosedByClient,
+                Flow::Close | Flow::ClosedByClient => return Flow::Close,
             }
         }
         match self.full {

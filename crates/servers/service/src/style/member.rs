@@ -6,7 +6,7 @@
 
 use super::{asynchronous, sequential};
 use crate::{Flow, Limits, Locals, Never, Now, Session};
-use regatta_engine::{Activity, Context, Heard, Post};
+use regatta_engine::{Activity, Context, Post, PushOutcome};
 use std::{future::Future, io, mem, time::Instant};
 
 /// Bytes of output from which on it is written before more is read or received.
@@ -30,16 +30,16 @@ pub enum Wake<P> {
     Readable,
     /// Another session posted this.
     Push(P),
-    /// [`Room::is_overrun`] became true.
+    /// [`PushEndpoint::is_overrun`] became true.
     Overrun,
     /// The deadline passed.
     Deadline,
 }
 
 /// The place where all members of a server post.
-pub trait Room<P> {
+pub trait PushEndpoint<P> {
     /// Carries out a post. Returns the number of members that a [`Post::Counted`] was queued for; the
-    /// result of other posts is ignored. After [`Post::Leave`], [`Room::next`] no longer returns
+    /// result of other posts is ignored. After [`Post::Leave`], [`PushEndpoint::next`] no longer returns
     /// earlier pushes.
     fn post(&mut self, post: Post<P>) -> u32;
 
@@ -55,7 +55,7 @@ pub trait Room<P> {
 }
 
 /// The blocking stream of a member.
-pub trait Blocking<P>: sequential::Stream + Room<P> {
+pub trait BlockingMember<P>: sequential::Stream + PushEndpoint<P> {
     /// Waits for a push, an overrun, the deadline, or, if `reads`, input.
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>>;
 
@@ -64,7 +64,7 @@ pub trait Blocking<P>: sequential::Stream + Room<P> {
 }
 
 /// The stream of a member, for tasks.
-pub trait Waiting<P>: asynchronous::Stream + Room<P> {
+pub trait AsyncMember<P>: asynchronous::Stream + PushEndpoint<P> {
     /// Waits for a push, an overrun, the deadline, or, if `reads`, input.
     fn wait(
         &mut self,
@@ -136,10 +136,15 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Handles `first` and all other pushes that have arrived. Returns `false` if it stopped because
     /// the connection closes or the output is full.
-    fn hear(&mut self, now: Now, first: Option<S::Push>, room: &mut impl Room<S::Push>) -> bool {
+    fn hear(
+        &mut self,
+        now: Now,
+        first: Option<S::Push>,
+        room: &mut impl PushEndpoint<S::Push>,
+    ) -> bool {
         let mut next = first;
         while let Some(push) = next {
-            if self.session.on_push(now, &push, &mut self.out) == Heard::Close {
+            if self.session.on_push(now, &push, &mut self.out) == PushOutcome::Close {
                 self.flow = Flow::Close;
             }
             if self.flow != Flow::Continue || self.out.len() >= FULL {
@@ -152,7 +157,7 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Returns whether the member fell too far behind. If so, its last words are appended to the
     /// output.
-    fn is_overrun(&mut self, room: &impl Room<S::Push>) -> bool {
+    fn is_overrun(&mut self, room: &impl PushEndpoint<S::Push>) -> bool {
         let is_overrun = room.is_overrun() && self.flow == Flow::Continue;
         if is_overrun {
             self.session.on_overrun(&mut self.out);
@@ -161,7 +166,7 @@ impl<S: Session<Job = Never>> Member<S> {
         is_overrun
     }
 
-    fn post(&mut self, now: Now, room: &mut impl Room<S::Push>) {
+    fn post(&mut self, now: Now, room: &mut impl PushEndpoint<S::Push>) {
         // By a call or by a push.
         if self.session.is_cut() {
             self.out = Vec::new();
@@ -187,7 +192,7 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     /// Notifies the others that the member leaves, once.
-    fn announce_leave(&mut self, room: &mut impl Room<S::Push>) {
+    fn announce_leave(&mut self, room: &mut impl PushEndpoint<S::Push>) {
         if mem::replace(&mut self.has_left, true) {
             return;
         }
@@ -237,7 +242,7 @@ impl<S: Session<Job = Never>> Member<S> {
 
     fn due(&self, now: Now) -> Instant {
         let check = match self.is_held_up() {
-            true => now.instant + Limits::LOOK,
+            true => now.instant + Limits::LIVENESS_INTERVAL,
             false => self.activity.due(&self.limits, self.session.inside()),
         };
         self.session.alarm().map_or(check, |alarm| check.min(alarm))
@@ -245,7 +250,7 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Handles the event that ended a wait.
     #[expect(clippy::too_many_arguments, reason = "two ways of reading differ between the models")]
-    fn woke<T: Room<S::Push> + Locals>(
+    fn woke<T: PushEndpoint<S::Push> + Locals>(
         &mut self,
         wake: Wake<S::Push>,
         now: Now,
@@ -279,7 +284,7 @@ impl<S: Session<Job = Never>> Member<S> {
     fn check_deadline(
         &mut self,
         now: Now,
-        room: &impl Room<S::Push>,
+        room: &impl PushEndpoint<S::Push>,
         unacknowledged: impl FnOnce() -> usize,
     ) -> io::Result<()> {
         let inside = self.session.inside();
@@ -294,7 +299,7 @@ impl<S: Session<Job = Never>> Member<S> {
 }
 
 /// Fails if a member without last words has fallen too far behind.
-fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
+fn check<S: Session>(room: &impl PushEndpoint<S::Push>) -> io::Result<()> {
     match !S::SENDS_CLOSE_REASON && room.is_overrun() {
         true => Err(io::Error::other("the client is too slow to read what is pushed to it")),
         false => Ok(()),
@@ -306,7 +311,7 @@ fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never>,
-    T: Blocking<S::Push>,
+    T: BlockingMember<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
     let ended = talk_blocking(&mut member, stream);
@@ -317,7 +322,7 @@ where
 fn talk_blocking<S, T>(member: &mut Member<S>, stream: &mut T) -> io::Result<()>
 where
     S: Session<Job = Never>,
-    T: Blocking<S::Push>,
+    T: BlockingMember<S::Push>,
 {
     let limits = member.limits;
     loop {
@@ -333,7 +338,7 @@ where
         match member.flow {
             Flow::Continue => {}
             _ if member.ended => return Ok(()),
-            Flow::Part => return sequential::part(stream, at_once),
+            Flow::ClosedByClient => return sequential::close_by_client(stream, at_once),
             Flow::Close => return sequential::linger(stream),
         }
         let now = stream.now();
@@ -351,7 +356,7 @@ where
 pub async fn serve<S, T>(session: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never, Push: Send, Local: Send> + Send,
-    T: Waiting<S::Push>,
+    T: AsyncMember<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
     let ended = talk(&mut member, &mut stream).await;
@@ -362,7 +367,7 @@ where
 async fn talk<S, T>(member: &mut Member<S>, stream: &mut T) -> io::Result<()>
 where
     S: Session<Job = Never, Push: Send, Local: Send> + Send,
-    T: Waiting<S::Push>,
+    T: AsyncMember<S::Push>,
 {
     let limits = member.limits;
     loop {
@@ -378,7 +383,7 @@ where
         match member.flow {
             Flow::Continue => {}
             _ if member.ended => return Ok(()),
-            Flow::Part => return asynchronous::part(stream, at_once).await,
+            Flow::ClosedByClient => return asynchronous::close_by_client(stream, at_once).await,
             Flow::Close => return asynchronous::linger(stream).await,
         }
         let now = stream.now();

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// A program that serves each connection with blocking calls, and opens other connections for it.
-pub trait SequentialProgram: Clone + Send + Sync + 'static {
+pub trait ConnectingProgram: Clone + Send + Sync + 'static {
     /// Serves a connection until it closes.
     ///
     /// # Errors

@@ -27,10 +27,10 @@ pub trait Stream: Locals {
     /// initial value is [`Limits::idle`], or [`read_timeout`], which saves a call.
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
 
-    /// Writes what fits, or blocks until something does, for at most [`Limits::look`]. Then it
+    /// Writes what fits, or blocks until something does, for at most [`Limits::progress_interval`]. Then it
     /// returns `TimedOut` or `WouldBlock`.
     ///
-    /// `last`: [`Stream::finish_writing`] follows, and the kernel may delay these bytes to send
+    /// `last`: [`Stream::shutdown_write`] follows, and the kernel may delay these bytes to send
     /// them together with the FIN. Such a write never blocks: it returns `WouldBlock` if nothing
     /// fits.
     fn write(&mut self, bytes: &[u8], last: bool) -> io::Result<usize>;
@@ -39,7 +39,7 @@ pub trait Stream: Locals {
     fn unacknowledged(&self) -> usize;
 
     /// Closes the sending direction; reading continues. A server that is stopping may omit this.
-    fn finish_writing(&mut self) -> io::Result<()>;
+    fn shutdown_write(&mut self) -> io::Result<()>;
 
     /// Returns whether a job runs elsewhere, while this connection holds no memory.
     fn defers<J: Job>(&self, _job: &J) -> bool {
@@ -77,7 +77,7 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
         match step? {
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
-            Step::ClosingByClient { at_once } => return part(stream, at_once),
+            Step::ClosingByClient { at_once } => return close_by_client(stream, at_once),
             Step::Continue { answered } => {
                 connection.idle_timer.after(stream, answered, !connection.held.is_empty())?
             }
@@ -89,8 +89,10 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
                 let at_once = send(stream, &mut reply, last, limits)?;
                 match flow {
                     Flow::Continue => reads = connection.held.is_empty(),
-                    Flow::Part if connection.held.is_empty() => return part(stream, at_once),
-                    Flow::Close | Flow::Part => return linger(stream),
+                    Flow::ClosedByClient if connection.held.is_empty() => {
+                        return close_by_client(stream, at_once);
+                    }
+                    Flow::Close | Flow::ClosedByClient => return linger(stream),
                 }
             }
         }
@@ -163,8 +165,8 @@ impl<S: Service> Connection<S> {
                 }
                 match stream.run(job, reply)? {
                     Flow::Continue => continue,
-                    Flow::Part if at == filled => halt = Halt::ClosingByClient,
-                    Flow::Close | Flow::Part => halt = Halt::Closing,
+                    Flow::ClosedByClient if at == filled => halt = Halt::ClosingByClient,
+                    Flow::Close | Flow::ClosedByClient => halt = Halt::Closing,
                 }
             }
             let last = matches!(halt, Halt::Closing | Halt::ClosingByClient);
@@ -317,7 +319,7 @@ pub fn send<T: Stream>(
 }
 
 /// Like [`send`], but also fails if `check` does. `check` is called at least every
-/// [`Limits::look`].
+/// [`Limits::progress_interval`].
 pub(super) fn send_while<T: Stream>(
     stream: &mut T,
     reply: &mut Vec<u8>,
@@ -340,7 +342,7 @@ pub(super) fn send_while<T: Stream>(
             at_once = false;
             let now = stream.now().instant;
             let progress = progress.get_or_insert_with(|| Progress::new(now));
-            progress.look(now, sent as u64, stream.unacknowledged());
+            progress.sample(now, sent as u64, stream.unacknowledged());
             if progress.is_stalled(now, limits.idle) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -352,8 +354,8 @@ pub(super) fn send_while<T: Stream>(
 
 /// Closes the connection at the client's request. If the last replies had to wait for room, the
 /// client may have sent more since.
-pub fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
-    if at_once { stream.finish_writing() } else { linger(stream) }
+pub fn close_by_client<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
+    if at_once { stream.shutdown_write() } else { linger(stream) }
 }
 
 /// Repeats a call that a signal interrupted.
@@ -374,7 +376,7 @@ pub fn is_timeout(error: &io::Error) -> bool {
 /// Closes the connection so that the last reply arrives: closing with unread input would cause a
 /// reset.
 pub fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
-    stream.finish_writing()?;
+    stream.shutdown_write()?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;
     let due = stream.now().instant + Limits::LINGER;

@@ -29,7 +29,7 @@ fn play<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
                     core.wrote(conn, length);
                 }
                 // Further input is discarded.
-                Next::FinishWriting => return (got, true),
+                Next::ShutdownWrite => return (got, true),
                 Next::Close => return (got, true),
                 Next::Wait => break,
             }

@@ -3,6 +3,6 @@
 mod hub;
 mod memory;
 mod results;
-mod sealed;
 mod simulation;
 mod styles;
+mod tls;

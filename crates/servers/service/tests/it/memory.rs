@@ -86,7 +86,7 @@ impl World {
                     self.core.wrote(conn, (length as f64 * self.at_once) as usize);
                     taken.insert(conn, self.core.take_output(conn));
                 }
-                (Next::FinishWriting, _) => self.core.finished(conn, true),
+                (Next::ShutdownWrite, _) => self.core.shutdown_completed(conn, true),
                 (Next::Close, _) => break self.gone(conn),
                 (Next::Write { .. }, None) | (Next::Wait, _) => break self.core.settle(conn),
             }

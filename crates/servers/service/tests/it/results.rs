@@ -62,7 +62,7 @@ fn read(core: &mut Core<Sessions<Hub>>, conn: Conn) -> Vec<String> {
                 core.wrote(conn, output.len());
                 got.extend(output);
             }
-            Next::FinishWriting | Next::Close => {
+            Next::ShutdownWrite | Next::Close => {
                 closed = true;
                 break;
             }

@@ -218,7 +218,7 @@ impl Ring {
             // last operation that refers to them completes, or forever. All four are submitted
             // together.
             while unsafe { self.ring.submission().push_multiple(&linked) }.is_err() {
-                self.hand_over()?;
+                self.submit()?;
             }
         }
         Ok(())
@@ -296,13 +296,13 @@ impl Ring {
         // SAFETY: a receive writes to `self.buffers`, and a send reads from `self.sends`. Both stay
         // valid until the operation completes, or forever. The other operations use no memory.
         while unsafe { self.ring.submission().push(&operation) }.is_err() {
-            self.hand_over()?;
+            self.submit()?;
         }
         Ok(())
     }
 
     /// Submits queued operations, without waiting.
-    pub fn hand_over(&self) -> io::Result<()> {
+    pub fn submit(&self) -> io::Result<()> {
         unless_early(self.ring.submit())
     }
 

@@ -16,7 +16,7 @@ use crate::{
         held::Held,
         tree::{Process, all_pids, named},
     },
-    usage::tree::Observed,
+    usage::tree::ObservedProcesses,
 };
 use std::{collections::BTreeSet, fmt, io, thread, time::Duration};
 
@@ -24,7 +24,7 @@ use std::{collections::BTreeSet, fmt, io, thread, time::Duration};
 #[derive(Clone, Debug)]
 pub struct Ownership {
     ports: Vec<u16>,
-    processes: Vec<Observed>,
+    processes: Vec<ObservedProcesses>,
 }
 
 /// A process that serves a port of a contender but does not belong to it.
@@ -111,7 +111,7 @@ impl Ownership {
 
     /// Returns the contender's processes, by ancestry and by control group.
     fn pids(&self) -> BTreeSet<u32> {
-        let by_group = |one: &Observed| one.cgroup().map(Cgroup::pids).unwrap_or_default();
+        let by_group = |one: &ObservedProcesses| one.cgroup().map(Cgroup::pids).unwrap_or_default();
         self.processes.iter().flat_map(|one| [one.pids(), by_group(one)]).flatten().collect()
     }
 }
@@ -174,7 +174,7 @@ mod tests {
             return eprintln!("skipped: no process can be moved to a control group here");
         };
         let own = std::process::id();
-        let processes = vec![Observed::in_group(own, boxed.group.clone())];
+        let processes = vec![ObservedProcesses::in_group(own, boxed.group.clone())];
         let ownership = Ownership { ports: vec![port], processes };
         let foreign = ownership.foreign_process().unwrap().expect("this process holds it too");
         assert_eq!((foreign.port, foreign.process.unwrap().pid), (port, own));

@@ -10,7 +10,7 @@ use crate::{
         wire::Launch,
     },
     process::status::Status,
-    usage::tree::Observed,
+    usage::tree::ObservedProcesses,
 };
 use regatta_record::{RoleUsage, RunningProcess, RunningServer};
 use std::{collections::BTreeSet, path::Path, time::Duration};
@@ -187,7 +187,7 @@ impl Roles {
     }
 
     /// Returns its processes, for repeated readings of their usage.
-    pub fn observed(&self) -> Vec<Observed> {
+    pub fn observed(&self) -> Vec<ObservedProcesses> {
         self.roles.iter().flat_map(Role::observed).collect()
     }
 
@@ -242,8 +242,8 @@ impl Role {
     }
 
     /// Returns its processes, for repeated readings of their usage.
-    pub fn observed(&self) -> Vec<Observed> {
-        let found = self.found().map(|process| Observed::tree(process.pid));
+    pub fn observed(&self) -> Vec<ObservedProcesses> {
+        let found = self.found().map(|process| ObservedProcesses::tree(process.pid));
         self.processes.iter().map(Running::observed).chain(found).collect()
     }
 

@@ -13,7 +13,7 @@ use crate::{
     process::{kill::KILL_LIMIT, orphans, tree::Process},
     usage::{
         memory::Memory,
-        tree::{Observed, Usage},
+        tree::{ObservedProcesses, Usage},
     },
 };
 use rustix::{
@@ -160,10 +160,10 @@ impl Running {
     }
 
     /// Returns its processes, for repeated readings of their usage.
-    pub fn observed(&self) -> Observed {
+    pub fn observed(&self) -> ObservedProcesses {
         match &self.group {
-            Some(group) => Observed::in_group(self.supervisor_pid(), group.clone()),
-            None => Observed::below(self.supervisor_pid(), self.cgroup.clone()),
+            Some(group) => ObservedProcesses::in_group(self.supervisor_pid(), group.clone()),
+            None => ObservedProcesses::below(self.supervisor_pid(), self.cgroup.clone()),
         }
     }
 

@@ -8,7 +8,7 @@
 use crate::{
     contender::roles::Roles,
     group::cgroup::Cgroup,
-    usage::{meter::Meter, tree::Observed},
+    usage::{meter::Meter, tree::ObservedProcesses},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -32,7 +32,7 @@ pub struct Freezer {
 enum Part {
     Group(Cgroup),
     /// Processes without a group that has a freezer.
-    Signals(Observed),
+    Signals(ObservedProcesses),
     /// They were not started by regatta, so they keep running.
     Attached,
 }
@@ -40,7 +40,7 @@ enum Part {
 impl Freezer {
     /// For all processes of a contender, its backends included.
     pub fn of(roles: &Roles) -> Freezer {
-        let part = |observed: Observed| match observed.cgroup() {
+        let part = |observed: ObservedProcesses| match observed.cgroup() {
             Some(group) if group.can_freeze() => Part::Group(group.clone()),
             _ => Part::Signals(observed),
         };
@@ -100,7 +100,7 @@ impl Drop for Freezer {
     }
 }
 
-fn signal(observed: &Observed, signal: Signal) {
+fn signal(observed: &ObservedProcesses, signal: Signal) {
     for pid in observed.pids().into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
         // An error means that it has exited.
         let _ = kill_process(pid, signal);
@@ -108,7 +108,7 @@ fn signal(observed: &Observed, signal: Signal) {
 }
 
 /// Stops every process, also those that are started meanwhile.
-fn stop(observed: &Observed) -> io::Result<()> {
+fn stop(observed: &ObservedProcesses) -> io::Result<()> {
     let deadline = Instant::now() + FREEZES_WITHIN;
     loop {
         signal(observed, Signal::STOP);
@@ -149,7 +149,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let gone = serde_json::json!({ "version": "v2", "path": "/nonexistent", "home": "/" });
         let gone: Cgroup = serde_json::from_value(gone).unwrap();
-        let parts = vec![Part::Signals(Observed::tree(child.id())), Part::Group(gone)];
+        let parts = vec![Part::Signals(ObservedProcesses::tree(child.id())), Part::Group(gone)];
         let mut freezer = Freezer { parts, frozen: false };
         let frozen = freezer.freeze();
         let was_stopped = is_stopped(child.id());

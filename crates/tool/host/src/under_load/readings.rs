@@ -5,7 +5,7 @@ use crate::{
     machine::steal::Steal,
     usage::{
         memory::Memory,
-        tree::{Observed, Spent},
+        tree::{ObservedProcesses, Spent},
         window::{UsageWindow, spent_together},
     },
 };
@@ -64,7 +64,7 @@ impl OfRole {
         spent_together(&self.processes)
     }
 
-    fn observed(&self) -> Vec<Observed> {
+    fn observed(&self) -> Vec<ObservedProcesses> {
         self.processes.iter().map(|process| process.observed().clone()).collect()
     }
 
@@ -100,7 +100,7 @@ impl Readings {
 
     /// Call when all connections are open and the load has not started: reads their memory.
     pub fn memory_before_load(&mut self) {
-        let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
+        let all: Vec<ObservedProcesses> = self.roles.iter().flat_map(OfRole::observed).collect();
         self.connected = Some(Memory::of(&all));
         if self.roles.len() > 1 {
             for role in &mut self.roles {
@@ -147,7 +147,7 @@ impl Readings {
     /// Call when the load is over and its connections are still open: reads the memory.
     pub fn memory_after_load(&mut self) {
         let Some(spent) = &mut self.spent else { return };
-        let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
+        let all: Vec<ObservedProcesses> = self.roles.iter().flat_map(OfRole::observed).collect();
         let memory = Memory::of(&all);
         spent.memory_bytes = memory.proportional;
         spent.memory_at_ready_bytes = Some(self.ready.proportional);

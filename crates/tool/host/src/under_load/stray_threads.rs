@@ -5,7 +5,7 @@
 use crate::{
     contender::roles::Roles,
     process::tree::{Process, named, threads},
-    usage::tree::Observed,
+    usage::tree::ObservedProcesses,
 };
 use rustix::{
     process::Pid,
@@ -15,7 +15,7 @@ use std::{fmt, fs};
 
 /// The processes of a contender, and the CPUs that they were put on.
 #[derive(Clone, Debug)]
-pub struct Confined(Vec<(Observed, Vec<u32>)>);
+pub struct Confined(Vec<(ObservedProcesses, Vec<u32>)>);
 
 /// A thread that may run on other CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! incoming packet, and not charged to any group. Without version 2, the kernel's tables of its objects
 //! are read, which cover the whole system.
 
-use crate::{group::cgroup::Cgroup, process::tree::number_after, usage::tree::Observed};
+use crate::{group::cgroup::Cgroup, process::tree::number_after, usage::tree::ObservedProcesses};
 use regatta_record::{KernelGrowth, KernelMemorySource};
 use rustix::param::page_size;
 use std::fs;
@@ -39,10 +39,10 @@ impl Memory {
 impl Memory {
     /// Reads the current memory of all of `observed` together. Takes milliseconds and disturbs the
     /// processes: do not call it inside a measured window.
-    pub fn of(observed: &[Observed]) -> Memory {
+    pub fn of(observed: &[ObservedProcesses]) -> Memory {
         let mut memory = Memory { own: Some(0), ..Memory::default() };
         let mut page_tables = 0;
-        for pid in observed.iter().flat_map(Observed::pids) {
+        for pid in observed.iter().flat_map(ObservedProcesses::pids) {
             let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
             let rollup = read("smaps_rollup");
             let kib = |label| number_after(rollup.as_deref()?, label);
@@ -67,7 +67,7 @@ impl Memory {
     }
 }
 
-impl Observed {
+impl ObservedProcesses {
     /// Reads the current memory, as [`Memory::of`] does.
     pub fn memory(&self) -> Memory {
         Memory::of(std::slice::from_ref(self))
@@ -199,9 +199,10 @@ buffer_head       1092   1100    104   39    1 : tunables    0    0    0
             }
             thread::sleep(Duration::from_millis(1));
         };
-        let of_children: Vec<Observed> = children.iter().map(|pid| Observed::tree(*pid)).collect();
+        let of_children: Vec<ObservedProcesses> =
+            children.iter().map(|pid| ObservedProcesses::tree(*pid)).collect();
         let of_children = Memory::of(&of_children).proportional;
-        let whole = Observed::tree(shell.id()).memory().proportional;
+        let whole = ObservedProcesses::tree(shell.id()).memory().proportional;
         for pid in children.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
             kill_process(pid, Signal::KILL).unwrap();
         }

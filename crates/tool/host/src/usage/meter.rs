@@ -1,7 +1,7 @@
 //! The CPU time of servers from moment to moment: that of each slice of a duel, and of a server whose cost is
 //! observed. That of a round is read around its window ([`crate::UsageWindow`]).
 
-use crate::{process::clock::process_clock_ns, usage::tree::Observed};
+use crate::{process::clock::process_clock_ns, usage::tree::ObservedProcesses};
 
 /// With more processes than this, the clocks are not read if there is a control group.
 const MOST_PROCESSES: usize = 64;
@@ -12,7 +12,7 @@ pub struct Meter(Vec<OfServer>);
 
 impl Meter {
     /// Returns a meter of these servers together.
-    pub fn of(observed: Vec<Observed>) -> Meter {
+    pub fn of(observed: Vec<ObservedProcesses>) -> Meter {
         Meter(observed.into_iter().map(|observed| OfServer { observed, last: None }).collect())
     }
 
@@ -27,7 +27,7 @@ impl Meter {
 
 #[derive(Debug)]
 struct OfServer {
-    observed: Observed,
+    observed: ObservedProcesses,
     last: Option<Reading>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_lap_is_the_time_since_the_last_one() {
-        let mut meter = Meter::of(vec![Observed::tree(std::process::id())]);
+        let mut meter = Meter::of(vec![ObservedProcesses::tree(std::process::id())]);
         assert_eq!(meter.lap(), None);
         // A lap is void if another test of this process starts or ends a child during it.
         let lap = (0..100).find_map(|_| {

@@ -23,7 +23,7 @@ use std::{collections::BTreeMap, io};
 
 /// The processes whose usage is read.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub struct ObservedProcesses {
     root: u32,
     /// Whether the root itself is counted: false for a supervisor, true for a running server.
     with_root: bool,
@@ -98,21 +98,26 @@ pub struct Spent {
     pub threads: u32,
 }
 
-impl Observed {
+impl ObservedProcesses {
     /// Observes all descendants of `supervisor`, but not itself.
-    pub(crate) fn below(supervisor: u32, cgroup: Option<Cgroup>) -> Observed {
-        Observed { root: supervisor, with_root: false, cgroup, by_group: false }
+    pub(crate) fn below(supervisor: u32, cgroup: Option<Cgroup>) -> ObservedProcesses {
+        ObservedProcesses { root: supervisor, with_root: false, cgroup, by_group: false }
     }
 
     /// Observes all processes in a control group, which exists while `supervisor` runs.
-    pub(crate) fn in_group(supervisor: u32, cgroup: Cgroup) -> Observed {
-        Observed { root: supervisor, with_root: false, cgroup: Some(cgroup), by_group: true }
+    pub(crate) fn in_group(supervisor: u32, cgroup: Cgroup) -> ObservedProcesses {
+        ObservedProcesses {
+            root: supervisor,
+            with_root: false,
+            cgroup: Some(cgroup),
+            by_group: true,
+        }
     }
 
     /// Observes `pid` and all of its descendants. Descendants that lose their parents leave the tree
     /// (they become children of init), unless `pid` is their reaper.
-    pub fn tree(pid: u32) -> Observed {
-        Observed { root: pid, with_root: true, cgroup: None, by_group: false }
+    pub fn tree(pid: u32) -> ObservedProcesses {
+        ObservedProcesses { root: pid, with_root: true, cgroup: None, by_group: false }
     }
 
     /// Returns the number of CPUs that the root may run on; `None` if it is gone.
@@ -139,7 +144,7 @@ impl Observed {
         self.usage_while(|| ())
     }
 
-    /// Like [`Observed::usage`]; calls `meanwhile` between reading the clocks and the rest.
+    /// Like [`ObservedProcesses::usage`]; calls `meanwhile` between reading the clocks and the rest.
     fn usage_while(&self, mut meanwhile: impl FnMut()) -> io::Result<Usage> {
         // If processes end all the time, the loss is accepted: it is `unseen`.
         const TRIES: usize = 5;

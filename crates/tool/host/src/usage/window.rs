@@ -5,7 +5,7 @@ use crate::{
     process::clock::process_clock_ns,
     usage::{
         reading::{Kept, Reading},
-        tree::{Observed, Spent, Usage},
+        tree::{ObservedProcesses, Spent, Usage},
     },
 };
 use regatta_record::{Unseen, UsageSource};
@@ -21,7 +21,7 @@ const MOST_PROCESSES: usize = 64;
 /// [`UsageWindow::closes`] at the edges, then [`UsageWindow::after`].
 #[derive(Debug)]
 pub struct UsageWindow {
-    observed: Observed,
+    observed: ObservedProcesses,
     /// Start time of the first reading, and its result.
     before: Option<(Instant, Usage)>,
     opened: Option<Clocks>,
@@ -34,7 +34,7 @@ pub struct UsageWindow {
 
 impl UsageWindow {
     /// Prepares for the window of a load against this server.
-    pub fn of(observed: Observed) -> UsageWindow {
+    pub fn of(observed: ObservedProcesses) -> UsageWindow {
         UsageWindow {
             observed,
             before: None,
@@ -47,7 +47,7 @@ impl UsageWindow {
     }
 
     /// Returns the processes that it reads.
-    pub fn observed(&self) -> &Observed {
+    pub fn observed(&self) -> &ObservedProcesses {
         &self.observed
     }
 
@@ -124,7 +124,7 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     /// Reads the clocks of the processes `found` before.
-    pub fn read(observed: &Observed, found: &Usage) -> Clocks {
+    pub fn read(observed: &ObservedProcesses, found: &Usage) -> Clocks {
         let group = observed.cgroup();
         let few = found.threads() <= MOST_THREADS && found.pids().count() <= MOST_PROCESSES;
         let clocks = || found.pids().map(|pid| process_clock_ns(pid).ok()).sum();

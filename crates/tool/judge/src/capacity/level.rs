@@ -200,7 +200,7 @@ fn load_was_the_limit(seen: &Seen) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Replies;
+    use crate::LoadFaults;
     use hdrhistogram::Histogram;
     use regatta_record::{CellFinding, Drive, Exchange};
 
@@ -296,7 +296,11 @@ mod tests {
             cpus: 1,
             requests,
             window_ns: 1_000_000_000,
-            replies: Replies { errors: Errors::default(), first_wrong: None, server_died: false },
+            replies: LoadFaults {
+                errors: Errors::default(),
+                first_wrong: None,
+                server_died: false,
+            },
             answered: requests,
             tolerates: None,
             latencies,
@@ -328,9 +332,10 @@ mod tests {
         };
         let few = load(&none, 1, 1);
         assert_eq!(more_time(&few, LIMIT), Some(MOST_WINDOWS));
-        let died = Replies { server_died: true, ..few.replies };
-        let wrong = Replies { first_wrong: Some(&exchange), ..few.replies };
-        let failed = Replies { errors: Errors { timeout: 1, ..Errors::default() }, ..few.replies };
+        let died = LoadFaults { server_died: true, ..few.replies };
+        let wrong = LoadFaults { first_wrong: Some(&exchange), ..few.replies };
+        let failed =
+            LoadFaults { errors: Errors { timeout: 1, ..Errors::default() }, ..few.replies };
         for replies in [died, wrong, failed] {
             assert_eq!(more_time(&SingleLoad { replies, ..few.clone() }, LIMIT), None);
         }

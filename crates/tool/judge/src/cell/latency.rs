@@ -2,7 +2,7 @@
 //! the fates of the requests that were due.
 
 use regatta_record::{
-    CountsReader, CountsSum, HistogramError, Latency, OpenLoop, OpenLoopFigures, Round,
+    HistogramError, HistogramReader, HistogramSum, Latency, OpenLoop, OpenLoopFigures, Round,
 };
 
 /// Latency of one cell.
@@ -29,10 +29,10 @@ const FAR_NS: u64 = 1_000_000;
 /// request that is (method, rules 1 and 5). Percentiles count it as such; a percentile that falls
 /// among such requests is absent.
 pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
-    let mut reader = CountsReader::default();
+    let mut reader = HistogramReader::default();
     let mut latencies = Latencies::default();
-    let (mut all, mut beyond_all) = (CountsSum::default(), 0);
-    let mut parts = [const { None::<CountsSum> }; 3];
+    let (mut all, mut beyond_all) = (HistogramSum::default(), 0);
+    let mut parts = [const { None::<HistogramSum> }; 3];
     for round in rounds {
         let unreadable = |why: HistogramError| format!("round {}: {why}", round.round + 1);
         let counts = reader.read(&round.histogram).map_err(unreadable)?;

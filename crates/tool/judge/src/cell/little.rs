@@ -1,6 +1,6 @@
 //! Little's law as a consistency check of the figures.
 
-use crate::cell::observed::Observed;
+use crate::cell::observed::CellRounds;
 use regatta_record::{Drive, LoadShape};
 
 /// Residual above which a cell is doubted. Consistent figures agree within the time that the load
@@ -16,7 +16,7 @@ pub const LITTLE: f64 = 0.10;
 /// Above 0, fewer requests were in flight than possible: connections idled, or the load was late to
 /// send again. Below 0, latencies are longer than the rate permits: they do not belong to the requests
 /// that were counted.
-pub fn residual(load: &LoadShape, observed: &Observed) -> Option<f64> {
+pub fn residual(load: &LoadShape, observed: &CellRounds) -> Option<f64> {
     let on_connections = f64::from(load.connections) * f64::from(load.pipeline);
     let places = match load.drive {
         Drive::Closed => on_connections,

@@ -6,7 +6,7 @@ use crate::{
         operations::Operations,
         roles::{self, Role},
         signals::Signals,
-        took::Took,
+        took::MeasuredWork,
     },
     statistics::{Series, log, mean, median},
 };
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// The rounds of one cell. Only finished rounds enter figures. A cell that is settled without
 /// figures (disqualified, failed, skipped, cannot hold) has none at all.
 #[derive(Debug, Default)]
-pub struct Observed {
+pub struct CellRounds {
     /// Name of the contender.
     pub name: String,
     /// Rounds that were run, whatever their outcome.
@@ -105,7 +105,7 @@ pub struct Observed {
     /// report.
     pub left_its_cpus: Option<(u32, String)>,
     /// CPU time of its processes and number of operations, by pass.
-    pub took: Vec<Option<Took>>,
+    pub took: Vec<Option<MeasuredWork>>,
     /// Sources of the server's CPU time.
     pub sources: BTreeSet<&'static str>,
     /// CPU time that processes may have used before they exited and that was not measured, as a
@@ -123,7 +123,7 @@ pub struct Observed {
     pub slices: Vec<Vec<u64>>,
 }
 
-impl Observed {
+impl CellRounds {
     /// Reads a cell: `rounds` by pass, `None` for a pass that was not run; `skipped` is why the
     /// contender did not take part. `asked` gives the kind of operation that costs are per, and the
     /// kind that the latency measures.
@@ -135,7 +135,7 @@ impl Observed {
     ) -> Self {
         let run: Vec<&Round> = rounds.iter().flatten().copied().collect();
         let settled = settled(skipped, &run, &asked.cost_per);
-        let void = Observed {
+        let void = CellRounds {
             name: name.to_owned(),
             run: run.len() as u32,
             cost: vec![None; rounds.len()],
@@ -144,10 +144,10 @@ impl Observed {
             load_cost: vec![None; rounds.len()],
             instance: vec![None; rounds.len()],
             beside: vec![None; rounds.len()],
-            ..Observed::default()
+            ..CellRounds::default()
         };
         match settled {
-            Some(verdict) => Observed { settled: Some(verdict), ..void },
+            Some(verdict) => CellRounds { settled: Some(verdict), ..void },
             None if run.is_empty() => void,
             None => void.with_figures(rounds, &run, asked),
         }
@@ -191,7 +191,7 @@ impl Observed {
         self.remark = reported(run, |r| r.remark.as_ref());
         self.served_by_others = reported(run, |r| r.served_by_others.as_ref());
         self.left_its_cpus = reported(run, |r| r.left_its_cpus.as_ref());
-        self.took = rounds.iter().map(|r| r.and_then(|r| Took::of(r, per))).collect();
+        self.took = rounds.iter().map(|r| r.and_then(|r| MeasuredWork::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
         self.window_s = run.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.lives = rounds.iter().map(|round| round.and_then(|r| r.life.clone())).collect();
@@ -284,7 +284,7 @@ impl Observed {
             Drive::Churn | Drive::Burst(_) => false,
         };
         let lasting = || seen.iter().filter(|(r, _)| lasts(&r.load)).copied();
-        let each = |r: &Round, bytes: i64| bytes as f64 / f64::from(r.load.open());
+        let each = |r: &Round, bytes: i64| bytes as f64 / f64::from(r.load.max_open_connections());
         let user = lasting().filter_map(|(r, s)| Some(each(r, s.user_growth_bytes?)));
         self.user_per_connection = median(user.collect());
         let kernel = lasting().filter_map(|(r, s)| Some(each(r, s.kernel_growth?.bytes)));

@@ -2,7 +2,7 @@
 
 use crate::statistics::{self, Series, geometric, is_known, known, log, present};
 use regatta_record::{
-    CountsReader, CountsSum, Latency, Operation, OperationFigures, Percentiles, Round,
+    HistogramReader, HistogramSum, Latency, Operation, OperationFigures, Percentiles, Round,
     RoundOperation, Unknown,
 };
 
@@ -29,7 +29,7 @@ impl Operations {
         let Some(first) = rounds.iter().flatten().find(|round| !round.operations.is_empty()) else {
             return Ok(Vec::new());
         };
-        let mut reader = CountsReader::default();
+        let mut reader = HistogramReader::default();
         let kinds = first.operations.iter().map(|one| &one.operation);
         let of = |kind: &Operation| {
             Operations::of(kind, rounds, kind.name == latency_of.name, &mut reader)
@@ -41,9 +41,9 @@ impl Operations {
         kind: &Operation,
         rounds: &[Option<&Round>],
         one_for_each: bool,
-        reader: &mut CountsReader,
+        reader: &mut HistogramReader,
     ) -> Result<Operations, String> {
-        let (mut all, mut by_round, mut beyond_all) = (CountsSum::default(), Vec::new(), 0);
+        let (mut all, mut by_round, mut beyond_all) = (HistogramSum::default(), Vec::new(), 0);
         for round in rounds.iter().flatten() {
             let Some(counted) = of_round(round, kind) else {
                 by_round.push([None; 5]);

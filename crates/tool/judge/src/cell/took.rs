@@ -22,7 +22,7 @@ const UNSEEN_NS: f64 = 20e6;
 
 /// CPU time and work of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Took {
+pub struct MeasuredWork {
     /// CPU time of the contender's processes, nanoseconds.
     pub cpu_ns: f64,
     /// Number of operations of the kind that costs are per.
@@ -31,16 +31,20 @@ pub struct Took {
     pub unseen_ns: f64,
 }
 
-impl Took {
+impl MeasuredWork {
     /// Returns `None` if the contender was not observed, or did nothing.
-    pub fn of(round: &Round, per: &Operation) -> Option<Took> {
+    pub fn of(round: &Round, per: &Operation) -> Option<MeasuredWork> {
         let server = round.server.as_ref()?;
         let unseen_ns = match server.source {
             UsageSource::ProcessClocks => 0.0,
             UsageSource::CgroupV2 | UsageSource::CgroupV1 | UsageSource::ProcessTree => UNSEEN_NS,
         };
         let operations = round.count_of(per) as f64;
-        (operations > 0.0).then_some(Took { cpu_ns: server.cpu_ns as f64, operations, unseen_ns })
+        (operations > 0.0).then_some(MeasuredWork {
+            cpu_ns: server.cpu_ns as f64,
+            operations,
+            unseen_ns,
+        })
     }
 }
 
@@ -48,7 +52,11 @@ impl Took {
 /// rounds, if it is too little to be complete: below [`FLOOR`] over the requests in flight per
 /// connection, even with the time that may be missing. `None` without common rounds, and beside another
 /// load.
-pub fn below_floor(own: &[Option<Took>], null: &[Option<Took>], load: &LoadShape) -> Option<f64> {
+pub fn below_floor(
+    own: &[Option<MeasuredWork>],
+    null: &[Option<MeasuredWork>],
+    load: &LoadShape,
+) -> Option<f64> {
     let (mut seen, mut at_most, mut floor) = (0.0, 0.0, 0.0);
     for (own, null) in own.iter().zip(null).filter_map(|(own, null)| Some(((*own)?, (*null)?))) {
         seen += own.cpu_ns;
@@ -65,8 +73,8 @@ pub fn below_floor(own: &[Option<Took>], null: &[Option<Took>], load: &LoadShape
 mod tests {
     use super::*;
 
-    fn took(cpu_us: f64) -> Option<Took> {
-        Some(Took { cpu_ns: cpu_us * 1e3 * 1e5, operations: 1e5, unseen_ns: 0.0 })
+    fn took(cpu_us: f64) -> Option<MeasuredWork> {
+        Some(MeasuredWork { cpu_ns: cpu_us * 1e3 * 1e5, operations: 1e5, unseen_ns: 0.0 })
     }
 
     #[test]
@@ -89,8 +97,8 @@ mod tests {
 
     #[test]
     fn a_short_window_measured_in_ticks_is_accepted() {
-        let in_ticks = |cpu_ns| Took { cpu_ns, operations: 500.0, unseen_ns: UNSEEN_NS };
-        let null = Took { cpu_ns: 500.0 * 17e3, operations: 500.0, unseen_ns: 0.0 };
+        let in_ticks = |cpu_ns| MeasuredWork { cpu_ns, operations: 500.0, unseen_ns: UNSEEN_NS };
+        let null = MeasuredWork { cpu_ns: 500.0 * 17e3, operations: 500.0, unseen_ns: 0.0 };
         let one = LoadShape::closed(64, 1);
         assert_eq!(below_floor(&[Some(in_ticks(0.0))], &[Some(null)], &one), None);
         assert_eq!(below_floor(&[Some(in_ticks(0.0))], &[None], &one), None, "no common round");

@@ -95,7 +95,7 @@ impl Comparison {
 
     /// Further starts until the 95% interval, if the race then ends, has a half-width of `half_width`, a logarithm. `None` if no
     /// number of starts is enough.
-    pub fn further(&self, half_width: f64) -> Option<Needed> {
+    pub fn further_starts(&self, half_width: f64) -> Option<Needed> {
         if half_width <= 0.0 {
             return None;
         }
@@ -113,9 +113,9 @@ impl Comparison {
     /// log-ratio lies, if its mean and variance are as observed: so many that the distance is 1.65 times
     /// the half-width, which is `(z(0.975) + z(0.9))/z(0.975)` (Cochran, *Sampling Techniques*, 1977,
     /// section 4.6). At least 1.
-    pub fn decides(&self, distances: impl IntoIterator<Item = f64>) -> Option<u32> {
+    pub fn starts_to_decide(&self, distances: impl IntoIterator<Item = f64>) -> Option<u32> {
         const BEYOND: f64 = (1.960 + 1.282) / 1.960;
-        let needed = |distance: f64| Some(self.further(distance / BEYOND)?.likely.max(1));
+        let needed = |distance: f64| Some(self.further_starts(distance / BEYOND)?.likely.max(1));
         distances.into_iter().filter_map(needed).min()
     }
 

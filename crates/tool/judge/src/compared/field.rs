@@ -1,7 +1,7 @@
 //! All contenders at one load, read from their rounds.
 
 use crate::{
-    cell::{observed::Observed, signals::Signals, took::below_floor},
+    cell::{observed::CellRounds, signals::Signals, took::below_floor},
     compared::{
         comparison::Comparison,
         lives::{Duel, lives},
@@ -25,7 +25,7 @@ pub(crate) struct Field {
     /// The CPUs of the server and of the load.
     pub cpus: CpuSets,
     /// In the planned order.
-    pub contenders: Vec<Observed>,
+    pub contenders: Vec<CellRounds>,
     /// The costs of its slices, if it was raced in duels.
     pub duel: Option<Duel>,
     /// Time of each start of all contenders at this load, in seconds: lives, or warm-ups and windows.
@@ -45,7 +45,7 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         let rounds = passes.iter().map(|&p| by_cell.get(&(name.as_str(), load, p)).copied());
         let skipped =
             asked.entries.iter().find(|e| e.name == *name).and_then(|e| e.skipped.clone());
-        Observed::of(name, skipped, &rounds.collect::<Vec<_>>(), asked)
+        CellRounds::of(name, skipped, &rounds.collect::<Vec<_>>(), asked)
     };
     let pass_s = pass_s(rounds);
     let of_load = |&load: &LoadShape| {
@@ -93,7 +93,7 @@ pub(crate) fn pass_s(rounds: &[Round]) -> Option<f64> {
 }
 
 impl Field {
-    pub fn of(&self, contender: &str) -> Option<&Observed> {
+    pub fn of(&self, contender: &str) -> Option<&CellRounds> {
         self.contenders.iter().find(|o| o.name == contender)
     }
 
@@ -190,7 +190,7 @@ impl Field {
         self.contenders.iter().position(|o| o.name == contender)
     }
 
-    pub fn verdict(&self, observed: &Observed) -> Verdict {
+    pub fn verdict(&self, observed: &CellRounds) -> Verdict {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
         let null = self.of(NULL).map_or(&[][..], |null| &null.took);
         let below_floor = below_floor(&observed.took, null, load);
@@ -206,7 +206,7 @@ impl Field {
 
     /// Rate of the null server over this one's in the same rounds; `None` for the null server
     /// itself, without common rounds, at a requested rate, and on shared CPUs.
-    pub fn headroom(&self, observed: &Observed) -> Option<f64> {
+    pub fn headroom(&self, observed: &CellRounds) -> Option<f64> {
         if self.load.drive.rate().is_some() || !self.shared.is_empty() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! What was seen of the machine in the duels of a load, and who was alive together.
 
-use crate::{cell::observed::Observed, compared::field::Field, duel};
+use crate::{cell::observed::CellRounds, compared::field::Field, duel};
 use regatta_record::{DuelSeen, StateSeen};
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ impl Field {
         let estimates = &self.duel.as_ref()?.estimates;
         let starts = self.contenders.iter().map(|o| o.lives.len()).max()?;
         let alive = |start: usize| -> BTreeSet<usize> {
-            let lived = |o: &Observed| o.lives.get(start).is_some_and(Option::is_some);
+            let lived = |o: &CellRounds| o.lives.get(start).is_some_and(Option::is_some);
             (0..self.contenders.len()).filter(|who| lived(&self.contenders[*who])).collect()
         };
         let lives: Vec<_> = (0..starts).map(alive).filter(|life| !life.is_empty()).collect();

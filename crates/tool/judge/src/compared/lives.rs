@@ -1,7 +1,7 @@
 //! The lives of a duel at one load, read from its rounds.
 
 use crate::{
-    cell::observed::Observed,
+    cell::observed::CellRounds,
     duel::{self, Analysis, Block, Estimates, Ratio},
     statistics::log,
 };
@@ -43,7 +43,7 @@ impl Duel {
 
 /// The lives of all contenders, with the logarithm of `figure` of each slice.
 pub(crate) fn lives(
-    contenders: &[Observed],
+    contenders: &[CellRounds],
     figure: impl Fn(&Slice) -> Option<f64>,
 ) -> Vec<duel::Life> {
     let life = |blocks: BTreeMap<u32, Vec<Option<Slice>>>| duel::Life {
@@ -54,7 +54,7 @@ pub(crate) fn lives(
 
 /// The slices of each life, by block and contender. A contender that was not in the heat of a life has
 /// none in it.
-pub(crate) fn blocks(contenders: &[Observed]) -> Vec<BTreeMap<u32, Vec<Option<Slice>>>> {
+pub(crate) fn blocks(contenders: &[CellRounds]) -> Vec<BTreeMap<u32, Vec<Option<Slice>>>> {
     let starts = contenders.iter().map(|o| o.lives.len()).max().unwrap_or(0);
     let mut lives = vec![BTreeMap::new(); starts];
     for (who, observed) in contenders.iter().enumerate() {

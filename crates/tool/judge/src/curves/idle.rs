@@ -1,25 +1,25 @@
 //! A contender over silent connections: how much each of them adds to the cost of a request.
 
 use super::{
-    place::{POINTS, Place, farthest, list},
+    place::{CurvePoint, POINTS, farthest, list},
     straight::{Fitted, fit},
 };
 use regatta_record::{Asked, Figure, IdleCost, IdlePoint, Over};
 
 /// The curve, and doubts about it.
-pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
+pub(super) fn over(asked: &Asked, places: &[CurvePoint]) -> (Over, Vec<String>) {
     let mut doubts = Vec::new();
-    let trusted = |place: &Place| {
+    let trusted = |place: &CurvePoint| {
         place.cell.cost_ns_per_request.filter(|_| !place.cell.verdict.voids(Figure::Cost))
     };
-    let point = |place: &Place| IdlePoint { idle: place.n, cost_ns: trusted(place) };
+    let point = |place: &CurvePoint| IdlePoint { idle: place.n, cost_ns: trusted(place) };
     let points = places.iter().map(point).collect();
-    let usable: Vec<&Place> = places.iter().filter(|place| trusted(place).is_some()).collect();
+    let usable: Vec<&CurvePoint> = places.iter().filter(|place| trusted(place).is_some()).collect();
     let cost = cost(asked, &usable, &mut doubts);
     (Over::Idle { points, cost }, doubts)
 }
 
-fn cost(asked: &Asked, places: &[&Place], doubts: &mut Vec<String>) -> Option<IdleCost> {
+fn cost(asked: &Asked, places: &[&CurvePoint], doubts: &mut Vec<String>) -> Option<IdleCost> {
     if places.len() < POINTS {
         let at = list(places.iter().map(|place| place.n));
         let at = if at.is_empty() { "none".to_owned() } else { at };

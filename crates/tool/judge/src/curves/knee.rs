@@ -1,6 +1,6 @@
 //! The knee: the rate at which power, the rate over the 99th percentile of latency, is highest.
 
-use super::place::Place;
+use super::place::CurvePoint;
 use crate::{
     compared::comparison::Comparison,
     statistics::{Margins, Series, bands, log, mean, paired, present},
@@ -15,9 +15,9 @@ const RATES: usize = 4;
 /// Power by pass is compared between all rates that were held, as costs are for their bands: paired
 /// within passes, Holm's correction over all pairs, 95% in all. The knee may be at any rate that no
 /// other rate beats significantly; the ends of the interval are the neighbours of these rates.
-pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
+pub(super) fn knee(places: &[CurvePoint]) -> Result<Knee, String> {
     let no = |why: String| Err(format!("no knee: {why}"));
-    let is_usable = |place: &&Place| {
+    let is_usable = |place: &&CurvePoint| {
         place.is_held() && !place.cell.shared_cpus && !place.cell.verdict.voids(Figure::Latency)
     };
     let held = places.iter().filter(is_usable).map(|place| (place.n, weakness(place)));
@@ -35,8 +35,9 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
         .expect("there are rates");
     let last = held.len() - 1;
     // If the generator was the limit, nothing is known about the server.
-    let overloaded =
-        |p: &&Place| p.n > held[last].0 && !p.is_held() && !p.cell.verdict.is(Kind::GeneratorBound);
+    let overloaded = |p: &&CurvePoint| {
+        p.n > held[last].0 && !p.is_held() && !p.cell.verdict.is(Kind::GeneratorBound)
+    };
     let not_held = places.iter().find(overloaded).map(|place| place.n);
     if best == 0 {
         return no(format!(
@@ -68,7 +69,7 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
 }
 
 /// Logarithm of latency over rate, the reciprocal of power, by pass.
-fn weakness(place: &Place) -> Series {
+fn weakness(place: &CurvePoint) -> Series {
     const P99: usize = 3;
     let of_pass =
         |percentiles: Option<[Option<u64>; 5]>| log(percentiles?[P99]? as f64 / f64::from(place.n));

@@ -10,7 +10,7 @@ mod scalability;
 mod straight;
 
 use crate::compared::field::Field;
-use place::{Axis, Place};
+use place::{Axis, CurvePoint};
 use regatta_record::{Asked, Cell, Curve};
 
 /// All curves, ordered by axis, then by load and contender as planned. The twin has none: it serves
@@ -21,8 +21,8 @@ pub(super) fn curves(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Cur
     for axis in [Axis::Rate, Axis::Connections, Axis::Idle, Axis::Cores] {
         for fields in axis.sweeps(asked, fields) {
             for name in asked.contenders.iter().filter(|name| Some(*name) != twin.as_ref()) {
-                let places: Vec<Place> =
-                    fields.iter().filter_map(|(n, f)| Place::of(*n, f, name, cells)).collect();
+                let places: Vec<CurvePoint> =
+                    fields.iter().filter_map(|(n, f)| CurvePoint::of(*n, f, name, cells)).collect();
                 if places.len() < axis.least() {
                     continue;
                 }

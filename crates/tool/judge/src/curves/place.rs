@@ -1,6 +1,6 @@
 //! The points of a curve, and which loads belong to one.
 
-use crate::{cell::observed::Observed, compared::field::Field};
+use crate::{cell::observed::CellRounds, compared::field::Field};
 use regatta_record::{Arrivals, Asked, Cell, Drive, LoadShape};
 use std::num::NonZeroU32;
 
@@ -11,17 +11,17 @@ pub(super) const POINTS: usize = 3;
 pub(super) const POINTS_OF_LAW: usize = 4;
 
 /// A point of a curve: a cell with figures.
-pub(super) struct Place<'a> {
+pub(super) struct CurvePoint<'a> {
     /// Requested rate, connections, silent connections or cores.
     pub n: u32,
     pub cell: &'a Cell,
-    pub observed: &'a Observed,
+    pub observed: &'a CellRounds,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CurvePoint<'a> {
     pub fn of(n: u32, field: &'a Field, contender: &str, cells: &'a [Cell]) -> Option<Self> {
         let is_it = |c: &&Cell| c.load == field.load && c.contender == contender && c.rounds > 0;
-        Some(Place { n, cell: cells.iter().find(is_it)?, observed: field.of(contender)? })
+        Some(CurvePoint { n, cell: cells.iter().find(is_it)?, observed: field.of(contender)? })
     }
 
     /// Whether the server received the rate and kept up with it.
@@ -33,8 +33,8 @@ impl<'a> Place<'a> {
 
 /// The figures of each pass in which all of `places` have one.
 pub(super) fn by_pass<T>(
-    places: &[&Place],
-    figure: impl Fn(&Place, usize) -> Option<T>,
+    places: &[&CurvePoint],
+    figure: impl Fn(&CurvePoint, usize) -> Option<T>,
 ) -> Vec<Vec<T>> {
     let passes = places.iter().map(|place| place.observed.rate.len()).min().unwrap_or(0);
     let of_pass = |pass| places.iter().map(|place| figure(place, pass)).collect();

@@ -3,17 +3,17 @@
 
 use super::{
     knee,
-    place::{POINTS, Place, farthest, list},
+    place::{CurvePoint, POINTS, farthest, list},
     straight::{Fitted, fit},
 };
 use crate::{
-    cell::observed::Observed,
+    cell::observed::CellRounds,
     statistics::{geometric, is_known, known, present},
 };
 use regatta_record::{Asked, Figure, Over, Percentile, RateCost, RatePoint};
 
 /// The curve, and doubts about it.
-pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
+pub(super) fn over(asked: &Asked, places: &[CurvePoint]) -> (Over, Vec<String>) {
     let mut doubts = Vec::new();
     let points = places.iter().map(|place| point(asked, place)).collect();
     let cost = cost(asked, places, &mut doubts);
@@ -21,8 +21,8 @@ pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
     (Over::Rate { points, cost, knee }, doubts)
 }
 
-fn point(asked: &Asked, place: &Place) -> RatePoint {
-    let Place { n: rate, cell, observed } = *place;
+fn point(asked: &Asked, place: &CurvePoint) -> RatePoint {
+    let CurvePoint { n: rate, cell, observed } = *place;
     let latency = |percentile| {
         let shown = cell.percentile(percentile).filter(|_| !cell.verdict.voids(Figure::Latency));
         shown.map(|shown| shown.ns.round() as u64)
@@ -43,9 +43,10 @@ fn point(asked: &Asked, place: &Place) -> RatePoint {
 }
 
 /// The line through the rates that were held.
-fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<RateCost> {
-    let is_usable = |place: &&Place| place.is_held() && !place.cell.verdict.voids(Figure::Cost);
-    let held: Vec<&Place> = places.iter().filter(is_usable).collect();
+fn cost(asked: &Asked, places: &[CurvePoint], doubts: &mut Vec<String>) -> Option<RateCost> {
+    let is_usable =
+        |place: &&CurvePoint| place.is_held() && !place.cell.verdict.voids(Figure::Cost);
+    let held: Vec<&CurvePoint> = places.iter().filter(is_usable).collect();
     if held.len() < POINTS {
         let rates = list(held.iter().map(|place| place.n));
         let rates = if rates.is_empty() { "none".to_owned() } else { rates };
@@ -55,7 +56,7 @@ fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<Rat
         return None;
     }
     let Fitted { start, slope, line, means } = fit(asked, &held, doubts, |place, pass| {
-        let Observed { cost_of_request: cost, rate, .. } = place.observed;
+        let CellRounds { cost_of_request: cost, rate, .. } = place.observed;
         let (cost, rate) = (cost[pass]?, rate[pass]?);
         Some((rate.exp(), (cost + rate).exp()))
     })?;

@@ -1,24 +1,25 @@
 //! A contender over connections or cores in closed loop: its rates, and the Universal Scalability
 //! Law through them.
 
-use super::place::{Axis, POINTS_OF_LAW as POINTS, Place, by_pass, farthest, list};
+use super::place::{Axis, CurvePoint, POINTS_OF_LAW as POINTS, by_pass, farthest, list};
 use crate::statistics::{Free, Law, arithmetic, geometric, is_known, known, mean};
 use regatta_record::{Asked, ConnectionsPoint, CoresPoint, Estimate, Figure, Kind, Over, Usl};
 
 /// The curve, and doubts about it.
-pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<String>) {
-    let trusted =
-        |place: &Place| place.cell.rate_per_s.filter(|_| !place.cell.verdict.voids(Figure::Rate));
-    let (usable, void): (Vec<&Place>, Vec<&Place>) =
+pub(super) fn over(asked: &Asked, places: &[CurvePoint], axis: Axis) -> (Over, Vec<String>) {
+    let trusted = |place: &CurvePoint| {
+        place.cell.rate_per_s.filter(|_| !place.cell.verdict.voids(Figure::Rate))
+    };
+    let (usable, void): (Vec<&CurvePoint>, Vec<&CurvePoint>) =
         places.iter().partition(|place| trusted(place).is_some());
     let mut doubts = Vec::new();
-    let at = |places: &[&Place]| list(places.iter().map(|p| p.n));
+    let at = |places: &[&CurvePoint]| list(places.iter().map(|p| p.n));
     if !void.is_empty() {
         let (at, unit) = (at(&void), axis.unit());
         doubts.push(format!("the rates at {at} {unit} are void and left out"));
     }
-    let co_bound = |place: &&Place| place.cell.verdict.is(Kind::CoBound);
-    let bounds: Vec<&Place> = usable.iter().copied().filter(co_bound).collect();
+    let co_bound = |place: &&CurvePoint| place.cell.verdict.is(Kind::CoBound);
+    let bounds: Vec<&CurvePoint> = usable.iter().copied().filter(co_bound).collect();
     if !bounds.is_empty() {
         doubts.push(format!(
             "the rates are lower bounds: co-bound at {} {}; the law describes server and load \
@@ -50,7 +51,7 @@ pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<St
 /// loss below 0: if each were held at 0 separately, noise alone would look like a loss.
 fn law(
     asked: &Asked,
-    places: &[&Place],
+    places: &[&CurvePoint],
     axis: Axis,
     doubts: &mut Vec<String>,
 ) -> Result<Usl, String> {

@@ -1,6 +1,6 @@
 //! A straight line through the points of a contender, with intervals.
 
-use super::place::{Place, by_pass};
+use super::place::{CurvePoint, by_pass};
 use crate::statistics::{Line, arithmetic, mean};
 use regatta_record::{Asked, Estimate};
 
@@ -23,9 +23,9 @@ pub(super) struct Fitted {
 /// weights that varied from pass to pass with the errors would pull the line down.
 pub(super) fn fit(
     asked: &Asked,
-    places: &[&Place],
+    places: &[&CurvePoint],
     doubts: &mut Vec<String>,
-    point: impl Fn(&Place, usize) -> Option<(f64, f64)>,
+    point: impl Fn(&CurvePoint, usize) -> Option<(f64, f64)>,
 ) -> Option<Fitted> {
     let passes = by_pass(places, point);
     let column = |i: usize| mean(&passes.iter().map(|pass| pass[i].1).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Contenders whose cost depends on the source address of connections.
 
 use crate::{
-    cell::observed::Observed,
+    cell::observed::CellRounds,
     compared::field::Field,
     statistics::{holm, p_value, student},
 };
@@ -24,12 +24,12 @@ pub fn favours(fields: &[Field]) -> Vec<Finding> {
         let logs = o.settling?.from_localhost?;
         Some((field, o, student(&logs)?, p_value(&logs)?))
     });
-    let tried: Vec<(&Field, &Observed, Estimate, f64)> = tried.collect();
+    let tried: Vec<(&Field, &CellRounds, Estimate, f64)> = tried.collect();
     let p_values: Vec<f64> = tried.iter().map(|(.., p)| *p).collect();
     let significant = holm(&p_values, CHANCE);
     let accused = tried.iter().zip(significant).filter(|(_, yes)| *yes).map(|(one, _)| one);
     let accused = accused.filter(|(.., log, _)| log.mean.abs() > LEAST.ln());
-    let finding = |(field, o, log, p): &(&Field, &Observed, Estimate, f64)| {
+    let finding = |(field, o, log, p): &(&Field, &CellRounds, Estimate, f64)| {
         let [factor, low, high] = [log.mean, log.low, log.high].map(f64::exp);
         field.finding(o, Doubt::SourceAddresses { factor, low, high, p: *p })
     };

@@ -1,9 +1,9 @@
 //! Contenders that leave work behind which none of their processes does.
 
 use crate::{
-    cell::observed::Observed,
+    cell::observed::CellRounds,
     compared::field::Field,
-    statistics::{alone, holm, median},
+    statistics::{fisher_exact, holm, median},
 };
 use regatta_record::{Doubt, Finding};
 
@@ -14,7 +14,7 @@ const CHANCE: f64 = 0.01;
 const LONG: f64 = 0.25;
 
 /// A contender at a load: its rounds with and without work left, those of the others, and the p-value.
-type Case<'f> = (&'f Field, &'f Observed, (usize, usize), (usize, usize), f64);
+type Case<'f> = (&'f Field, &'f CellRounds, (usize, usize), (usize, usize), f64);
 
 /// Reports contenders after which the CPUs were busy more often than after the others, by Fisher's
 /// exact test with Holm's correction over all contenders of all loads.
@@ -26,7 +26,7 @@ pub fn left_work(fields: &[Field]) -> Vec<Finding> {
         let sum = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         field.contenders.iter().zip(each).map(move |(o, own)| {
             let others = (sum.0 - own.0, sum.1 - own.1);
-            (field, o, own, others, alone(own, others).unwrap_or(1.0))
+            (field, o, own, others, fisher_exact(own, others).unwrap_or(1.0))
         })
     });
     let all: Vec<Case<'_>> = all.collect();

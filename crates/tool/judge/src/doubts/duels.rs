@@ -2,12 +2,12 @@
 //! and costs that depend on the slices themselves.
 
 use crate::{
-    cell::{observed::Observed, signals::Signals},
+    cell::{observed::CellRounds, signals::Signals},
     compared::{field::Field, lives::blocks},
-    statistics::{CONFIDENCE, alone, holm, mean, median, p_value},
+    statistics::{CONFIDENCE, fisher_exact, holm, mean, median, p_value},
     verdict::{STEAL, WAITED},
 };
-use regatta_record::{Busy, Doubt, Finding, NULL, Slice, WholeLife};
+use regatta_record::{ContendedBlocks, Doubt, Finding, Life, NULL, Slice};
 use std::collections::BTreeMap;
 
 /// Significance level, after Holm's correction: the chance that any honest contender of a race is
@@ -88,13 +88,13 @@ fn significant<'a>(cases: Vec<Case<'a>>, alpha: f64) -> impl Iterator<Item = Cas
 }
 
 impl Field {
-    pub(super) fn finding(&self, observed: &Observed, doubt: Doubt) -> Finding {
+    pub(super) fn finding(&self, observed: &CellRounds, doubt: Doubt) -> Finding {
         Finding { contender: Some(observed.name.clone()), load: Some(self.load), doubt }
     }
 
     /// Checks each contender by itself.
-    pub(super) fn each(&self, check: impl Fn(&Observed) -> Option<Doubt>) -> Vec<Finding> {
-        let finding = |o: &Observed| Some(self.finding(o, check(o)?));
+    pub(super) fn each(&self, check: impl Fn(&CellRounds) -> Option<Doubt>) -> Vec<Finding> {
+        let finding = |o: &CellRounds| Some(self.finding(o, check(o)?));
         self.contenders.iter().filter_map(finding).collect()
     }
 
@@ -144,27 +144,36 @@ fn elsewhere(fields: &[&Field]) -> Vec<Finding> {
     found.collect()
 }
 
-/// CPU that a contender used neither in its start nor in slices, relative to that in slices. A life that
-/// carries several loads has a round for each, with the same CPU times of the whole life.
+/// CPU that a contender used neither in its start, nor in slices, nor as others do while loads connected, relative to
+/// that in slices. A life that carries several loads has a round for each, with the same CPU times of the whole
+/// life.
 fn outside_slices(fields: &[&Field]) -> Vec<Finding> {
-    let mut lives: BTreeMap<(usize, usize), WholeLife> = BTreeMap::new();
+    let mut lives: BTreeMap<(usize, usize, u64), (f64, f64)> = BTreeMap::new();
     for field in fields {
         for (who, o) in field.contenders.iter().enumerate() {
-            let wholes = o.lives.iter().map(|life| life.as_ref()?.whole);
-            let known =
-                wholes.enumerate().filter_map(|(start, whole)| Some(((who, start), whole?)));
-            lives.extend(known.filter(|(_, whole)| whole.driven_ns > 0));
+            for (start, life) in o.lives.iter().enumerate() {
+                let Some(life) = life else { continue };
+                let Some(whole) = life.whole.filter(|whole| whole.driven_ns > 0) else { continue };
+                let (outside, _) = lives
+                    .entry((who, start, whole.cpu_ns))
+                    .or_insert((whole.outside_ns() as f64, whole.driven_ns as f64));
+                *outside -= field.usual_to_connect(who, start, life);
+            }
         }
     }
     let Some(field) = fields.first() else { return Vec::new() };
-    let of = |who: usize| lives.range((who, 0)..=(who, usize::MAX)).map(|(_, whole)| whole);
+    let of = |who: usize| {
+        lives
+            .range((who, 0, 0)..(who + 1, 0, 0))
+            .map(|(_, (outside, driven))| (outside.max(0.0), driven))
+    };
     let is_much = |who: usize| {
-        let outside: Vec<f64> = of(who).map(|whole| whole.outside_ns() as f64).collect();
+        let outside: Vec<f64> = of(who).map(|(outside, _)| outside).collect();
         mean(&outside).is_some_and(|outside| outside > OUTSIDE_NS)
     };
     let case = |who: usize| {
-        let share = |whole: &WholeLife| whole.outside_ns() as f64 / whole.driven_ns as f64;
-        Case::of(field, who, &of(who).map(share).collect::<Vec<_>>())
+        let shares: Vec<f64> = of(who).map(|(outside, driven)| outside / driven).collect();
+        Case::of(field, who, &shares)
     };
     let cases = (0..field.contenders.len()).filter(|who| is_much(*who)).filter_map(case);
     let found = significant(cases.collect(), CHANCE).filter(|case| case.mean > OUTSIDE);
@@ -175,12 +184,35 @@ fn outside_slices(fields: &[&Field]) -> Vec<Finding> {
     found.map(finding).collect()
 }
 
-fn slices(observed: &Observed) -> impl Iterator<Item = &Slice> {
+impl Field {
+    /// The part of the CPU that a contender used while this load connected which is no sign of work postponed until then,
+    /// in nanoseconds: as much as the others of its heat used, or as many of its own operations would cost as
+    /// theirs (the load may store keys first), whichever is more.
+    fn usual_to_connect(&self, who: usize, start: usize, own: &Life) -> f64 {
+        let others = self.contenders.iter().enumerate().filter(|(other, _)| *other != who);
+        let others: Vec<&Life> = others.filter_map(|(_, o)| o.lives.get(start)?.as_ref()).collect();
+        let connecting = |life: &Life| life.connecting_ns as f64;
+        let ns: Vec<f64> = others.iter().map(|life| connecting(life)).collect();
+        let operations = others.iter().filter_map(|life| Some(connecting(life) / cost_ns(life)?));
+        let operations = median(operations.collect()).zip(cost_ns(own));
+        let usual = median(ns).into_iter().chain(operations.map(|(count, cost)| count * cost));
+        usual.fold(0.0, f64::max).min(connecting(own))
+    }
+}
+
+/// The cost of an operation in the slices of a life.
+fn cost_ns(life: &Life) -> Option<f64> {
+    let sum = |of: fn(&Slice) -> u64| life.slices.iter().map(of).sum::<u64>() as f64;
+    let (cpu_ns, count) = (sum(|slice| slice.cpu_ns), sum(|slice| slice.count));
+    (cpu_ns > 0.0 && count > 0.0).then(|| cpu_ns / count)
+}
+
+fn slices(observed: &CellRounds) -> impl Iterator<Item = &Slice> {
     observed.lives.iter().flatten().flat_map(|life| &life.slices)
 }
 
 /// CPU without load.
-fn standing(observed: &Observed) -> Option<Doubt> {
+fn standing(observed: &CellRounds) -> Option<Doubt> {
     let busy = observed.standing()?;
     if busy >= POLLING {
         return Some(Doubt::Polls { busy });
@@ -194,7 +226,7 @@ fn standing(observed: &Observed) -> Option<Doubt> {
 }
 
 /// CPU in the slices of others.
-fn not_frozen(observed: &Observed) -> Option<Doubt> {
+fn not_frozen(observed: &CellRounds) -> Option<Doubt> {
     let lives = || observed.lives.iter().flatten();
     let own: f64 = slices(observed).map(|slice| slice.cpu_ns as f64).sum();
     let share = lives().map(|life| life.aside_ns as f64).sum::<f64>() / own;
@@ -255,14 +287,14 @@ fn changes_in_life(fields: &[&Field]) -> Vec<Finding> {
 /// A few very late replies in most starts of one contender, by Fisher's exact test over starts.
 fn delays(fields: &[Field]) -> Vec<Finding> {
     let cases = fields.iter().flat_map(|field| {
-        let hits = |o: &Observed| {
+        let hits = |o: &CellRounds| {
             let far = &o.latencies.far;
             (far.iter().filter(|(far, of)| *far as f64 > DELAYED * *of as f64).count(), far.len())
         };
         let each: Vec<(usize, usize)> = field.contenders.iter().map(hits).collect();
         let sum = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let cases = each.into_iter().enumerate().filter_map(move |(who, own)| {
-            let p = alone(own, (sum.0 - own.0, sum.1 - own.1))?;
+            let p = fisher_exact(own, (sum.0 - own.0, sum.1 - own.1))?;
             Some(Case { field, who, mean: own.0 as f64 / own.1 as f64, p })
         });
         cases.collect::<Vec<_>>()
@@ -280,7 +312,7 @@ fn delays(fields: &[Field]) -> Vec<Finding> {
 
 /// Replies whose mean length is not that of the reply seen without load. Contents that vary by themselves
 /// may vary in length.
-fn other_replies(observed: &Observed) -> Option<Doubt> {
+fn other_replies(observed: &CellRounds) -> Option<Doubt> {
     let reply = observed.reply?;
     let (bytes, replies) = observed.alike;
     let is_fixed = reply.content?.digest.is_some();
@@ -291,7 +323,7 @@ fn other_replies(observed: &Observed) -> Option<Doubt> {
     is_other.then_some(Doubt::OtherReplies { bytes: mean, alone: reply.bytes })
 }
 
-fn too_busy(observed: &Observed) -> Option<Doubt> {
+fn too_busy(observed: &CellRounds) -> Option<Doubt> {
     let busy = observed.server_busy.filter(|busy| *busy > TOO_BUSY)?;
     Some(Doubt::MoreThanItsCpus { busy })
 }
@@ -305,7 +337,8 @@ fn settings_changed(fields: &[Field]) -> Option<Finding> {
 
 fn rare_states(field: &Field) -> Vec<Finding> {
     let Some(seen) = field.duel_seen() else { return Vec::new() };
-    let rare = seen.states.iter().filter(|state| state.share < RARE);
+    // One of which all blocks were left out has no ratio.
+    let rare = seen.states.iter().filter(|state| state.blocks > 0 && state.share < RARE);
     let finding = |state: &regatta_record::StateSeen| {
         let regatta_record::StateSeen { factor, blocks, share } = *state;
         Finding {
@@ -319,7 +352,7 @@ fn rare_states(field: &Field) -> Vec<Finding> {
 
 /// Other programs beside more than half of the blocks, which count all the same.
 fn beside_others(field: &Field) -> Option<Finding> {
-    let Busy { blocks, of, .. } = field.duel_seen()?.busy.filter(|busy| !busy.apart)?;
+    let ContendedBlocks { blocks, of, .. } = field.duel_seen()?.busy.filter(|busy| !busy.apart)?;
     let doubt = Doubt::BesideOthers { blocks, of };
     (2 * blocks > of).then_some(Finding { contender: None, load: Some(field.load), doubt })
 }
@@ -327,8 +360,8 @@ fn beside_others(field: &Field) -> Option<Finding> {
 /// Contenders with a cost and without a ratio, although the baseline has a cost and the race is over.
 fn without_ratio(field: &Field) -> Vec<Finding> {
     let Some(duel) = field.duel.as_ref().filter(|_| !field.goes_on()) else { return Vec::new() };
-    let has_cost = |o: &Observed| field.cost(&o.name).is_some();
-    let finding = |(who, o): (usize, &Observed)| {
+    let has_cost = |o: &CellRounds| field.cost(&o.name).is_some();
+    let finding = |(who, o): (usize, &CellRounds)| {
         let lives = duel.estimates.lives.get(who).copied().unwrap_or_default();
         let of = o.lives.len() as u32;
         let lacks = has_cost(o) && duel.ratio(duel.baseline, who).is_none();

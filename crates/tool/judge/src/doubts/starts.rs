@@ -1,7 +1,7 @@
 //! Contenders whose starts differ from each other.
 
 use crate::{
-    cell::observed::Observed,
+    cell::observed::CellRounds,
     compared::field::Field,
     statistics::{TwoKinds, holm, two_kinds},
 };
@@ -14,11 +14,11 @@ const CHANCE: f64 = 0.02;
 /// Reports contenders whose cost has two kinds, with Holm's correction over all contenders of all
 /// loads.
 pub fn uneven(fields: &[Field]) -> Vec<Finding> {
-    let mut all: Vec<(&Field, &Observed, Option<TwoKinds>)> = Vec::new();
+    let mut all: Vec<(&Field, &CellRounds, Option<TwoKinds>)> = Vec::new();
     for field in fields {
         // The null server's cost is so small that its variance has its own pattern.
         let is_trusted = |name: &str| name != NULL && field.cost(name).is_some();
-        let trusted: Vec<&Observed> =
+        let trusted: Vec<&CellRounds> =
             field.contenders.iter().filter(|o| is_trusted(&o.name)).collect();
         let costs: Vec<_> = trusted.iter().map(|o| &o.cost).collect();
         let kinds = two_kinds(&costs);

@@ -11,7 +11,7 @@ use super::{
     states::{State, States},
 };
 use crate::statistics::{CONFIDENCE, mean};
-use regatta_record::Busy;
+use regatta_record::ContendedBlocks;
 
 /// What the lives so far say.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Estimates {
     /// The states of the machine, the least expensive first.
     pub states: Vec<State>,
     /// The blocks beside which other programs ran.
-    pub busy: Option<Busy>,
+    pub busy: Option<ContendedBlocks>,
     /// Number of blocks left out because the machine changed in or next to them.
     pub straddled: u32,
     /// Number of slices left out because the machine was disturbed right before or after them, without those

@@ -16,7 +16,7 @@ use super::{
     mixed::Fit,
     ratio::differ,
 };
-use regatta_record::Busy;
+use regatta_record::ContendedBlocks;
 use std::collections::BTreeSet;
 
 /// CPU time of other programs from which on a block counts as beside them, as a share of the length of a slice.
@@ -52,7 +52,7 @@ pub(super) fn settled(lives: ByLife, beside: usize) -> (ByLife, Option<Fit>) {
 }
 
 /// Marks the blocks beside which other programs ran, by life, and counts them. `None`: there are none.
-pub(super) fn beside_others(field: &Field) -> (Vec<Vec<bool>>, Option<Busy>) {
+pub(super) fn beside_others(field: &Field) -> (Vec<Vec<bool>>, Option<ContendedBlocks>) {
     let contenders = field.contenders();
     let is_busy = |block: &Block| {
         let others = (0..contenders).filter_map(|contender| block.others(contender)).collect();
@@ -67,7 +67,7 @@ pub(super) fn beside_others(field: &Field) -> (Vec<Vec<bool>>, Option<Busy>) {
     let apart = quiet_lives >= LEAST_LIVES
         && quiet_blocks >= LEAST_BLOCKS * quiet_lives
         && quiet_blocks as f64 >= LEAST_SHARE * blocks as f64;
-    let busy = Busy { blocks: (blocks - quiet_blocks) as u32, of: blocks as u32, apart };
+    let busy = ContendedBlocks { blocks: (blocks - quiet_blocks) as u32, of: blocks as u32, apart };
     (marked, Some(busy).filter(|busy| busy.blocks > 0))
 }
 
@@ -78,7 +78,7 @@ mod tests {
 
     /// What is found in lives of 4 blocks, of which this many are busy, with three contenders. In a quiet
     /// block, one of them has help from outside.
-    fn found(busy: &[usize]) -> (Vec<Vec<bool>>, Option<Busy>) {
+    fn found(busy: &[usize]) -> (Vec<Vec<bool>>, Option<ContendedBlocks>) {
         let block = |nth: usize, busy: usize| Block {
             logs: vec![Some(1.0); 3],
             others: if nth < busy {
@@ -98,7 +98,7 @@ mod tests {
         let marks = |busy: usize| (0..4).map(|nth| nth < busy).collect::<Vec<_>>();
         let (marked, busy) = found(&[1, 0, 1, 4]);
         assert_eq!(marked, [marks(1), marks(0), marks(1), marks(4)]);
-        assert_eq!(busy, Some(Busy { blocks: 6, of: 16, apart: true }));
+        assert_eq!(busy, Some(ContendedBlocks { blocks: 6, of: 16, apart: true }));
         assert_eq!(found(&[0, 0, 0, 0]).1, None);
         let is_apart = |busy: &[usize]| found(busy).1.unwrap().apart;
         assert!(!is_apart(&[4, 4, 4, 4]), "nothing would remain");

@@ -15,7 +15,7 @@ use super::{
     field::{Block, Field, Life},
     states::LEAST_APART,
 };
-use crate::statistics::{alone, median, robust};
+use crate::statistics::{fisher_exact, median, robust};
 use std::collections::BTreeMap;
 
 /// Significance at which a contender seems to disturb the one after it. It is lenient, because keeping the
@@ -139,7 +139,7 @@ fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
     }
     let (drags, slices) = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let others = |own: &(usize, usize)| (drags - own.0, slices - own.1);
-    each.iter().map(|own| alone(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
+    each.iter().map(|own| fisher_exact(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
 }
 
 /// Medians by life, and how far from them a slice is still usual: 5%, and [`UNUSUAL`] standard deviations.

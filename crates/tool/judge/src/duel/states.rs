@@ -7,7 +7,7 @@ use super::{
     levels::levels,
 };
 use crate::statistics::{median, robust};
-use regatta_record::Busy;
+use regatta_record::ContendedBlocks;
 
 /// Maximum number of states.
 const MOST_STATES: usize = 3;
@@ -39,7 +39,7 @@ pub(super) struct States {
     /// Number of blocks left out because the machine changed in them.
     pub straddled: u32,
     /// The blocks beside which other programs ran.
-    pub busy: Option<Busy>,
+    pub busy: Option<ContendedBlocks>,
     /// Their index in `of` and `all`, if they are kept apart. It is none of `states`.
     pub beside: Option<usize>,
 }

@@ -4,7 +4,7 @@ use regatta_record::{Errors, Exchange, Outcome};
 
 /// What went wrong under a load.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Replies<'a> {
+pub struct LoadFaults<'a> {
     /// Errors by kind, over the whole run.
     pub errors: Errors,
     /// The first wrong exchange.
@@ -16,7 +16,7 @@ pub struct Replies<'a> {
 /// Returns the outcome that follows from the replies alone; `None` if all due replies arrived and
 /// were correct. A refused connection is retried, and a connection closed while idle owes no reply:
 /// neither is a fault. A request that was sent is owed its reply.
-pub fn of_replies(name: &str, replies: Replies<'_>) -> Option<Outcome> {
+pub fn of_replies(name: &str, replies: LoadFaults<'_>) -> Option<Outcome> {
     if let Some(exchange) = replies.first_wrong.cloned() {
         let because = "a reply was wrong".to_owned();
         return Some(Outcome::Disqualified { because, exchange: Some(exchange) });

@@ -29,8 +29,8 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
     match load.drive {
         Drive::Closed | Drive::Bounded { .. } | Drive::Churn | Drive::Burst(_) => {
             let noise = verdict::disturbed(None, server, Some(used), usual, remedy);
-            let limit = verdict::limit(server, Some(used), None, remedy);
-            verdict::together(noise.into_iter().chain([limit]))
+            let limit = verdict::bottleneck(server, Some(used), None, remedy);
+            verdict::together(noise.chain([limit]))
         }
         Drive::Open { rate, arrivals } => {
             let at_rate = AtRate {
@@ -46,7 +46,7 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
             if server.is_none() {
                 at_rate.void.push(Figure::Cost);
             }
-            verdict::together(noise.into_iter().chain([at_rate]))
+            verdict::together(noise.chain([at_rate]))
         }
     }
 }
@@ -92,7 +92,7 @@ fn server_used(server: ObservedServer, window_ns: f64) -> Used {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limited, Replies};
+    use crate::{Limited, LoadFaults};
     use hdrhistogram::Histogram;
     use regatta_record::{Arrivals, Errors, Exchange};
     use std::num::NonZeroU32;
@@ -101,13 +101,13 @@ mod tests {
 
     /// Judges 1,000 replies in a second, by a load that used half of a CPU.
     fn judged(rate: Option<u32>, server: Option<ObservedServer>) -> Verdict {
-        of_replies(rate, server, Replies::default(), None)
+        of_replies(rate, server, LoadFaults::default(), None)
     }
 
     fn of_replies(
         rate: Option<u32>,
         server: Option<ObservedServer>,
-        replies: Replies<'_>,
+        replies: LoadFaults<'_>,
         tolerates: Option<f64>,
     ) -> Verdict {
         let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
@@ -124,7 +124,7 @@ mod tests {
             cpus: 1,
             requests: 1_000,
             window_ns: SECOND_NS,
-            replies: Replies::default(),
+            replies: LoadFaults::default(),
             answered: 1_000,
             tolerates: None,
             latencies,
@@ -196,14 +196,17 @@ mod tests {
         let errors = Errors { wrong_reply: 7, timeout: 3, connect: 500, ..Errors::default() };
         let exchange =
             Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
-        let replies = Replies { errors, first_wrong: Some(&exchange), server_died: false };
+        let replies = LoadFaults { errors, first_wrong: Some(&exchange), server_died: false };
         let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind();
         // 10 of 1,010.
         assert_eq!(kind(replies, Some(0.01)), Kind::ServerNotObserved);
         assert_eq!(kind(replies, Some(0.009)), Kind::Disqualified);
         assert_eq!(kind(replies, None), Kind::Disqualified);
-        assert_eq!(kind(Replies { server_died: true, ..replies }, Some(1.0)), Kind::Disqualified);
-        let died = Replies { server_died: true, first_wrong: None, ..replies };
+        assert_eq!(
+            kind(LoadFaults { server_died: true, ..replies }, Some(1.0)),
+            Kind::Disqualified
+        );
+        let died = LoadFaults { server_died: true, first_wrong: None, ..replies };
         assert_eq!(kind(died, Some(1.0)), Kind::Failed);
     }
 

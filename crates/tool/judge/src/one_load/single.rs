@@ -1,6 +1,6 @@
 //! A single load to be judged: its settings and its results.
 
-use crate::one_load::fault::Replies;
+use crate::one_load::fault::LoadFaults;
 use hdrhistogram::Histogram;
 use regatta_record::{Drive, Latency, OpenLoopFigures};
 
@@ -18,7 +18,7 @@ pub struct SingleLoad<'a> {
     /// Length of the window.
     pub window_ns: u64,
     /// What went wrong.
-    pub replies: Replies<'a>,
+    pub replies: LoadFaults<'a>,
     /// Correct replies over the whole run.
     pub answered: u64,
     /// The fraction of all requests that may fail, wrong replies included; `None`: none may.

@@ -30,5 +30,5 @@ pub use line::Line;
 pub use needed_rounds::{Needed, rounds_needed};
 pub use percentiles::{percentiles, unknown_percentiles};
 pub use series::{DEVIATION, Series, log, mean, median, paired, present, robust};
-pub use starts::{TwoKinds, alone, two_kinds};
+pub use starts::{TwoKinds, fisher_exact, two_kinds};
 pub use usl::{Free, Law};

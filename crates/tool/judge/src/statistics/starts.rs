@@ -56,7 +56,7 @@ pub fn two_kinds(costs: &[&Series]) -> Vec<Option<TwoKinds>> {
         let others = remainder.iter().enumerate().filter(|(i, _)| *i != own);
         let others: Vec<f64> = others.flat_map(|(_, series)| present(series)).collect();
         let hits = others.iter().filter(|value| deviates(**value, 0.0)).count();
-        let p_value = alone((own_hits, n), (hits, others.len()))?;
+        let p_value = fisher_exact((own_hits, n), (hits, others.len()))?;
         Some(TwoKinds { rarer, starts: n, factor: (other - usual).exp(), p_value })
     };
     (0..costs.len()).map(of).collect()
@@ -65,7 +65,7 @@ pub fn two_kinds(costs: &[&Series]) -> Vec<Option<TwoKinds>> {
 /// The probability that one side has so many of all hits, if chance distributes them: Fisher's
 /// exact test, one-sided. Each pair is the number of hits, and out of how many. `None` if one side
 /// is empty.
-pub fn alone(own: (usize, usize), others: (usize, usize)) -> Option<f64> {
+pub fn fisher_exact(own: (usize, usize), others: (usize, usize)) -> Option<f64> {
     let ((hits, n), (other_hits, other_n)) = (own, others);
     if other_n == 0 || n == 0 {
         return None;
@@ -244,13 +244,13 @@ mod tests {
     #[test]
     fn fishers_exact_test_on_a_worked_example() {
         // Four of four, out of 36: C(12,4) / C(36,4) = 495 / 58,905.
-        let p = alone((4, 12), (0, 24)).unwrap();
+        let p = fisher_exact((4, 12), (0, 24)).unwrap();
         assert!((p - 495.0 / 58_905.0).abs() < 1e-9, "{p}");
         // The lady tasting tea: three or more of four, 17 / 70.
-        let p = alone((3, 4), (1, 4)).unwrap();
+        let p = fisher_exact((3, 4), (1, 4)).unwrap();
         assert!((p - 17.0 / 70.0).abs() < 1e-9, "{p}");
-        assert_eq!(alone((0, 4), (3, 4)), Some(1.0));
-        assert_eq!(alone((4, 4), (0, 0)), None);
+        assert_eq!(fisher_exact((0, 4), (3, 4)), Some(1.0));
+        assert_eq!(fisher_exact((4, 4), (0, 0)), None);
     }
 
     #[test]

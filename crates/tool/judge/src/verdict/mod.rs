@@ -1,31 +1,32 @@
 //! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
 //!
 //! `own_work` checks that the figures are the contender's own, `used` says how busy the CPUs
-//! were, `limit` which side was the limit; `open` judges an open loop, `noise` the machine; `remedy` spells out
+//! were, `bottleneck` which side was the limit; `open` judges an open loop, `noise` the machine; `remedy` spells out
 //! what to type. This
 //! file combines their findings.
 
-mod limit;
+mod bottleneck;
 mod noise;
 mod open;
 mod own_work;
 mod remedy;
 mod used;
 
-pub use limit::limit;
+pub use bottleneck::bottleneck;
 pub use noise::{STEAL, disturbed};
 pub use open::AtRate;
 pub use remedy::Remedy;
 pub use used::{BUSY, Used, WAITED};
 
-use crate::cell::observed::Observed;
+use crate::cell::observed::CellRounds;
 use crate::cell::signals::Signals;
 use crate::statistics::{mean, present};
-use limit::of_burst;
+use bottleneck::of_burst;
 use noise::drifting;
 pub use open::HELD;
-use regatta_record::{Arrivals, CpuSets, Drive, Figure, Kind, LoadShape, Verdict};
-use std::num::NonZeroU32;
+use regatta_record::{
+    Arrivals, Cause, CellFinding, CpuSets, Drive, Figure, Kind, LoadShape, Missed, Verdict,
+};
 
 /// The conditions under which a cell was measured.
 #[derive(Clone, Copy, Debug)]
@@ -48,22 +49,20 @@ pub struct Conditions<'a> {
 /// Judges a cell.
 ///
 /// The first finding names the verdict; the others add their voids.
-pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+pub fn verdict(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
     if let Some(settled) = &observed.settled {
         return settled.clone();
     }
     if observed.finished == 0 {
-        return Verdict::new(
-            Kind::Skipped,
-            "no round was run yet; `regatta race --resume` continues an interrupted race",
-        );
+        return Verdict::new(Kind::Skipped, "no round was run yet")
+            .with_remedy("`regatta race --resume` continues an interrupted race");
     }
     let own_work = own_work::findings(observed, conditions.below_floor);
     together(own_work.chain([as_measured(observed, conditions)]))
 }
 
 /// Judges the measurement, assuming that it is the contender's own work.
-fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+fn as_measured(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
     let Conditions { load: shape, shared, headroom, cpus, usual, .. } = conditions;
     let remedy = Remedy::Race { cpus, load: shape };
     let (server, load) = (observed.server(), observed.load());
@@ -77,7 +76,7 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
             // The lag shows how long the load waited, and voids only what it spoiled.
             let noise = disturbed(steal, server, None, usual, remedy);
             let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
-            let verdict = together([noise, Some(at_rate)].into_iter().flatten());
+            let verdict = together(noise.chain([at_rate]));
             return match shape.beside {
                 Some(_) => with_beside(verdict, observed),
                 None => verdict,
@@ -85,29 +84,28 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
         }
         Drive::Open { .. } | Drive::Closed | Drive::Bounded { .. } | Drive::Churn => {}
     }
-    let limit = limit(server, load, headroom, remedy);
+    let limit = bottleneck(server, load, headroom, remedy);
     if shape.requests.is_some() {
         // It connects first, and its connections finish one by one: there is no steady rate that
         // could drift.
         let noise = disturbed(steal, server, load, usual, remedy);
-        return together([noise, Some(limit)].into_iter().flatten());
+        return together(noise.chain([limit]));
     }
     // On shared CPUs, each side waits for the other.
     let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), usual, remedy);
-    together([drifting(observed, usual), noise, Some(limit)].into_iter().flatten())
+    together(drifting(observed, usual).into_iter().chain(noise).chain([limit]))
 }
 
 /// Voids the cost: the server's CPU was also spent on the load beside, so the cost of one request
 /// is not known.
-fn with_beside(mut verdict: Verdict, observed: &Observed) -> Verdict {
+fn with_beside(mut verdict: Verdict, observed: &CellRounds) -> Verdict {
     let large = mean(&present(&observed.beside)).map_or(0.0, f64::exp);
     if !verdict.void.contains(&Figure::Cost) {
         verdict.void.push(Figure::Cost);
     }
-    let first = verdict.first_mut();
-    first.because +=
-        &format!("; cost is void: the server also answered {large:.1} large requests per second");
-    verdict.with([("beside_per_s", large)])
+    let cause = Cause::AlsoAnswered { beside_per_s: large };
+    verdict.findings.push(CellFinding::new(verdict.kind(), cause));
+    verdict
 }
 
 /// Combines several verdicts into one: the first names it, the others add their findings and voids.
@@ -126,32 +124,24 @@ pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
 }
 
 /// The verdict where server and load shared CPUs: then neither side can be found to be the limit.
-fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+fn of_shared(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
     let Conditions { load, shared, cpus, .. } = conditions;
-    let share = match shared {
-        [cpu] => format!("server and load share CPU {cpu}"),
-        cpus => {
-            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-            format!("server and load share CPUs {}", cpus.join(", "))
-        }
-    };
-    match load.drive.rate().map(NonZeroU32::get).zip(observed.answered_per_s()) {
-        Some((asked, rate)) if rate < HELD * f64::from(asked) => {
-            let remedy = Remedy::Race { cpus, load };
-            // Costs at unequal rates cannot be compared.
-            let void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
-            let because = format!(
-                "{share}; {rate:.0} of {asked} requests per second were answered; {}",
-                remedy.more_for_server()
-            );
-            let figures = [("asked_per_s", f64::from(asked)), ("answered_per_s", rate)];
-            Verdict { void, ..Verdict::new(Kind::Overloaded, because).with(figures) }
-        }
-        _ => Verdict::new(Kind::CostOnly, share),
+    let missed = load.drive.rate().zip(observed.answered_per_s());
+    let missed = missed
+        .map(|(asked, answered_per_s)| Missed { asked_per_s: asked.get(), answered_per_s })
+        .filter(|missed| missed.answered_per_s < HELD * f64::from(missed.asked_per_s));
+    let cause = Cause::Shared { shared_cpus: shared.to_vec(), missed };
+    if missed.is_none() {
+        return Verdict::new(Kind::CostOnly, cause);
     }
+    let remedy = Remedy::Race { cpus, load };
+    // Costs at unequal rates cannot be compared.
+    let void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
+    let verdict = Verdict::new(Kind::Overloaded, cause).with_remedy(remedy.more_for_server());
+    Verdict { void, ..verdict }
 }
 
-impl Observed {
+impl CellRounds {
     fn server(&self) -> Option<Used> {
         let (fraction, cpus) = (self.server_busy?, self.cpus.0);
         let waited = self.signals.server_waited;

@@ -1,24 +1,19 @@
 //! Whether the measured processes of a contender did all of its work, on the CPUs assigned to it.
 
-use crate::cell::observed::Observed;
-use regatta_record::{Figure, Kind, NULL, SomeStarts, Verdict};
+use crate::cell::observed::CellRounds;
+use regatta_record::{Cause, Figure, Kind, NULL, SomeStarts, Verdict};
 
 /// Findings against the figures of a contender, the most serious first; `below_floor` comes from
 /// [`crate::cell::took::below_floor`].
-pub fn findings(observed: &Observed, below_floor: Option<f64>) -> impl Iterator<Item = Verdict> {
+pub fn findings(observed: &CellRounds, below_floor: Option<f64>) -> impl Iterator<Item = Verdict> {
     let others = observed.served_by_others.as_ref().map(|finding| {
         let mut verdict = in_starts(Kind::ServerNotObserved, finding, observed.finished);
         verdict.void.push(Figure::Memory);
         verdict
     });
     let below_floor = below_floor.filter(|_| observed.name != NULL).map(|part| {
-        let because = format!(
-            "its processes took {:.1}% of the CPU time that the null server takes for the same \
-             requests, which is less than TCP itself takes: processes outside the contender did the \
-             work; start them from its start command",
-            part * 100.0
-        );
-        Verdict::new(Kind::ServerNotObserved, because).with([("of_null", part)])
+        Verdict::new(Kind::ServerNotObserved, Cause::BelowNull { of_null: part })
+            .with_remedy("start them from its start command")
     });
     let other_cpus = observed.left_its_cpus.as_ref();
     let other_cpus =

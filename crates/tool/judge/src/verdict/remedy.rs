@@ -111,14 +111,6 @@ impl Remedy<'_> {
         }
     }
 
-    /// The programs that may have taken the CPU of one side; `other` is the other side.
-    pub fn who(self, other: &str) -> String {
-        match self.shares() {
-            true => format!("the {other} or another program"),
-            false => "another program".to_owned(),
-        }
-    }
-
     /// Whether server and load were put on the same CPUs.
     pub fn shares(self) -> bool {
         match self {

@@ -1,7 +1,6 @@
-//! How busy a side was, and how this is printed.
+//! How busy a side was.
 
-use regatta_record::Verdict;
-use std::fmt;
+use regatta_record::SideUsed;
 
 /// Fraction of its CPUs from which a side counts as busy. Below 1, because with 64 connections the
 /// leanest server and the leanest load each use 0.98 of a core: both sleep for a moment whenever
@@ -52,40 +51,10 @@ impl Used {
         let away = waited >= AWAY && wanted + self.spun >= BUSY;
         !self.is_busy() && (at_work || away)
     }
-}
 
-impl fmt::Display for Used {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Used { fraction, cpus, .. } = self;
-        match cpus {
-            1 => write!(f, "{fraction:.2}")?,
-            _ => write!(f, "{fraction:.2} of {cpus} CPUs")?,
-        }
-        match self.busy_thread() {
-            Some(share) => write!(f, ", its busiest thread {share:.2} of one"),
-            None => Ok(()),
-        }
+    /// What a verdict says of it.
+    pub(super) fn seen(self) -> SideUsed {
+        let Used { fraction, cpus, waited, .. } = self;
+        SideUsed { busy: fraction, cpus, busy_thread: self.busy_thread(), waited }
     }
-}
-
-/// The names of a side's figures: busy share of its CPUs, share of one CPU that its busiest thread used,
-/// share that it waited.
-pub(super) type Names = [&'static str; 3];
-pub(super) const SERVER: Names = ["server_busy", "server_busiest_thread", "server_waited"];
-pub(super) const LOAD: Names = ["load_busy", "load_busiest_thread", "load_waited"];
-
-/// Adds the known figures of a side to a verdict.
-pub(super) fn with_used(verdict: Verdict, used: Used, names: Names) -> Verdict {
-    let known = [Some(used.fraction), used.busiest_thread, used.waited];
-    verdict.with(names.into_iter().zip(known).filter_map(|(name, share)| Some((name, share?))))
-}
-
-pub(super) fn both(server: Used, load: Used) -> String {
-    format!("server busy {server}, load {load}")
-}
-
-/// `3.2%`, `12%`.
-pub(super) fn percent(fraction: f64) -> String {
-    let decimals = usize::from(fraction < 0.0995);
-    format!("{:.decimals$}%", fraction * 100.0)
 }

@@ -101,7 +101,7 @@ impl Field {
                 };
                 let ratio = comparison.as_ref().ok().and_then(|c| known(Some(c.ratio())));
                 let decides = |c: &Comparison| {
-                    let starts = c.decides([(c.log() - limit.ln_1p()).abs()]);
+                    let starts = c.starts_to_decide([(c.log() - limit.ln_1p()).abs()]);
                     let (starts, seconds) = self.affordable(starts)?;
                     Some(more_in_words(starts, seconds, self.duel.is_some()))
                 };

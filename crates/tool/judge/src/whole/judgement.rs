@@ -1,7 +1,7 @@
 //! The judgement on a race: its cells, compared with each other, and doubts about the whole.
 
 use crate::{
-    cell::{latency::Latencies, little, observed::Observed},
+    cell::{latency::Latencies, little, observed::CellRounds},
     compared::{
         comparison::Comparison,
         field::{Field, TIE_MARGIN, Twin, pass_s},
@@ -89,7 +89,7 @@ impl Field {
 
     /// The figures of a cell, not yet compared.
     #[expect(clippy::too_many_lines, reason = "it fills one record")]
-    fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
+    fn figures(&self, asked: &Asked, observed: &CellRounds) -> Cell {
         let sides = observed.cost.iter().zip(&observed.load_cost);
         let both: Series =
             sides.map(|(server, load)| Some(((*server)?.exp() + (*load)?.exp()).ln())).collect();
@@ -175,7 +175,7 @@ impl Field {
     }
 
     /// Whether server and load were both busy without a requested rate.
-    fn is_bound_by_both(&self, observed: &Observed) -> bool {
+    fn is_bound_by_both(&self, observed: &CellRounds) -> bool {
         let is_busy = |busy: Option<f64>| busy.is_some_and(|busy| busy >= BUSY);
         self.load.drive.rate().is_none()
             && is_busy(observed.server_busy)
@@ -186,7 +186,7 @@ impl Field {
     /// cost, rate, instance, the load's cost, and the load beside.
     fn not_known(
         &self,
-        observed: &Observed,
+        observed: &CellRounds,
         estimates: &[Option<Estimate>],
         seed: u64,
     ) -> Vec<Unknown> {
@@ -257,7 +257,7 @@ impl Field {
             {
                 let away = comparison.log().abs();
                 let distances = [away - margins.offset.ln_1p(), margins.tie.ln_1p() - away];
-                let more = self.affordable(comparison.decides(distances));
+                let more = self.affordable(comparison.starts_to_decide(distances));
                 (cell.starts_to_decide, cell.seconds_to_decide) = more.unzip();
             }
         }
@@ -310,7 +310,7 @@ fn has_cost(cell: &Cell) -> bool {
 /// Figures of all kinds of operations in addition to requests. If the cell's latency is that of another
 /// kind, the requests with their replies come first.
 fn operations(
-    observed: &Observed,
+    observed: &CellRounds,
     asked: &Asked,
     rate: Option<Estimate>,
     cost_only: bool,

@@ -172,7 +172,7 @@ impl Goal<'_> {
     /// Total number of starts that it needs, if its variance is as observed; `None` if it is not known,
     /// or if no number is enough.
     fn needed(&self, asked: &Asked) -> Option<u32> {
-        let further = self.comparison.as_ref()?.further(asked.half_width().ln_1p())?;
+        let further = self.comparison.as_ref()?.further_starts(asked.half_width().ln_1p())?;
         Some(self.starts.saturating_add(further.likely))
     }
 }
@@ -323,7 +323,7 @@ pub(crate) fn precision(asked: &Asked, fields: &[Field]) -> Option<Precision> {
                 Some(now) => format!("±{:.1}% after {starts} {unit}", now * 100.0),
                 None => format!("no interval after {starts} {unit}"),
             };
-            let further = goal.comparison.as_ref().and_then(|c| c.further(width.ln_1p()));
+            let further = goal.comparison.as_ref().and_then(|c| c.further_starts(width.ln_1p()));
             let takes = match field.affordable(further.map(|further| further.likely.max(1))) {
                 Some((starts, seconds)) => more_in_words(starts, seconds, field.duel.is_some()),
                 None => "longer than ten minutes; longer windows or a quieter machine would help"

@@ -4,8 +4,8 @@
 use crate::simulated::{LOAD, QUIET, asked, on, open, rounds, truth};
 use regatta_judge::judge;
 use regatta_record::{
-    Asked, Burst, Cell, Drive, Figure, KernelGrowth, KernelMemorySource, Kind, Latency, LoadShape,
-    Outcome, Relation, Round, Summary, Then,
+    Asked, Burst, Cell, Drive, Figure, HistoricResult, KernelGrowth, KernelMemorySource, Kind,
+    Latency, LoadShape, Outcome, Relation, Round, Summary,
 };
 
 const NAMES: [&str; 4] = ["epoll", "epoll-twin", "null", "percore"];
@@ -131,7 +131,7 @@ fn a_burst_is_measured_by_its_instances() {
         ..LoadShape::closed(5_000, 3)
     };
     let (mut asked, mut rounds) = race(&[burst]);
-    asked.then = vec![Then {
+    asked.then = vec![HistoricResult {
         contender: "percore".into(),
         figure: Some("8.94 s".into()),
         note: None,

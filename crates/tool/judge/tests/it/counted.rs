@@ -7,7 +7,7 @@ use crate::simulated::{
     rounds, truth,
 };
 use regatta_judge::{due, judge};
-use regatta_record::{Cell, Figure, Kind, LoadShape, Over, Relation, Summary, Then};
+use regatta_record::{Cell, Figure, HistoricResult, Kind, LoadShape, Over, Relation, Summary};
 
 const NAMES: [&str; 3] = ["epoll", "epoll-twin", "threads"];
 
@@ -22,7 +22,7 @@ fn a_counted_load_is_measured_in_milliseconds_per_request() {
     rounds.iter_mut().for_each(count);
     let mut asked = asked(&NAMES, 7, &[COUNTED]);
     let (note, loads) = (Some("far back".to_owned()), vec![COUNTED]);
-    asked.then = vec![Then { contender: "threads".into(), figure: None, note, loads }];
+    asked.then = vec![HistoricResult { contender: "threads".into(), figure: None, note, loads }];
     let s = judge(&asked, &rounds);
     let threads = cell(&s, "threads");
     let (ms, rate) = (threads.ms_per_request.unwrap(), threads.rate_per_s.unwrap());

@@ -11,7 +11,8 @@ use crate::{
 };
 use regatta_judge::judge;
 use regatta_record::{
-    Asked, Busy, Doubt, Finding, Kind, Machine, Round, Settling, Slice, Summary, WarmUpClass,
+    Asked, ContendedBlocks, Doubt, Finding, Kind, Machine, Round, Settling, Slice, Summary,
+    WarmUpClass,
 };
 
 fn judged(rounds: &[Round]) -> Summary {
@@ -60,7 +61,7 @@ fn blocks_beside_other_programs_do_not_move_a_ratio() {
     let mut all = race(7);
     beside_another_program(&mut all, |life| life % 2 == 1);
     let s = judged(&all);
-    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 32, of: 64, apart: true }));
+    assert_eq!(s.duels[0].busy, Some(ContendedBlocks { blocks: 32, of: 64, apart: true }));
     assert_eq!((s.duels[0].states.len(), &s.findings[..]), (1, &[][..]));
     let node = cell(&s, "node");
     let [alone, beside] = [node.ratio_to_baseline, node.ratio_beside_others].map(Option::unwrap);
@@ -70,7 +71,7 @@ fn blocks_beside_other_programs_do_not_move_a_ratio() {
     // The same beside all lives.
     beside_another_program(&mut all, |life| life % 2 == 0);
     let s = judged(&all);
-    assert_eq!(s.duels[0].busy, Some(Busy { blocks: 64, of: 64, apart: false }));
+    assert_eq!(s.duels[0].busy, Some(ContendedBlocks { blocks: 64, of: 64, apart: false }));
     let [Finding { contender: None, load: Some(LOAD), ref doubt, .. }] = s.findings[..] else {
         panic!("{:?}", s.findings)
     };

@@ -236,6 +236,32 @@ fn names_work_that_is_postponed_to_the_end() {
 }
 
 #[test]
+fn names_work_that_is_postponed_until_the_next_load_connects() {
+    let connects = |share: u64| {
+        move |round: &mut Round| {
+            let life = round.life.as_mut().unwrap();
+            let whole = life.whole.as_mut().unwrap();
+            life.connecting_ns = whole.driven_ns * share / 100;
+            whole.cpu_ns += life.connecting_ns;
+        }
+    };
+    let Doubt::OutsideSlices { share, .. } = only(&found(connects(10))) else { panic!() };
+    assert!((share - 0.128).abs() < 0.01, "{share}");
+    // A load that stores keys first: all use CPU, and one whose operations cost 1.72 times as much uses more.
+    let stores = |of_node: u64| {
+        let mut all = race(8);
+        for round in &mut all {
+            connects(if round.contender == "node" { of_node } else { 50 })(round);
+        }
+        judged(&all).findings
+    };
+    assert_eq!((stores(50), stores(80)), (vec![], vec![]));
+    let found = stores(100);
+    let Doubt::OutsideSlices { share, .. } = only(&found) else { panic!("{found:?}") };
+    assert!((share - 0.168).abs() < 0.02, "{share}");
+}
+
+#[test]
 fn names_work_without_load() {
     let idle = |cpu_ns| {
         move |round: &mut Round| {

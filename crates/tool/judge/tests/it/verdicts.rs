@@ -336,7 +336,7 @@ fn a_late_load_is_the_limit() {
         r.server.as_mut().unwrap().cpu_ns = r.window_ns * 97 / 100;
     }
     let cell = judged(&rounds);
-    says(&cell, Kind::AtAskedRate, &["but the load itself was late"]);
+    says(&cell, Kind::AtAskedRate, &["Also at-asked-rate: the load itself was late"]);
     assert_eq!(cell.verdict.void, [Figure::Latency]);
 }
 

@@ -1,7 +1,7 @@
 //! Simulated loads of the workload `hash`: counted ones, and small requests beside large ones.
 
 use super::open_loop::{self, Parts};
-use regatta_record::{Background, Beside, LoadShape, Round};
+use regatta_record::{Background, BackgroundLoad, LoadShape, Round};
 
 /// The article's load.
 pub const COUNTED: LoadShape =
@@ -11,7 +11,7 @@ pub const COUNTED: LoadShape =
 pub const FAIR: LoadShape = LoadShape {
     drive: super::open(200),
     n: Some(1),
-    beside: Some(Beside { connections: 8, n: 1_000 }),
+    beside: Some(BackgroundLoad { connections: 8, n: 1_000 }),
     ..LoadShape::closed(100, 1)
 };
 

@@ -1,7 +1,7 @@
 //! Counts the operations that servers push, for one load thread. A dialect without pushed operations
 //! skips this: the worker passes it a listener that does nothing.
 
-use crate::{Until, clock::Nanos, histogram::new_histogram, open_loop::sends::Sends};
+use crate::{Until, clock::Nanos, histogram::new_histogram, open_loop::sends::WindowBounds};
 use regatta_record::{Operation, OperationCounted};
 use regatta_script::Heard;
 
@@ -11,7 +11,7 @@ pub(crate) struct Operations {
     /// Whether the measured window is open.
     is_open: bool,
     /// The sends whose latencies count.
-    sends: Sends,
+    sends: WindowBounds,
     /// When the last operation arrived.
     last: Nanos,
 }
@@ -24,7 +24,7 @@ impl Operations {
         Operations {
             counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
             is_open: false,
-            sends: Sends::of(until),
+            sends: WindowBounds::of(until),
             last: 0,
         }
     }
@@ -97,7 +97,7 @@ mod tests {
     fn operations(length: Nanos) -> Operations {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
         let counted = KINDS[1..].iter().map(nothing).collect();
-        let sends = Sends::of(Until::Elapsed(Duration::from_nanos(length)));
+        let sends = WindowBounds::of(Until::Elapsed(Duration::from_nanos(length)));
         Operations { counted, is_open: false, sends, last: 0 }
     }
 

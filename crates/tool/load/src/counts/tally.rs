@@ -8,7 +8,7 @@ use crate::{
         seconds::{self, Handed, Ticking},
     },
     histogram::new_histogram,
-    open_loop::{open_tally::OpenCount, sends::Sends},
+    open_loop::{open_tally::OpenCount, sends::WindowBounds},
     run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
@@ -83,7 +83,7 @@ pub(crate) struct Count {
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
     /// The sends whose latencies count.
-    pub sends: Sends,
+    pub sends: WindowBounds,
     pub open_loop: Option<OpenCount>,
     run_delay: RunDelay,
     /// When the last reply of each burst instance of this thread came; 0 for none.
@@ -141,7 +141,7 @@ impl Count {
             received: 0,
             began: 0,
             last_reply: 0,
-            sends: Sends::of(until),
+            sends: WindowBounds::of(until),
             open_loop: None,
             run_delay,
             last_replies: Vec::new(),

@@ -11,7 +11,7 @@ use crate::{
     running::{
         director::{CHECK_EVERY, Director},
         leads::Leads,
-        orders::{Order, Rest},
+        orders::{Order, SliceBarrier},
         pulse::Pulse,
         shared::{Phase, Shared, Sums},
     },
@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct Leader<'a> {
     director: Director<'a>,
     shared: &'a Shared,
-    rest: &'a Rest,
+    rest: &'a SliceBarrier,
     pulse: Pulse,
     /// The slice that is driven or drained.
     slice: Option<Driven>,
@@ -44,7 +44,12 @@ struct Driven {
 }
 
 impl<'a> Leader<'a> {
-    pub fn new(plan: &Plan, director: Director<'a>, shared: &'a Shared, rest: &'a Rest) -> Self {
+    pub fn new(
+        plan: &Plan,
+        director: Director<'a>,
+        shared: &'a Shared,
+        rest: &'a SliceBarrier,
+    ) -> Self {
         Leader {
             director: director.of_lane(),
             shared,

@@ -20,7 +20,7 @@ use crate::{
     counts::tally::{Count, RunOutcome},
     running::{
         director::Director,
-        orders::{Order, Rest, Slice},
+        orders::{Order, Slice, SliceBarrier},
         run::{reached, work},
         shared::Shared,
     },
@@ -157,7 +157,7 @@ impl<'a> Lane<'a> {
         counts
     }
 
-    fn rest(&self) -> &Rest {
+    fn rest(&self) -> &SliceBarrier {
         self.shared.rest.as_ref().expect("the threads of a lane rest")
     }
 

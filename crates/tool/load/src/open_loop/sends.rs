@@ -8,20 +8,20 @@ use std::ops::Range;
 
 /// The bounds of the window, as one load thread knows them.
 #[derive(Clone, Debug)]
-pub(crate) struct Sends {
+pub(crate) struct WindowBounds {
     inside: Range<Nanos>,
     /// Length of a window of a fixed duration.
     length: Option<Nanos>,
 }
 
-impl Sends {
+impl WindowBounds {
     /// For a window that has not opened.
     pub fn of(until: Until) -> Self {
         let length = match until {
             Until::Elapsed(length) => Some(length.as_nanos() as Nanos),
             Until::Requests(_) | Until::Done => None,
         };
-        Sends { inside: Nanos::MAX..Nanos::MAX, length }
+        WindowBounds { inside: Nanos::MAX..Nanos::MAX, length }
     }
 
     /// The window opened at this moment, possibly a little earlier than now.

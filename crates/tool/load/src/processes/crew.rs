@@ -2,12 +2,12 @@
 //! none behind.
 
 use super::{
-    Processes,
+    LoadProcessConfig,
     ask::Ask,
     wire::{self, Inbox},
 };
 use crate::Error;
-use regatta_record::{Order, Report};
+use regatta_record::{LeaderCommand, ProcessMessage};
 use std::{
     io,
     os::unix::process::CommandExt,
@@ -23,7 +23,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// What the leader received from a load process.
 #[derive(Debug)]
 pub(super) enum Heard {
-    Report(Report),
+    Report(ProcessMessage),
     /// Something other than a report, or a read error.
     Nonsense(io::Error),
     /// Its output has ended.
@@ -44,7 +44,7 @@ struct Member {
 
 impl Crew {
     /// Starts a process for each of `asks`.
-    pub fn start(how: &Processes, asks: Vec<Ask>) -> Result<Crew, Error> {
+    pub fn start(how: &LoadProcessConfig, asks: Vec<Ask>) -> Result<Crew, Error> {
         let (sender, heard) = mpsc::channel();
         let mut crew = Crew { members: Vec::new(), heard };
         for (number, ask) in asks.into_iter().enumerate() {
@@ -62,7 +62,7 @@ impl Crew {
     }
 
     /// Sends an order to all processes. A process that is gone is noticed by the end of its output.
-    pub fn order(&self, order: Order) {
+    pub fn order(&self, order: LeaderCommand) {
         for member in &self.members {
             let _ = wire::send(member.orders.as_ref(), &order);
         }
@@ -89,7 +89,7 @@ impl Crew {
 
 impl Member {
     fn start(
-        how: &Processes,
+        how: &LoadProcessConfig,
         number: usize,
         ask: Ask,
         sender: mpsc::Sender<(usize, Heard)>,
@@ -114,8 +114,10 @@ impl Member {
                     Ok(None) => Heard::Gone,
                     Err(error) => Heard::Nonsense(error),
                 };
-                let is_last =
-                    !matches!(heard, Heard::Report(Report::Progress(_) | Report::Second(_)));
+                let is_last = !matches!(
+                    heard,
+                    Heard::Report(ProcessMessage::Progress(_) | ProcessMessage::Second(_))
+                );
                 if sender.send((number, heard)).is_err() || is_last || asked.is_err() {
                     return;
                 }

@@ -17,7 +17,9 @@ use crate::{
     },
     sockets::limits,
 };
-use regatta_record::{Counted, Failure, LoadProgress, Order, Part, Report, SecondCounted};
+use regatta_record::{
+    Counted, Failure, LeaderCommand, LoadProgress, Part, ProcessMessage, SecondCounted,
+};
 use regatta_script::{Dialect, Visitor};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::{
@@ -68,7 +70,7 @@ fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
         Err(error) => Failure::Other(format!("cannot read its part: {error}")),
         Ok(Some(ask)) => match carry_out(&ask, inbox, begin) {
             Ok((counted, _open)) => {
-                if wire::send(io::stdout(), &Report::Counted(Box::new(counted))).is_err() {
+                if wire::send(io::stdout(), &ProcessMessage::Counted(Box::new(counted))).is_err() {
                     return ExitCode::FAILURE;
                 }
                 // Other processes may still be reading. The leader kills this one when all have
@@ -81,7 +83,7 @@ fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
             Err(error) => Failure::Other(format!("failed: {error}")),
         },
     };
-    let _ = wire::send(io::stdout(), &Report::Failed(failure));
+    let _ = wire::send(io::stdout(), &ProcessMessage::Failed(failure));
     ExitCode::FAILURE
 }
 
@@ -182,7 +184,7 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>, mut gatherer: Option<
             .as_ref()
             .is_none_or(|(before, at)| *before != progress || at.elapsed() >= HEARTBEAT);
         if are_up && is_news {
-            if wire::send(io::stdout(), &Report::Progress(progress.clone())).is_err() {
+            if wire::send(io::stdout(), &ProcessMessage::Progress(progress.clone())).is_err() {
                 process::exit(1);
             }
             reported = Some((progress.clone(), Instant::now()));
@@ -195,7 +197,7 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>, mut gatherer: Option<
 
 fn send_seconds(seconds: Vec<SecondCounted>) {
     for second in seconds {
-        if wire::send(io::stdout(), &Report::Second(Box::new(second))).is_err() {
+        if wire::send(io::stdout(), &ProcessMessage::Second(Box::new(second))).is_err() {
             process::exit(1);
         }
     }
@@ -208,27 +210,29 @@ fn phase_of_all(shared: &Shared, phase: Phase, all_entered: bool) -> Option<Phas
 }
 
 /// The order that leads into a phase; none leads into the first.
-pub(super) fn order_of(phase: Phase) -> Option<Order> {
+pub(super) fn order_of(phase: Phase) -> Option<LeaderCommand> {
     match phase {
         // Only a lane rests, and it is a single process.
         Phase::Starting | Phase::Resting => None,
-        Phase::Connecting => Some(Order::Connect),
-        Phase::WarmingUp => Some(Order::WarmUp),
-        Phase::Measuring => Some(Order::OpenWindow),
-        Phase::Draining => Some(Order::StopSending),
-        Phase::Ended => Some(Order::End),
+        Phase::Connecting => Some(LeaderCommand::Connect),
+        Phase::WarmingUp => Some(LeaderCommand::WarmUp),
+        Phase::Measuring => Some(LeaderCommand::OpenWindow),
+        Phase::Draining => Some(LeaderCommand::StopSending),
+        Phase::Ended => Some(LeaderCommand::End),
     }
 }
 
 /// The phase that an order leads into, or in which it is given.
-pub(super) fn phase_of(order: Option<Order>) -> Phase {
+pub(super) fn phase_of(order: Option<LeaderCommand>) -> Phase {
     match order {
         None => Phase::Starting,
-        Some(Order::Connect) => Phase::Connecting,
-        Some(Order::WarmUp) => Phase::WarmingUp,
-        Some(Order::OpenWindow | Order::AllOpened) => Phase::Measuring,
-        Some(Order::StopSending | Order::ClosesOverdue | Order::CutShort) => Phase::Draining,
-        Some(Order::End) => Phase::Ended,
+        Some(LeaderCommand::Connect) => Phase::Connecting,
+        Some(LeaderCommand::WarmUp) => Phase::WarmingUp,
+        Some(LeaderCommand::OpenWindow | LeaderCommand::AllOpened) => Phase::Measuring,
+        Some(
+            LeaderCommand::StopSending | LeaderCommand::ClosesOverdue | LeaderCommand::CutShort,
+        ) => Phase::Draining,
+        Some(LeaderCommand::End) => Phase::Ended,
     }
 }
 
@@ -259,22 +263,22 @@ impl Follower {
         *self.window.lock().expect("no thread panics here")
     }
 
-    fn obey(&self, order: Order) {
+    fn obey(&self, order: LeaderCommand) {
         match order {
-            Order::AllOpened => return self.shared.set_opened(self.connections),
-            Order::ClosesOverdue => return self.shared.closes_overdue(),
-            Order::CutShort => return self.shared.cut_short(),
+            LeaderCommand::AllOpened => return self.shared.set_opened(self.connections),
+            LeaderCommand::ClosesOverdue => return self.shared.set_closes_overdue(),
+            LeaderCommand::CutShort => return self.shared.cut_short(),
             _ => {}
         }
         // Held throughout, because the window may end by itself meanwhile.
         let mut window = self.window.lock().expect("no thread panics here");
         let (phase, current) = (phase_of(Some(order)), self.shared.phase());
-        let ends_by_itself = order == Order::StopSending && self.length.is_some();
+        let ends_by_itself = order == LeaderCommand::StopSending && self.length.is_some();
         if phase <= current || ends_by_itself {
             return;
         }
         let now = clock::now();
-        if order == Order::OpenWindow {
+        if order == LeaderCommand::OpenWindow {
             *window = Some((now, now));
             self.ends_at.store(now.saturating_add(self.length.unwrap_or(Nanos::MAX)), Relaxed);
             return self.shared.open_window(now);

@@ -2,7 +2,7 @@
 //! they counted.
 
 use super::{
-    Processes,
+    LoadProcessConfig,
     ask::Ask,
     crew::{Crew, Heard},
     follow::{order_of, phase_of},
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 use regatta_record::{
-    Counted, Failure, LoadProgress, Mismatch, Order, Part, Report, SecondCounted,
+    Counted, Failure, LeaderCommand, LoadProgress, Mismatch, Part, ProcessMessage, SecondCounted,
 };
 use std::{
     sync::{
@@ -39,7 +39,7 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 /// Maximum silence of a process after that. It reports about twice a second, or more often.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Carries out a plan like [`crate::run()`], in as many processes as [`Processes::split`] determines. With
+/// Carries out a plan like [`crate::run()`], in as many processes as [`LoadProcessConfig::split`] determines. With
 /// one process it is the same as [`crate::run()`].
 ///
 /// The calling process leads the others and opens no connections. `observer` is called on a thread that
@@ -47,11 +47,11 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// die with it.
 ///
 /// # Errors
-/// Those of [`crate::run()`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
+/// Those of [`crate::run()`] and [`LoadProcessConfig::split`], and [`Error::Process`] if a process fails; all
 /// others are killed then.
 pub fn run_in_processes(
     plan: &Plan,
-    processes: &Processes,
+    processes: &LoadProcessConfig,
     observer: &mut dyn LoadObserver,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
@@ -82,7 +82,7 @@ pub fn run_in_processes(
 fn lead(
     plan: &Plan,
     split: Split,
-    how: &Processes,
+    how: &LoadProcessConfig,
     shared: &Shared,
     mut director: Director<'_>,
 ) -> Result<Tally, Error> {
@@ -152,16 +152,16 @@ impl<'a> Led<'a> {
             self.check_silence()?;
             if !all_opened && self.opened.iter().sum::<usize>() == self.plan.connections {
                 all_opened = true;
-                self.crew.order(Order::AllOpened);
+                self.crew.order(LeaderCommand::AllOpened);
             }
             director.turn(clock::now());
             if self.shared.phase() != phase {
                 phase = self.shared.phase();
                 if phase == Phase::Ended && self.shared.closes_are_overdue() {
-                    self.crew.order(Order::ClosesOverdue);
+                    self.crew.order(LeaderCommand::ClosesOverdue);
                 }
                 if phase == Phase::Ended && self.shared.is_cut_short() {
-                    self.crew.order(Order::CutShort);
+                    self.crew.order(LeaderCommand::CutShort);
                 }
                 if let Some(order) = order_of(phase) {
                     self.crew.order(order);
@@ -174,25 +174,25 @@ impl<'a> Led<'a> {
     fn hear(&mut self, number: usize, heard: Heard) -> Result<(), Error> {
         self.heard[number] = Some(Instant::now());
         match heard {
-            Heard::Report(Report::Progress(progress)) => self.note(number, progress),
-            Heard::Report(Report::Second(second)) => {
+            Heard::Report(ProcessMessage::Progress(progress)) => self.note(number, progress),
+            Heard::Report(ProcessMessage::Second(second)) => {
                 self.check_second(number, &second).map_err(|what| {
                     self.failed(number, format!("reported a wrong second: {what}"))
                 })?;
                 self.seconds[number] = second.number + 1;
                 self.shared.gauges[number].handed.push(*second);
             }
-            Heard::Report(Report::Counted(counted)) => {
+            Heard::Report(ProcessMessage::Counted(counted)) => {
                 let part = self.split.part(number);
                 check(&counted, self.plan, part).map_err(|what| {
                     self.failed(number, format!("reported wrong counts: {what}"))
                 })?;
                 self.counted[number] = Some(*counted);
             }
-            Heard::Report(Report::Failed(Failure::Tls(because))) => {
+            Heard::Report(ProcessMessage::Failed(Failure::Tls(because))) => {
                 return Err(Error::Tls(because));
             }
-            Heard::Report(Report::Failed(Failure::Other(because))) => {
+            Heard::Report(ProcessMessage::Failed(Failure::Other(because))) => {
                 return Err(self.failed(number, because));
             }
             Heard::Nonsense(error) => {

@@ -3,7 +3,7 @@
 //! each the load and its part of it, decides for all of them when a phase ends, and merges what they
 //! counted. Only a window of a fixed length ends by the clock of each process.
 //!
-//! The messages are lines of JSON ([`ask::Ask`], [`Order`], [`regatta_record::Report`]) over
+//! The messages are lines of JSON ([`ask::Ask`], [`LeaderCommand`], [`regatta_record::ProcessMessage`]) over
 //! pipes. They contain nothing that needs the same machine or the same clock, unless the connections of
 //! a workload must know of each other, like the members of a hub: then the processes share memory.
 
@@ -17,4 +17,4 @@ mod wire;
 
 pub use follow::{load_process, load_process_dialect};
 pub use lead::run_in_processes;
-pub use split::Processes;
+pub use split::LoadProcessConfig;

@@ -5,28 +5,28 @@ use std::path::PathBuf;
 
 /// How to start load processes, and how many there must be.
 #[derive(Clone, Debug)]
-pub struct Processes {
+pub struct LoadProcessConfig {
     /// A program that calls [`crate::load_process`] when it is started with `arguments`.
     pub program: PathBuf,
     /// The arguments.
     pub arguments: Vec<String>,
-    /// Minimum number of processes, at most [`Processes::MOST`]. With 1, the load runs inside the
+    /// Minimum number of processes, at most [`LoadProcessConfig::MOST`]. With 1, the load runs inside the
     /// calling process if that may open enough files.
     pub least: usize,
 }
 
-impl Processes {
+impl LoadProcessConfig {
     /// Maximum number of processes. Each holds a copy of the requests, usually some megabytes.
     pub const MOST: usize = 64;
 
     /// Determines how many processes and threads `plan` takes. There are more than
-    /// [`Processes::least`] processes if the descriptor limit requires it, and more than
+    /// [`LoadProcessConfig::least`] processes if the descriptor limit requires it, and more than
     /// [`Plan::threads`] threads if that number cannot be divided by the number of processes. There is
     /// never a thread without connections, so there may be fewer of both.
     ///
     /// # Errors
     /// [`Error::Plan`] if the plan contradicts itself; [`Error::Descriptors`] if not even the largest
-    /// possible number of processes may open that many connections: [`Processes::MOST`], or as many as
+    /// possible number of processes may open that many connections: [`LoadProcessConfig::MOST`], or as many as
     /// have work.
     pub fn split(&self, plan: &Plan) -> Result<Split, Error> {
         plan.check()?;

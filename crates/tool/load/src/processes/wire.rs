@@ -44,24 +44,25 @@ impl<R: Read> Inbox<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::Order;
+    use regatta_record::LeaderCommand;
 
     #[test]
     fn reads_messages_until_the_other_side_is_gone() {
         let mut wire = Vec::new();
-        for order in [Order::Connect, Order::End] {
+        for order in [LeaderCommand::Connect, LeaderCommand::End] {
             send(&mut wire, &order).unwrap();
         }
         assert_eq!(wire, b"\"connect\"\n\"end\"\n");
         let mut inbox = Inbox::new(wire.as_slice());
-        assert_eq!(inbox.next().unwrap(), Some(Order::Connect));
-        assert_eq!(inbox.next().unwrap(), Some(Order::End));
-        assert_eq!(inbox.next::<Order>().unwrap(), None);
+        assert_eq!(inbox.next().unwrap(), Some(LeaderCommand::Connect));
+        assert_eq!(inbox.next().unwrap(), Some(LeaderCommand::End));
+        assert_eq!(inbox.next::<LeaderCommand>().unwrap(), None);
     }
 
     #[test]
     fn quotes_what_is_not_a_message() {
-        let error = |bytes: &[u8]| Inbox::new(bytes).next::<Order>().unwrap_err().to_string();
+        let error =
+            |bytes: &[u8]| Inbox::new(bytes).next::<LeaderCommand>().unwrap_err().to_string();
         assert!(error(b"hello\n").starts_with("expected a message, got \"hello\": "));
         assert!(error(b"\"sail\"\n").contains("unknown variant `sail`"));
         assert_eq!(error(b"\"conn"), "a message was cut off");

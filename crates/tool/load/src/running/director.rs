@@ -281,7 +281,7 @@ impl<'a> Director<'a> {
         let settle = if self.rests { SETTLE_OF_LANE } else { SETTLE };
         if now.saturating_sub(drained) >= if waits { CLOSES_WITHIN } else { settle } {
             if waits {
-                self.shared.closes_overdue();
+                self.shared.set_closes_overdue();
             }
             self.enter(Phase::Ended, now);
         }

@@ -40,7 +40,7 @@ pub(crate) enum Order {
 }
 
 /// The place of rest.
-pub(crate) struct Rest {
+pub(crate) struct SliceBarrier {
     state: Mutex<State>,
     /// Wakes the load threads.
     ordered: Condvar,
@@ -64,7 +64,7 @@ struct State {
     spare: Vec<Histogram<u64>>,
 }
 
-impl Rest {
+impl SliceBarrier {
     /// For `threads` load threads, which have not started.
     pub fn new(threads: usize) -> Self {
         let state = State {
@@ -76,7 +76,7 @@ impl Rest {
             counts: Vec::with_capacity(threads),
             spare: Vec::new(),
         };
-        Rest { state: Mutex::new(state), ordered: Condvar::new(), rested: Condvar::new() }
+        SliceBarrier { state: Mutex::new(state), ordered: Condvar::new(), rested: Condvar::new() }
     }
 
     /// Gives an empty histogram to the threads.

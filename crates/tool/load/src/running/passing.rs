@@ -88,7 +88,7 @@ impl Passing {
     }
 
     /// Records that the connection of a slot is closed. Does nothing for other slots.
-    pub fn is_away(&mut self, slot: u32) {
+    pub fn record_disconnect(&mut self, slot: u32) {
         if self.has(slot) {
             *self.member(slot) = Member::Away;
         }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(passing.next_to_go(|slot| slot == 6), Some(6));
         assert_eq!(passing.next_to_go(|slot| slot == 6), None, "it leaves only once");
         // Its connection is lost, and another member takes the slot.
-        passing.is_away(7);
+        passing.record_disconnect(7);
         passing.comes(7, 200);
         assert_eq!(passing.next_to_go(|slot| slot == 7), None, "this one stays");
         assert_eq!(passing.next_to_go(|_| true), Some(5));
@@ -187,7 +187,7 @@ mod tests {
     fn a_lost_member_is_no_longer_due_to_leave() {
         let mut passing = passing();
         passing.comes(5, 0);
-        passing.is_away(5);
+        passing.record_disconnect(5);
         assert_eq!(passing.next_due(LONGEST_STAY), None);
     }
 
@@ -202,7 +202,7 @@ mod tests {
         let (mut lost, mut until) = (stays(&mut passing, 0), 0);
         while until <= lost {
             lost = lost.max(until);
-            passing.is_away(5);
+            passing.record_disconnect(5);
             until = stays(&mut passing, lost);
         }
         assert_eq!(passing.next_due(until - 1), None);
@@ -217,7 +217,7 @@ mod tests {
         assert!(passing.is_closing(6) && !passing.is_closing(5) && !passing.is_closing(2));
         assert!(!passing.is_overdue(6, until) && passing.is_overdue(6, until + 1));
         assert_eq!(passing.closing(), 1);
-        passing.is_away(6);
+        passing.record_disconnect(6);
         assert_eq!((passing.is_closing(6), passing.closing()), (false, 0));
     }
 }

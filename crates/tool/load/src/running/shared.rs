@@ -5,7 +5,7 @@
 use crate::{
     clock::{self, Nanos},
     counts::seconds::Handed,
-    running::orders::{Order, Rest},
+    running::orders::{Order, SliceBarrier},
     sockets::waker::Waker,
 };
 use regatta_record::{Exchange, FirstWrong, TlsSpoken};
@@ -115,12 +115,12 @@ pub(crate) struct Shared {
     /// Connections that wait for their first reply (not counted with a connection per request). In the
     /// leader of load processes: the number of processes that have such connections.
     opening: AtomicUsize,
-    /// Limit of `opening` for [`Shared::may_open`].
+    /// Limit of `opening` for [`Shared::try_reserve_opening`].
     most_opening: usize,
     /// One per thread; in the leader of load processes, one per process.
     pub gauges: Vec<Gauge>,
     /// In a lane: where the threads rest between two slices.
-    pub rest: Option<Rest>,
+    pub rest: Option<SliceBarrier>,
 }
 
 impl Shared {
@@ -152,7 +152,7 @@ impl Shared {
 
     /// For the `threads` threads of a lane.
     pub fn of_lane(threads: usize) -> Self {
-        Shared { rest: Some(Rest::new(threads)), ..Self::new(threads, 1) }
+        Shared { rest: Some(SliceBarrier::new(threads)), ..Self::new(threads, 1) }
     }
 
     #[inline]
@@ -280,11 +280,11 @@ impl Shared {
     }
 
     /// Records that the server has had enough time to close connections when asked to.
-    pub fn closes_overdue(&self) {
+    pub fn set_closes_overdue(&self) {
         self.closes_overdue.store(true, Relaxed);
     }
 
-    /// Whether [`Shared::closes_overdue`] was called.
+    /// Whether [`Shared::set_closes_overdue`] was called.
     pub fn closes_are_overdue(&self) -> bool {
         self.closes_overdue.load(Relaxed)
     }
@@ -302,7 +302,7 @@ impl Shared {
 
     /// Reserves a slot to open a connection; false if none is free. [`Shared::opening_done`] releases
     /// it.
-    pub fn may_open(&self) -> bool {
+    pub fn try_reserve_opening(&self) -> bool {
         let one_more = |n| (n < self.most_opening).then_some(n + 1);
         self.opening.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }

@@ -23,7 +23,7 @@ use drip::{After, Drip};
 use hdrhistogram::Histogram;
 pub use plan::SlowPlan;
 use probe::Probe;
-use regatta_script::{Dialect, Order, Place, Visitor};
+use regatta_script::{CompileOptions, Destination, Dialect, Visitor};
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -85,8 +85,9 @@ pub fn run_slow(
     limits::make_room(plan.connections + 1, 1)?;
     let poller = Poller::new()
         .map_err(|error| Error::Machine { what: "create its poller", error: error.into() })?;
-    let place = Place { host: &plan.host, path: None, closes: true };
-    let compiled = plan.workload.compile(&Order { seed: 1, pipeline: 1, place, shared: None });
+    let place = Destination { host: &plan.host, path: None, closes: true };
+    let compiled =
+        plan.workload.compile(&CompileOptions { seed: 1, pipeline: 1, place, shared: None });
     let compiled = compiled.map_err(|too_long| Error::Plan(too_long.to_string()))?;
     Ok(compiled.visit(Run { plan, poller, progress, stop }))
 }
@@ -116,7 +117,7 @@ struct Slow<'a, D: Dialect> {
     plan: &'a SlowPlan,
     /// The dialect of the new clients.
     dialect: &'a D,
-    desk: D::Desk,
+    desk: D::ThreadState,
     poller: Poller,
     began: Nanos,
     now: Nanos,

@@ -16,7 +16,7 @@ pub(super) struct Probe<D: Dialect> {
     began: Nanos,
     gives_up_at: Nanos,
     cursor: Cursor,
-    talk: D::Talk,
+    talk: D::ConnectionState,
 }
 
 impl<D: Dialect> Probe<D> {
@@ -51,7 +51,7 @@ impl<D: Dialect> Probe<D> {
     }
 
     /// Writes and reads once. Returns the outcome, once it is known.
-    pub fn go_on(&mut self, dialect: &D, desk: &mut D::Desk) -> Option<Result<(), String>> {
+    pub fn go_on(&mut self, dialect: &D, desk: &mut D::ThreadState) -> Option<Result<(), String>> {
         match self.exchange(dialect, desk) {
             Ok(true) => Some(Ok(())),
             Ok(false) => None,
@@ -59,7 +59,7 @@ impl<D: Dialect> Probe<D> {
         }
     }
 
-    fn exchange(&mut self, dialect: &D, desk: &mut D::Desk) -> Result<bool, String> {
+    fn exchange(&mut self, dialect: &D, desk: &mut D::ThreadState) -> Result<bool, String> {
         let now = clock::now();
         if !self.has_asked(dialect) {
             let unsent = dialect.unsent(&self.cursor, &mut self.talk, now);

@@ -89,7 +89,7 @@ fn hostile_texts_are_escaped() {
     }
     for cell in summary.cells.iter_mut().filter(|cell| cell.contender == old) {
         cell.contender = hostile.into();
-        cell.verdict.first_mut().because = hostile.into();
+        cell.verdict.first_mut().cause = hostile.into();
     }
     for entry in summary.asked.entries.iter_mut().filter(|entry| entry.name == old) {
         (entry.name, entry.about, entry.manifest) =

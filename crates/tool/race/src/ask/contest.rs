@@ -7,7 +7,7 @@ use crate::{
     },
     contenders::{bundled, manifest::Manifest, nearest::hint_of_key},
 };
-use regatta_record::{CpuSets, Drive, Heads, LoadShape, Schedule, Then};
+use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, Schedule};
 use regatta_script::{Workload, WorkloadError};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -328,9 +328,9 @@ impl Contest {
     }
 
     /// Returns the figures published elsewhere, with the loads that each belongs to.
-    pub fn then(&self, cpus: &CpuSets, loads: &[LoadShape]) -> Vec<Then> {
+    pub fn then(&self, cpus: &CpuSets, loads: &[LoadShape]) -> Vec<HistoricResult> {
         let available = available(cpus);
-        let resolved = self.then.iter().map(|once| Then {
+        let resolved = self.then.iter().map(|once| HistoricResult {
             contender: once.contender.clone(),
             figure: once.figure.clone(),
             note: once.note.clone(),

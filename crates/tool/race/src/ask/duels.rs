@@ -18,7 +18,8 @@ const REQUESTS_OF_A_SLICE: f64 = 1_500.0;
 
 /// Whether a load is raced in duels: it may be, and three contenders can be connected at once.
 pub(crate) fn is_raced_in_duels(asked: &Asked, load: &LoadShape) -> bool {
-    asked.is_duel(load) && 3 * load.open() as usize <= regatta_load::most_connections()
+    asked.is_duel(load)
+        && 3 * load.max_open_connections() as usize <= regatta_load::most_connections()
 }
 
 /// Groups of loads for which all contenders are started in the same way, so that one life carries all of them.
@@ -54,7 +55,7 @@ pub(crate) fn heats_of(
         (0..entrants.len()).filter(|who| is_anchor(&entrants[*who].name)).collect();
     let limits = Limits {
         connections: regatta_load::most_connections(),
-        each: group.iter().map(|load| load.open() as usize).max().unwrap_or(1),
+        each: group.iter().map(|load| load.max_open_connections() as usize).max().unwrap_or(1),
         slice: group.iter().map(|load| slice(asked, load)).max().unwrap_or(SLICE),
     };
     heats(entrants.len(), &anchors, &limits)

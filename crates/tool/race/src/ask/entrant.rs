@@ -13,7 +13,7 @@ use crate::{
 };
 use regatta_host::RoleLaunch;
 use regatta_record::{Asked, Entry, LoadShape, RunningServer};
-use regatta_script::{Canned, Place, Workload};
+use regatta_script::{Canned, Destination, Workload};
 use std::path::Path;
 
 /// A contender in a race.
@@ -79,7 +79,7 @@ impl Entrant {
     /// Returns the canned reply that it sends under `load`; `None` if its adapter is not `canned`.
     pub fn canned(&self, load: LoadShape) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
-        let place = Place { host: HOST, path: path.as_deref(), closes: load.drive.churns() };
+        let place = Destination { host: HOST, path: path.as_deref(), closes: load.drive.churns() };
         let (_, canned) =
             self.speaks.canned(place).filter(|_| *adapter == Some(Adapter::Canned))?;
         Some(canned)
@@ -97,7 +97,7 @@ impl Entrant {
             ));
         }
         let limit = connections?;
-        let open = load.open();
+        let open = load.max_open_connections();
         (open > limit).then(|| {
             let of_those = match (load.idle, load.passing) {
                 (0, 0) => String::new(),

@@ -11,7 +11,7 @@ mod place;
 mod question;
 
 pub use alone::alone;
-pub use place::Place;
+pub use place::CapacityTarget;
 pub use question::{CapacityError, Question};
 
 use crate::{
@@ -41,7 +41,7 @@ use std::{
 /// machine fails.
 pub fn run(
     question: &Question,
-    place: &Place<'_>,
+    place: &CapacityTarget<'_>,
     events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<Capacity, CapacityError> {
@@ -130,7 +130,7 @@ struct Ended {
 /// Returns the record of the result.
 fn conclude(
     question: &Question,
-    place: &Place<'_>,
+    place: &CapacityTarget<'_>,
     ready: &place::Ready<'_>,
     search: &Search,
     Ended { steps, end, cut_short }: Ended,
@@ -164,7 +164,7 @@ fn conclude(
         load: question.load,
         limit: question.limit,
         limited: ready.workload().limited(),
-        fresh_starts: matches!(place, Place::Contender { .. }),
+        fresh_starts: matches!(place, CapacityTarget::Contender { .. }),
         clients: interval.filter(|_| by_clients),
         rate_per_s: interval.filter(|_| !by_clients),
         memory_bytes,

@@ -14,10 +14,10 @@ use crate::{
     },
     results::events::Events,
 };
-use regatta_host::{Aside, Memory, Meter, Observed, Spent, UsageWindow, spent_together};
+use regatta_host::{Aside, Memory, Meter, ObservedProcesses, Spent, UsageWindow, spent_together};
 use regatta_judge::Settler;
 use regatta_load::{
-    LoadObserver, Moment, Plan, Processes, Tally, Tls, WarmUpProgress, run_in_processes,
+    LoadObserver, LoadProcessConfig, Moment, Plan, Tally, Tls, WarmUpProgress, run_in_processes,
 };
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
@@ -30,7 +30,7 @@ use std::{
 
 /// The server under test.
 #[derive(Clone, Debug)]
-pub enum Place<'a> {
+pub enum CapacityTarget<'a> {
     /// A server that already runs. Every step opens new connections, but the server is not restarted.
     Address {
         /// The URL as given, for the record.
@@ -59,12 +59,12 @@ pub enum Place<'a> {
     },
 }
 
-impl<'a> Place<'a> {
+impl<'a> CapacityTarget<'a> {
     /// Returns the server's name in the record.
     pub(super) fn name(&self) -> String {
         match self {
-            Place::Address { url, .. } => url.clone(),
-            Place::Contender { asked, .. } => asked.baseline.clone(),
+            CapacityTarget::Address { url, .. } => url.clone(),
+            CapacityTarget::Contender { asked, .. } => asked.baseline.clone(),
         }
     }
 
@@ -75,8 +75,8 @@ impl<'a> Place<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Ready<'a>, CapacityError> {
         match self {
-            Place::Address { addr, tls, workload, host, path, pid, binary, .. } => {
-                let observed = pid.map(Observed::tree);
+            CapacityTarget::Address { addr, tls, workload, host, path, pid, binary, .. } => {
+                let observed = pid.map(ObservedProcesses::tree);
                 if let (Some(observed), Some(pid)) = (&observed, *pid) {
                     observed.usage().map_err(|error| CapacityError::Observe { pid, error })?;
                 }
@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
                 let server = Server::Runs { addr, tls, workload, host, path, observed };
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
-            Place::Contender { asked, binary } => {
+            CapacityTarget::Contender { asked, binary } => {
                 let context = RaceContext::new(asked, binary, stop);
                 let mut entrants = Entrant::of_race(asked)?;
                 let entrant = entrants.swap_remove(0);
@@ -102,7 +102,7 @@ impl<'a> Place<'a> {
 pub(super) struct Ready<'a> {
     server: Server<'a>,
     pub stop: &'a AtomicBool,
-    how: Processes,
+    how: LoadProcessConfig,
 }
 
 enum Server<'a> {
@@ -112,7 +112,7 @@ enum Server<'a> {
         workload: Workload,
         host: String,
         path: Option<String>,
-        observed: Option<Observed>,
+        observed: Option<ObservedProcesses>,
     },
     Starts {
         context: RaceContext<'a>,
@@ -166,7 +166,7 @@ impl Ready<'_> {
             Server::Runs { addr, tls, host, path, observed, .. } => {
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
                 let plan = Plan { target: *addr, tls, host, path, ..plan };
-                let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
+                let cpus = observed.as_ref().and_then(ObservedProcesses::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
                 let observed = observed.iter().cloned().collect();
                 let result = self.under(&plan, observed, settler, events);
@@ -202,7 +202,7 @@ impl Ready<'_> {
     fn under(
         &self,
         plan: &Plan,
-        observed: Vec<Observed>,
+        observed: Vec<ObservedProcesses>,
         settler: Option<&mut Settler>,
         events: &mut Events<'_>,
     ) -> LoadResult {
@@ -230,19 +230,19 @@ fn not_interrupted(result: LoadResult) -> Option<LoadResult> {
 }
 
 /// Returns the lowest soft limit of open files among the processes.
-fn descriptor_limit(observed: &[Observed]) -> Option<u64> {
+fn descriptor_limit(observed: &[ObservedProcesses]) -> Option<u64> {
     let limit = |pid: u32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
         line.split_whitespace().next()?.parse().ok()
     };
-    observed.iter().flat_map(Observed::pids).filter_map(limit).min()
+    observed.iter().flat_map(ObservedProcesses::pids).filter_map(limit).min()
 }
 
 /// Reads the server's usage around the window, and its memory after it.
 struct Read<'a> {
     /// Empty: the server is not observed.
-    observed: Vec<Observed>,
+    observed: Vec<ObservedProcesses>,
     windows: Vec<UsageWindow>,
     /// Set if this load observes how the server warms up.
     seeing: Option<WarmUpObserver<'a>>,

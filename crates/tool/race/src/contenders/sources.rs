@@ -6,7 +6,7 @@
 //! addresses, so that the machine's drift cancels out.
 
 use regatta_host::Meter;
-use regatta_load::{Moment, Plan, Processes, Until, WarmUp, run_in_processes};
+use regatta_load::{LoadProcessConfig, Moment, Plan, Until, WarmUp, run_in_processes};
 use regatta_record::SOURCE_PAIRS;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -27,7 +27,7 @@ const CONNECTIONS: usize = 64;
 pub(crate) fn compare(
     meter: &mut Meter,
     plan: &Plan,
-    how: &Processes,
+    how: &LoadProcessConfig,
     stop: &AtomicBool,
 ) -> Option<[f64; SOURCE_PAIRS]> {
     let mut of = |nth: usize, draws_sources: bool| {

@@ -9,7 +9,7 @@ use crate::{
     driving::{load_processes::load_processes, outcome::Loaded},
 };
 use regatta_load::{LoadObserver, Moment, Plan, Progress, Until, run_in_processes};
-use regatta_record::Beside;
+use regatta_record::BackgroundLoad;
 use regatta_script::Workload;
 use std::{
     sync::{
@@ -35,7 +35,7 @@ pub(crate) struct Both {
 
 /// Returns the plan of the load beside `measured`, which sends the requests of `speaks`. Its timeout
 /// is long because a large request may wait for others before it.
-pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
+pub(crate) fn plan(measured: &Plan, beside: BackgroundLoad, speaks: Workload) -> Plan {
     Plan {
         host: measured.host.clone(),
         path: measured.path.clone(),

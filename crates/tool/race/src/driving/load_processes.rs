@@ -1,7 +1,7 @@
 //! Load processes of races and of other loads.
 
 use crate::driving::load_plan::plan;
-use regatta_load::{Processes, Split};
+use regatta_load::{LoadProcessConfig, Split};
 use regatta_record::Asked;
 use regatta_script::Workload;
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::path::Path;
 /// Returns the number of load processes and how to start them from `binary`, the regatta program:
 /// `least`, or more if the file limit of each process requires it. There are never more processes
 /// than connections.
-pub fn load_processes(binary: &Path, least: usize) -> Processes {
-    Processes { program: binary.into(), arguments: vec!["load-process".into()], least }
+pub fn load_processes(binary: &Path, least: usize) -> LoadProcessConfig {
+    LoadProcessConfig { program: binary.into(), arguments: vec!["load-process".into()], least }
 }
 
 /// Returns a sentence: so many connections need more than one process.

@@ -3,7 +3,7 @@
 
 use crate::{ask::entrant::Entrant, context::HOST};
 use regatta_record::ReplySeen;
-use regatta_script::{Place, Sample};
+use regatta_script::{Destination, Sample};
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
@@ -22,7 +22,7 @@ const LONGEST: usize = 1 << 20;
 pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let path = entrant.contender.manifest.path.as_deref();
-    let sample = entrant.speaks.sample(Place { host: HOST, path, closes: false })?;
+    let sample = entrant.speaks.sample(Destination { host: HOST, path, closes: false })?;
     let mut seen = ask(address, &sample)?;
     if let Some(content) = &mut seen.content {
         let second = ask(address, &sample).and_then(|seen| seen.content);
@@ -36,7 +36,7 @@ pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
 /// all replies should be about as long as the one that [`look`] sees.
 pub(crate) fn is_only_request(entrant: &Entrant) -> bool {
     let path = entrant.contender.manifest.path.as_deref();
-    let sample = entrant.speaks.sample(Place { host: HOST, path, closes: false });
+    let sample = entrant.speaks.sample(Destination { host: HOST, path, closes: false });
     sample.is_some_and(|sample| sample.is_only)
 }
 

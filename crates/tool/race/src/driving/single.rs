@@ -1,7 +1,7 @@
 //! Converts a load of `regatta-load` and the usage of its server to the input of `regatta-judge`.
 
 use regatta_host::{Spent, allowed_cpus};
-use regatta_judge::{Limited, ObservedServer, Replies, SingleLoad, of_load};
+use regatta_judge::{Limited, LoadFaults, ObservedServer, SingleLoad, of_load};
 use regatta_load::{OpenTally, Plan, Tally};
 use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
 use std::collections::BTreeSet;
@@ -65,8 +65,8 @@ fn cpus(plan: &Plan) -> u32 {
     if given.is_empty() { any() } else { given.len() as u32 }
 }
 
-fn replies(tally: &Tally) -> Replies<'_> {
-    Replies {
+fn replies(tally: &Tally) -> LoadFaults<'_> {
+    LoadFaults {
         errors: tally.errors,
         first_wrong: tally.first_wrong.as_ref(),
         server_died: tally.server_died,

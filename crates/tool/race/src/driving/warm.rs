@@ -3,7 +3,7 @@
 use crate::contenders::sources;
 use regatta_host::Meter;
 use regatta_judge::Settler;
-use regatta_load::{Plan, Processes, Until, WarmUp, WarmUpProgress};
+use regatta_load::{LoadProcessConfig, Plan, Until, WarmUp, WarmUpProgress};
 use regatta_record::{Settling, WarmUpClass, WarmUpSlice};
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -118,7 +118,7 @@ impl<'a> WarmUpObserver<'a> {
     }
 
     /// Tests whether the cost of the server, which is warm by now, depends on source addresses.
-    pub(crate) fn try_sources(mut self, plan: &Plan, how: &Processes, stop: &AtomicBool) {
+    pub(crate) fn try_sources(mut self, plan: &Plan, how: &LoadProcessConfig, stop: &AtomicBool) {
         if let Some(logs) = sources::compare(&mut self.meter, plan, how, stop) {
             self.settler.add_sources(logs);
         }

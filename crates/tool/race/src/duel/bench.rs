@@ -199,14 +199,20 @@ impl<'a, 'e> Stand<'a, 'e> {
         for (load, lived) in plan.loads.iter().zip(lived) {
             for ((contender, lived), whole) in contenders.iter_mut().zip(lived).zip(&wholes) {
                 let Some(mut round) = contender.rounds[load.load].take() else { continue };
-                let Lived { slices, idle, aside_ns, driven_ns: _ } = lived;
+                let Lived { slices, idle, aside_ns, connecting_ns, driven_ns: _ } = lived;
                 if let Some(server) = &mut round.server {
                     server.cpu_ns = slices.iter().map(|slice| slice.cpu_ns).sum();
                 }
                 let life = round.life.get_or_insert_default();
                 let whole = *whole;
-                *life =
-                    regatta_record::Life { idle, aside_ns, slices, whole, ..std::mem::take(life) };
+                *life = regatta_record::Life {
+                    idle,
+                    aside_ns,
+                    connecting_ns,
+                    slices,
+                    whole,
+                    ..std::mem::take(life)
+                };
                 rounds.push(round);
             }
         }

@@ -160,6 +160,8 @@ pub(crate) struct Lived {
     pub idle: Option<IdleSlice>,
     /// Its CPU time while the others were driven.
     pub aside_ns: u64,
+    /// Its CPU time while the load connected.
+    pub connecting_ns: u64,
     /// Its CPU time in all of its slices.
     pub driven_ns: u64,
 }
@@ -226,6 +228,8 @@ impl<B: Bench> Life<'_, B> {
     fn under(&mut self, load: &LoadPlan) -> Result<(), B::Error> {
         for &who in &load.raced {
             if self.states[who] == State::Started && !self.bench.is_interrupted() {
+                // Until now: its start, or the end of the load before.
+                self.bench.cpu_ns(who);
                 self.bench.thaw(who);
                 let connected = self.bench.connect(who, load.load);
                 self.bench.freeze(who);
@@ -233,7 +237,7 @@ impl<B: Bench> Life<'_, B> {
                 if connected? {
                     self.states[who] = State::Connected;
                 }
-                self.bench.cpu_ns(who);
+                self.of_load(who).connecting_ns = self.bench.cpu_ns(who).unwrap_or(0);
                 self.visit_waiting(load)?;
             }
         }

@@ -3,7 +3,7 @@
 use crate::simulated::{LOAD, QUIET, asked, on, rounds, truth};
 use regatta_judge::judge;
 use regatta_race::Store;
-use regatta_record::{Asked, Burst, Drive, LoadShape, Round, Then};
+use regatta_record::{Asked, Burst, Drive, HistoricResult, LoadShape, Round};
 use std::fs;
 
 const NAMES: [&str; 4] = ["epoll", "epoll-twin", "null", "percore"];
@@ -22,7 +22,12 @@ fn a_directory_restores_the_whole_race() {
     asked.left_out = vec!["64 conn on 8 CPUs: only 2 available".into()];
     asked.then_source = Some("an article".into());
     let (contender, figure) = ("epoll".into(), Some("8.94 s".into()));
-    asked.then = vec![Then { contender, figure, note: Some("8 cores".into()), loads: vec![burst] }];
+    asked.then = vec![HistoricResult {
+        contender,
+        figure,
+        note: Some("8 cores".into()),
+        loads: vec![burst],
+    }];
     asked.entries[3].one_core_as = Some("epoll".into());
     rounds[0].instances_ns = vec![1, 2];
     let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ pub struct Asked {
     pub then_source: Option<String>,
     /// Historical measurements made elsewhere.
     #[serde(default)]
-    pub then: Vec<Then>,
+    pub then: Vec<HistoricResult>,
     /// Rates of a pilot pass, if loads are a share of them.
     #[serde(default)]
     pub pilot: Vec<PilotRate>,
@@ -112,7 +112,7 @@ pub struct PilotRate {
 /// A historical measurement made elsewhere, as a figure or in words. It is printed beside our
 /// figures, never compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Then {
+pub struct HistoricResult {
     /// Name of the matching contender here.
     pub contender: String,
     /// The figure with its unit, as published; `None` if only words were published.
@@ -143,7 +143,7 @@ impl Asked {
     }
 
     /// Returns the historical measurement of a contender at this load.
-    pub fn then(&self, contender: &str, load: &LoadShape) -> Option<&Then> {
+    pub fn then(&self, contender: &str, load: &LoadShape) -> Option<&HistoricResult> {
         self.then.iter().find(|then| then.contender == contender && then.loads.contains(load))
     }
 

@@ -25,7 +25,7 @@ const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 
 /// Number of samples in each bucket that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SparseHistogram {
     /// Bucket and count, in ascending order of buckets.
     buckets: Vec<(u32, u64)>,
     total: u64,
@@ -33,24 +33,24 @@ pub struct Counts {
 
 /// Reads stored histograms; reuses its memory.
 #[derive(Debug)]
-pub struct CountsReader {
+pub struct HistogramReader {
     packed: Vec<u8>,
     unpacked: Vec<u8>,
     inflater: Decompress,
 }
 
-impl Default for CountsReader {
+impl Default for HistogramReader {
     fn default() -> Self {
         // A count takes at most nine bytes.
         let unpacked = vec![0; HEADER + BUCKETS * 9];
-        CountsReader { packed: Vec::new(), unpacked, inflater: Decompress::new(true) }
+        HistogramReader { packed: Vec::new(), unpacked, inflater: Decompress::new(true) }
     }
 }
 
-impl CountsReader {
+impl HistogramReader {
     /// Reads a histogram written by [`crate::encode_histogram`], with three significant digits from
     /// 1.
-    pub fn read(&mut self, text: &str) -> Result<Counts, HistogramError> {
+    pub fn read(&mut self, text: &str) -> Result<SparseHistogram, HistogramError> {
         self.packed.clear();
         STANDARD.decode_vec(text, &mut self.packed)?;
         let broken = |what| HistogramError::Format(what);
@@ -71,14 +71,16 @@ impl CountsReader {
             return Err(broken("it is not V2 with three digits from 1"));
         }
         let counts = number(bytes, 4).and_then(|n| bytes.get(HEADER..HEADER + n as usize));
-        Counts::parse(counts.ok_or_else(|| broken("its length does not match its header"))?)
-            .ok_or_else(|| broken("its counts are damaged"))
+        SparseHistogram::parse(
+            counts.ok_or_else(|| broken("its length does not match its header"))?,
+        )
+        .ok_or_else(|| broken("its counts are damaged"))
     }
 }
 
-impl Counts {
-    fn parse(mut bytes: &[u8]) -> Option<Counts> {
-        let mut counts = Counts::default();
+impl SparseHistogram {
+    fn parse(mut bytes: &[u8]) -> Option<SparseHistogram> {
+        let mut counts = SparseHistogram::default();
         let mut bucket = 0_usize;
         while !bytes.is_empty() {
             let count = zig_zag(&mut bytes)?;
@@ -122,7 +124,7 @@ impl Counts {
         }
     }
 
-    /// 50, 90, 95, 99 and 99.9, as in [`Counts::latency`].
+    /// 50, 90, 95, 99 and 99.9, as in [`SparseHistogram::latency`].
     pub fn percentiles(&self, beyond: u64) -> [Option<u64>; 5] {
         let mut at = self.quantiles(beyond, [0.50, 0.90, 0.95, 0.99, 0.999]);
         std::array::from_fn(|_| at.next().flatten())
@@ -134,7 +136,7 @@ impl Counts {
         above.map(|(_, count)| count).sum()
     }
 
-    /// The values at these quantiles (0 to 1, in ascending order), as in [`Counts::latency`]. The value
+    /// The values at these quantiles (0 to 1, in ascending order), as in [`SparseHistogram::latency`]. The value
     /// at 0 is the upper end of the first bucket.
     pub fn quantiles(
         &self,
@@ -161,14 +163,14 @@ impl Counts {
 
 /// Adds up counts.
 #[derive(Clone, Debug, Default)]
-pub struct CountsSum {
+pub struct HistogramSum {
     /// Counts by bucket, up to the last used one.
     by_bucket: Vec<u64>,
 }
 
-impl CountsSum {
+impl HistogramSum {
     /// Adds counts, without loss.
-    pub fn add(&mut self, counts: &Counts) {
+    pub fn add(&mut self, counts: &SparseHistogram) {
         let buckets = counts.buckets.last().map_or(0, |(last, _)| *last as usize + 1);
         if self.by_bucket.len() < buckets {
             self.by_bucket.resize(buckets, 0);
@@ -179,10 +181,10 @@ impl CountsSum {
     }
 
     /// The sum.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SparseHistogram {
         let used = self.by_bucket.iter().enumerate().filter(|(_, n)| **n > 0);
         let buckets: Vec<(u32, u64)> = used.map(|(bucket, n)| (bucket as u32, *n)).collect();
-        Counts { total: buckets.iter().map(|(_, n)| n).sum(), buckets }
+        SparseHistogram { total: buckets.iter().map(|(_, n)| n).sum(), buckets }
     }
 }
 
@@ -239,8 +241,8 @@ mod tests {
         (0..n).map(move |i| (i * i * i * step) % 119_999_999_999 / (1 << (i % 30)) + i % 3)
     }
 
-    fn read(histogram: &Histogram<u64>) -> Counts {
-        CountsReader::default().read(&encode_histogram(histogram)).unwrap()
+    fn read(histogram: &Histogram<u64>) -> SparseHistogram {
+        HistogramReader::default().read(&encode_histogram(histogram)).unwrap()
     }
 
     #[test]
@@ -259,9 +261,9 @@ mod tests {
         let parts = [histogram(values(900, 31)), histogram(values(5_000, 104_729))];
         let mut sum = parts[0].clone();
         sum.add(&parts[1]).unwrap();
-        let mut ours = CountsSum::default();
+        let mut ours = HistogramSum::default();
         parts.iter().for_each(|part| ours.add(&read(part)));
-        ours.add(&Counts::default());
+        ours.add(&SparseHistogram::default());
         assert_eq!(ours.counts(), read(&sum));
         assert_eq!(ours.counts().total(), 5_900);
     }
@@ -275,14 +277,14 @@ mod tests {
         assert_eq!((cut.min, cut.p50, cut.p90, cut.max), (Some(1), Some(1_000), None, None));
         assert_eq!(cut.mean, whole.mean);
         assert_eq!(counts.latency(1_001).p50, None);
-        assert_eq!(Counts::default().latency(5), Latency::default());
-        assert_eq!(Counts::default().percentiles(0), [None; 5], "no samples");
-        assert_eq!(Counts::default().percentiles(100), [None; 5]);
+        assert_eq!(SparseHistogram::default().latency(5), Latency::default());
+        assert_eq!(SparseHistogram::default().percentiles(0), [None; 5], "no samples");
+        assert_eq!(SparseHistogram::default().percentiles(100), [None; 5]);
     }
 
     #[test]
     fn refuses_damaged_histograms() {
-        let mut reader = CountsReader::default();
+        let mut reader = HistogramReader::default();
         let whole = encode_histogram(&histogram(values(500, 3)));
         assert!(reader.read("!!").is_err());
         assert!(reader.read("").is_err());

@@ -46,7 +46,8 @@ pub enum Doubt {
         /// Student's t over lives.
         p: f64,
     },
-    /// It used CPU outside of its start and its slices: between them, or until its exit.
+    /// It used CPU outside of its start and its slices: between them, until its exit, or more than others while a
+    /// load connected.
     OutsideSlices {
         /// As a fraction of that in its slices.
         share: f64,

@@ -1,6 +1,7 @@
 //! What is found out: cells, verdicts, findings, gates and curves.
 
 pub(crate) mod capacity;
+pub(crate) mod cause;
 pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod finding;

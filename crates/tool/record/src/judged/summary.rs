@@ -350,7 +350,7 @@ pub struct DuelSeen {
     pub states: Vec<StateSeen>,
     /// The blocks beside which other programs ran; absent: none, or the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busy: Option<Busy>,
+    pub busy: Option<ContendedBlocks>,
     /// Blocks that were left out, because the machine changed in or next to them.
     pub left_out: u32,
     /// Slices that were left out, because another contender's slice right before or after showed that
@@ -362,7 +362,7 @@ pub struct DuelSeen {
 /// Blocks of a duel beside which other programs ran: in the middle over the contenders, they used more than a
 /// tenth of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Busy {
+pub struct ContendedBlocks {
     /// Number of these blocks.
     pub blocks: u32,
     /// Number of all blocks.

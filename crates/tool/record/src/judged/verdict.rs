@@ -1,10 +1,11 @@
 //! The verdict on a cell: the kind of measurement, the figures that it voids, and its findings as data.
 
+use crate::judged::cause::Cause;
 use serde::{
     Deserialize, Serialize,
     de::{IntoDeserializer, value, value::StrDeserializer},
 };
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::fmt;
 
 /// The kind of a measurement (method, rule 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,28 +117,67 @@ pub enum Figure {
 
 /// A finding on one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredFinding", into = "StoredFinding")]
 pub struct CellFinding {
     /// The kind of measurement that it shows.
     pub kind: Kind,
+    /// The stage of the load that shows it, from 1, if it has stages.
+    pub stage: Option<u32>,
+    /// The starts that show it, if it is about single starts.
+    pub starts: Option<SomeStarts>,
+    /// Why, with the figures.
+    pub cause: Cause,
+    /// What may help.
+    pub remedy: Option<String>,
+}
+
+/// A finding in files. Those of earlier versions have only the text of their cause.
+#[derive(Serialize, Deserialize)]
+struct StoredFinding {
+    /// The kind of measurement that it shows.
+    kind: Kind,
+    /// The stage of the load that shows it, from 1, if it has stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stage: Option<u32>,
     /// The starts that show it, if it is about single starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub starts: Option<SomeStarts>,
-    /// The cause, with its figures.
-    pub because: String,
+    starts: Option<SomeStarts>,
+    /// The cause as a sentence.
+    because: String,
     /// What may help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-    /// The figures of the cause by name. Shares are fractions of 1; units are in the names.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub figures: BTreeMap<Cow<'static, str>, f64>,
+    remedy: Option<String>,
+    /// The name of the cause, with its figures beside it. Absent: it is a message, and the sentence is all.
+    #[serde(flatten)]
+    cause: Option<Cause>,
+}
+
+impl From<CellFinding> for StoredFinding {
+    fn from(finding: CellFinding) -> StoredFinding {
+        let CellFinding { kind, stage, starts, cause, remedy } = finding;
+        let because = cause.to_string();
+        let cause = Some(cause).filter(|cause| !matches!(cause, Cause::Message { .. }));
+        StoredFinding { kind, stage, starts, because, remedy, cause }
+    }
+}
+
+impl From<StoredFinding> for CellFinding {
+    fn from(stored: StoredFinding) -> CellFinding {
+        let StoredFinding { kind, stage, starts, because, remedy, cause } = stored;
+        let cause = cause.unwrap_or(Cause::Message { text: because });
+        CellFinding { kind, stage, starts, cause, remedy }
+    }
 }
 
 impl fmt::Display for CellFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(stage) = self.stage {
+            write!(f, "stage {stage}: ")?;
+        }
         if let Some(starts) = self.starts {
             write!(f, "{starts}")?;
         }
-        f.write_str(&self.because)?;
+        write!(f, "{}", self.cause)?;
         self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
@@ -160,6 +200,7 @@ impl fmt::Display for SomeStarts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SomeStarts { seen, of, first } = self;
         match first {
+            Some(_) if *of == 1 => f.write_str("in its only start: "),
             Some(first) => write!(f, "in {seen} of {of} starts, first in start {first}: "),
             None if *of == 1 => Ok(()),
             None => write!(f, "in {seen} of {of} starts "),
@@ -215,24 +256,21 @@ impl From<StoredVerdict> for Verdict {
 }
 
 impl CellFinding {
-    /// A finding of `kind` without figures.
-    pub fn new(kind: Kind, because: impl Into<String>) -> CellFinding {
-        let because = because.into();
-        CellFinding { kind, starts: None, because, remedy: None, figures: BTreeMap::new() }
+    /// A finding of `kind`.
+    pub fn new(kind: Kind, cause: impl Into<Cause>) -> CellFinding {
+        CellFinding { kind, stage: None, starts: None, cause: cause.into(), remedy: None }
+    }
+
+    /// Whether it has no text of its own, because the first one of an earlier version has that of all.
+    pub fn is_silent(&self) -> bool {
+        matches!(&self.cause, Cause::Message { text } if text.is_empty())
     }
 }
 
 impl Verdict {
     /// A verdict of `kind` with the figures that this kind always voids.
-    pub fn new(kind: Kind, because: impl Into<String>) -> Verdict {
-        Verdict { findings: vec![CellFinding::new(kind, because)], void: kind.voids().to_vec() }
-    }
-
-    /// Adds figures to the most important finding.
-    pub fn with(mut self, figures: impl IntoIterator<Item = (&'static str, f64)>) -> Verdict {
-        let named = figures.into_iter().map(|(name, figure)| (Cow::Borrowed(name), figure));
-        self.first_mut().figures.extend(named);
-        self
+    pub fn new(kind: Kind, cause: impl Into<Cause>) -> Verdict {
+        Verdict { findings: vec![CellFinding::new(kind, cause)], void: kind.voids().to_vec() }
     }
 
     /// Adds what may help against the most important finding.
@@ -264,7 +302,7 @@ impl Verdict {
     /// One sentence for each finding; those of the others start with `Also` and the name of the kind.
     pub fn because(&self) -> String {
         let mut text = self.first().to_string();
-        for finding in self.also().filter(|finding| !finding.because.is_empty()) {
+        for finding in self.also().filter(|finding| !finding.is_silent()) {
             text += &format!(". Also {}: {finding}", finding.kind.name());
         }
         text
@@ -287,16 +325,20 @@ mod tests {
 
     #[test]
     fn findings_are_stored_with_kind_and_text_beside_them() {
-        let mut verdict =
-            Verdict::new(Kind::Noisy, "stolen; use another hour").with([("steal", 0.03)]);
+        let mut verdict = Verdict::new(Kind::Noisy, Cause::Stolen { steal: 0.03 });
+        verdict = verdict.with_remedy("use another hour");
         verdict.first_mut().starts = Some(SomeStarts { seen: 2, of: 7, first: Some(3) });
         verdict.findings.push(CellFinding::new(Kind::CoBound, "both busy"));
-        let text = "in 2 of 7 starts, first in start 3: stolen; use another hour. Also co-bound: both busy";
+        let text = "in 2 of 7 starts, first in start 3: the hypervisor gave 3.0% of the CPUs' time to \
+                    others; use another hour. Also co-bound: both busy";
         assert_eq!(verdict.because(), text);
         let json = serde_json::to_value(&verdict).unwrap();
         assert_eq!((&json["kind"], &json["also"][0]), (&"noisy".into(), &"co-bound".into()));
         assert_eq!((&json["because"], &json["void"][0]), (&text.into(), &"latency".into()));
-        assert_eq!(json["findings"][0]["figures"]["steal"], 0.03);
+        assert_eq!(json["findings"][0]["cause"], "stolen");
+        assert_eq!(json["findings"][0]["steal"], 0.03);
+        assert_eq!(json["findings"][1]["because"], "both busy");
+        assert!(json["findings"][1].get("cause").is_none());
         assert_eq!(json["findings"][0]["starts"]["seen"], 2);
         assert_eq!(serde_json::from_value::<Verdict>(json).unwrap(), verdict);
     }
@@ -319,6 +361,7 @@ mod tests {
         let text = |seen, of, first| SomeStarts { seen, of, first }.to_string();
         assert_eq!(text(1, 1, None), "");
         assert_eq!(text(1, 2, None), "in 1 of 2 starts ");
-        assert_eq!(text(1, 1, Some(1)), "in 1 of 1 starts, first in start 1: ");
+        assert_eq!(text(1, 1, Some(3)), "in its only start: ");
+        assert_eq!(text(1, 2, Some(2)), "in 1 of 2 starts, first in start 2: ");
     }
 }

@@ -1,13 +1,13 @@
 //! The messages from a load process to the process that started it: its progress, and at the end
 //! its counts or an error.
 
-use crate::{Counted, Order, SecondCounted};
+use crate::{Counted, LeaderCommand, SecondCounted};
 use serde::{Deserialize, Serialize};
 
 /// A message from a load process. Each is one line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Report {
+pub enum ProcessMessage {
     /// The current state of the load. Sent up to fifty times a second, and at least twice a second.
     Progress(LoadProgress),
     /// The counts of one second of the window, if the leader wants them. In order of their numbers.
@@ -24,7 +24,7 @@ pub enum Report {
 pub struct LoadProgress {
     /// The last order that all threads of the process follow. `None`: all threads have started and
     /// wait for the first order.
-    pub entered: Option<Order>,
+    pub entered: Option<LeaderCommand>,
     /// Complete replies, correct or wrong.
     pub replies: u64,
     /// Settled requests: answered or lost.
@@ -46,7 +46,7 @@ pub struct LoadProgress {
     pub open: u64,
     /// Whether connections wait for their first reply.
     pub opening: bool,
-    /// The run is over for this process, e.g. because a reply was wrong. It waits for [`Order::End`].
+    /// The run is over for this process, e.g. because a reply was wrong. It waits for [`LeaderCommand::End`].
     pub over: bool,
     /// The last error that kept a connection from opening, or closed it before the load began.
     pub trouble: Option<String>,

@@ -44,7 +44,7 @@ impl Part {
 /// processes get the same command at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum LeaderCommand {
     /// Open all connections.
     Connect,
     /// Send requests, but record nothing yet.
@@ -64,17 +64,17 @@ pub enum Order {
     End,
 }
 
-impl Order {
+impl LeaderCommand {
     /// All of them, in order.
-    pub const ALL: [Order; 8] = [
-        Order::Connect,
-        Order::WarmUp,
-        Order::OpenWindow,
-        Order::AllOpened,
-        Order::StopSending,
-        Order::ClosesOverdue,
-        Order::CutShort,
-        Order::End,
+    pub const ALL: [LeaderCommand; 8] = [
+        LeaderCommand::Connect,
+        LeaderCommand::WarmUp,
+        LeaderCommand::OpenWindow,
+        LeaderCommand::AllOpened,
+        LeaderCommand::StopSending,
+        LeaderCommand::ClosesOverdue,
+        LeaderCommand::CutShort,
+        LeaderCommand::End,
     ];
 }
 

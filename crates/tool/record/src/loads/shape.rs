@@ -32,7 +32,7 @@ pub struct LoadShape {
     /// For the workload `hash`: how many times each request hashes the file; `None`: once.
     pub n: Option<u32>,
     /// Another load on the same server at the same time.
-    pub beside: Option<Beside>,
+    pub beside: Option<BackgroundLoad>,
 }
 
 /// Large requests of the workload `hash` that are always in flight beside a load: a closed loop
@@ -40,7 +40,7 @@ pub struct LoadShape {
 /// request waits for a large one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beside {
+pub struct BackgroundLoad {
     /// Connections, each with one request in flight.
     pub connections: u32,
     /// How many times each of these requests hashes the file.
@@ -73,7 +73,7 @@ impl LoadShape {
 
     /// Maximum number of connections open at once: sending, silent and passing ones, and those of
     /// the load beside.
-    pub fn open(&self) -> u32 {
+    pub fn max_open_connections(&self) -> u32 {
         let beside = self.beside.map_or(0, |beside| beside.connections);
         let all = [self.idle, self.passing, beside].into_iter();
         all.fold(self.connections, u32::saturating_add)
@@ -137,7 +137,7 @@ impl fmt::Display for LoadShape {
         if let Some(n) = self.n {
             write!(f, ", n={n}")?;
         }
-        if let Some(Beside { connections, n }) = self.beside {
+        if let Some(BackgroundLoad { connections, n }) = self.beside {
             write!(f, ", beside {connections} conn with n={n}")?;
         }
         Ok(())
@@ -253,17 +253,20 @@ mod tests {
             |idle, stalled| LoadShape { idle, stalled, ..LoadShape::closed(10, 1) }.to_string();
         assert_eq!(stalled(1, 1), "10 conn + 1 idle that never read");
         assert_eq!(stalled(100, 1), "10 conn + 100 idle (1 never read)");
-        assert_eq!(shape.open(), 10_010);
+        assert_eq!(shape.max_open_connections(), 10_010);
         let shape = LoadShape { passing: 50, ..LoadShape::closed(10, 1) };
-        assert_eq!((shape.to_string().as_str(), shape.open()), ("10 conn + 50 passing", 60));
+        assert_eq!(
+            (shape.to_string().as_str(), shape.max_open_connections()),
+            ("10 conn + 50 passing", 60)
+        );
         let shape =
             LoadShape { requests: Some(2_000), n: Some(1_000), ..LoadShape::closed(300, 1) };
         assert_eq!(shape.to_string(), "300 conn, 2000 requests, n=1000");
         assert!(shape.is_counted());
-        let beside = Some(Beside { connections: 8, n: 1_000 });
+        let beside = Some(BackgroundLoad { connections: 8, n: 1_000 });
         let shape = LoadShape { n: Some(1), beside, ..at(200, Arrivals::Poisson, 100) };
         assert_eq!(shape.to_string(), "100 conn, 200/s, n=1, beside 8 conn with n=1000");
-        assert_eq!((shape.open(), shape.is_counted()), (108, false));
+        assert_eq!((shape.max_open_connections(), shape.is_counted()), (108, false));
         assert_eq!(at(7, Arrivals::Constant, 2).to_string(), "2 conn, 7/s even");
         let shape = LoadShape { drive: Drive::Churn, cores: Some(2), ..LoadShape::closed(64, 1) };
         assert_eq!(shape.to_string(), "64 conn, churn, 2 cores");

@@ -14,6 +14,9 @@ pub struct Life {
     /// Its CPU time in the slices of the other contenders, nanoseconds: close to zero if it was frozen then.
     #[serde(default)]
     pub aside_ns: u64,
+    /// Its CPU time while the load connected to it, before warm-up and slices, nanoseconds.
+    #[serde(default)]
+    pub connecting_ns: u64,
     /// Its CPU time over its whole life; `None` if the kernel did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeLife>,
@@ -38,7 +41,7 @@ pub struct WholeLife {
 }
 
 impl WholeLife {
-    /// The part neither in its start nor in slices: between slices, and until its exit.
+    /// The part neither in its start nor in slices: while loads connected, between slices, and until its exit.
     pub fn outside_ns(&self) -> u64 {
         self.cpu_ns.saturating_sub(self.start_ns).saturating_sub(self.driven_ns)
     }

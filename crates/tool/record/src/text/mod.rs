@@ -1,6 +1,7 @@
 //! The words of results: every report has the same ones.
 
 pub(crate) mod alike;
+mod causes;
 pub(crate) mod content_doubt;
 pub(crate) mod needed;
 pub(crate) mod running_doubts;

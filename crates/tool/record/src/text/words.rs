@@ -136,8 +136,8 @@ impl Doubt {
             Doubt::OutsideSlices { share, p } => write!(
                 f,
                 "used {} more CPU over its whole life, its start excluded, than in its slices \
-                 (p = {p:.1e}): it puts work off, e.g. until it exits, or works without load; its cost \
-                 does not include that",
+                 (p = {p:.1e}): it puts work off, e.g. until it exits or the next load connects, or works \
+                 without load; its cost does not include that",
                 percent(share)
             ),
             Doubt::Standing { ms_per_s, of_a_slice } => write!(

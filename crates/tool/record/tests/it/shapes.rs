@@ -1,7 +1,7 @@
 //! A load is read as it was written.
 
 use proptest::prelude::*;
-use regatta_record::{Arrivals, Beside, Burst, Drive, LoadShape};
+use regatta_record::{Arrivals, BackgroundLoad, Burst, Drive, LoadShape};
 use serde_json::json;
 use std::num::NonZeroU32;
 
@@ -20,7 +20,7 @@ fn drives() -> impl Strategy<Value = Drive> {
 
 fn shapes() -> impl Strategy<Value = LoadShape> {
     let beside = any::<Option<(u32, u32)>>()
-        .prop_map(|beside| beside.map(|(connections, n)| Beside { connections, n }));
+        .prop_map(|beside| beside.map(|(connections, n)| BackgroundLoad { connections, n }));
     let rest = (any::<[u32; 5]>(), any::<[Option<u32>; 3]>(), beside);
     (drives(), rest).prop_map(|(drive, (numbers, [cores, requests, n], beside))| {
         let [connections, idle, stalled, passing, pipeline] = numbers;

@@ -173,7 +173,7 @@ fn memories(load: &LoadShape, cells: &[&Cell]) -> Vec<Field<'static>> {
         _ if load.beside.is_some() => (8, 8),
         _ => (1, 2),
     };
-    if load.open() >= MEMORY_FROM {
+    if load.max_open_connections() >= MEMORY_FROM {
         type Of = fn(&Cell) -> Option<f64>;
         let of: [(Column, Of); 2] = [
             (Column::right("user", user), |c| c.user_bytes_per_connection),

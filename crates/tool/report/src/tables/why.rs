@@ -1,7 +1,7 @@
 //! The reasons of verdicts: one note for each remark, with the names of all contenders it applies to.
 
 use crate::table::{Note, Table, Tone, verdict_tone, visible};
-use regatta_record::{Cell, Kind, alike, are_similar};
+use regatta_record::{Cause, Cell, CellFinding, Kind, alike, are_similar};
 
 /// The kind of notes on undecided costs.
 pub const UNCLEAR: &str = "unclear";
@@ -27,8 +27,8 @@ pub fn why(cells: &[&Cell]) -> Vec<Note> {
             continue;
         }
         // In results of earlier versions the text of the first finding is that of all.
-        let said = cell.verdict.findings.iter().filter(|one| !one.because.is_empty());
-        for finding in said.filter(|one| is_remark(cell, one.kind)) {
+        let said = cell.verdict.findings.iter().filter(|one| !one.is_silent());
+        for finding in said.filter(|one| is_remark(cell, one)) {
             let remark = (name.clone(), visible(&finding.to_string()));
             match remarks_by_kind.iter_mut().find(|(kind, _)| *kind == finding.kind) {
                 Some((_, remarks)) => remarks.push(remark),
@@ -43,10 +43,11 @@ pub fn why(cells: &[&Cell]) -> Vec<Note> {
 }
 
 /// Whether a finding needs a remark. That both sides were busy is a mark in the table.
-fn is_remark(cell: &Cell, kind: Kind) -> bool {
-    match kind {
+fn is_remark(cell: &Cell, finding: &CellFinding) -> bool {
+    match finding.kind {
         Kind::ServerBound | Kind::CoBound => false,
         // Held, unless the load was late.
+        Kind::AtAskedRate if matches!(finding.cause, Cause::Held { .. }) => false,
         Kind::AtAskedRate => {
             let verdict = &cell.verdict;
             let explains =

@@ -413,7 +413,7 @@ fn without(load: &LoadShape, cells: &[&Cell]) -> Vec<String> {
 
 /// Why a cell has no `figure` to compare, as the rest of a sentence on one contender.
 fn reason(cell: &Cell, figure: &str) -> String {
-    let because = || short(&cell.verdict.first().because, &cell.contender);
+    let because = || short(&cell.verdict.first().cause.to_string(), &cell.contender);
     match cell.verdict.kind() {
         Kind::Skipped => "was not raced yet".to_owned(),
         Kind::Disqualified => format!("was disqualified: {}", because()),

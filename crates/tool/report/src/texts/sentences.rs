@@ -281,8 +281,8 @@ fn beside(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
 
 fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let both_ends = Some(KernelMemorySource::BothEnds);
-    let shown =
-        load.open() >= MEMORY_FROM && cells.iter().any(|c| c.kernel_memory_source == both_ends);
+    let shown = load.max_open_connections() >= MEMORY_FROM
+        && cells.iter().any(|c| c.kernel_memory_source == both_ends);
     shown.then(|| Note {
         names: "kernel".to_owned(),
         kind: "memory",

@@ -55,7 +55,7 @@ fn a_reason_does_not_repeat_the_name_and_is_cut_between_words() {
     let mut summary = first_load(quick());
     let name = "<script>alert(1)</script>";
     let why = "0 of 100 connections came to a first reply, because the server waits";
-    cell(&mut summary, name).verdict.first_mut().because = format!("{name}: {why}");
+    cell(&mut summary, name).verdict.first_mut().cause = format!("{name}: {why}").into();
     let answer = at(&summary, "64 conn");
     let expected = "disqualified: 0 of 100 connections came to a first reply, because the…";
     assert!(answer.ends_with(expected), "{answer}");

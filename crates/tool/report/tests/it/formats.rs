@@ -84,7 +84,7 @@ fn hostile() -> Summary {
     (uring.cost_ns_per_request, uring.ratio_to_baseline) = (None, None);
     uring.not_known = vec![Unknown::Cost, Unknown::Ratio];
     cell(&mut summary, "async").verdict.void = vec![Figure::Rate, Figure::Latency];
-    cell(&mut summary, "async").verdict.first_mut().because = "a\nb \u{1b}[31m".into();
+    cell(&mut summary, "async").verdict.first_mut().cause = "a\nb \u{1b}[31m".into();
     cell(&mut summary, "poll").contender = "a`|\"\\,} 1\nregatta_cost_seconds 5 \u{202e}".into();
     summary
 }

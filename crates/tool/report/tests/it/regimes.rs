@@ -3,8 +3,8 @@
 
 use crate::common::{row, table, words};
 use regatta_record::{
-    Busy, Drive, Estimate, Event, Happened, Kind, PassStart, RaceHeader, Relation, RoundStart,
-    Summary, Verdict, Window,
+    ContendedBlocks, Drive, Estimate, Event, Happened, Kind, PassStart, RaceHeader, Relation,
+    RoundStart, Summary, Verdict, Window,
 };
 use regatta_report::{Live, Looks, Room, Shown, answer, markdown, terminal, terminal_with};
 use unicode_width::UnicodeWidthStr;
@@ -140,7 +140,7 @@ fn the_heading_has_lives_and_states() {
 #[test]
 fn blocks_beside_other_programs_and_those_left_out_are_counted() {
     let mut s = summary();
-    let mut said = |busy: Option<Busy>, blocks: u32, slices: u32| {
+    let mut said = |busy: Option<ContendedBlocks>, blocks: u32, slices: u32| {
         let duel = s.duels.iter_mut().find(|duel| duel.load.drive == Drive::Closed).unwrap();
         (duel.busy, duel.left_out, duel.left_out_slices) = (busy, blocks, slices);
         duel.states.truncate(1);
@@ -148,7 +148,7 @@ fn blocks_beside_other_programs_and_those_left_out_are_counted() {
         let line = text.lines().find(|line| line.starts_with("at saturation: ")).unwrap();
         line.split_once("one state").unwrap().1.to_owned()
     };
-    let busy = Some(Busy { blocks: 12, of: 44, apart: true });
+    let busy = Some(ContendedBlocks { blocks: 12, of: 44, apart: true });
     assert_eq!(said(None, 0, 0), "");
     let beside = "; other programs ran beside 12 of 44 blocks";
     assert_eq!(said(busy, 0, 0), beside);

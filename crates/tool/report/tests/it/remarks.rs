@@ -77,7 +77,8 @@ fn a_remark_on_many_loads_counts_loads_and_gives_an_example() {
         if ["percore", "cluster"].contains(&name.as_str()) {
             cell.verdict.first_mut().kind = Kind::CannotHold;
             cell.verdict.void = [Figure::Cost, Figure::Rate].to_vec();
-            cell.verdict.first_mut().because = format!("{name} states a limit of 5 connections");
+            cell.verdict.first_mut().cause =
+                format!("{name} states a limit of 5 connections").into();
         }
     }
     let text = terminal(&summary, 200, false);
@@ -94,7 +95,7 @@ fn a_reference_names_a_table_above_it() {
     for cell in summary.cells.iter_mut().filter(|cell| cell.contender == "percore") {
         cell.verdict.first_mut().kind = Kind::Noisy;
         cell.verdict.void = [Figure::Latency].to_vec();
-        cell.verdict.first_mut().because = because.to_owned();
+        cell.verdict.first_mut().cause = because.into();
     }
     // The terminal shows the tables of loads with historic results: the last, and two others.
     let others = [summary.asked.loads[1], summary.asked.loads[3]];

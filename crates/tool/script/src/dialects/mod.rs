@@ -10,7 +10,9 @@ pub mod websocket;
 use crate::{
     dialect::Dialect,
     exact::Exact,
-    protocol::{Asks, Canned, Order, Place, Protocol, Row, Sample, Scheme, Speech},
+    protocol::{
+        Asks, Canned, CompileOptions, Destination, Protocol, ProtocolInfo, Sample, Scheme, Speech,
+    },
     readiness_probe::ReadinessProbe,
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
@@ -23,7 +25,7 @@ use std::path::Path;
 macro_rules! table {
     ($($Name:ident: $Protocol:ty,)*) => {
         /// The protocols.
-        pub const ROWS: &[Row] = &[$(<$Protocol as Protocol>::ROW),*];
+        pub const ROWS: &[ProtocolInfo] = &[$(<$Protocol as Protocol>::INFO),*];
 
         /// What to send, and which replies are correct.
         #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,22 +60,22 @@ macro_rules! table {
             /// Returns the default workload of the protocol of this name; `path` is the path and
             /// query of the URL. `None` if there is no such protocol.
             pub fn usual(protocol: &str, path: Option<&str>) -> Option<Workload> {
-                $(if protocol == <$Protocol as Protocol>::ROW.name {
+                $(if protocol == <$Protocol as Protocol>::INFO.name {
                     return Some(Workload::$Name(<$Protocol as Protocol>::usual(path)));
                 })*
                 None
             }
 
             fn read_as(protocol: &str, file: FileText<'_>) -> Option<Result<Workload, String>> {
-                $(if protocol == <$Protocol as Protocol>::ROW.name {
+                $(if protocol == <$Protocol as Protocol>::INFO.name {
                     return Some(<$Protocol as Protocol>::read(file).map(Workload::$Name));
                 })*
                 None
             }
 
             /// The protocol of the workload.
-            pub fn protocol(&self) -> Row {
-                match self { $(Workload::$Name(_) => <$Protocol as Protocol>::ROW),* }
+            pub fn protocol(&self) -> ProtocolInfo {
+                match self { $(Workload::$Name(_) => <$Protocol as Protocol>::INFO),* }
             }
 
             /// The name on the command line and in manifests; for a file, its own name.
@@ -127,7 +129,7 @@ macro_rules! table {
             /// The same number of requests, all of the mean length, for a server that answers each
             /// with the same bytes without reading it, and what that server needs to know. `None`
             /// if there is no such reply.
-            pub fn canned(&self, place: Place<'_>) -> Option<(Workload, Canned)> {
+            pub fn canned(&self, place: Destination<'_>) -> Option<(Workload, Canned)> {
                 match self { $(
                     Workload::$Name(asks) => {
                         asks.canned(place).map(|(asks, canned)| (Workload::$Name(asks), canned))
@@ -165,7 +167,7 @@ macro_rules! table {
             }
 
             /// A request that samples what a reply is like; `None` if replies are not described.
-            pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
+            pub fn sample(&self, place: Destination<'_>) -> Option<Sample> {
                 match self { $(Workload::$Name(asks) => asks.sample(place)),* }
             }
 
@@ -185,7 +187,7 @@ macro_rules! table {
             /// The workload of [`Workload::to_json`]. The error is a sentence.
             fn of_json(json: AsJson) -> Result<Workload, String> {
                 let AsJson { protocol, asks } = json;
-                $(if protocol == <$Protocol as Protocol>::ROW.name {
+                $(if protocol == <$Protocol as Protocol>::INFO.name {
                     return serde_json::from_value(asks).map(Workload::$Name).map_err(|error| {
                         format!("the workload in the message cannot be read: {error}")
                     });
@@ -193,7 +195,7 @@ macro_rules! table {
                 Err(format!("the protocol {protocol:?} is not supported"))
             }
 
-            fn compiled(&self, order: &Order<'_>) -> Result<Compiled, TooLarge> {
+            fn compiled(&self, order: &CompileOptions<'_>) -> Result<Compiled, TooLarge> {
                 match self { $(
                     Workload::$Name(asks) => Ok(match asks.compile(order)? {
                         Speech::Exact(exact) => Compiled::Exact(exact),
@@ -331,7 +333,7 @@ impl Workload {
     ///
     /// # Errors
     /// Requests or replies are too long for this pipeline.
-    pub fn compile(&self, order: &Order<'_>) -> Result<Compiled, TooLong> {
+    pub fn compile(&self, order: &CompileOptions<'_>) -> Result<Compiled, TooLong> {
         self.compiled(order).map_err(|TooLarge| TooLong {
             pipeline: order.pipeline,
             workload: self.name().to_owned(),
@@ -350,7 +352,7 @@ pub fn adapters() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the protocol and scheme for the name of a URL scheme, in lower case.
-pub fn of_scheme(name: &str) -> Option<(Row, Scheme)> {
+pub fn of_scheme(name: &str) -> Option<(ProtocolInfo, Scheme)> {
     ROWS.iter().find_map(|row| {
         let scheme = row.schemes.iter().find(|scheme| scheme.name == name)?;
         Some((*row, *scheme))

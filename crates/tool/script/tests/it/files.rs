@@ -1,10 +1,11 @@
 //! Workload files of every protocol: the examples can be read, and their text needs no other file.
 
-use regatta_script::{Order, Place, Workload};
+use regatta_script::{CompileOptions, Destination, Workload};
 use std::path::Path;
 
 fn bytes(workload: &Workload) -> Vec<u8> {
-    let order = Order { seed: 1, pipeline: 1, place: Place::default(), shared: None };
+    let order =
+        CompileOptions { seed: 1, pipeline: 1, place: Destination::default(), shared: None };
     let compiled = workload.compile(&order).unwrap();
     compiled.script().requests(0, compiled.script().period().request).to_vec()
 }

@@ -1,13 +1,15 @@
 //! The compiled scripts of workload files of lines.
 
-use regatta_script::{Compiled, Order, Place, Workload};
+use regatta_script::{CompileOptions, Compiled, Destination, Workload};
 use std::{collections::HashSet, path::Path};
 
 /// Number of exchanges in a script of short lines.
 const EXCHANGES: usize = 1 << 18;
 
 fn compile(workload: &Workload, seed: u64) -> Compiled {
-    workload.compile(&Order { seed, pipeline: 1, place: Place::default(), shared: None }).unwrap()
+    workload
+        .compile(&CompileOptions { seed, pipeline: 1, place: Destination::default(), shared: None })
+        .unwrap()
 }
 
 fn compiled(text: &str) -> Compiled {

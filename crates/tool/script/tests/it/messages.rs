@@ -1,7 +1,7 @@
 //! A workload that is sent to another process compiles there into the same bytes and the same checks.
 
 use regatta_script::{
-    Compiled, Order, Place, Workload,
+    CompileOptions, Compiled, Destination, Workload,
     dialects::adapters,
     dialects::http::{
         Content, Expected, Field, HttpAsks, HttpRequest, HttpWorkload, Is, Member, Status, Value,
@@ -16,8 +16,8 @@ fn sent(workload: &Workload) -> Workload {
 }
 
 fn compiled(workload: &Workload) -> Compiled {
-    let place = Place { host: "h:1", path: None, closes: false };
-    workload.compile(&Order { seed: 7, pipeline: 3, place, shared: None }).unwrap()
+    let place = Destination { host: "h:1", path: None, closes: false };
+    workload.compile(&CompileOptions { seed: 7, pipeline: 3, place, shared: None }).unwrap()
 }
 
 fn assert_arrives(workload: &Workload) {
@@ -40,7 +40,7 @@ fn built_in_workloads_arrive_unchanged() {
         let derived = [workload.echoed(), workload.with_n(77)];
         let adapted = adapters().filter_map(|adapter| workload.adapted(adapter));
         derived.into_iter().flatten().chain(adapted).for_each(|workload| assert_arrives(&workload));
-        if let Some((canned, _)) = workload.canned(Place::default()) {
+        if let Some((canned, _)) = workload.canned(Destination::default()) {
             assert_arrives(&canned);
         }
     }

@@ -3,7 +3,7 @@
 use super::connect::ConnectArgs;
 use anyhow::{Context, bail};
 use regatta_script::{
-    Row, Scheme, Workload,
+    ProtocolInfo, Scheme, Workload,
     dialects::{ROWS, of_scheme},
 };
 use std::{
@@ -76,7 +76,7 @@ impl Target {
 /// The parts of a URL.
 #[derive(Clone, Copy, Debug)]
 struct Url<'a> {
-    row: Row,
+    row: ProtocolInfo,
     scheme: Scheme,
     /// Host and port.
     authority: &'a str,

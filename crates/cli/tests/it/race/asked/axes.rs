@@ -51,7 +51,7 @@ fn silent_connections_are_counted_and_their_memory_is_reported() {
     let ended = course.race(&args).raced();
     course.assert_nothing_left();
     let cell = &ended.summary().cells[0];
-    assert_eq!((cell.load.open(), cell.rounds), (204, 1));
+    assert_eq!((cell.load.max_open_connections(), cell.rounds), (204, 1));
     let user = cell.user_bytes_per_connection.unwrap();
     assert!((-10_000.0..100_000.0).contains(&user), "{user} bytes of each");
 }

@@ -1,6 +1,6 @@
 //! When a connection times out, and what is checked before that.
 
-use super::{End, Link, OUTPUT_FULL, Socket, State, Timer};
+use super::{End, Link, OUTPUT_FULL, SocketProbe, State, Timer};
 use crate::{Conn, Limits};
 use std::time::{Duration, Instant};
 
@@ -72,10 +72,10 @@ impl Link {
     /// The next deadline of a connection that is open or closing.
     fn activity(&self, limits: &Limits) -> (Instant, Timer) {
         if let Some(since) = self.stuck {
-            return (self.looked.max(since) + limits.look(), Timer::Progress);
+            return (self.looked.max(since) + limits.progress_interval(), Timer::Progress);
         }
         if self.is_held_up() {
-            return (self.looked + Limits::LOOK, Timer::HeldUp);
+            return (self.looked + Limits::LIVENESS_INTERVAL, Timer::HeldUp);
         }
         let idle = self.active() + limits.idle;
         // A check may find unread input. The next check must not be in the same tick.
@@ -95,7 +95,7 @@ impl Link {
     }
 
     fn active(&self) -> Instant {
-        self.heard.max(self.progress.took())
+        self.heard.max(self.progress.last_progress())
     }
 
     /// The timer has fired. The next one is set for the next deadline.
@@ -104,7 +104,13 @@ impl Link {
     }
 
     /// Called at the deadline: closes the connection if it has timed out.
-    pub(crate) fn look(&mut self, now: Instant, limits: &Limits, conn: Conn, socket: &impl Socket) {
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        conn: Conn,
+        socket: &impl SocketProbe,
+    ) {
         let timeout = self.timeout(now, limits, conn, socket);
         self.looked = now;
         self.sooner = true;
@@ -118,7 +124,7 @@ impl Link {
         now: Instant,
         limits: &Limits,
         conn: Conn,
-        socket: &impl Socket,
+        socket: &impl SocketProbe,
     ) -> Option<End> {
         match self.state {
             State::Connecting { until } => (now >= until).then_some(End::Connect),
@@ -128,7 +134,7 @@ impl Link {
             State::Open | State::Closing { .. } => {
                 if self.stuck.is_some() || self.owes {
                     let unacknowledged = socket.unacknowledged(conn);
-                    self.progress.look(now, self.sent, unacknowledged);
+                    self.progress.sample(now, self.sent, unacknowledged);
                     self.owes = unacknowledged > 0;
                 }
                 if self.stuck.is_some() {

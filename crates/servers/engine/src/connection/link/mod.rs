@@ -5,7 +5,7 @@
 //!             engine closes it          our direction ended
 //! Connecting → Open ──────────→ Closing ──────────────→ Lingering ──────→ Closed
 //!                                  │ input has ended,       client ended,
-//!                                  │ or `Flow::Part`        2 s or 1 MiB
+//!                                  │ or `Flow::ClosedByClient`        2 s or 1 MiB
 //!                                  ├──────────────→ Closed
 //!                                  └─ while draining → Delivering ──────→ Closed
 //!                                                     all acknowledged
@@ -16,7 +16,7 @@
 mod deadline;
 mod socket;
 
-pub use socket::Socket;
+pub use socket::SocketProbe;
 
 use crate::{Conn, Flow, Limits, Progress, Side};
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub(crate) const OUTPUT_FULL: usize = 64 * 1024;
 
 /// What an engine wants for a connection: input, events and timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct ConnInterest {
     /// Input is read. Some may still arrive after this has become false.
     pub reads: bool,
     /// The peer waits for the engine, so its silence does not count as idle.
@@ -39,14 +39,14 @@ pub struct Status {
     /// When [`Engine::alarm`](crate::Engine::alarm) is called.
     pub alarm: Option<Instant>,
     /// From when on a peer that is not read counts as gone once it has closed its sending side,
-    /// even if earlier input is unread. The check takes up to [`Limits::LOOK`].
+    /// even if earlier input is unread. The check takes up to [`Limits::LIVENESS_INTERVAL`].
     pub gone_at_end: Option<Instant>,
 }
 
-impl Default for Status {
+impl Default for ConnInterest {
     /// Input is read; no other event is wanted.
     fn default() -> Self {
-        Status {
+        ConnInterest {
             reads: true,
             waits: false,
             wants_drained: false,
@@ -86,8 +86,8 @@ pub(crate) enum State {
 pub enum End {
     /// The engine closed it, and then the peer closed its side.
     Close,
-    /// The engine closed it with [`Flow::Part`].
-    Part,
+    /// The engine closed it with [`Flow::ClosedByClient`].
+    ClosedByClient,
     /// The peer had closed its side, and all output was written.
     HalfClosed,
     /// The engine closed it during a drain, and the peer had acknowledged all output.
@@ -138,7 +138,7 @@ pub(crate) enum Timer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Write { last: bool },
-    FinishWriting,
+    ShutdownWrite,
     Close,
     Wait,
 }
@@ -157,7 +157,7 @@ pub(crate) struct Link {
     in_flight: usize,
     /// The length of the buffer with that output; 0 once all of it is written.
     pub(crate) taken: usize,
-    status: Status,
+    status: ConnInterest,
     /// It is among the connections that the engine has changed.
     pub(crate) in_dirty: bool,
     /// The deadline may have become earlier.
@@ -194,7 +194,7 @@ impl Link {
             written: 0,
             in_flight: 0,
             taken: 0,
-            status: Status::default(),
+            status: ConnInterest::default(),
             in_dirty: false,
             sooner: true,
             stuck: None,
@@ -357,14 +357,14 @@ impl Link {
     }
 
     /// Our sending side was shut down (`done`), or could not be.
-    pub(crate) fn finished(&mut self, now: Instant, done: bool) {
+    pub(crate) fn shutdown_completed(&mut self, now: Instant, done: bool) {
         match self.state {
             _ if !done => self.end(End::Failed),
             State::Closing { part: false } => {
                 let (until, bytes) = (now + Limits::LINGER, Limits::LINGER_BYTES);
                 self.set(State::Lingering { until, bytes });
             }
-            _ => self.end(End::Part),
+            _ => self.end(End::ClosedByClient),
         }
     }
 
@@ -403,14 +403,14 @@ impl Link {
 
     /// Closes the connection once its output is written.
     ///
-    /// [`Flow::Part`] takes effect only if all input has just been read and all output can be
+    /// [`Flow::ClosedByClient`] takes effect only if all input has just been read and all output can be
     /// written at once. Otherwise unread input may have arrived, and closing would send a reset.
     pub(crate) fn close(&mut self, now: Instant, flow: Flow) {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
             (State::Open, _) => {
                 let at_once = self.stuck.is_none() && self.in_flight == 0 && self.read == now;
-                self.set(State::Closing { part: flow == Flow::Part && at_once });
+                self.set(State::Closing { part: flow == Flow::ClosedByClient && at_once });
             }
             (State::Connecting { .. }, _) => self.end(End::Aborted),
             _ => {}
@@ -418,7 +418,7 @@ impl Link {
     }
 
     #[inline]
-    pub(crate) fn set_status(&mut self, now: Instant, status: Status) {
+    pub(crate) fn set_status(&mut self, now: Instant, status: ConnInterest) {
         let before = std::mem::replace(&mut self.status, status);
         self.sooner |= before != status;
         if before.waits && !status.waits {
@@ -470,7 +470,7 @@ impl Link {
 
     /// Returns what to do next.
     #[inline]
-    pub(crate) fn step(&mut self, draining: bool, conn: Conn, socket: &impl Socket) -> Step {
+    pub(crate) fn step(&mut self, draining: bool, conn: Conn, socket: &impl SocketProbe) -> Step {
         let waiting = self.out.len() > self.written;
         match self.state {
             State::Open if waiting && self.in_flight == 0 => Step::Write { last: false },
@@ -488,7 +488,7 @@ impl Link {
                 self.end(if draining { End::Drained } else { End::HalfClosed });
                 Step::Close
             }
-            State::Closing { .. } => Step::FinishWriting,
+            State::Closing { .. } => Step::ShutdownWrite,
             State::Lingering { .. } | State::Delivering => Step::Wait,
             State::Closed(_) => Step::Close,
         }

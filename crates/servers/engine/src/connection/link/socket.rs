@@ -3,7 +3,7 @@
 use crate::Conn;
 
 /// What only the kernel knows about a connection. Queried rarely, never once per request.
-pub trait Socket {
+pub trait SocketProbe {
     /// Bytes that were written but not acknowledged by the peer; 0 once the connection is gone.
     fn unacknowledged(&self, conn: Conn) -> usize;
 
@@ -19,7 +19,7 @@ pub trait Socket {
 }
 
 /// For drivers without sockets: everything is acknowledged, and no peer sends more or goes.
-impl Socket for () {
+impl SocketProbe for () {
     fn unacknowledged(&self, _: Conn) -> usize {
         0
     }

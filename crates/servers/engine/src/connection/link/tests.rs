@@ -12,7 +12,7 @@ struct Known {
     ended: bool,
 }
 
-impl Socket for Known {
+impl SocketProbe for Known {
     fn unacknowledged(&self, _: Conn) -> usize {
         self.unacknowledged
     }
@@ -69,12 +69,12 @@ fn idle_time_counts_from_the_reply_of_the_engine() {
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
     let mut link = client(start);
-    link.set_status(at(1), Status::default());
+    link.set_status(at(1), ConnInterest::default());
     assert_eq!(link.deadline(&limits()), Some((at(8), Timer::Idle)), "it did not wait");
-    link.set_status(at(1), Status { waits: true, ..Status::default() });
+    link.set_status(at(1), ConnInterest { waits: true, ..ConnInterest::default() });
     link.look(at(100), &limits(), CONN(), &Known::default());
     assert!(link.is_open(), "it waits for the engine");
-    link.set_status(at(100), Status::default());
+    link.set_status(at(100), ConnInterest::default());
     assert_eq!(link.deadline(&limits()), Some((at(108), Timer::Idle)));
 }
 
@@ -143,7 +143,7 @@ fn each_event_leads_to_the_expected_state() {
         false
     });
     let part = unit(|link, now| {
-        link.close(now, Flow::Part);
+        link.close(now, Flow::ClosedByClient);
         false
     });
     let goes_on = unit(|link, now| {
@@ -151,11 +151,11 @@ fn each_event_leads_to_the_expected_state() {
         false
     });
     let finished = unit(|link, now| {
-        link.finished(now, true);
+        link.shutdown_completed(now, true);
         false
     });
     let unfinished = unit(|link, now| {
-        link.finished(now, false);
+        link.shutdown_completed(now, false);
         false
     });
 
@@ -229,7 +229,11 @@ fn each_event_leads_to_the_expected_state() {
         ),
         ("part", part, vec![(open, parting, false), (closing, closing, false)]),
         ("goes on", goes_on, vec![(open, open, false), (closing, closing, false)]),
-        ("finished", finished, vec![(closing, full, false), (parting, closed(End::Part), false)]),
+        (
+            "finished",
+            finished,
+            vec![(closing, full, false), (parting, closed(End::ClosedByClient), false)],
+        ),
         ("not finished", unfinished, vec![(closing, failed, false), (parting, failed, false)]),
     ] {
         for (before, after, result) in table {
@@ -256,8 +260,8 @@ fn every_step() {
         (closing, 1, 0, false, false, 0, write(true), closing),
         (closing, 1, 1, false, false, 0, Step::Wait, closing),
         (closing, 0, 1, true, true, 0, Step::Wait, closing),
-        (closing, 0, 0, false, false, 9, Step::FinishWriting, closing),
-        (parting, 0, 0, false, false, 9, Step::FinishWriting, parting),
+        (closing, 0, 0, false, false, 9, Step::ShutdownWrite, closing),
+        (parting, 0, 0, false, false, 9, Step::ShutdownWrite, parting),
         (closing, 0, 0, true, false, 9, Step::Close, closed(End::HalfClosed)),
         (closing, 0, 0, false, true, 0, Step::Close, closed(End::Drained)),
         (closing, 0, 0, true, true, 0, Step::Close, closed(End::Drained)),
@@ -292,7 +296,7 @@ fn reads_while_open_and_lingering() {
         (State::Delivering, true, false, 0, 0, false),
         (State::Closed(End::Idle), true, false, 0, 0, false),
     ] {
-        let status = Status { reads, ..Status::default() };
+        let status = ConnInterest { reads, ..ConnInterest::default() };
         let out = vec![0; out];
         let link = Link { status, ended, out, in_flight, ..in_state(state, start) };
         assert_eq!(link.wants_read(), expected, "{link:?}");
@@ -307,19 +311,19 @@ fn deadlines_and_what_they_find() {
     let holds = Known { unacknowledged: 7, ..none };
     let gone = Known { gone: true, ..none };
     let readable = Known { readable: true, ..none };
-    let alarmed = Status { alarm: Some(at(30)), ..Status::default() };
-    let inside = Status { inside: Some(at(1000)), ..Status::default() };
-    let since_0 = Status { inside: Some(at(0)), ..Status::default() };
+    let alarmed = ConnInterest { alarm: Some(at(30)), ..ConnInterest::default() };
+    let inside = ConnInterest { inside: Some(at(1000)), ..ConnInterest::default() };
+    let since_0 = ConnInterest { inside: Some(at(0)), ..ConnInterest::default() };
     let late = State::Closed(End::Request);
-    let waits = Status { waits: true, ..Status::default() };
-    let pauses = Status { reads: false, ..Status::default() };
-    let ends = Status { gone_at_end: Some(at(0)), ..pauses };
+    let waits = ConnInterest { waits: true, ..ConnInterest::default() };
+    let pauses = ConnInterest { reads: false, ..ConnInterest::default() };
+    let ends = ConnInterest { gone_at_end: Some(at(0)), ..pauses };
     let ended = Known { ended: true, ..Known::default() };
     let (open, closing) = (State::Open, State::Closing { part: false });
     let stuck = |link: Link| Link { stuck: Some(at(100)), ..link };
     let owes = |link: Link| Link { owes: true, ..link };
     let new = |state, status| Link { status, ..in_state(state, start) };
-    let plain = Status::default();
+    let plain = ConnInterest::default();
     let lingering = State::Lingering { until: at(2000), bytes: 1 };
     let closed = |end| State::Closed(end);
     // The link; its deadline in ms, and what it is for; a socket; the state after the check at that
@@ -419,13 +423,14 @@ fn output_is_counted_whether_written_or_taken() {
 #[test]
 fn an_alarm_rings_once_and_only_while_open() {
     let start = Instant::now();
-    let status = Status { alarm: Some(at(start, 3)), wants_drained: true, ..Status::default() };
+    let status =
+        ConnInterest { alarm: Some(at(start, 3)), wants_drained: true, ..ConnInterest::default() };
     let mut link = Link { status, ..client(start) };
     assert!(!link.rings(at(start, 2)));
     assert!(link.rings(at(start, 3)));
     assert!(!link.rings(at(start, 3)));
     assert!(link.wants_drained());
-    let of_alarm = |s| Status { alarm: Some(at(start, s)), ..Status::default() };
+    let of_alarm = |s| ConnInterest { alarm: Some(at(start, s)), ..ConnInterest::default() };
     let due = |s| Link { status: of_alarm(s), ..client(start) }.deadline(&limits());
     assert_eq!(due(7), Some((at(start, 7), Timer::Alarm)));
     assert_eq!(due(8), Some((at(start, 8), Timer::Idle)), "what ends the connection comes first");
@@ -438,9 +443,9 @@ fn a_deadline_is_reported_only_when_it_may_be_earlier() {
     let start = Instant::now();
     let mut link = client(start);
     assert!(link.sooner_due(&limits()).is_some(), "a new one");
-    link.set_status(start, Status::default());
+    link.set_status(start, ConnInterest::default());
     assert!(link.sooner_due(&limits()).is_none(), "the same status");
-    link.set_status(start, Status { inside: Some(start), ..Status::default() });
+    link.set_status(start, ConnInterest { inside: Some(start), ..ConnInterest::default() });
     assert!(link.sooner_due(&limits()).is_some(), "another status");
     link.received(start, 1);
     assert!(link.sooner_due(&limits()).is_none(), "the idle timeout moves later");

@@ -3,8 +3,8 @@
 mod members;
 
 use crate::{
-    Conn, Context, Effects, Engine, Flow, Heard, Job, JobId, Letter, Post, Push, RoomName, Session,
-    Start, Status,
+    Conn, ConnInterest, Context, Effects, Engine, Flow, Job, JobId, Letter, Post, Push,
+    PushOutcome, RoomName, Session, SessionFactory,
 };
 use members::Members;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ struct Count {
 }
 
 /// The engine of sessions.
-pub struct Sessions<F: Start> {
+pub struct Sessions<F: SessionFactory> {
     start: F,
     /// The index of this core, and the number of cores.
     core: u32,
@@ -35,7 +35,7 @@ pub struct Sessions<F: Start> {
     members: Members,
 }
 
-impl<F: Start> Sessions<F> {
+impl<F: SessionFactory> Sessions<F> {
     /// Creates an engine without sessions.
     pub fn new(start: F) -> Self {
         Sessions {
@@ -157,10 +157,10 @@ impl<F: Start> Sessions<F> {
                 continue;
             }
             let heard = session.on_push(now, push, out);
-            let flow = if heard == Heard::Close { Flow::Close } else { Flow::Continue };
+            let flow = if heard == PushOutcome::Close { Flow::Close } else { Flow::Continue };
             follow(conn, flow, session, effects);
             effects.pushed(conn);
-            queued += u32::from(heard == Heard::Queued);
+            queued += u32::from(heard == PushOutcome::Queued);
         }
         queued
     }
@@ -168,7 +168,7 @@ impl<F: Start> Sessions<F> {
 
 /// Passes on the status, jobs and flow of a session after a call.
 #[inline]
-fn follow<F: Start>(
+fn follow<F: SessionFactory>(
     conn: Conn,
     flow: Flow,
     session: &mut F::Session,
@@ -182,7 +182,7 @@ fn follow<F: Start>(
             effects.defer(conn, id, job, wanted);
         }
     }
-    let status = Status {
+    let status = ConnInterest {
         reads: session.wants_input(),
         waits: session.is_working(),
         wants_drained: session.wants_drained(),
@@ -198,7 +198,7 @@ fn follow<F: Start>(
     }
 }
 
-impl<F: Start> Engine for Sessions<F> {
+impl<F: SessionFactory> Engine for Sessions<F> {
     type Job = <F::Session as Session>::Job;
     type Letter = Letter<<F::Session as Session>::Push>;
     const POSTS: bool = <F::Session as Session>::Push::EVER;
@@ -324,15 +324,15 @@ mod tests {
             Flow::Close
         }
 
-        fn on_push(&mut self, _: Now, _: &Said, out: &mut Vec<u8>) -> Heard {
+        fn on_push(&mut self, _: Now, _: &Said, out: &mut Vec<u8>) -> PushOutcome {
             out.push(b'!');
-            Heard::Queued
+            PushOutcome::Queued
         }
     }
 
     struct Louds;
 
-    impl Start for Louds {
+    impl SessionFactory for Louds {
         type Session = Loud;
 
         fn session(&self, _: Now) -> Loud {

@@ -124,9 +124,9 @@ impl<S: Scenario> World<S> {
                     }
                     self.take_on_jobs(index, who);
                 }
-                Next::FinishWriting => {
-                    let done = self.finish_writing(who);
-                    self.stations[index].core.finished(conn, done);
+                Next::ShutdownWrite => {
+                    let done = self.shutdown_write(who);
+                    self.stations[index].core.shutdown_completed(conn, done);
                     self.observe(who);
                 }
                 Next::Close => {

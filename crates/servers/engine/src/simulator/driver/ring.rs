@@ -191,9 +191,9 @@ impl<S: Scenario> World<S> {
                     let output = self.stations[index].core.take_output(conn);
                     self.ring_send(who, output);
                 }
-                Next::FinishWriting => {
-                    let done = self.finish_writing(who);
-                    self.stations[index].core.finished(conn, done);
+                Next::ShutdownWrite => {
+                    let done = self.shutdown_write(who);
+                    self.stations[index].core.shutdown_completed(conn, done);
                     self.observe(who);
                 }
                 Next::Close => {

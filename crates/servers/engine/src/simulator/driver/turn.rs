@@ -417,7 +417,7 @@ impl<S: Scenario> World<S> {
     }
 
     /// Shuts down the sending side of a socket. Returns whether that succeeded.
-    pub fn finish_writing(&mut self, who: usize) -> bool {
+    pub fn shutdown_write(&mut self, who: usize) -> bool {
         if self.strikes(Fault::ReplyAfterTheEnd) {
             self.lines[who].wire.sending.push(b"late\n");
         }

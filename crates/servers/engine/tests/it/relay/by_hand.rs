@@ -228,9 +228,9 @@ impl<E: Engine> ByHand<E> {
                         break;
                     }
                 }
-                Next::FinishWriting => {
+                Next::ShutdownWrite => {
                     self.peer(conn).finished = true;
-                    self.core.finished(conn, true);
+                    self.core.shutdown_completed(conn, true);
                 }
                 Next::Close => {
                     if let Some(peer) = self.peers.get_mut(&conn) {

@@ -8,7 +8,7 @@
 //! While the connection to the upstream is being opened, requests wait in its output. While the
 //! upstream is down, they are answered with [`DOWN`] at once.
 
-use regatta_engine::{Conn, Effects, Engine, Flow, Never, Status};
+use regatta_engine::{Conn, ConnInterest, Effects, Engine, Flow, Never};
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
@@ -184,14 +184,14 @@ impl Relay {
             self.clients.remove(&conn);
             effects.close(conn, Flow::Close);
         } else {
-            let status = Status {
+            let status = ConnInterest {
                 reads: !self.full
                     && !client.ended
                     && client.waiting < CLIENT_WAITING
                     && pending <= CLIENT_FULL,
                 waits: client.waiting > 0,
                 wants_drained: pending > CLIENT_FULL,
-                ..Status::default()
+                ..ConnInterest::default()
             };
             effects.set(conn, status);
         }
@@ -246,11 +246,11 @@ impl Relay {
             // Clients are read again once all is written.
             true => pending > 0 || self.waiting.len() > ALL_WAITING / 2,
         };
-        let status = Status {
+        let status = ConnInterest {
             // No reply is pending, so its silence does not count as idle.
             waits: self.waiting.is_empty(),
             wants_drained: self.full,
-            ..Status::default()
+            ..ConnInterest::default()
         };
         effects.set(upstream, status);
         if self.full != was_full {

@@ -3,7 +3,7 @@
 //! input while a buffer is full, and has its own timer.
 
 use regatta_engine::{
-    Conn, Effects, Engine, Flow, Never, Now, Side, Status,
+    Conn, ConnInterest, Effects, Engine, Flow, Never, Now, Side,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use regatta_testkit::by_tier;
@@ -58,17 +58,17 @@ impl Relay {
     fn settle(&mut self, index: usize, effects: &mut Effects<Self>) {
         let pair = &self.pairs[index];
         let (client, server) = (effects.pending(pair.client), effects.pending(pair.server));
-        let to_client = Status {
+        let to_client = ConnInterest {
             reads: pair.server_is_open && server < FULL,
             waits: pair.owed > 0,
             wants_drained: client >= FULL,
-            ..Status::default()
+            ..ConnInterest::default()
         };
-        let to_server = Status {
+        let to_server = ConnInterest {
             reads: client < FULL,
             waits: pair.owed == 0,
             wants_drained: server >= FULL,
-            ..Status::default()
+            ..ConnInterest::default()
         };
         effects.set(pair.client, to_client);
         effects.set(pair.server, to_server);

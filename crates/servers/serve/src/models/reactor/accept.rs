@@ -112,7 +112,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         for conn in self.core.to_drain() {
             if let Some(slot) = self.sockets.get(conn) {
                 // A connection that is already gone reports it at its next read.
-                let _ = net::finish_reading(&slot.fd);
+                let _ = net::shutdown_read(&slot.fd);
             }
         }
         Ok(())

@@ -261,7 +261,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     fn serve(&mut self, conn: Conn) -> io::Result<()> {
         for _ in 0..READS {
             self.read(conn)?;
-            if E::POSTS && self.core.is_crowded() {
+            if E::POSTS && self.core.take_flush_request() {
                 self.flush_changed(usize::MAX)?;
             }
             if E::Job::EVER {
@@ -342,10 +342,10 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                         self.take_on_jobs(conn);
                     }
                 }
-                Next::FinishWriting => {
+                Next::ShutdownWrite => {
                     let slot = self.sockets.get(conn);
-                    let done = slot.is_some_and(|slot| net::finish_writing(&slot.fd).is_ok());
-                    self.core.finished(conn, done);
+                    let done = slot.is_some_and(|slot| net::shutdown_write(&slot.fd).is_ok());
+                    self.core.shutdown_completed(conn, done);
                 }
                 Next::Close => {
                     self.close(conn)?;

@@ -92,7 +92,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
             && let Some(letter) = self.unheard.next()
         {
             self.core.heard(letter);
-            if self.core.is_crowded() {
+            if self.core.take_flush_request() {
                 self.flush_changed(usize::MAX)?;
             }
         }

@@ -9,7 +9,7 @@ use crate::{
 };
 use regatta_service::{
     Limits, Program,
-    style::{own_connections::SequentialProgram, sequential::read_timeout},
+    style::{own_connections::ConnectingProgram, sequential::read_timeout},
 };
 use regatta_sys::net;
 use std::{
@@ -31,7 +31,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// Runs a program that opens its own connections.
-pub(crate) fn run_straight<P: SequentialProgram>(
+pub(crate) fn run_straight<P: ConnectingProgram>(
     program: P,
     host: &Host,
 ) -> Result<(), ServeError> {
@@ -67,7 +67,7 @@ fn accept(
     let stopper = {
         let (listener, stop) = (Arc::clone(&listener), host.stop.clone());
         // Shutting down the listener's input wakes an accept that blocks in another thread.
-        thread::spawn(move || stop.wait().and_then(|()| net::finish_reading(&*listener)))
+        thread::spawn(move || stop.wait().and_then(|()| net::shutdown_read(&*listener)))
     };
     while !host.stop.is_set() {
         if open.len() >= host.connections {

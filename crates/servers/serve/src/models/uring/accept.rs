@@ -142,7 +142,7 @@ impl<E: Engine> Driver<'_, E> {
         for conn in self.core.to_drain() {
             if let Some(slot) = self.sockets.get(conn) {
                 // A connection that is already gone reports it at its next receive.
-                let _ = net::finish_reading(&slot.fd);
+                let _ = net::shutdown_read(&slot.fd);
             }
         }
         Ok(())

@@ -270,7 +270,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             && let Some((task, result, content)) = self.long.pop_front()
         {
             // Earlier replies do not wait for this job.
-            self.ring.hand_over()?;
+            self.ring.submit()?;
             self.finish(task, result, content);
             self.flush()?;
         }
@@ -394,9 +394,9 @@ impl<'h, E: Engine> Driver<'h, E> {
                     let output = self.core.take_output(conn);
                     self.send(conn, output, last)?;
                 }
-                Next::FinishWriting => {
-                    let done = net::finish_writing(&slot.fd).is_ok();
-                    self.core.finished(conn, done);
+                Next::ShutdownWrite => {
+                    let done = net::shutdown_write(&slot.fd).is_ok();
+                    self.core.shutdown_completed(conn, done);
                 }
                 Next::Close => {
                     slot.driver.closing = true;
@@ -422,7 +422,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         if state.receiving != Receiving::Ending && state.sending.is_none() {
             if state.connecting {
                 // Its watch keeps the socket open; the shutdown ends both.
-                let _ = net::finish(&slot.fd);
+                let _ = net::shutdown_both(&slot.fd);
             }
             self.sockets.remove(conn);
             self.core.closed(conn);

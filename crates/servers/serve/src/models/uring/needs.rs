@@ -124,7 +124,7 @@ impl<E: Engine> Driver<'_, E> {
     /// the same connection.
     #[inline]
     pub(super) fn relieve(&mut self) {
-        if !(E::POSTS && self.core.is_crowded()) {
+        if !(E::POSTS && self.core.take_flush_request()) {
             return;
         }
         self.post();

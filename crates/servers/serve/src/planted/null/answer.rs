@@ -122,7 +122,7 @@ fn are_sent(socket: &OwnedFd, mut bytes: usize, replies: &[u8]) -> bool {
 fn finish(socket: &OwnedFd, reply: &[u8]) -> bool {
     if net::write_last(socket, reply).is_ok() {
         // A connection that is gone needs no shutdown.
-        let _ = net::finish_writing(socket);
+        let _ = net::shutdown_write(socket);
     }
     false
 }

@@ -190,7 +190,7 @@ fn a_connect_that_fails_at_once_is_reported_in_the_same_turn(model: Model) {
         elapsed
     });
     let fastest = fastest.min().unwrap();
-    assert!(fastest < Limits::LOOK / 2, "{fastest:?}");
+    assert!(fastest < Limits::LIVENESS_INTERVAL / 2, "{fastest:?}");
 }
 
 #[test]

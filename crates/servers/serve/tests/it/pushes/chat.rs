@@ -17,7 +17,7 @@
 //! the length and the checksum of the payload. Numbers are big-endian. A payload is never buffered.
 
 use regatta_engine::{
-    Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start, Wire,
+    Context, Flow, Never, Now, Post, Push, PushOutcome, RoomName, Session, SessionFactory, Wire,
 };
 use std::{
     sync::{
@@ -92,7 +92,7 @@ struct Frame {
     sum: u32,
 }
 
-impl Start for Chat {
+impl SessionFactory for Chat {
     type Session = Talker;
 
     fn session(&self, _: Now) -> Talker {
@@ -170,7 +170,7 @@ impl Session for Talker {
         }
     }
 
-    fn on_push(&mut self, now: Now, push: &Said, out: &mut Vec<u8>) -> Heard {
+    fn on_push(&mut self, now: Now, push: &Said, out: &mut Vec<u8>) -> PushOutcome {
         self.chat.counts.heard.fetch_add(1, SeqCst);
         if let Some(after) = self.remind {
             self.alarm = Some(now.instant + after);
@@ -178,11 +178,11 @@ impl Session for Talker {
         match push {
             Said::Text(text) => {
                 reply(out, b"heard ", text);
-                Heard::Queued
+                PushOutcome::Queued
             }
             Said::Dismiss => {
                 reply(out, b"dismissed", b"");
-                Heard::Close
+                PushOutcome::Close
             }
         }
     }

@@ -7,7 +7,7 @@ use regatta_engine::{
 };
 use regatta_proto::http1::MAX_FRAME;
 use regatta_service::{
-    REPLY_FULL, Shared,
+    REPLY_FULL, ServiceProgram,
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
@@ -149,7 +149,7 @@ impl<R: Resource> Http<R> {
 }
 
 impl<R: Resource> Scenario for Http<R> {
-    type Engine = Sessions<Shared<Site<R>>>;
+    type Engine = Sessions<ServiceProgram<Site<R>>>;
     const NAME: &'static str = R::PATH;
     const NEVER: &[Visit] = if R::Job::EVER { NEVER.split_at(ALSO).1 } else { NEVER };
     const RARE: &[u64] = &[3_974, 4_747, 6_481];
@@ -165,7 +165,7 @@ impl<R: Resource> Scenario for Http<R> {
     }
 
     fn engine(&mut self, _: usize) -> Self::Engine {
-        Sessions::new(Shared(Site(self.resource.clone())))
+        Sessions::new(ServiceProgram(Site(self.resource.clone())))
     }
 
     fn script(&mut self, who: usize, random: &mut Random, input: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use regatta_engine::{
     Flow, Never, Now, Sessions,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
-use regatta_service::{Program, REPLY_FULL, Shared, by_hand, double};
+use regatta_service::{Program, REPLY_FULL, ServiceProgram, by_hand, double};
 use regatta_testkit::by_tier;
 
 fn histories() -> u64 {
@@ -189,10 +189,10 @@ fn line(random: &mut Random, odd: usize, input: &mut Vec<u8>) {
     }
 }
 
-type SharedDouble = Lines<Shared<double::Double>, 0>;
+type SharedDouble = Lines<ServiceProgram<double::Double>, 0>;
 
 fn shared_double() -> SharedDouble {
-    Lines::new(Shared(double::Double), double_of)
+    Lines::new(ServiceProgram(double::Double), double_of)
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use crate::styles::peer::Peer;
 use regatta_engine::{Conn, Core, Next, Sessions, Task};
-use regatta_service::{Job, Limits, Session, Start};
+use regatta_service::{Job, Limits, Session, SessionFactory};
 use std::collections::VecDeque;
 
-pub type JobOf<F> = <<F as Start>::Session as Session>::Job;
+pub type JobOf<F> = <<F as SessionFactory>::Session as Session>::Job;
 
 /// The workers of a callback server.
-pub trait Workers<F: Start> {
+pub trait Workers<F: SessionFactory> {
     /// Queues a job, or runs it.
     fn take_on(&mut self, task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &mut Peer);
 
@@ -28,7 +28,7 @@ impl<J> Default for AtOnce<J> {
     }
 }
 
-fn finish<F: Start>(task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &mut Peer) {
+fn finish<F: SessionFactory>(task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &mut Peer) {
     let Task { conn, id, job, .. } = task;
     let mut reply = Vec::new();
     let flow = peer.work(job, &mut reply);
@@ -39,7 +39,7 @@ fn finish<F: Start>(task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &m
     });
 }
 
-impl<F: Start> Workers<F> for AtOnce<JobOf<F>> {
+impl<F: SessionFactory> Workers<F> for AtOnce<JobOf<F>> {
     fn take_on(&mut self, task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &mut Peer) {
         match task.job.is_short() {
             true => finish(task, core, peer),
@@ -69,7 +69,7 @@ pub struct Elsewhere<J, C> {
     pub choices: C,
 }
 
-impl<F: Start, C: Iterator<Item = usize>> Workers<F> for Elsewhere<JobOf<F>, C> {
+impl<F: SessionFactory, C: Iterator<Item = usize>> Workers<F> for Elsewhere<JobOf<F>, C> {
     fn take_on(&mut self, task: Task<JobOf<F>>, core: &mut Core<Sessions<F>>, peer: &mut Peer) {
         match task.job.is_short() && !self.shorts_too {
             true => finish(task, core, peer),
@@ -94,7 +94,7 @@ impl<F: Start, C: Iterator<Item = usize>> Workers<F> for Elsewhere<JobOf<F>, C> 
 }
 
 /// Runs a core with one connection, like the reactor, until the connection closes.
-pub fn callback<F: Start + Clone>(
+pub fn callback<F: SessionFactory + Clone>(
     start: &F,
     peer: &mut Peer,
     limits: Limits,
@@ -132,7 +132,7 @@ pub fn callback<F: Start + Clone>(
 }
 
 /// Writes what can be written. Returns `false` when the connection must be closed.
-fn advance<F: Start>(
+fn advance<F: SessionFactory>(
     core: &mut Core<Sessions<F>>,
     conn: Conn,
     peer: &mut Peer,
@@ -158,9 +158,9 @@ fn advance<F: Start>(
                 }
                 Err(_) => core.failed(conn),
             },
-            Next::FinishWriting => {
-                let done = peer.finish_writing().is_ok();
-                core.finished(conn, done);
+            Next::ShutdownWrite => {
+                let done = peer.shutdown_write().is_ok();
+                core.shutdown_completed(conn, done);
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::styles::{
     play::{LIMITS, STYLES, Style, play, play_double, secs},
     played::{Action, Played},
 };
-use regatta_service::{Limits, Program, Shared, by_hand, double, hello::Hello, http::Site};
+use regatta_service::{Limits, Program, ServiceProgram, by_hand, double, hello::Hello, http::Site};
 use std::{io::ErrorKind, time::Duration};
 
 /// The callback style reports no errors, because its driver does not need them.
@@ -96,7 +96,8 @@ fn a_connection_closed_by_the_client_finishes_writing_first() {
     let slow = Client::new().send_buffer(50).take(Taking::Steadily(20, secs(1)));
     for (client, takes_long) in [(Client::new(), false), (slow, true)] {
         for style in STYLES {
-            let played = play(style, &Shared(Site(Hello)), &client.clone().send(request), LIMITS);
+            let played =
+                play(style, &ServiceProgram(Site(Hello)), &client.clone().send(request), LIMITS);
             assert!(played.output().ends_with(b"784111777"), "{style:?}: the whole reply");
             let Some(((at, Action::Finished), writes)) = played.actions.split_last() else {
                 panic!("{style:?}: the last action must be closing its side: {:?}", played.actions);
@@ -123,7 +124,7 @@ fn only_the_last_write_is_marked_as_last() {
     let client = Client::new().send("1\n").pause(secs(1)).send("2\nx").pause(secs(1));
     let client = client.send("\nend\n").half_close();
     for style in STYLES {
-        let played = play(style, &Shared(double::Double), &client, LIMITS);
+        let played = play(style, &ServiceProgram(double::Double), &client, LIMITS);
         let lasts = played.actions.iter().filter_map(|(_, action)| match action {
             Action::Wrote(_, last) => Some(*last),
             _ => None,
@@ -147,7 +148,7 @@ fn a_reset_closes_the_connection() {
     let full =
         Client::new().send_buffer(1).take(Taking::Nothing).send("1\n").pause(secs(3)).reset();
     for (client, output) in [(waits, &b"2\n"[..]), (inside, b"2\n"), (full, b"2")] {
-        ends(Shared(double::Double), &client, secs(3), output);
+        ends(ServiceProgram(double::Double), &client, secs(3), output);
         ends(by_hand::Double, &client, secs(3), output);
     }
 }

@@ -9,7 +9,7 @@ use crate::styles::{
 use proptest::prelude::*;
 use regatta_engine::{Context, Post};
 use regatta_service::{
-    CallOutcome, Flow, Job, Never, Now, Service, Session, Shared, Start,
+    CallOutcome, Flow, Job, Never, Now, Service, ServiceProgram, Session, SessionFactory,
     double::{Lines, Request},
 };
 use std::{
@@ -105,10 +105,10 @@ proptest! {
         let input = (lines.concat() + &partial).into_bytes();
         let expected = expected(&input);
         let pieces = cut(&input, &cuts);
-        all_styles(Shared(Repeat), &pieces, &expected);
+        all_styles(ServiceProgram(Repeat), &pieces, &expected);
         for shorts_too in [false, true] {
             let client = Client::of(&pieces);
-            let played = play_with_workers(&Shared(Repeat), &client, LIMITS, shorts_too, &choices);
+            let played = play_with_workers(&ServiceProgram(Repeat), &client, LIMITS, shorts_too, &choices);
             same(&played.output(), &expected, ("short jobs elsewhere too", shorts_too));
         }
     }
@@ -116,7 +116,7 @@ proptest! {
 
 /// A session that is called without a core, and its output.
 struct Direct {
-    session: <Shared<Repeat> as Start>::Session,
+    session: <ServiceProgram<Repeat> as SessionFactory>::Session,
     out: Vec<u8>,
     now: Now,
 }
@@ -124,14 +124,14 @@ struct Direct {
 impl Direct {
     fn new() -> Self {
         let now = Now { instant: Instant::now(), unix_s: 0 };
-        Direct { session: Shared(Repeat).session(now), out: Vec::new(), now }
+        Direct { session: ServiceProgram(Repeat).session(now), out: Vec::new(), now }
     }
 
     fn call(
         &mut self,
         what: impl FnOnce(
-            &mut <Shared<Repeat> as Start>::Session,
-            &mut Context<'_, <Shared<Repeat> as Start>::Session>,
+            &mut <ServiceProgram<Repeat> as SessionFactory>::Session,
+            &mut Context<'_, <ServiceProgram<Repeat> as SessionFactory>::Session>,
         ) -> Flow,
     ) -> Flow {
         let mut posts: Vec<Post<Never>> = Vec::new();
@@ -153,7 +153,7 @@ fn a_client_that_waits_for_its_job_does_not_time_out_and_its_input_is_bounded() 
     // The job takes longer than both timeouts. Then the client has an incomplete request.
     let client = Client::new().jobs_take(secs(100)).send("j1\ni");
     for style in STYLES {
-        let played = play(style, &Shared(Repeat), &client, LIMITS);
+        let played = play(style, &ServiceProgram(Repeat), &client, LIMITS);
         assert_eq!(
             played.output(),
             b"j\n",
@@ -186,7 +186,7 @@ fn a_client_that_waits_for_its_job_does_not_time_out_and_its_input_is_bounded() 
 fn a_long_job_does_not_delay_earlier_replies() {
     let client = Client::of(&[b"s1\ni2\nj3\ns4\nj5\nj6\n".to_vec()]).jobs_take(secs(1));
     for style in STYLES {
-        let played = play(style, &Shared(Repeat), &client, LIMITS);
+        let played = play(style, &ServiceProgram(Repeat), &client, LIMITS);
         let mut transcript = String::new();
         let mut at = Duration::ZERO;
         for (when, action) in &played.actions {
@@ -207,7 +207,7 @@ fn a_long_job_does_not_delay_earlier_replies() {
 fn after_a_reset_the_connection_closes_when_its_job_ends() {
     let client = Client::new().jobs_take(secs(9)).send("i1\nj2\nj3\n").pause(secs(1)).reset();
     for style in STYLES {
-        let played = play(style, &Shared(Repeat), &client, LIMITS);
+        let played = play(style, &ServiceProgram(Repeat), &client, LIMITS);
         assert_eq!(played.output(), b"i\n", "{style:?}");
         let closed = played.closed;
         // The reset comes during the first job. A callback server may run the second one, too.

@@ -7,15 +7,15 @@ use crate::styles::{
 };
 use proptest::prelude::*;
 use regatta_proto::http1::{MAX_BODY, MAX_HEAD};
-use regatta_service::{Shared, hello::Hello, http::Site};
+use regatta_service::{ServiceProgram, hello::Hello, http::Site};
 
 const DATE: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 const PLAIN: &str = "Content-Type: text/plain\r\n";
 const HELLO: &str = "Hello. The time is 784111777";
 const _: () = assert!(START_UNIX_S == 784_111_777);
 
-fn site() -> Shared<Site<Hello>> {
-    Shared(Site(Hello))
+fn site() -> ServiceProgram<Site<Hello>> {
+    ServiceProgram(Site(Hello))
 }
 
 /// The replies in the callback style to input that arrives at once.

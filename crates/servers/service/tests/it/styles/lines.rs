@@ -7,7 +7,7 @@ use crate::styles::{
 };
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use regatta_service::{Program, Shared, by_hand, double};
+use regatta_service::{Program, ServiceProgram, by_hand, double};
 
 /// The output of `double` for a whole input, after which the client closes.
 fn double_oracle(input: &[u8]) -> Vec<u8> {
@@ -96,7 +96,7 @@ proptest! {
         cuts in proptest::collection::vec(1usize..2000, 1..12),
     ) {
         let expected = double_oracle(&input);
-        all_styles(Shared(double::Double), &cut(&input, &cuts), &expected);
+        all_styles(ServiceProgram(double::Double), &cut(&input, &cuts), &expected);
         all_styles(by_hand::Double, &cut(&input, &cuts), &expected);
     }
 
@@ -120,10 +120,10 @@ fn an_input_split_at_any_byte_is_answered_the_same() {
             .filter(|p| !p.is_empty())
             .map(|p| p.to_vec())
             .collect();
-        all_styles(Shared(double::Double), &pieces, &expected);
+        all_styles(ServiceProgram(double::Double), &pieces, &expected);
         all_styles(by_hand::Double, &pieces, &expected);
     }
-    all_styles(Shared(double::Double), &cut(input, &[1]), &expected);
+    all_styles(ServiceProgram(double::Double), &cut(input, &[1]), &expected);
 }
 
 /// 64 KiB of invalid lines cause 800 KiB of replies.
@@ -131,7 +131,7 @@ fn an_input_split_at_any_byte_is_answered_the_same() {
 fn many_invalid_lines_are_all_answered() {
     let input = b"x\n".repeat(32 * 1024);
     let expected = double_oracle(&input);
-    all_styles(Shared(double::Double), &[input], &expected);
+    all_styles(ServiceProgram(double::Double), &[input], &expected);
 }
 
 /// All 512 ways to split the input.
@@ -147,7 +147,7 @@ fn a_short_input_split_in_every_way_is_answered_the_same() {
                 pieces.push(Vec::new());
             }
         }
-        all_styles(Shared(double::Double), &pieces, &expected);
+        all_styles(ServiceProgram(double::Double), &pieces, &expected);
         all_styles(by_hand::Double, &pieces, &expected);
         all_styles(by_hand::Dialogue, &pieces, &dialogue_oracle(input));
     }
@@ -163,7 +163,7 @@ fn lines_that_arrive_together_are_answered_with_one_write() {
             assert_eq!(played.writes(), writes, "{style:?}");
         }
     }
-    writes(Shared(double::Double));
+    writes(ServiceProgram(double::Double));
     writes(by_hand::Double);
 }
 
@@ -181,12 +181,12 @@ fn a_slow_request_and_a_silent_client_time_out() {
         (slow, "", 15),         // the request started at 5 and may take 10
         (in_time, "246\n", 24), // the next request started at 14
     ] {
-        assert_eq!(closed(&client, Shared(double::Double)), all(output, at));
+        assert_eq!(closed(&client, ServiceProgram(double::Double)), all(output, at));
         assert_eq!(closed(&client, by_hand::Double), all(output, at));
     }
     // A callback server checks after a quarter of the idle timeout, and counts from then.
     let idle = LIMITS.idle.as_secs();
-    let lates = [closed(&silent, Shared(double::Double)), closed(&silent, by_hand::Double)];
+    let lates = [closed(&silent, ServiceProgram(double::Double)), closed(&silent, by_hand::Double)];
     for (output, at) in lates.concat() {
         assert_eq!(output, b"246\n8\n");
         assert!((20 + idle..=20 + idle * 3 / 2).contains(&at), "{at}");

@@ -8,10 +8,10 @@ use crate::styles::{
     played::{Action, Played},
 };
 use futures_lite::future::{block_on, yield_now};
-use regatta_engine::{Context, Heard, Post, Push, RoomName};
+use regatta_engine::{Context, Post, Push, PushOutcome, RoomName};
 use regatta_service::{
     Flow, Limits, Never, Now, Session,
-    style::member::{self, Room, Wake},
+    style::member::{self, PushEndpoint, Wake},
 };
 use std::{
     cell::RefCell,
@@ -62,7 +62,7 @@ impl Chatter {
             }
             "many" => self.owes = rest.parse().unwrap(),
             "end" => return Flow::Close,
-            "part" => return Flow::Part,
+            "part" => return Flow::ClosedByClient,
             _ => panic!("an unknown command: {word}"),
         }
         context.out.extend_from_slice(b"ok\n");
@@ -110,9 +110,9 @@ impl Session for Chatter {
         Flow::Close
     }
 
-    fn on_push(&mut self, _: Now, News(push): &News, out: &mut Vec<u8>) -> Heard {
+    fn on_push(&mut self, _: Now, News(push): &News, out: &mut Vec<u8>) -> PushOutcome {
         out.extend_from_slice(format!("heard {push}\n").as_bytes());
-        if push == "close" { Heard::Close } else { Heard::Queued }
+        if push == "close" { PushOutcome::Close } else { PushOutcome::Queued }
     }
 
     /// An even ticket causes another counted push.
@@ -212,7 +212,7 @@ impl Others {
 /// Pushes that arrived while the member was busy are delivered before they are requested.
 macro_rules! room {
     ($stream:ident, $peer:tt, $others:tt) => {
-        impl Room<News> for $stream<'_, RefCell<&mut Others>> {
+        impl PushEndpoint<News> for $stream<'_, RefCell<&mut Others>> {
             fn post(&mut self, post: Post<News>) -> u32 {
                 self.$others.get_mut().post(post)
             }
@@ -239,7 +239,7 @@ macro_rules! room {
 room!(Blocking, peer, others);
 room!(Waiting, 0, 1);
 
-impl member::Blocking<News> for Blocking<'_, RefCell<&mut Others>> {
+impl member::BlockingMember<News> for Blocking<'_, RefCell<&mut Others>> {
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<News>> {
         Ok(self.others.get_mut().wait(self.peer, reads, until))
     }
@@ -249,7 +249,7 @@ impl member::Blocking<News> for Blocking<'_, RefCell<&mut Others>> {
     }
 }
 
-impl member::Waiting<News> for Waiting<'_, RefCell<&mut Others>> {
+impl member::AsyncMember<News> for Waiting<'_, RefCell<&mut Others>> {
     async fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<News>> {
         yield_now().await;
         Ok(self.1.get_mut().wait(self.0, reads, until))
@@ -425,7 +425,7 @@ fn a_paused_member_receives_pushes_and_does_not_time_out() {
     // A reset is only noticed by a periodic check.
     play(&client.pause(secs(99)).reset(), &[(2, "x")], |played, posted, how| {
         assert_eq!(played.error, Some(io::ErrorKind::ConnectionReset), "{how}");
-        let seen = secs(100)..=secs(100) + Limits::LOOK;
+        let seen = secs(100)..=secs(100) + Limits::LIVENESS_INTERVAL;
         assert!(seen.contains(&played.closed), "{how}: {:?}", played.closed);
         assert!(posted.is_empty(), "{how}: unread input is not executed");
     });

@@ -5,7 +5,7 @@ use crate::styles::{
     played::{Action, Played},
 };
 use futures_lite::future::yield_now;
-use regatta_engine::{Conn, Socket};
+use regatta_engine::{Conn, SocketProbe};
 use regatta_service::{
     Flow, Job, Limits, Locals, Now,
     style::{asynchronous, sequential},
@@ -226,7 +226,7 @@ impl Peer {
         Ok(written)
     }
 
-    pub fn finish_writing(&mut self) -> io::Result<()> {
+    pub fn shutdown_write(&mut self) -> io::Result<()> {
         assert!(!std::mem::replace(&mut self.finished, true), "its side was closed twice");
         self.actions.push((self.now, Action::Finished));
         if self.reset { Err(io::ErrorKind::NotConnected.into()) } else { Ok(()) }
@@ -268,7 +268,13 @@ pub struct Blocking<'a, O = ()> {
 
 impl<'a, O> Blocking<'a, O> {
     pub fn new(peer: &'a mut Peer, others: O, limits: Limits, green: bool) -> Self {
-        Blocking { peer, others, read_timeout: limits.idle, write_timeout: limits.look(), green }
+        Blocking {
+            peer,
+            others,
+            read_timeout: limits.idle,
+            write_timeout: limits.progress_interval(),
+            green,
+        }
     }
 }
 
@@ -330,8 +336,8 @@ impl<O> sequential::Stream for Blocking<'_, O> {
         self.peer.unacknowledged
     }
 
-    fn finish_writing(&mut self) -> io::Result<()> {
-        self.peer.finish_writing()
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        self.peer.shutdown_write()
     }
 
     fn defers<J: Job>(&self, job: &J) -> bool {
@@ -390,8 +396,8 @@ impl<O: Send> asynchronous::Stream for Waiting<'_, O> {
         self.0.unacknowledged
     }
 
-    fn finish_writing(&mut self) -> io::Result<()> {
-        self.0.finish_writing()
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        self.0.shutdown_write()
     }
 
     async fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
@@ -400,7 +406,7 @@ impl<O: Send> asynchronous::Stream for Waiting<'_, O> {
     }
 }
 
-impl Socket for Peer {
+impl SocketProbe for Peer {
     fn unacknowledged(&self, _: Conn) -> usize {
         self.unacknowledged
     }

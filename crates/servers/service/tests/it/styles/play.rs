@@ -8,7 +8,7 @@ use crate::styles::{
     played::Played,
 };
 use futures_lite::future::block_on;
-use regatta_service::{Limits, Program, Shared, Start, by_hand, double};
+use regatta_service::{Limits, Program, ServiceProgram, SessionFactory, by_hand, double};
 use std::time::Duration;
 
 /// The limits of most plays. Both are whole multiples of all intervals derived from them.
@@ -52,7 +52,7 @@ pub fn play(style: Style, program: &impl Program, client: &Client, limits: Limit
 /// Runs a client in every style, against both forms of `double`.
 pub fn play_double(client: &Client, check: impl Fn(&Played, &str)) {
     for style in STYLES {
-        let played = play(style, &Shared(double::Double), client, LIMITS);
+        let played = play(style, &ServiceProgram(double::Double), client, LIMITS);
         check(&played, &format!("{style:?}, shared"));
         let played = play(style, &by_hand::Double, client, LIMITS);
         check(&played, &format!("{style:?}, by hand"));
@@ -61,7 +61,7 @@ pub fn play_double(client: &Client, check: impl Fn(&Played, &str)) {
 
 /// Runs the callback style with workers that finish jobs in any order. `choices` decides which job
 /// is next, and when.
-pub fn play_with_workers<F: Start + Clone>(
+pub fn play_with_workers<F: SessionFactory + Clone>(
     start: &F,
     client: &Client,
     limits: Limits,

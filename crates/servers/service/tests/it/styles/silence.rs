@@ -5,7 +5,7 @@ use crate::styles::{
     play::{LIMITS, STYLES, play, play_double, secs},
     played::Played,
 };
-use regatta_service::{Program, Shared, by_hand, double};
+use regatta_service::{Program, ServiceProgram, by_hand, double};
 use std::time::Duration;
 
 const IDLE: Duration = LIMITS.idle;
@@ -137,6 +137,6 @@ fn the_request_timeout_follows_the_limits() {
             assert_eq!(closed, secs(3), "{style:?}");
         }
     }
-    closed(Shared(double::Double), &Client::new().send("1"));
+    closed(ServiceProgram(double::Double), &Client::new().send("1"));
     closed(by_hand::Dialogue, &Client::new().send("1"));
 }

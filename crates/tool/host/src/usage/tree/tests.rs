@@ -42,7 +42,7 @@ fn the_time_of_a_process_that_is_waited_for_during_a_reading_is_not_lost() {
     let waited_for = |usage: &Usage| -> u64 {
         usage.processes.values().map(|process| process.waited_for.total()).sum()
     };
-    let observed = Observed::tree(this);
+    let observed = ObservedProcesses::tree(this);
     let before = observed.usage().unwrap();
     assert!(before.pids().any(|found| found == pid));
     let after = observed.usage_while(|| assert!(child.wait().is_ok())).unwrap();

@@ -4,7 +4,7 @@ use super::common::{
     LIMIT, ask, helper, in_each_control_group, launch, start, under_each_containment, wait_until,
 };
 use regatta_host::{
-    CgroupVersion, Containment, Observed, Ready, Running, Spent, Usage, UsageWindow,
+    CgroupVersion, Containment, ObservedProcesses, Ready, Running, Spent, Usage, UsageWindow,
 };
 use regatta_record::{Unseen, UsageSource};
 use regatta_testkit::port;
@@ -180,7 +180,7 @@ fn a_tree_with_its_root_is_read_for_any_process() {
         .spawn()
         .unwrap();
     wait_until("it listens", || regatta_host::is_taken(port).unwrap());
-    let observed = Observed::tree(server.id());
+    let observed = ObservedProcesses::tree(server.id());
     let before = observed.usage().unwrap();
     let reported = ask(port, "burn 50").unwrap();
     let spent = observed.usage().unwrap().since(&before);

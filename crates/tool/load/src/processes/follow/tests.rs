@@ -8,7 +8,7 @@ fn follower(length: Option<Nanos>) -> Follower {
 
 #[test]
 fn orders_and_phases_correspond() {
-    let mut phases = Order::ALL.map(|order| phase_of(Some(order))).to_vec();
+    let mut phases = LeaderCommand::ALL.map(|order| phase_of(Some(order))).to_vec();
     assert!(phases.is_sorted(), "{phases:?}");
     phases.dedup();
     assert_eq!(phases.len(), 5, "each phase but the first");
@@ -21,29 +21,29 @@ fn orders_and_phases_correspond() {
 #[test]
 fn a_window_of_a_fixed_length_ends_only_by_the_process_clock() {
     let follower = follower(Some(SECOND));
-    follower.obey(Order::WarmUp);
+    follower.obey(LeaderCommand::WarmUp);
     follower.check(clock::now());
-    follower.obey(Order::OpenWindow);
+    follower.obey(LeaderCommand::OpenWindow);
     let (begin, _) = follower.window().unwrap();
     assert_eq!(Turns(&follower).next_check(), begin + SECOND);
-    follower.obey(Order::StopSending);
+    follower.obey(LeaderCommand::StopSending);
     follower.check(begin + SECOND - 1);
     assert_eq!(follower.shared.phase(), Phase::Measuring);
     follower.check(begin + SECOND);
     assert_eq!(follower.shared.phase(), Phase::Draining);
     let ended = follower.window();
-    follower.obey(Order::StopSending);
-    follower.obey(Order::End);
+    follower.obey(LeaderCommand::StopSending);
+    follower.obey(LeaderCommand::End);
     assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));
 }
 
 #[test]
 fn a_window_until_a_number_of_requests_ends_by_order() {
     let follower = follower(None);
-    follower.obey(Order::OpenWindow);
+    follower.obey(LeaderCommand::OpenWindow);
     follower.check(clock::now() + 1_000 * SECOND);
     assert_eq!(follower.shared.phase(), Phase::Measuring);
-    follower.obey(Order::StopSending);
+    follower.obey(LeaderCommand::StopSending);
     let (begin, end) = follower.window().unwrap();
     assert!(end >= begin && follower.shared.phase() == Phase::Draining);
 }
@@ -51,10 +51,10 @@ fn a_window_until_a_number_of_requests_ends_by_order() {
 #[test]
 fn an_early_end_closes_the_window_and_late_orders_change_nothing() {
     let follower = follower(Some(SECOND));
-    follower.obey(Order::OpenWindow);
-    follower.obey(Order::End);
+    follower.obey(LeaderCommand::OpenWindow);
+    follower.obey(LeaderCommand::End);
     let ended = follower.window();
-    for order in Order::ALL {
+    for order in LeaderCommand::ALL {
         follower.obey(order);
     }
     assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));

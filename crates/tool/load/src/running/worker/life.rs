@@ -241,7 +241,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         while self.left > 0
             && let Some(&Reverse((due, slot))) = self.waiting.peek()
             && due <= self.now
-            && (V::CHURNS || self.shared.may_open())
+            && (V::CHURNS || self.shared.try_reserve_opening())
         {
             self.waiting.pop();
             self.connections[slot as usize].extra = true;

@@ -35,9 +35,9 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     /// Encrypted bytes as read from the socket; empty without TLS.
     pub sealed: Box<[u8]>,
     /// The dialect's state for all connections of the thread.
-    pub desk: D::Desk,
+    pub desk: D::ThreadState,
     /// The active ones, then the idle ones, then those of members that join and leave.
-    pub connections: Vec<Connection<D::Talk>>,
+    pub connections: Vec<Connection<D::ConnectionState>>,
     /// Number of active connections: those that send requests.
     pub active: u32,
     pub times: Times,

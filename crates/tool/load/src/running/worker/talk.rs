@@ -216,7 +216,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         } else if !self.passing.has(slot) {
             self.open -= 1;
         }
-        self.passing.is_away(slot);
+        self.passing.record_disconnect(slot);
         let script = self.dialect.script();
         let start = connection.cursor.next_start(script);
         if let (Some(session), Some(socket)) = (connection.tls.take(), &connection.socket) {

@@ -8,7 +8,9 @@ use crate::{
     },
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use regatta_load::{Error, Phase, Plan, Processes, Progress, Tally, Until, run_in_processes};
+use regatta_load::{
+    Error, LoadProcessConfig, Phase, Plan, Progress, Tally, Until, run_in_processes,
+};
 use regatta_testkit::child::example;
 use serde_json::{Value, json};
 use std::{
@@ -187,7 +189,7 @@ fn run_until(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
-    let processes = Processes {
+    let processes = LoadProcessConfig {
         program: example("load_test_helper"),
         arguments: vec!["load-process".into(), "of-a-hub".into()],
         least: processes,

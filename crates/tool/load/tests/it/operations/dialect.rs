@@ -38,7 +38,7 @@ pub struct Deliveries {
 
 /// State of a connection.
 #[derive(Default)]
-pub struct Talk {
+pub struct ConnectionState {
     /// Number of received lines of the current exchange.
     lines: u32,
     /// The received part of the next line.
@@ -88,8 +88,8 @@ fn request(number: u32, time: Nanos) -> String {
 }
 
 impl Dialect for Deliveries {
-    type Desk = ();
-    type Talk = Talk;
+    type ThreadState = ();
+    type ConnectionState = ConnectionState;
 
     const OPERATIONS: &'static [Operation] = &[
         Operation::REQUESTS,
@@ -103,16 +103,16 @@ impl Dialect for Deliveries {
 
     fn desk(&self, _: fn() -> Nanos) {}
 
-    fn talk(&self, _: u32) -> Talk {
-        Talk::default()
+    fn talk(&self, _: u32) -> ConnectionState {
+        ConnectionState::default()
     }
 
-    fn asked(&self, talk: &mut Talk, k: u32, from: Nanos) {
+    fn asked(&self, talk: &mut ConnectionState, k: u32, from: Nanos) {
         assert!(self.times == Times::Made || k == 1, "one outstanding per connection");
         talk.from = from;
     }
 
-    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Talk, _: Nanos) -> &'b [u8] {
+    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut ConnectionState, _: Nanos) -> &'b [u8] {
         let unsent = cursor.unsent(&self.script);
         if self.times == Times::Made {
             return unsent;

@@ -7,7 +7,8 @@ use self::dialect::{Deliveries, Times, lines, owed, took};
 use crate::common::{Called, Server, answer_lines, assert_undisturbed, plan};
 use hdrhistogram::Histogram;
 use regatta_load::{
-    Arrivals, Burst, Drive, Plan, Processes, Tally, Until, WarmUp, run_dialect, run_in_processes,
+    Arrivals, Burst, Drive, LoadProcessConfig, Plan, Tally, Until, WarmUp, run_dialect,
+    run_in_processes,
 };
 use regatta_record::OperationCounted;
 use regatta_testkit::child::example;
@@ -60,7 +61,7 @@ fn run(plan: &Plan, times: Times) -> Tally {
 
 /// Runs a plan in several processes, with [`Times::Made`].
 fn run_apart(plan: &Plan, processes: usize) -> Tally {
-    let processes = Processes {
+    let processes = LoadProcessConfig {
         program: example("load_test_helper"),
         arguments: vec!["load-process-of-deliveries".into()],
         least: processes,

@@ -4,7 +4,7 @@ use crate::{
     common::{Server, double, plan},
     processes::{marked, pids_of},
 };
-use regatta_load::{Error, Phase, Plan, Processes, Until};
+use regatta_load::{Error, LoadProcessConfig, Phase, Plan, Until};
 use regatta_testkit::child::example;
 use regatta_testkit::client::refusing;
 use rustix::process::{Pid, Signal, kill_process};
@@ -68,7 +68,7 @@ fn invalid_counts_are_refused_with_the_number_of_the_process() {
 
 fn lied(server: &Server, lie: &str) -> Result<regatta_load::Tally, Error> {
     let arguments = vec!["lie".into(), lie.into()];
-    let processes = Processes { program: example("load_test_helper"), arguments, least: 3 };
+    let processes = LoadProcessConfig { program: example("load_test_helper"), arguments, least: 3 };
     let plan = Plan { connections: 6, ..plan(server.address) };
     let (mut called, never) = (crate::common::Called::default(), AtomicBool::new(false));
     regatta_load::run_in_processes(&plan, &processes, &mut called, &mut |_| {}, &never)
@@ -121,7 +121,8 @@ fn refused_connections_are_reported_with_the_process_that_tried() {
 
 #[test]
 fn a_program_that_cannot_be_started_is_an_error_of_the_machine() {
-    let processes = Processes { program: "/nonexistent".into(), arguments: vec![], least: 2 };
+    let processes =
+        LoadProcessConfig { program: "/nonexistent".into(), arguments: vec![], least: 2 };
     let plan = Plan { connections: 2, ..plan("127.0.0.1:1".parse().unwrap()) };
     let (mut called, never) = (crate::common::Called::default(), AtomicBool::new(false));
     let result =

@@ -5,7 +5,7 @@ mod failing;
 mod same;
 
 use crate::common::Called;
-use regatta_load::{Error, Plan, Processes, Progress, Tally, run_in_processes};
+use regatta_load::{Error, LoadProcessConfig, Plan, Progress, Tally, run_in_processes};
 use regatta_testkit::child::example;
 use std::{
     fs,
@@ -16,7 +16,7 @@ use std::{
 
 /// Load processes of one test, which can be found by their mark.
 struct Marked {
-    processes: Processes,
+    processes: LoadProcessConfig,
     mark: String,
 }
 
@@ -24,7 +24,10 @@ fn marked(least: usize) -> Marked {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mark = format!("mark-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
     let arguments = vec!["load-process".into(), mark.clone()];
-    Marked { processes: Processes { program: example("load_test_helper"), arguments, least }, mark }
+    Marked {
+        processes: LoadProcessConfig { program: example("load_test_helper"), arguments, least },
+        mark,
+    }
 }
 
 impl Marked {

@@ -8,7 +8,7 @@ use crate::{
     },
     processes::marked,
 };
-use regatta_load::{Arrivals, Drive, Error, Plan, Processes, Split, Until, WarmUp};
+use regatta_load::{Arrivals, Drive, Error, LoadProcessConfig, Plan, Split, Until, WarmUp};
 use rustix::process::{Resource, getrlimit};
 use std::{
     sync::{Arc, Mutex, atomic::AtomicBool},
@@ -129,7 +129,7 @@ fn tls_with_a_file_of_ca_certificates_works_in_several_processes() {
 #[test]
 fn a_load_runs_in_this_process_if_its_descriptor_limit_suffices() {
     let server = Server::double();
-    let nobody = Processes { program: "/nonexistent".into(), arguments: vec![], least: 1 };
+    let nobody = LoadProcessConfig { program: "/nonexistent".into(), arguments: vec![], least: 1 };
     let never = AtomicBool::new(false);
     let (plan, mut called) = (plan(server.address), Called::default());
     let tally =
@@ -142,7 +142,7 @@ fn a_load_runs_in_this_process_if_its_descriptor_limit_suffices() {
 fn there_are_as_many_processes_as_the_descriptor_limit_requires() {
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20).min(1 << 20) as usize;
     let split = |plan: &Plan, least: usize| {
-        let processes = Processes { program: "x".into(), arguments: vec![], least };
+        let processes = LoadProcessConfig { program: "x".into(), arguments: vec![], least };
         let Split { processes, threads } = processes.split(plan).unwrap();
         (processes, threads)
     };
@@ -161,7 +161,7 @@ fn there_are_as_many_processes_as_the_descriptor_limit_requires() {
         assert_eq!(split(&with(9 * limit / 4, 4), 1), (4, 4), "the requested number of threads");
         assert_eq!(split(&Plan { idle: limit, ..with(limit / 2, 1) }, 1), (2, 2));
     }
-    let most = Processes { program: "x".into(), arguments: vec![], least: 1 };
+    let most = LoadProcessConfig { program: "x".into(), arguments: vec![], least: 1 };
     match most.split(&with(60_000_000, 1)) {
         Err(Error::Descriptors { wanted, possible }) => {
             assert_eq!(wanted, 60_000_000);

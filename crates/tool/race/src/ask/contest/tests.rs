@@ -81,7 +81,7 @@ fn hello_and_hash_have_the_loads_of_their_articles() {
     assert_eq!(loads_of("hash-quick").last().map(String::as_str), Some(fair));
     assert_eq!(loads_of("readiness").len(), 4);
     let largest = Contest::find("readiness").unwrap().loads(&cpus).0[2];
-    assert_eq!(largest.open(), 1_000, "within the limit of select");
+    assert_eq!(largest.max_open_connections(), 1_000, "within the limit of select");
 }
 
 #[test]

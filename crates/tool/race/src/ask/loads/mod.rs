@@ -3,7 +3,7 @@
 mod contradiction;
 
 use crate::ask::rate::{Paces, Rate};
-use regatta_record::{Arrivals, Beside, Burst, CpuSets, Drive, LoadShape};
+use regatta_record::{Arrivals, BackgroundLoad, Burst, CpuSets, Drive, LoadShape};
 use serde::Deserialize;
 use std::{collections::BTreeSet, num::NonZeroU32};
 
@@ -56,7 +56,7 @@ pub struct Loads {
     /// For the workload `hash`: how often the file is hashed for each request.
     n: Option<OneOrMany<u32>>,
     /// For the workload `hash`: large requests that are always in flight beside the measured ones.
-    beside: Option<Beside>,
+    beside: Option<BackgroundLoad>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

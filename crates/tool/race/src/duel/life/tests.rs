@@ -327,6 +327,10 @@ fn history(seed: u64) -> Visited {
         assert!(one.slices.iter().all(|slice| slice.rest_ns == Some(7)));
         let blocks: Vec<u32> = one.slices.iter().map(|slice| slice.block).collect();
         assert_eq!(blocks, (1..=blocks.len() as u32).collect::<Vec<_>>(), "without the first one");
+        assert!(
+            [0, 3_000_000].contains(&one.connecting_ns),
+            "without the start, and what is left of a load"
+        );
         assert!(one.idle.is_none_or(|idle| [idle.cpu_ns, 100 * idle.cpu_ns].contains(&idle.ns)));
     }
     for (who, aside) in bench.aside.iter().enumerate() {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     exact::Exact,
-    protocol::{Asks, Canned, Order, Place, Sample, Speech},
+    protocol::{Asks, Canned, CompileOptions, Destination, Sample, Speech},
     script::{Script, TooLarge},
     sent::SentFile,
     workload::file::FileText,
@@ -93,8 +93,8 @@ impl Asks for HttpAsks {
         }
     }
 
-    fn compile(&self, order: &Order<'_>) -> Result<Speech<Http>, TooLarge> {
-        let Order { seed, place, .. } = *order;
+    fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Http>, TooLarge> {
+        let CompileOptions { seed, place, .. } = *order;
         let exact = |mut script: Script| {
             script.close(order.pipeline)?;
             Ok(Speech::Exact(Exact::new(script)))
@@ -123,7 +123,7 @@ impl Asks for HttpAsks {
         }
     }
 
-    fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
+    fn canned(&self, place: Destination<'_>) -> Option<(Self, Canned)> {
         let (HttpAsks::Hello { heads } | HttpAsks::CannedHello { heads }) = *self else {
             return None;
         };
@@ -140,7 +140,7 @@ impl Asks for HttpAsks {
         }
     }
 
-    fn sample(&self, place: Place<'_>) -> Option<Sample> {
+    fn sample(&self, place: Destination<'_>) -> Option<Sample> {
         match *self {
             HttpAsks::Hello { .. } => Some(sample_hello(place)),
             HttpAsks::Hash { .. } => Some(sample_hash(place)),

@@ -13,14 +13,14 @@ use super::{
 };
 use crate::{
     hash_file::HashedFile,
-    protocol::{Order, Place, Sample},
+    protocol::{CompileOptions, Destination, Sample},
     script::{Conversations, Script, TooLarge},
 };
 use regatta_proto::http1::client::Ask;
 use regatta_record::Heads;
 
 /// The request for the time, which must match this machine's clock.
-fn hello(place: Place<'_>) -> HttpRequest {
+fn hello(place: Destination<'_>) -> HttpRequest {
     let mut request = HttpRequest::get(place.path.unwrap_or("/"));
     request.expected.status = Status::Is(200);
     request.expected.content = Content::Clock { within: 2 };
@@ -28,7 +28,7 @@ fn hello(place: Place<'_>) -> HttpRequest {
 }
 
 /// The request for a digest of [`crate::hash_file`] in `n` rounds, with a placeholder for the salt.
-fn hash(n: u32, place: Place<'_>) -> HttpRequest {
+fn hash(n: u32, place: Destination<'_>) -> HttpRequest {
     let mut request = HttpRequest::get(&(before_salt(n, place) + salted::PLACE));
     request.expected.status = Status::Is(200);
     request.expected.content = Content::Digest;
@@ -36,17 +36,21 @@ fn hash(n: u32, place: Place<'_>) -> HttpRequest {
 }
 
 /// The target of `hash` before its salt.
-fn before_salt(n: u32, place: Place<'_>) -> String {
+fn before_salt(n: u32, place: Destination<'_>) -> String {
     format!("{}?n={n}&salt=", place.path.unwrap_or("/hash"))
 }
 
 /// Compiles the exchanges of `hello`.
-pub(super) fn compile_hello(heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
+pub(super) fn compile_hello(heads: Heads, order: &CompileOptions<'_>) -> Result<Http, TooLarge> {
     compile(&hello(order.place), heads, order)
 }
 
 /// Compiles the exchanges of `hash`; each request has its own salt.
-pub(super) fn compile_hash(n: u32, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
+pub(super) fn compile_hash(
+    n: u32,
+    heads: Heads,
+    order: &CompileOptions<'_>,
+) -> Result<Http, TooLarge> {
     let at = "GET ".len() + before_salt(n, order.place).len();
     let salted = Salted { seed: order.seed, n, at, file: HashedFile::new() };
     Ok(compile(&hash(n, order.place), heads, order)?.salted(salted))
@@ -54,27 +58,31 @@ pub(super) fn compile_hash(n: u32, heads: Heads, order: &Order<'_>) -> Result<Ht
 
 /// Composes the requests of `hello` for a server that only counts bytes: the same number of requests,
 /// all of the mean length. Each is answered by [`canned_reply`].
-pub(super) fn compose_canned(heads: Heads, seed: u64, place: Place<'_>) -> Script {
+pub(super) fn compose_canned(heads: Heads, seed: u64, place: Destination<'_>) -> Script {
     let script = compose(&hello(place), heads, seed, place).levelled();
     script.answered_with(canned_reply(place.closes).as_bytes())
 }
 
 /// Returns one request of `hello`.
-pub(super) fn sample_hello(place: Place<'_>) -> Sample {
+pub(super) fn sample_hello(place: Destination<'_>) -> Sample {
     sample(&hello(place), place)
 }
 
 /// Returns one request of `hash`.
-pub(super) fn sample_hash(place: Place<'_>) -> Sample {
+pub(super) fn sample_hash(place: Destination<'_>) -> Sample {
     sample(&hash(1, place), place)
 }
 
-fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
+fn sample(request: &HttpRequest, place: Destination<'_>) -> Sample {
     let script = compose(request, Heads::Identical, 0, place);
     Sample { asks: script.request(0).to_vec(), seen: seen::reply, is_only: false }
 }
 
-fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
+fn compile(
+    request: &HttpRequest,
+    heads: Heads,
+    order: &CompileOptions<'_>,
+) -> Result<Http, TooLarge> {
     let mut script = compose(request, heads, order.seed, order.place);
     script.close(order.pipeline)?;
     Ok(Http::new(script, vec![request.expected.clone()], &[0]))
@@ -85,7 +93,7 @@ fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Htt
 const IDENTICAL: usize = 64;
 
 /// Composes exchanges of one request. Not closed.
-fn compose(request: &HttpRequest, heads: Heads, seed: u64, place: Place<'_>) -> Script {
+fn compose(request: &HttpRequest, heads: Heads, seed: u64, place: Destination<'_>) -> Script {
     let heads = match heads {
         Heads::Varied => heads::varied(seed, place.closes),
         Heads::Identical => {

@@ -24,7 +24,7 @@ pub use slow::{SlowPart, slow_request};
 
 use crate::{
     greeting::Greeting,
-    protocol::{Protocol, Row, Scheme},
+    protocol::{Protocol, ProtocolInfo, Scheme},
     workload::file::FileText,
 };
 use regatta_record::Heads;
@@ -36,7 +36,7 @@ pub struct Http1;
 impl Protocol for Http1 {
     type Asks = HttpAsks;
 
-    const ROW: Row = Row {
+    const INFO: ProtocolInfo = ProtocolInfo {
         name: "http",
         schemes: &[
             Scheme { name: "http", port: Some(80), tls: false },

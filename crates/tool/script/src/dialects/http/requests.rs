@@ -5,7 +5,7 @@ use super::reply::{
     receive::Http,
 };
 use crate::{
-    protocol::{Order, Place},
+    protocol::{CompileOptions, Destination},
     script::{BYTES, Conversations, Script, TooLarge},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -98,7 +98,7 @@ impl HttpRequest {
     }
 
     /// Appends the bytes of the request to `out`.
-    fn write(&self, place: Place<'_>, out: &mut Vec<u8>) {
+    fn write(&self, place: Destination<'_>, out: &mut Vec<u8>) {
         let of_own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let fields: Vec<_> =
             of_own.chain(place.closes.then_some(("Connection", "close"))).collect();
@@ -142,7 +142,7 @@ impl HttpWorkload {
     }
 
     /// Compiles its exchanges, drawn by weight.
-    pub(super) fn compile(&self, order: &Order<'_>) -> Result<Http, TooLarge> {
+    pub(super) fn compile(&self, order: &CompileOptions<'_>) -> Result<Http, TooLarge> {
         let (mut script, of) = self.compose(order.seed, order.place);
         script.close(order.pipeline)?;
         let kinds = self.requests.iter().map(|request| request.expected.clone()).collect();
@@ -150,7 +150,7 @@ impl HttpWorkload {
     }
 
     /// Composes its exchanges, not closed, and returns which request each of them is.
-    pub(super) fn compose(&self, seed: u64, place: Place<'_>) -> (Script, Vec<u16>) {
+    pub(super) fn compose(&self, seed: u64, place: Destination<'_>) -> (Script, Vec<u16>) {
         let asks: Vec<Vec<u8>> =
             self.requests.iter().map(|request| bytes(request, place)).collect();
         let (mut script, mut of) = (Script::new(Conversations::Each(1)), Vec::new());
@@ -173,7 +173,7 @@ impl HttpWorkload {
     }
 }
 
-fn bytes(request: &HttpRequest, place: Place<'_>) -> Vec<u8> {
+fn bytes(request: &HttpRequest, place: Destination<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     request.write(place, &mut bytes);
     bytes
@@ -189,7 +189,8 @@ mod tests {
         let of = |target: &str, weight| HttpRequest { weight, ..HttpRequest::get(target) };
         let requests = vec![of("/a", 3), of("/never", 0), of("/b", 1)];
         let workload = HttpWorkload::new("mine", requests).unwrap();
-        let order = Order { seed: 9, pipeline: 100, place: Place::default(), shared: None };
+        let order =
+            CompileOptions { seed: 9, pipeline: 100, place: Destination::default(), shared: None };
         let http = workload.compile(&order).unwrap();
         let script = http.script();
         let mut drawn = [0; 3];

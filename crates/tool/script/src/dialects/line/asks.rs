@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     exact::Exact,
-    protocol::{Asks, Order, Speech},
+    protocol::{Asks, CompileOptions, Speech},
     script::{Script, TooLarge},
     sent::SentFile,
     workload::file::FileText,
@@ -68,7 +68,7 @@ impl Asks for LineAsks {
         }
     }
 
-    fn compile(&self, order: &Order<'_>) -> Result<Speech<Lines>, TooLarge> {
+    fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Lines>, TooLarge> {
         let exact = |mut script: Script| {
             script.close(order.pipeline)?;
             Ok(Speech::Exact(Exact::new(script)))

@@ -16,7 +16,7 @@ pub use receive::Lines;
 
 use crate::{
     greeting::Greeting,
-    protocol::{Protocol, Row, Scheme},
+    protocol::{Protocol, ProtocolInfo, Scheme},
     workload::file::FileText,
 };
 
@@ -27,7 +27,7 @@ pub struct Line;
 impl Protocol for Line {
     type Asks = LineAsks;
 
-    const ROW: Row = Row {
+    const INFO: ProtocolInfo = ProtocolInfo {
         name: "line",
         schemes: &[Scheme { name: "line", port: None, tls: false }],
         alpn: None,

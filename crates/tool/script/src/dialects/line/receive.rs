@@ -104,8 +104,8 @@ impl Lines {
 }
 
 impl Dialect for Lines {
-    type Desk = ();
-    type Talk = Part;
+    type ThreadState = ();
+    type ConnectionState = Part;
 
     #[inline]
     fn script(&self) -> &Script {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// Returns how many replies were correct, or the exchange that was not.
-    fn verdict<D: Dialect<Desk = ()>>(
+    fn verdict<D: Dialect<ThreadState = ()>>(
         dialect: &D,
         (start, k): (u32, u32),
         mut stream: &[u8],

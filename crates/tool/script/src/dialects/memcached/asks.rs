@@ -3,7 +3,7 @@
 use super::{built_in, file::CacheFile, receive::Memcached, step::Exchanges};
 use crate::{
     exact::Exact,
-    protocol::{Asks, Order, Speech},
+    protocol::{Asks, CompileOptions, Speech},
     script::TooLarge,
     sent::SentFile,
     workload::file::FileText,
@@ -56,7 +56,7 @@ impl Asks for MemcachedAsks {
         }
     }
 
-    fn compile(&self, order: &Order<'_>) -> Result<Speech<Memcached>, TooLarge> {
+    fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Memcached>, TooLarge> {
         let Exchanges { mut script, expectations } = match self {
             MemcachedAsks::Cache => built_in::cache(order.seed),
             MemcachedAsks::File(FileAsks(file)) => file.compose(order.seed),

@@ -19,7 +19,7 @@ pub use receive::Memcached;
 
 use crate::{
     greeting::Greeting,
-    protocol::{Protocol, Row, Scheme},
+    protocol::{Protocol, ProtocolInfo, Scheme},
     workload::file::FileText,
 };
 
@@ -30,7 +30,7 @@ pub struct MemcachedText;
 impl Protocol for MemcachedText {
     type Asks = MemcachedAsks;
 
-    const ROW: Row = Row {
+    const INFO: ProtocolInfo = ProtocolInfo {
         name: "memcached",
         schemes: &[Scheme { name: "memcached", port: Some(11_211), tls: false }],
         alpn: None,

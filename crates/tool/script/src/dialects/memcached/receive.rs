@@ -75,8 +75,8 @@ impl Memcached {
 }
 
 impl Dialect for Memcached {
-    type Desk = ();
-    type Talk = Part;
+    type ThreadState = ();
+    type ConnectionState = Part;
 
     #[inline]
     fn script(&self) -> &Script {

@@ -2,7 +2,7 @@
 
 use super::{built_in, file::MixFile, reply::receive::Redis};
 use crate::{
-    protocol::{Asks, Order, Speech},
+    protocol::{Asks, CompileOptions, Speech},
     script::TooLarge,
     sent::SentFile,
     workload::file::FileText,
@@ -58,7 +58,7 @@ impl RedisAsks {
         Ok(RedisAsks { what: What::File(file), shares_keys: false })
     }
 
-    fn compiled(&self, file: &MixFile, order: &Order<'_>) -> Result<Redis, TooLarge> {
+    fn compiled(&self, file: &MixFile, order: &CompileOptions<'_>) -> Result<Redis, TooLarge> {
         let mut exchanges = file.mix.compose(order.seed, &file.kept.lists);
         exchanges.script.close(order.pipeline)?;
         Ok(Redis::new(exchanges, &file.mix, order.place.path, self.shares_keys))
@@ -79,7 +79,7 @@ impl Asks for RedisAsks {
         "shard"
     }
 
-    fn compile(&self, order: &Order<'_>) -> Result<Speech<Redis>, TooLarge> {
+    fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Redis>, TooLarge> {
         let dialect = match &self.what {
             What::Shard => self.compiled(&built_in::shard(), order),
             What::File(FileAsks(file)) => self.compiled(file, order),

@@ -29,7 +29,7 @@ pub use reply::receive::Redis;
 
 use crate::{
     greeting::Greeting,
-    protocol::{Protocol, Row, Scheme},
+    protocol::{Protocol, ProtocolInfo, Scheme},
     workload::file::FileText,
 };
 
@@ -40,7 +40,7 @@ pub struct Resp;
 impl Protocol for Resp {
     type Asks = RedisAsks;
 
-    const ROW: Row = Row {
+    const INFO: ProtocolInfo = ProtocolInfo {
         name: "redis",
         schemes: &[
             Scheme { name: "redis", port: Some(6379), tls: false },

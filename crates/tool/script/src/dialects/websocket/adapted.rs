@@ -4,7 +4,7 @@ use super::{
     adapters::{Adapter, Incoming, Next},
     message::Request,
     receive::{COPY_FIRST, Hub},
-    talk::Talk,
+    talk::ConnectionState,
 };
 use crate::dialect::Heard;
 use regatta_record::Exchange;
@@ -16,7 +16,7 @@ impl Hub {
     pub(super) fn take_adapted(
         &self,
         adapter: Adapter,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         payload: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,
@@ -40,7 +40,7 @@ impl Hub {
     fn take_incoming(
         &self,
         adapter: Adapter,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         bytes: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,

@@ -2,7 +2,7 @@
 
 use super::{adapters::Adapter, receive::Hub, roster, terms::Terms};
 use crate::{
-    protocol::{Asks, Order, Speech},
+    protocol::{Asks, CompileOptions, Speech},
     script::{Conversations, Script, TooLarge},
 };
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Asks for WebSocketAsks {
         WebSocketAsks::Broadcast.name()
     }
 
-    fn compile(&self, order: &Order<'_>) -> Result<Speech<Hub>, TooLarge> {
+    fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Hub>, TooLarge> {
         let adapter = self.adapter();
         let mut script = Script::new(Conversations::Each(1));
         for _ in 0..EXCHANGES {

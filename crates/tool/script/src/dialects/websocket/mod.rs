@@ -26,7 +26,7 @@ pub use receive::Hub;
 
 use crate::{
     greeting::Greeting,
-    protocol::{Protocol, Row, Scheme},
+    protocol::{Protocol, ProtocolInfo, Scheme},
     workload::file::FileText,
 };
 
@@ -37,7 +37,7 @@ pub struct WebSocket;
 impl Protocol for WebSocket {
     type Asks = WebSocketAsks;
 
-    const ROW: Row = Row {
+    const INFO: ProtocolInfo = ProtocolInfo {
         name: "websocket",
         schemes: &[
             Scheme { name: "ws", port: Some(80), tls: false },

@@ -6,13 +6,13 @@ use super::{
     message::{self, Message, Payload, Request},
     opening::Asked,
     roster::{Roster, TooMany},
-    talk::{Stage, Standing, Talk},
+    talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
-    protocol::Order,
+    protocol::CompileOptions,
     script::Script,
     time::Nanos,
 };
@@ -48,7 +48,7 @@ impl Hub {
     /// Index of deliveries to the last member.
     pub(super) const LAST_DELIVERIES: usize = 2;
 
-    pub(super) fn new(terms: Terms, script: Script, order: &Order<'_>, path: &str) -> Hub {
+    pub(super) fn new(terms: Terms, script: Script, order: &CompileOptions<'_>, path: &str) -> Hub {
         let (host, path) = (order.place.host.to_owned(), path.to_owned());
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
@@ -67,7 +67,7 @@ impl Hub {
     /// Returns the next request. The first request of a connection is always an echo, or through an
     /// adapter the subscription. Its reply shows that the member has joined, even if the member stays
     /// idle.
-    fn next_request(&self, talk: &mut Talk, at: Nanos) -> Request {
+    fn next_request(&self, talk: &mut ConnectionState, at: Nanos) -> Request {
         let sender = talk.number;
         if self.terms.broadcasts && talk.echoes > 0 {
             match self.roster.send(sender, at) {
@@ -84,7 +84,7 @@ impl Hub {
     #[inline]
     fn take(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         message: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,
@@ -109,7 +109,7 @@ impl Hub {
 
     pub(super) fn take_copy(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         payload: Payload,
         text: &[u8],
         heard: &mut impl Heard,
@@ -127,7 +127,7 @@ impl Hub {
             Ok(false) => {}
             Ok(true) => {
                 heard.heard(Hub::DELIVERIES, at);
-                if self.roster.delivered(id) {
+                if self.roster.record_delivery(id) {
                     heard.heard(Hub::LAST_DELIVERIES, at);
                 }
             }
@@ -138,7 +138,7 @@ impl Hub {
 
     fn take_reply(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         reply: Message,
         text: &[u8],
     ) -> Result<(), Box<Exchange>> {
@@ -166,7 +166,7 @@ impl Hub {
     }
 
     /// Counts the oldest pending request as answered.
-    pub(super) fn answered(&self, talk: &mut Talk) {
+    pub(super) fn answered(&self, talk: &mut ConnectionState) {
         talk.asked.pop_front();
         talk.answered += 1;
         talk.note_reply(&self.roster);
@@ -181,7 +181,7 @@ impl Hub {
     #[inline]
     fn take_bytes(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         data: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,
@@ -209,7 +209,7 @@ impl Hub {
     #[cold]
     fn take_coded(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         data: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,
@@ -276,8 +276,8 @@ impl Hub {
 pub(super) const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
 
 impl Dialect for Hub {
-    type Desk = ();
-    type Talk = Talk;
+    type ThreadState = ();
+    type ConnectionState = ConnectionState;
 
     const OPENS: bool = true;
 
@@ -302,11 +302,11 @@ impl Dialect for Hub {
 
     fn desk(&self, _: fn() -> Nanos) {}
 
-    fn talk(&self, number: u32) -> Talk {
-        Talk::new(number, self.seed)
+    fn talk(&self, number: u32) -> ConnectionState {
+        ConnectionState::new(number, self.seed)
     }
 
-    fn renew(&self, talk: &mut Talk, number: u32) {
+    fn renew(&self, talk: &mut ConnectionState, number: u32) {
         let mut left = mem::replace(talk, self.talk(number));
         left.stop_reading(&self.roster);
         if left.upgrade_sent {
@@ -315,32 +315,32 @@ impl Dialect for Hub {
     }
 
     /// The member stays among the connections that a server may count.
-    fn stall(&self, talk: &mut Talk) {
+    fn stall(&self, talk: &mut ConnectionState) {
         talk.stop_reading(&self.roster);
     }
 
-    fn leave(&self, talk: &mut Talk) {
+    fn leave(&self, talk: &mut ConnectionState) {
         talk.leaves(&self.roster);
     }
 
-    fn may_go(&self, talk: &Talk) -> bool {
+    fn may_go(&self, talk: &ConnectionState) -> bool {
         talk.inbox.has_all()
     }
 
     /// Sends a Close frame (RFC 6455, section 5.5.1).
-    fn say_goodbye(&self, talk: &mut Talk, out: &mut Vec<u8>) {
+    fn say_goodbye(&self, talk: &mut ConnectionState, out: &mut Vec<u8>) {
         talk.standing = Standing::Closing;
         CloseCode::NORMAL.write_masked("", talk.mask(), out);
     }
 
     #[inline]
-    fn ends(&self, talk: &Talk) -> bool {
+    fn ends(&self, talk: &ConnectionState) -> bool {
         talk.standing == Standing::Closed
     }
 
     fn open(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
@@ -368,7 +368,7 @@ impl Dialect for Hub {
         taken.map(|()| talk.is_greeted)
     }
 
-    fn asked(&self, talk: &mut Talk, k: u32, from: Nanos) {
+    fn asked(&self, talk: &mut ConnectionState, k: u32, from: Nanos) {
         for _ in 0..k {
             let request = self.next_request(talk, from);
             let mask = talk.mask();
@@ -385,7 +385,7 @@ impl Dialect for Hub {
     }
 
     #[inline]
-    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Talk, _: Nanos) -> &'b [u8] {
+    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut ConnectionState, _: Nanos) -> &'b [u8] {
         let unsent = cursor.unsent(&self.script).len();
         let written = talk.out.len() - unsent;
         if written >= WRITTEN || unsent == 0 {
@@ -415,7 +415,7 @@ impl Dialect for Hub {
         self.terms.adapter.and_then(Adapter::heartbeat).is_some()
     }
 
-    fn keep_alive(&self, talk: &mut Talk, now: Nanos) {
+    fn keep_alive(&self, talk: &mut ConnectionState, now: Nanos) {
         if let Some(adapter) = self.terms.adapter
             && let Some(heartbeat) = adapter.heartbeat()
             && now.saturating_sub(talk.last_sent_at) > SILENCE
@@ -446,7 +446,7 @@ impl Dialect for Hub {
     }
 
     #[inline]
-    fn asides(&self, talk: &mut Talk, out: &mut Vec<u8>) {
+    fn asides(&self, talk: &mut ConnectionState, out: &mut Vec<u8>) {
         out.append(&mut talk.asides);
     }
 }

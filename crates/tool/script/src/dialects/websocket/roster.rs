@@ -230,7 +230,7 @@ impl Roster {
     }
 
     /// Records a delivery to a member that is owed it. Returns whether this was the last one.
-    pub fn delivered(&self, number: u64) -> bool {
+    pub fn record_delivery(&self, number: u64) -> bool {
         self.decrement_left(number)
     }
 
@@ -317,8 +317,8 @@ mod tests {
         assert_eq!(roster.sent(0), Some(Sent { sender: 7, at: 100, members: 1 }));
         assert_eq!(roster.sent(1), Some(Sent { sender: 8, at: 200, members: 2 }));
         assert_eq!(roster.sent(2), None);
-        assert!(roster.delivered(0), "one member was owed it");
-        assert!(!roster.delivered(1));
+        assert!(roster.record_delivery(0), "one member was owed it");
+        assert!(!roster.record_delivery(1));
         assert!(roster.owes());
         assert_eq!(roster.missing(), [(1, Sent { sender: 8, at: 200, members: 2 }, 1)]);
         assert_eq!(roster.leave(), 2, "it is owed earlier broadcasts");
@@ -371,7 +371,7 @@ mod tests {
             assert_eq!(roster.send(1, number), Ok(number));
         }
         assert_eq!(roster.send(1, 0), Err(TooMany));
-        assert!(roster.delivered(0));
+        assert!(roster.record_delivery(0));
         assert_eq!(roster.send(1, 5), Ok(MAX_IN_FLIGHT as u64));
         assert_eq!(roster.sent(0), None, "its slot was reused");
     }
@@ -398,7 +398,7 @@ mod tests {
                             thread::yield_now();
                         }
                         assert_eq!(roster.sent(number).map(|sent| sent.at), Some(number));
-                        lasts.fetch_add(u32::from(roster.delivered(number)), Relaxed);
+                        lasts.fetch_add(u32::from(roster.record_delivery(number)), Relaxed);
                     }
                 });
             }
@@ -416,8 +416,8 @@ mod tests {
         (0..3).for_each(|_| other.connection_opened());
         assert_eq!(one.send(7, 100), Ok(0));
         assert_eq!(other.sent(0), Some(Sent { sender: 7, at: 100, members: 2 }));
-        assert!(!other.delivered(0) && other.owes());
-        assert!(one.delivered(0) && !other.owes());
+        assert!(!other.record_delivery(0) && other.owes());
+        assert!(one.record_delivery(0) && !other.owes());
         assert_eq!((one.listeners(0), other.next()), (2..=3, 1));
         assert_eq!(other.leave(), 1);
         assert_eq!(one.send(7, 200), Ok(1));

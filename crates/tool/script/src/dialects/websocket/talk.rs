@@ -12,7 +12,7 @@ use regatta_proto::websocket::Decoder;
 use std::{collections::VecDeque, mem};
 
 /// State of a member.
-pub struct Talk {
+pub struct ConnectionState {
     pub(super) number: u32,
     pub(super) random: SmallRng,
     pub(super) stage: Stage,
@@ -67,13 +67,13 @@ pub(super) enum Stage {
     Coded(Box<Decoder>),
 }
 
-impl Talk {
+impl ConnectionState {
     /// Creates the state of a new connection.
-    pub(super) fn new(number: u32, seed: u64) -> Talk {
+    pub(super) fn new(number: u32, seed: u64) -> ConnectionState {
         let mut random = SmallRng::seed_from_u64(seed ^ u64::from(number).rotate_left(32));
         let mut nonce = [0; 16];
         random.fill_bytes(&mut nonce);
-        Talk {
+        ConnectionState {
             number,
             random,
             stage: Stage::Opening(Upgrade::new(nonce)),

@@ -3,7 +3,7 @@
 use super::{
     adapters::Adapter,
     message::{Message, Request},
-    talk::Talk,
+    talk::ConnectionState,
 };
 use crate::text::printable;
 use regatta_record::Exchange;
@@ -19,7 +19,7 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Describes what was expected next.
-    pub fn expected(self, talk: &Talk) -> String {
+    pub fn expected(self, talk: &ConnectionState) -> String {
         match (talk.asked.front(), self.adapter) {
             (None, Some(adapter)) if adapter.greets() && !talk.is_greeted => {
                 "the server's greeting".into()
@@ -47,7 +47,7 @@ impl Terms {
 
     /// Returns the wrong exchange in which `text` was received.
     #[cold]
-    pub fn wrong(self, talk: &Talk, expected: &str, text: &[u8]) -> Box<Exchange> {
+    pub fn wrong(self, talk: &ConnectionState, expected: &str, text: &[u8]) -> Box<Exchange> {
         let sent = talk.asked.front().map(|request| self.sent(*request, talk.answered + 1));
         Box::new(Exchange {
             sent: sent.unwrap_or_default(),

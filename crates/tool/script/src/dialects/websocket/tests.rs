@@ -1,10 +1,10 @@
 //! The whole conversation of a member, however its bytes are split.
 
-use super::{Adapter, Hub, WebSocketAsks, frames, message::Payload, talk::Talk};
+use super::{Adapter, Hub, WebSocketAsks, frames, message::Payload, talk::ConnectionState};
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
-    protocol::{Asks, Order, Place, Speech},
+    protocol::{Asks, CompileOptions, Destination, Speech},
 };
 use proptest::prelude::*;
 use regatta_proto::{
@@ -32,7 +32,7 @@ struct Cuts {
 /// A member of a hub, without sockets.
 struct Member<'h> {
     hub: &'h Hub,
-    talk: Talk,
+    talk: ConnectionState,
     cursor: Cursor,
     is_open: bool,
     counts: Counts,
@@ -187,8 +187,8 @@ fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
 
 /// Runs the whole conversation of a single member; `cuts` has an entry for each of its three steps.
 fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
-    let place = Place { host: "h", path: None, closes: false };
-    let order = Order { seed: 1, pipeline: 1, place, shared: None };
+    let place = Destination { host: "h", path: None, closes: false };
+    let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None };
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     let adapter = match asks {
         WebSocketAsks::Through(adapter) => Some(adapter),
@@ -292,8 +292,8 @@ proptest! {
 #[test]
 fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     const SECOND: u64 = 1_000_000_000;
-    let place = Place { host: "h", path: None, closes: false };
-    let order = Order { seed: 1, pipeline: 1, place, shared: None };
+    let place = Destination { host: "h", path: None, closes: false };
+    let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None };
     let asks = WebSocketAsks::Through(Adapter::Phoenix);
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     assert!(hub.keeps_alive());
@@ -322,8 +322,8 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
 
 #[test]
 fn a_message_in_a_frame_of_the_other_type_is_wrong() {
-    let place = Place { host: "h", path: None, closes: false };
-    let order = Order { seed: 1, pipeline: 1, place, shared: None };
+    let place = Destination { host: "h", path: None, closes: false };
+    let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None };
     let expected_instead_of = |frame: Frame<'_>, asks: WebSocketAsks| {
         let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
         let mut member = Member::new(&hub);

@@ -2,7 +2,7 @@
 
 use super::BACKLOG;
 use regatta_engine::{
-    Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start, Wire,
+    Context, Flow, Never, Now, Post, Push, PushOutcome, RoomName, Session, SessionFactory, Wire,
 };
 use std::{
     sync::Arc,
@@ -92,7 +92,7 @@ impl Chat {
                 }
                 "stream" => self.stream = Some((number, 0)),
                 "upgrade" => self.framed = true,
-                "part" if taken == all => return (taken, Flow::Part),
+                "part" if taken == all => return (taken, Flow::ClosedByClient),
                 "bye" | "part" => {
                     context.out.extend_from_slice(b"bye\n");
                     return (taken, Flow::Close);
@@ -142,9 +142,9 @@ impl Session for Chat {
         Flow::Close
     }
 
-    fn on_push(&mut self, _: Now, push: &Said, out: &mut Vec<u8>) -> Heard {
+    fn on_push(&mut self, _: Now, push: &Said, out: &mut Vec<u8>) -> PushOutcome {
         out.extend_from_slice(&push.0);
-        if push.0.ends_with(b"!\n") { Heard::Close } else { Heard::Queued }
+        if push.0.ends_with(b"!\n") { PushOutcome::Close } else { PushOutcome::Queued }
     }
 
     /// The output omits `members`: slow consumers are not counted, and the model does not know
@@ -176,7 +176,7 @@ impl Session for Chat {
 
 pub struct Chats;
 
-impl Start for Chats {
+impl SessionFactory for Chats {
     type Session = Chat;
 
     fn session(&self, _: Now) -> Chat {

@@ -6,13 +6,13 @@ use regatta_sys::{net, queue};
 use std::{io, net::TcpStream, thread, time::Instant};
 
 /// Shuts down our sending side and keeps reading for a while, so that a reset does not overtake the
-/// last bytes. After [`Flow::Part`] it does not read, and during a stop it does nothing. `cut`: the
+/// last bytes. After [`Flow::ClosedByClient`] it does not read, and during a stop it does nothing. `cut`: the
 /// server has shut down the input.
 pub(super) fn finish(stream: &TcpStream, flow: Flow, cut: bool, stop: &Stop) -> io::Result<()> {
     if stop.is_set() {
         return Ok(());
     }
-    net::finish_writing(stream)?;
+    net::shutdown_write(stream)?;
     let due = Instant::now() + Limits::LINGER;
     let mut allowed = Limits::LINGER_BYTES;
     let mut discard = [0; 1024];

@@ -35,7 +35,7 @@ impl<S: Session> Room<S> {
                 let watched = poll.add(member.stream.as_fd(), member.number, room);
                 waited = waited.and(watched);
             }
-            let look = (!stuck.is_empty()).then(|| limits.look());
+            let look = (!stuck.is_empty()).then(|| limits.progress_interval());
             let alarm = alarm.map(|alarm| alarm.saturating_duration_since(Instant::now()));
             let limit = look.into_iter().chain(alarm).min();
             // Release the members, so that this list does not keep a finished one open.
@@ -51,7 +51,7 @@ impl<S: Session> Room<S> {
                 }
             }
             self.ring_alarms();
-            if looked.elapsed() >= limits.look() {
+            if looked.elapsed() >= limits.progress_interval() {
                 looked = Instant::now();
                 self.look(limits);
             }

@@ -11,13 +11,15 @@ mod ends;
 mod helper;
 
 use crate::{
-    between::membership::Members,
+    between::membership::PushSessionFactory,
     clock,
     host::{Host, ServeError, Stop},
     models::threads::accept,
     open::Entered,
 };
-use regatta_engine::{Activity, Context, Flow, Heard, Limits, Post, RoomName, Start};
+use regatta_engine::{
+    Activity, Context, Flow, Limits, Post, PushOutcome, RoomName, SessionFactory,
+};
 use regatta_service::Session;
 use regatta_sys::{net, queue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -42,7 +44,7 @@ const FULL: usize = 64 * 1024;
 /// Maximum number of consecutive writes for a session before the helper takes over.
 const WRITES: usize = 16;
 
-pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run<F: PushSessionFactory>(start: F, host: &Host) -> Result<(), ServeError> {
     let room = Arc::new(Room::<F::Session>::new()?);
     let helper = {
         let (room, stop, limits) = (Arc::clone(&room), host.stop.clone(), host.limits);
@@ -161,7 +163,7 @@ impl<S: Session> State<S> {
         let look = if self.stuck {
             now + limits.idle
         } else if self.is_held_up() {
-            now + Limits::LOOK
+            now + Limits::LIVENESS_INTERVAL
         } else {
             self.activity.due(limits, self.session.inside())
         };
@@ -207,7 +209,7 @@ impl<S: Session> Member<S> {
         state.out = Vec::new();
         state.flow = Flow::Close;
         state.gone = true;
-        let _ = net::finish(&*self.stream);
+        let _ = net::shutdown_both(&*self.stream);
         self.moved.notify_all();
     }
 
@@ -217,7 +219,7 @@ impl<S: Session> Member<S> {
         if state.flow != Flow::Continue && !state.gone {
             // Its thread may be blocked in a read.
             state.cut = true;
-            let _ = net::finish_reading(&*self.stream);
+            let _ = net::shutdown_read(&*self.stream);
         }
     }
 
@@ -318,18 +320,18 @@ impl<S: Session> Room<S> {
                 continue;
             }
             let State { session, out, flow, .. } = &mut *state;
-            let mut heard = Heard::Missed;
+            let mut heard = PushOutcome::Missed;
             for push in &pushes {
                 if *flow == Flow::Continue {
                     heard = session.on_push(clock::now(), push, out);
-                    *flow = if heard == Heard::Close { Flow::Close } else { Flow::Continue };
+                    *flow = if heard == PushOutcome::Close { Flow::Close } else { Flow::Continue };
                 }
             }
             member.called(&mut state, self);
             if state.session.is_cut() || state.stuck && state.out.len() > S::BACKLOG {
                 member.give_up(&mut state); // a slow consumer
             } else {
-                queued += u32::from(heard == Heard::Queued);
+                queued += u32::from(heard == PushOutcome::Queued);
             }
         }
         queued
@@ -358,7 +360,7 @@ impl<S: Session> Drop for Seat<'_, S> {
 }
 
 /// Serves one member until it closes.
-fn serve<F: Start>(
+fn serve<F: SessionFactory>(
     start: &F,
     room: &Room<F::Session>,
     entered: &Entered<TcpStream>,

@@ -3,18 +3,18 @@
 use super::*;
 use regatta_record::ReplySeen;
 
-fn first(request: &HttpRequest, place: Place<'_>) -> String {
+fn first(request: &HttpRequest, place: Destination<'_>) -> String {
     let script = compose(request, Heads::Identical, 1, place);
     String::from_utf8(script.request(0).to_vec()).unwrap()
 }
 
 #[test]
 fn writes_the_built_in_requests_byte_for_byte() {
-    let place = Place { host: "h:1", path: None, closes: false };
+    let place = Destination { host: "h:1", path: None, closes: false };
     assert_eq!(first(&hello(place), place), "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n");
     let asks = "GET /hash?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\r\n";
     assert_eq!(first(&hash(7, place), place), asks);
-    let place = Place { path: Some("/a.php"), closes: true, ..place };
+    let place = Destination { path: Some("/a.php"), closes: true, ..place };
     let asks = "GET /a.php?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\
                 Connection: close\r\n\r\n";
     assert_eq!(first(&hash(7, place), place), asks);
@@ -22,7 +22,7 @@ fn writes_the_built_in_requests_byte_for_byte() {
 
 #[test]
 fn varied_requests_differ_only_in_their_heads() {
-    let place = Place { host: "h:1", path: None, closes: false };
+    let place = Destination { host: "h:1", path: None, closes: false };
     let script = compose(&hello(place), Heads::Varied, 1, place);
     let mut seen = std::collections::BTreeSet::new();
     for i in 0..script.pushed() as u32 {
@@ -37,7 +37,7 @@ fn varied_requests_differ_only_in_their_heads() {
 #[test]
 fn canned_requests_have_the_number_and_mean_length_of_hello() {
     for heads in [Heads::Varied, Heads::Identical] {
-        let place = Place { host: "h:1", path: None, closes: false };
+        let place = Destination { host: "h:1", path: None, closes: false };
         let asked = compose(&hello(place), heads, 7, place);
         let canned = compose_canned(heads, 7, place);
         assert_eq!(asked.pushed(), canned.pushed());

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     dialects::http::rules,
-    protocol::Place,
+    protocol::Destination,
     workload::{
         draw::{Drawer, Value},
         template::{Side, Template},
@@ -110,7 +110,7 @@ impl AskTemplate {
     pub fn fill(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        place: Destination<'_>,
         captures: &mut Vec<Value>,
         drawer: &mut Drawer<'_>,
     ) -> Vec<u8> {

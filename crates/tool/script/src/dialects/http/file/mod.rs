@@ -15,7 +15,7 @@ use super::reply::{
     seen,
 };
 use crate::{
-    protocol::{Order, Place, Sample},
+    protocol::{CompileOptions, Destination, Sample},
     script::{Script, TooLarge},
     workload::{
         compose::{converse, lengths},
@@ -74,7 +74,7 @@ impl HttpFile {
     }
 
     /// Compiles its exchanges and expected replies.
-    pub fn compile(&self, order: &Order<'_>) -> Result<Http, TooLarge> {
+    pub fn compile(&self, order: &CompileOptions<'_>) -> Result<Http, TooLarge> {
         let mut of = Vec::new();
         let mut text = Vec::new();
         let mut script = self.compose(
@@ -92,7 +92,7 @@ impl HttpFile {
     }
 
     /// Its first request, if that is a GET and no content of a reply is checked.
-    pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
+    pub fn sample(&self, place: Destination<'_>) -> Option<Sample> {
         let is_unchecked = |kind: &Expected| matches!(kind.content, Content::Any);
         let asks = self.compose_echo(0, place).request(0).to_vec();
         let is_sampled = self.kinds.iter().all(is_unchecked) && asks.starts_with(b"GET ");
@@ -102,7 +102,7 @@ impl HttpFile {
     }
 
     /// Composes its exchanges with each request as its own reply. Not closed.
-    pub fn compose_echo(&self, seed: u64, place: Place<'_>) -> Script {
+    pub fn compose_echo(&self, seed: u64, place: Destination<'_>) -> Script {
         self.compose(seed, place, |_, script, request, _, _, _| script.push(request, request))
     }
 
@@ -111,7 +111,7 @@ impl HttpFile {
     fn compose(
         &self,
         seed: u64,
-        place: Place<'_>,
+        place: Destination<'_>,
         mut push: impl FnMut(&Step, &mut Script, &[u8], &[u8], &mut Vec<Value>, &mut Drawer<'_>),
     ) -> Script {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
@@ -126,7 +126,7 @@ impl HttpFile {
             &mut drawer,
             |step, script, captures, drawer| {
                 request.clear();
-                let place = Place { closes: place.closes && step.is_last, ..place };
+                let place = Destination { closes: place.closes && step.is_last, ..place };
                 let content = step.ask.fill(&mut request, place, captures, drawer);
                 push(step, script, &request, &content, captures, drawer);
             },

@@ -4,15 +4,15 @@ use super::*;
 use crate::dialect::Dialect;
 use regatta_proto::http1::Method;
 
-const PLACE: Place<'_> = Place { host: "h:1", path: None, closes: false };
+const PLACE: Destination<'_> = Destination { host: "h:1", path: None, closes: false };
 
 fn file(text: &str) -> HttpFile {
     let text = format!("protocol = 'http'\n{text}");
     HttpFile::read(FileText::alone(&text, "test")).unwrap()
 }
 
-fn compiled(file: &HttpFile, seed: u64, place: Place<'_>) -> Http {
-    file.compile(&Order { seed, pipeline: 1, place, shared: None }).unwrap()
+fn compiled(file: &HttpFile, seed: u64, place: Destination<'_>) -> Http {
+    file.compile(&CompileOptions { seed, pipeline: 1, place, shared: None }).unwrap()
 }
 
 /// The first `n` exchanges: each request and the text that its reply is compared with.
@@ -147,7 +147,7 @@ fn each_exchange_has_its_kind_and_steps_stay_in_order() {
 #[test]
 fn a_connection_for_one_request_sends_one_connection_header() {
     let asks = |more: &str| {
-        let place = Place { host: "h", closes: true, ..Place::default() };
+        let place = Destination { host: "h", closes: true, ..Destination::default() };
         let http = compiled(&file(&format!("[[request]]\npath='/'\n{more}")), 1, place);
         String::from_utf8(http.script().request(0).to_vec()).unwrap()
     };

@@ -7,7 +7,7 @@ use super::{
     memo::Right,
     partial_reply::{Part, SHOWN, Whole, WrongReply, describe_previous_reply},
     salted::{Answer, Answers, Salted, Salts},
-    thread_state::Desk,
+    thread_state::ThreadState,
 };
 use crate::{
     cursor::Cursor,
@@ -35,7 +35,7 @@ pub struct Http {
 
 /// State of a connection.
 #[derive(Debug, Default)]
-pub struct Talk {
+pub struct ConnectionState {
     /// The partially received reply, if any.
     part: Option<Box<Part>>,
     /// Whether the server announced that the connection closes after the bytes received so far.
@@ -63,7 +63,7 @@ impl Http {
 
     /// Returns a request that is not answered yet, as it was sent.
     #[cold]
-    fn request(&self, exchange: u32, cursor: &Cursor, talk: &Talk) -> Cow<'_, [u8]> {
+    fn request(&self, exchange: u32, cursor: &Cursor, talk: &ConnectionState) -> Cow<'_, [u8]> {
         let request = self.script.request(exchange);
         self.as_sent(request, talk.salts.index(exchange, cursor), talk)
     }
@@ -71,14 +71,14 @@ impl Http {
     /// Returns the last request that the server owed a reply to, as it was sent, or `None` if nothing
     /// was written.
     #[cold]
-    fn last_request(&self, cursor: &Cursor, talk: &Talk) -> Option<Cow<'_, [u8]>> {
+    fn last_request(&self, cursor: &Cursor, talk: &ConnectionState) -> Option<Cow<'_, [u8]>> {
         let after = talk.salts.index(cursor.owed_to(&self.script), cursor);
         let request = cursor.last_request(&self.script)?;
         Some(self.as_sent(request, after.wrapping_sub(1), talk))
     }
 
     #[cold]
-    fn as_sent<'s>(&self, request: &'s [u8], index: u32, talk: &Talk) -> Cow<'s, [u8]> {
+    fn as_sent<'s>(&self, request: &'s [u8], index: u32, talk: &ConnectionState) -> Cow<'s, [u8]> {
         match &self.salted {
             None => request.into(),
             Some(salted) => salted.request(request, salted.salt(index, &talk.salts)).into(),
@@ -96,7 +96,7 @@ impl Http {
 
     /// Counts the next `k` replies as answered.
     #[inline]
-    fn answer(&self, k: u32, cursor: &mut Cursor, talk: &mut Talk) {
+    fn answer(&self, k: u32, cursor: &mut Cursor, talk: &mut ConnectionState) {
         cursor.answer(k, &self.script);
         talk.salts.answered = talk.salts.answered.wrapping_add(k);
     }
@@ -172,7 +172,7 @@ impl Http {
         at: u32,
         now: Nanos,
         since: Option<Nanos>,
-        desk: &Desk,
+        desk: &ThreadState,
         answer: &'a Cell<Digest>,
     ) -> Criteria<'a> {
         let waited = since.map_or(0, |since| now.saturating_sub(since));
@@ -183,44 +183,44 @@ impl Http {
 }
 
 impl Dialect for Http {
-    type Desk = Desk;
-    type Talk = Talk;
+    type ThreadState = ThreadState;
+    type ConnectionState = ConnectionState;
 
     #[inline]
     fn script(&self) -> &Script {
         &self.script
     }
 
-    fn desk(&self, wall: fn() -> Nanos) -> Desk {
+    fn desk(&self, wall: fn() -> Nanos) -> ThreadState {
         let answers = self.salted.is_some().then(Answers::new);
-        Desk::new(self.kinds.len(), wall, answers)
+        ThreadState::new(self.kinds.len(), wall, answers)
     }
 
-    fn tolerate(&self, desk: &mut Desk) {
+    fn tolerate(&self, desk: &mut ThreadState) {
         desk.tolerates = true;
     }
 
-    fn statuses<'d>(&self, desk: &'d Desk) -> &'d [u64] {
+    fn statuses<'d>(&self, desk: &'d ThreadState) -> &'d [u64] {
         desk.statuses()
     }
 
-    fn talk(&self, number: u32) -> Talk {
-        Talk { salts: Salts::of(number), ..Talk::default() }
+    fn talk(&self, number: u32) -> ConnectionState {
+        ConnectionState { salts: Salts::of(number), ..ConnectionState::default() }
     }
 
-    fn renew(&self, talk: &mut Talk, _: u32) {
+    fn renew(&self, talk: &mut ConnectionState, _: u32) {
         let mut salts = std::mem::take(&mut talk.salts);
         salts.renew();
-        *talk = Talk { salts, ..Talk::default() };
+        *talk = ConnectionState { salts, ..ConnectionState::default() };
     }
 
     #[inline]
-    fn asked(&self, talk: &mut Talk, _: u32, from: Nanos) {
+    fn asked(&self, talk: &mut ConnectionState, _: u32, from: Nanos) {
         talk.since = talk.since.max(Some(from));
     }
 
     #[inline]
-    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Talk, _: Nanos) -> &'b [u8] {
+    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut ConnectionState, _: Nanos) -> &'b [u8] {
         match &self.salted {
             None => cursor.unsent(&self.script),
             Some(salted) => salted.unsent(&self.script, cursor, &mut talk.salts),
@@ -238,7 +238,7 @@ impl Dialect for Http {
         self.take(at, data, now)
     }
 
-    fn resume(&self, talk: &mut Talk) -> Option<usize> {
+    fn resume(&self, talk: &mut ConnectionState) -> Option<usize> {
         talk.resumes.take()
     }
 
@@ -260,13 +260,18 @@ impl Dialect for Http {
         Ok(completes)
     }
 
-    fn verify(&self, desk: &mut Desk, is_late: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
+    fn verify(
+        &self,
+        desk: &mut ThreadState,
+        is_late: &dyn Fn() -> bool,
+        wrong: &mut dyn FnMut(Exchange),
+    ) {
         if let (Some(salted), Some(answers)) = (&self.salted, &mut desk.answers) {
             salted.verify(&self.script, answers, is_late, wrong);
         }
     }
 
-    fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
+    fn unfinished(&self, cursor: &Cursor, talk: &ConnectionState) -> Option<Exchange> {
         let (part, at) = (talk.part.as_ref()?, cursor.answered());
         let expected = &self.kinds[usize::from(self.of[at as usize])];
         Some(Exchange {
@@ -278,7 +283,7 @@ impl Dialect for Http {
     }
 
     /// RFC 9112, 9.6: a server that reads `Connection: close` closes after its reply.
-    fn owes_end(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
+    fn owes_end(&self, cursor: &Cursor, talk: &ConnectionState) -> Option<Exchange> {
         let request = self.last_request(cursor, talk).filter(|_| cursor.owed() == 0)?;
         let mut head = request.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
         head.any(|line| line.eq_ignore_ascii_case(b"connection: close\r")).then(|| Exchange {
@@ -292,7 +297,7 @@ impl Dialect for Http {
     }
 
     #[inline]
-    fn ends(&self, talk: &Talk) -> bool {
+    fn ends(&self, talk: &ConnectionState) -> bool {
         talk.ends
     }
 }
@@ -307,7 +312,7 @@ struct Last {
 impl Last {
     /// Returns its bytes, if they are known; `data` are the bytes of this read.
     #[cold]
-    fn shown(&self, data: &[u8], desk: &Desk) -> Vec<u8> {
+    fn shown(&self, data: &[u8], desk: &ThreadState) -> Vec<u8> {
         let start =
             if self.started_earlier && self.at.start == 0 { desk.shown_last() } else { &[] };
         match &data[self.at.clone()] {
@@ -320,8 +325,8 @@ impl Last {
 /// Parses a reply with the codec, from the front of `input`. Returns whether the connection closes
 /// after it, or `None` if it is not complete.
 fn read(
-    talk: &mut Talk,
-    desk: &mut Desk,
+    talk: &mut ConnectionState,
+    desk: &mut ThreadState,
     input: &mut &[u8],
     kind: u16,
     criteria: Criteria<'_>,
@@ -349,7 +354,7 @@ fn read(
 
 /// Whether the server reports that it waited too long for a request (408; RFC 9110, 15.5.9), which it
 /// may do unless it `owes` a reply. The connection closes after that.
-fn is_request_timeout(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
+fn is_request_timeout(talk: &mut ConnectionState, bytes: &[u8], owes: bool) -> bool {
     let lines = [&b"HTTP/1.1 408 "[..], b"HTTP/1.0 408 "];
     let is_request_timeout =
         !talk.ends && !owes && lines.iter().any(|line| bytes.starts_with(line));
@@ -361,7 +366,7 @@ fn is_request_timeout(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
 /// these bytes; both only if known.
 #[cold]
 fn unsolicited(
-    talk: &Talk,
+    talk: &ConnectionState,
     bytes: &[u8],
     request: Option<&[u8]>,
     last: &[u8],

@@ -12,7 +12,7 @@ use crate::time::Nanos;
 /// The last correct reply of each kind, buffers for replies that are parsed, counts of statuses, and
 /// answers to be verified later.
 #[derive(Debug)]
-pub struct Desk {
+pub struct ThreadState {
     /// Returns this machine's time of day, in nanoseconds since 1970.
     wall: fn() -> Nanos,
     /// One for each kind of reply.
@@ -34,7 +34,7 @@ pub struct Desk {
 /// One more than the highest status (RFC 9110, section 15).
 const STATUSES: usize = 600;
 
-impl Desk {
+impl ThreadState {
     /// Maximum number of buffers kept for reuse.
     const MOST_SPARE: usize = 64;
 
@@ -43,7 +43,15 @@ impl Desk {
         let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
         let spare = Vec::with_capacity(Self::MOST_SPARE);
         let statuses = Box::new([0; STATUSES]);
-        Desk { wall, memos, spare, shown_last: Vec::new(), statuses, tolerates: false, answers }
+        ThreadState {
+            wall,
+            memos,
+            spare,
+            shown_last: Vec::new(),
+            statuses,
+            tolerates: false,
+            answers,
+        }
     }
 
     /// Returns the function that returns the time of day.

@@ -4,7 +4,7 @@
 
 use super::{
     private::{applied, take_framed},
-    talk::{ABSENT, DOUBTFUL, Progress, Talk},
+    talk::{ABSENT, ConnectionState, DOUBTFUL, Progress},
     wrong::Wrong,
 };
 use crate::dialects::redis::{
@@ -16,7 +16,7 @@ use regatta_proto::resp::Value;
 
 /// Whether the input is an error reply to a command that should not fail.
 #[inline]
-pub(super) fn is_error(ask: Ask, talk: &Talk, input: &[u8]) -> bool {
+pub(super) fn is_error(ask: Ask, talk: &ConnectionState, input: &[u8]) -> bool {
     let begins = || {
         input.first() == Some(&b'-')
             && talk.progress == Progress::default()
@@ -26,13 +26,13 @@ pub(super) fn is_error(ask: Ask, talk: &Talk, input: &[u8]) -> bool {
 }
 
 /// Consumes the bytes of such an error from the front of `input`. Returns `Err` once the error is
-/// complete; the connection may continue after it (see [`Talk::resumes`]). Also returns `Err` if the
+/// complete; the connection may continue after it (see [`ConnectionState::resumes`]). Also returns `Err` if the
 /// bytes are not a valid reply; the connection cannot continue then.
 pub(super) fn take_error(
     exchanges: &Exchanges,
     ask: Ask,
     version: u64,
-    talk: &mut Talk,
+    talk: &mut ConnectionState,
     input: &mut &[u8],
 ) -> Result<bool, Box<Wrong>> {
     talk.is_error = true;
@@ -54,7 +54,7 @@ pub(super) fn take_error(
 }
 
 /// Records a failed command. If it writes, its keys are marked as in doubt, except with a log.
-fn doubt(framed: &Framed, keys: &[u16], version: u64, talk: &mut Talk) {
+fn doubt(framed: &Framed, keys: &[u16], version: u64, talk: &mut ConnectionState) {
     if let Some(log) = &talk.log {
         // Its operations stay in the log without a reply.
         log.lock().expect("no thread panicked").replies(version, keys.len());
@@ -72,7 +72,7 @@ fn doubt(framed: &Framed, keys: &[u16], version: u64, talk: &mut Talk) {
     }
 }
 
-fn held_mut<'t>(framed: &Framed, talk: &'t mut Talk) -> &'t mut Vec<u64> {
+fn held_mut<'t>(framed: &Framed, talk: &'t mut ConnectionState) -> &'t mut Vec<u64> {
     match framed.command.kind() {
         Kind::Value => &mut talk.versions,
         Kind::Counter => &mut talk.counters,
@@ -80,7 +80,7 @@ fn held_mut<'t>(framed: &Framed, talk: &'t mut Talk) -> &'t mut Vec<u64> {
 }
 
 /// Whether the reply to a command depends on a key that is in doubt.
-pub(super) fn concerns(talk: &Talk, (framed, keys): (&Framed, &[u16])) -> bool {
+pub(super) fn concerns(talk: &ConnectionState, (framed, keys): (&Framed, &[u16])) -> bool {
     let held = match framed.command {
         Command::Set | Command::Mset => return false,
         Command::Get | Command::Mget | Command::Del => &talk.versions,
@@ -98,10 +98,10 @@ pub(super) fn take(
     exchanges: &Exchanges,
     (framed, keys): (&Framed, &[u16]),
     version: u64,
-    talk: &mut Talk,
+    talk: &mut ConnectionState,
     input: &mut &[u8],
 ) -> Result<bool, Box<Wrong>> {
-    let Talk { framing, versions, author, .. } = talk;
+    let ConnectionState { framing, versions, author, .. } = talk;
     let names = &exchanges.names;
     let expected = || {
         format!(

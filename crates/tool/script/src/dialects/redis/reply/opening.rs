@@ -1,7 +1,7 @@
 //! The steps before a connection's first request: it selects the database, and stores the initial
 //! values of the client's keys so that their content is known.
 
-use super::talk::{Opening, Talk};
+use super::talk::{ConnectionState, Opening};
 use crate::dialects::redis::{
     commands::{Command, Framed},
     exchanges::Exchanges,
@@ -31,7 +31,7 @@ impl Steps {
     pub fn advance(
         &self,
         exchanges: &Exchanges,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
@@ -58,9 +58,9 @@ impl Steps {
     }
 
     /// Stores the next batch of keys.
-    fn store(&self, exchanges: &Exchanges, talk: &mut Talk, out: &mut Vec<u8>) {
+    fn store(&self, exchanges: &Exchanges, talk: &mut ConnectionState, out: &mut Vec<u8>) {
         let all = self.values + self.counters;
-        let Talk { opening, versions, counters, owner, author, .. } = talk;
+        let ConnectionState { opening, versions, counters, owner, author, .. } = talk;
         let is_stored = versions.len() == self.values && counters.len() == self.counters;
         if is_stored && opening.stored == 0 {
             return;

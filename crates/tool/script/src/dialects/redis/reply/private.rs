@@ -3,7 +3,7 @@
 
 use super::{
     framing::Framing,
-    talk::{ABSENT, DOUBTFUL, Progress, Talk},
+    talk::{ABSENT, ConnectionState, DOUBTFUL, Progress},
     wrong::{Wrong, in_words},
 };
 use crate::dialects::redis::{
@@ -26,7 +26,7 @@ pub(super) fn take(
     exchanges: &Exchanges,
     exchange: u32,
     version: u64,
-    talk: &mut Talk,
+    talk: &mut ConnectionState,
     input: &mut &[u8],
 ) -> Result<bool, Box<Wrong>> {
     let (framed, keys) = match exchanges.ask(exchange) {
@@ -58,7 +58,7 @@ pub(super) fn take(
 /// Updates the content of the keys after a reply arrived. Does nothing for keys whose content is not
 /// tracked or in doubt.
 #[inline]
-pub(super) fn applied(command: Command, keys: &[u16], version: u64, talk: &mut Talk) {
+pub(super) fn applied(command: Command, keys: &[u16], version: u64, talk: &mut ConnectionState) {
     let (held, holds) = match command {
         Command::Set | Command::Mset => (&mut talk.versions, version),
         Command::Del => (&mut talk.versions, ABSENT),
@@ -76,7 +76,7 @@ pub(super) fn applied(command: Command, keys: &[u16], version: u64, talk: &mut T
 }
 
 /// Number of these keys that hold a value.
-fn present(talk: &Talk, keys: &[u16]) -> u64 {
+fn present(talk: &ConnectionState, keys: &[u16]) -> u64 {
     keys.iter().filter(|key| talk.versions[usize::from(**key)] != ABSENT).count() as u64
 }
 
@@ -108,14 +108,19 @@ fn compare(parts: &[&[u8]], right: &mut usize, input: &mut &[u8]) -> Option<bool
 }
 
 #[inline]
-fn take_integer(integer: u64, talk: &mut Talk, input: &mut &[u8]) -> Option<bool> {
+fn take_integer(integer: u64, talk: &mut ConnectionState, input: &mut &[u8]) -> Option<bool> {
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(integer).as_bytes();
     compare(&[b":", digits, b"\r\n"], &mut talk.progress.right, input)
 }
 
 #[inline]
-fn take_value(exchanges: &Exchanges, talk: &mut Talk, key: u16, input: &mut &[u8]) -> Option<bool> {
+fn take_value(
+    exchanges: &Exchanges,
+    talk: &mut ConnectionState,
+    key: u16,
+    input: &mut &[u8],
+) -> Option<bool> {
     let identity = identity(talk, key);
     let right = &mut talk.progress.right;
     match identity {
@@ -128,7 +133,7 @@ fn take_value(exchanges: &Exchanges, talk: &mut Talk, key: u16, input: &mut &[u8
 
 /// Returns the origin of the value of a key, or `None` if the key is absent.
 #[inline]
-fn identity(talk: &Talk, key: u16) -> Option<Identity> {
+fn identity(talk: &ConnectionState, key: u16) -> Option<Identity> {
     let version = talk.versions[usize::from(key)];
     (version != ABSENT).then_some(Identity { author: talk.author, key, version })
 }
@@ -136,7 +141,7 @@ fn identity(talk: &Talk, key: u16) -> Option<Identity> {
 #[inline]
 fn take_values(
     exchanges: &Exchanges,
-    talk: &mut Talk,
+    talk: &mut ConnectionState,
     framed: &Framed,
     keys: &[u16],
     input: &mut &[u8],
@@ -162,7 +167,7 @@ fn take_bytes(
     exchanges: &Exchanges,
     exchange: u32,
     due: Expectation,
-    talk: &mut Talk,
+    talk: &mut ConnectionState,
     input: &mut &[u8],
 ) -> Result<bool, Box<Wrong>> {
     let (text, names) = (exchanges.script.reply(exchange), &exchanges.names);
@@ -201,7 +206,7 @@ pub(super) fn take_framed(
 #[cold]
 fn explain(
     exchanges: &Exchanges,
-    talk: &Talk,
+    talk: &ConnectionState,
     framed: &Framed,
     keys: &[u16],
     input: &[u8],

@@ -5,7 +5,7 @@ use super::{
     log::Recorder,
     opening::Steps,
     private, shared,
-    talk::{Progress, Talk},
+    talk::{ConnectionState, Progress},
     wrong::Wrong,
 };
 use crate::dialects::redis::{
@@ -28,7 +28,7 @@ const WRITTEN: usize = 64 << 10;
 
 /// State of a load thread.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct ThreadState {
     /// Whether errors are counted and the connection continues.
     tolerates: bool,
 }
@@ -67,7 +67,7 @@ impl Redis {
 
     /// Writes out requests that were issued. `unsent` is the number of unsent request bytes, including
     /// theirs.
-    fn write_out(&self, cursor: &Cursor, talk: &mut Talk, unsent: usize, now: Nanos) {
+    fn write_out(&self, cursor: &Cursor, talk: &mut ConnectionState, unsent: usize, now: Nanos) {
         let script = &self.exchanges.script;
         let (first, end) = (cursor.answered(), cursor.answered() + cursor.owed());
         let from = first + (talk.asked - talk.answered) as u32;
@@ -85,8 +85,8 @@ impl Redis {
         }
     }
 
-    fn write(&self, exchange: u32, version: u64, talk: &mut Talk, now: Nanos) {
-        let Talk { owner, author, out, log, .. } = talk;
+    fn write(&self, exchange: u32, version: u64, talk: &mut ConnectionState, now: Nanos) {
+        let ConnectionState { owner, author, out, log, .. } = talk;
         match self.exchanges.ask(exchange) {
             Ask::Bytes(_) => out.extend_from_slice(self.exchanges.script.request(exchange)),
             Ask::Keys { command, first } => {
@@ -108,7 +108,7 @@ impl Redis {
         &self,
         exchange: u32,
         version: u64,
-        (talk, desk): (&mut Talk, &Desk),
+        (talk, desk): (&mut ConnectionState, &ThreadState),
         now: Nanos,
         input: &mut &[u8],
     ) -> Result<bool, Box<Wrong>> {
@@ -132,8 +132,8 @@ impl Redis {
     }
 
     /// Formats a request as it was sent.
-    fn sent(&self, exchange: u32, version: u64, talk: &Talk) -> String {
-        let Talk { owner, author, .. } = talk;
+    fn sent(&self, exchange: u32, version: u64, talk: &ConnectionState) -> String {
+        let ConnectionState { owner, author, .. } = talk;
         match self.exchanges.ask(exchange) {
             Ask::Bytes(_) => printable(self.exchanges.script.request(exchange)),
             Ask::Keys { command, first } => {
@@ -147,8 +147,8 @@ impl Redis {
 }
 
 impl Dialect for Redis {
-    type Desk = Desk;
-    type Talk = Talk;
+    type ThreadState = ThreadState;
+    type ConnectionState = ConnectionState;
 
     const OPENS: bool = true;
 
@@ -161,28 +161,28 @@ impl Dialect for Redis {
         self.recorder.is_some()
     }
 
-    fn desk(&self, _: fn() -> Nanos) -> Desk {
+    fn desk(&self, _: fn() -> Nanos) -> ThreadState {
         if let Some(recorder) = &self.recorder {
             recorder.thread_started();
         }
-        Desk::default()
+        ThreadState::default()
     }
 
-    fn tolerate(&self, desk: &mut Desk) {
+    fn tolerate(&self, desk: &mut ThreadState) {
         desk.tolerates = true;
     }
 
-    fn talk(&self, number: u32) -> Talk {
-        Talk::new(number, self.recorder.as_ref().map(|recorder| recorder.log(number)))
+    fn talk(&self, number: u32) -> ConnectionState {
+        ConnectionState::new(number, self.recorder.as_ref().map(|recorder| recorder.log(number)))
     }
 
-    fn renew(&self, talk: &mut Talk, _: u32) {
+    fn renew(&self, talk: &mut ConnectionState, _: u32) {
         talk.renew();
     }
 
     fn open(
         &self,
-        talk: &mut Talk,
+        talk: &mut ConnectionState,
         data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
@@ -190,7 +190,12 @@ impl Dialect for Redis {
     }
 
     #[inline]
-    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Talk, now: Nanos) -> &'b [u8] {
+    fn unsent<'b>(
+        &'b self,
+        cursor: &Cursor,
+        talk: &'b mut ConnectionState,
+        now: Nanos,
+    ) -> &'b [u8] {
         let unsent = cursor.unsent(&self.exchanges.script).len();
         if talk.asked - talk.answered < u64::from(cursor.owed()) {
             self.write_out(cursor, talk, unsent, now);
@@ -246,11 +251,11 @@ impl Dialect for Redis {
         Ok(complete)
     }
 
-    fn resume(&self, talk: &mut Talk) -> Option<usize> {
+    fn resume(&self, talk: &mut ConnectionState) -> Option<usize> {
         talk.resumes.take()
     }
 
-    fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
+    fn unfinished(&self, cursor: &Cursor, talk: &ConnectionState) -> Option<Exchange> {
         let received = match talk.framing.partial() {
             [] if talk.progress == Progress::default() => return None,
             [] => "a correct start of the reply".into(),
@@ -261,7 +266,7 @@ impl Dialect for Redis {
         Some(Exchange { sent, expected, received, reply_index: 0 })
     }
 
-    fn verify(&self, _: &mut Desk, _: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
+    fn verify(&self, _: &mut ThreadState, _: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
         if let Some(recorder) = &self.recorder {
             recorder.thread_ended(&self.exchanges.names, wrong);
         }

@@ -4,7 +4,7 @@
 use super::{
     log::{Did, Write},
     private::take_framed,
-    talk::Talk,
+    talk::ConnectionState,
     wrong::Wrong,
 };
 use crate::dialects::redis::{
@@ -25,11 +25,11 @@ pub(super) fn take(
     exchanges: &Exchanges,
     (framed, keys): (&Framed, &[u16]),
     version: u64,
-    talk: &mut Talk,
+    talk: &mut ConnectionState,
     now: Nanos,
     input: &mut &[u8],
 ) -> Result<bool, Box<Wrong>> {
-    let Talk { framing, log, .. } = talk;
+    let ConnectionState { framing, log, .. } = talk;
     let expected = || expected(framed);
     take_framed(framing, input, expected, |reply| {
         let did = results(&exchanges.names, framed, keys, reply)

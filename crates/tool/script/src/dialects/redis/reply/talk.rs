@@ -11,7 +11,7 @@ pub(super) const DOUBTFUL: u64 = u64::MAX - 1;
 
 /// State of a client.
 #[derive(Debug)]
-pub struct Talk {
+pub struct ConnectionState {
     slot: u32,
     /// Number of connections of the slot that were lost with requests in flight or while being opened.
     /// The next connection has new keys, because the last requests may be executed at any later time.
@@ -67,13 +67,13 @@ pub(super) struct Opening {
     pub stored: usize,
 }
 
-impl Talk {
+impl ConnectionState {
     /// Creates the state of a slot's first connection. `shared` has the owner and the log, if all
     /// clients share their keys.
-    pub(super) fn new(slot: u32, shared: Option<(Owner, Arc<Mutex<Log>>)>) -> Talk {
+    pub(super) fn new(slot: u32, shared: Option<(Owner, Arc<Mutex<Log>>)>) -> ConnectionState {
         let author = Owner::new(slot, 0);
         let (owner, log) = shared.map_or((author, None), |(owner, log)| (owner, Some(log)));
-        Talk {
+        ConnectionState {
             slot,
             generation: 0,
             author,

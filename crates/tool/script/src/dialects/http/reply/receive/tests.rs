@@ -8,7 +8,7 @@ use crate::dialects::http::{
 };
 use crate::{
     cursor::Cursor,
-    protocol::{Order, Place},
+    protocol::{CompileOptions, Destination},
     time::SECOND,
 };
 use proptest::prelude::*;
@@ -28,8 +28,12 @@ fn requests() -> Vec<HttpRequest> {
 }
 
 fn http(requests: Vec<HttpRequest>) -> Http {
-    let order =
-        Order { seed: 5, pipeline: PIPELINE as usize, place: Place::default(), shared: None };
+    let order = CompileOptions {
+        seed: 5,
+        pipeline: PIPELINE as usize,
+        place: Destination::default(),
+        shared: None,
+    };
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }
 
@@ -37,8 +41,8 @@ fn http(requests: Vec<HttpRequest>) -> Http {
 struct Client<'h> {
     http: &'h Http,
     cursor: Cursor,
-    talk: Talk,
-    desk: Desk,
+    talk: ConnectionState,
+    desk: ThreadState,
 }
 
 impl<'h> Client<'h> {

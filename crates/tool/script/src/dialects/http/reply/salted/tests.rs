@@ -1,11 +1,11 @@
 //! Salts are never repeated, and answers are verified afterwards.
 
-use super::super::{receive::Http, receive::Talk, thread_state::Desk};
+use super::super::{receive::ConnectionState, receive::Http, thread_state::ThreadState};
 use super::*;
 use crate::dialects::http::asks::HttpAsks;
 use crate::{
     dialect::{At, Dialect},
-    protocol::{Asks, Order, Place, Speech},
+    protocol::{Asks, CompileOptions, Destination, Speech},
 };
 use regatta_record::Heads;
 use std::{collections::HashSet, sync::LazyLock};
@@ -14,7 +14,12 @@ const PIPELINE: u32 = 8;
 const N: u32 = 2;
 
 fn hash(seed: u64) -> Http {
-    let order = Order { seed, pipeline: PIPELINE as usize, place: Place::default(), shared: None };
+    let order = CompileOptions {
+        seed,
+        pipeline: PIPELINE as usize,
+        place: Destination::default(),
+        shared: None,
+    };
     match (HttpAsks::Hash { n: N, heads: Heads::Varied }).compile(&order) {
         Ok(Speech::Own(http)) => http,
         other => panic!("{other:?}"),
@@ -25,8 +30,8 @@ fn hash(seed: u64) -> Http {
 struct Client<'h> {
     http: &'h Http,
     cursor: Cursor,
-    talk: Talk,
-    desk: Desk,
+    talk: ConnectionState,
+    desk: ThreadState,
 }
 
 impl<'h> Client<'h> {

@@ -12,7 +12,7 @@ fn value(author: Owner, key: u16, version: u64) -> Vec<u8> {
 
 /// Returns how `reply` to a request of client 1 is reported, after `right` correct replies.
 fn reported(text: &str, right: u32, reply: &[u8]) -> Exchange {
-    let (redis, mut store) = (redis(text, Place::default()), Store::default());
+    let (redis, mut store) = (redis(text, Destination::default()), Store::default());
     let mut whole = None;
     for cut in [1, 7, usize::MAX] {
         let mut client = Client::opened(&redis, 1, &mut store);
@@ -82,7 +82,7 @@ fn finds_wrong_numbers() {
 #[test]
 fn finds_swapped_elements_of_an_array() {
     let text = "keys = 2\n[[request]]\ncommand = 'MGET'\nkeys_per_command = 2";
-    let (redis, mut store) = (redis(text, Place::default()), Store::default());
+    let (redis, mut store) = (redis(text, Destination::default()), Store::default());
     let mut client = Client::opened(&redis, 1, &mut store);
     let reply = store.answer(&client.ask(1, 0)).concat();
     let (first, second) = reply["*2\r\n".len()..].split_at(108);
@@ -98,7 +98,7 @@ fn finds_swapped_elements_of_an_array() {
 
 #[test]
 fn finds_an_extra_reply() {
-    let (redis, mut store) = (redis(ONE_KEY, Place::default()), Store::default());
+    let (redis, mut store) = (redis(ONE_KEY, Destination::default()), Store::default());
     let mut client = Client::opened(&redis, 1, &mut store);
     let replies = store.answer(&client.ask(2, 0)).concat();
     let more = [&replies[..], b"+OK\r\n"].concat();
@@ -126,7 +126,7 @@ fn checks_replies_to_commands_as_the_file_says() {
         ("", ":1\r\n", "x\r\n"),
     ] {
         let text = one(more);
-        let redis = redis(&text, Place::default());
+        let redis = redis(&text, Destination::default());
         for cut in [1, 3, usize::MAX] {
             let mut client = Client::opened(&redis, 1, &mut Store::default());
             assert_eq!(client.ask(1, 0), b"*2\r\n$1\r\nX\r\n$1\r\ny\r\n");
@@ -140,7 +140,7 @@ fn checks_replies_to_commands_as_the_file_says() {
 
 #[test]
 fn finds_errors_before_the_first_request() {
-    let place = Place { path: Some("/99"), ..Place::default() };
+    let place = Destination { path: Some("/99"), ..Destination::default() };
     let redis = redis("", place);
     let mut client = Client::new(&redis, 1);
     let mut out = Vec::new();
@@ -154,7 +154,7 @@ fn finds_errors_before_the_first_request() {
 
 #[test]
 fn shows_an_incomplete_reply() {
-    let (redis, mut store) = (redis(ONE_KEY, Place::default()), Store::default());
+    let (redis, mut store) = (redis(ONE_KEY, Destination::default()), Store::default());
     let mut client = Client::opened(&redis, 1, &mut store);
     client.ask(1, 0);
     assert_eq!(redis.unfinished(&client.cursor, &client.talk), None);
@@ -179,7 +179,7 @@ fn after_an_error<'d>(redis: &'d Redis, reply: &[u8], cut: usize) -> (Client<'d>
 
 #[test]
 fn after_a_tolerated_error_a_key_may_hold_any_value_written_to_it() {
-    let redis = redis(ONE_KEY, Place::default());
+    let redis = redis(ONE_KEY, Destination::default());
     let (mine, other) = (Owner::new(1, 0), Owner::new(2, 0));
     for (reply, is_right) in [
         (value(mine, 0, 0), true),
@@ -212,7 +212,7 @@ fn replies_around_a_tolerated_error_stay_correct() {
     let text = "keys = 4\n[[request]]\nsteps = [{ command = 'DEL', keys_per_command = 2 },\n\
                 { command = 'MGET', keys_per_command = 4 }, { command = 'DEL', keys_per_command = 4 },\n\
                 { command = 'INCR' }, { command = 'INCR' }, { command = 'SET' }]";
-    let (redis, mut store) = (redis(text, Place::default()), Store::default());
+    let (redis, mut store) = (redis(text, Destination::default()), Store::default());
     for failed in 0..6 {
         let mut client = Client::opened(&redis, failed, &mut store);
         redis.tolerate(&mut client.desk);

@@ -5,14 +5,14 @@ mod faults;
 mod sharing;
 
 use super::{
-    receive::{Desk, Redis},
-    talk::Talk,
+    receive::{Redis, ThreadState},
+    talk::ConnectionState,
 };
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect},
     dialects::redis::RedisAsks,
-    protocol::{Asks, Order, Place, Speech},
+    protocol::{Asks, CompileOptions, Destination, Speech},
     time::Nanos,
     workload::file::FileText,
 };
@@ -26,7 +26,7 @@ const PIPELINE: u32 = 20;
 
 /// Compiles a workload file of `text`, which follows `protocol = …`; the built-in mix if `text` is
 /// empty.
-fn redis(text: &str, place: Place<'_>) -> Redis {
+fn redis(text: &str, place: Destination<'_>) -> Redis {
     compiled(&asks(text), place)
 }
 
@@ -38,8 +38,8 @@ fn asks(text: &str) -> RedisAsks {
     }
 }
 
-fn compiled(asks: &RedisAsks, place: Place<'_>) -> Redis {
-    let order = Order { seed: SEED, pipeline: PIPELINE as usize, place, shared: None };
+fn compiled(asks: &RedisAsks, place: Destination<'_>) -> Redis {
+    let order = CompileOptions { seed: SEED, pipeline: PIPELINE as usize, place, shared: None };
     match asks.compile(&order).unwrap() {
         Speech::Own(redis) => redis,
         Speech::Exact(_) => panic!("replies are known before the run"),
@@ -107,14 +107,14 @@ impl Store {
 struct Client<'d> {
     redis: &'d Redis,
     cursor: Cursor,
-    talk: Talk,
-    desk: Desk,
+    talk: ConnectionState,
+    desk: ThreadState,
 }
 
 impl<'d> Client<'d> {
     fn new(redis: &'d Redis, slot: u32) -> Client<'d> {
         let cursor = Cursor::new(redis.script(), 0);
-        Client { redis, cursor, talk: redis.talk(slot), desk: Desk::default() }
+        Client { redis, cursor, talk: redis.talk(slot), desk: ThreadState::default() }
     }
 
     /// Creates a client whose connection is open.
@@ -194,7 +194,7 @@ const MIXES: [&str; 3] = [
 
 /// The compiled [`MIXES`].
 static MIXED: LazyLock<[Redis; 3]> =
-    LazyLock::new(|| MIXES.map(|mix| redis(mix, Place::default())));
+    LazyLock::new(|| MIXES.map(|mix| redis(mix, Destination::default())));
 
 fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(prop_oneof![1..40_usize, 1..2_000_usize], 1..40)
@@ -270,7 +270,7 @@ proptest! {
 
 #[test]
 fn selects_the_database_and_stores_initial_values() {
-    let place = Place { path: Some("/3"), ..Place::default() };
+    let place = Destination { path: Some("/3"), ..Destination::default() };
     let (redis, mut store) = (redis(MIXES[1], place), Store::default());
     let mut client = Client::opened(&redis, 3, &mut store);
     assert_eq!(store.asked[0], "SELECT");
@@ -281,7 +281,7 @@ fn selects_the_database_and_stores_initial_values() {
     client.reconnect();
     client.open(&mut store, &[1]).unwrap();
     assert_eq!(store.asked, ["SELECT"], "no request was in flight, so the keys are known");
-    let redis = compiled(&asks(MIXES[2]), Place::default());
+    let redis = compiled(&asks(MIXES[2]), Destination::default());
     let mut store = Store::default();
     Client::opened(&redis, 3, &mut store);
     assert!(store.asked.is_empty(), "no reply depends on keys: {store:?}");
@@ -290,7 +290,7 @@ fn selects_the_database_and_stores_initial_values() {
 #[test]
 fn stores_all_of_many_keys() {
     let text = "keys = 3_000\n[[request]]\ncommand = 'GET'";
-    let (redis, mut store) = (redis(text, Place::default()), Store::default());
+    let (redis, mut store) = (redis(text, Destination::default()), Store::default());
     Client::opened(&redis, 3, &mut store);
     assert_eq!(store.held.len(), 3_000);
 }
@@ -298,7 +298,7 @@ fn stores_all_of_many_keys() {
 #[test]
 fn a_connection_after_a_lost_one_has_new_keys() {
     let text = "keys = 1\n[[request]]\nsteps = [{ command = 'SET' }, { command = 'GET' }]";
-    let (redis, mut store) = (redis(text, Place::default()), Store::default());
+    let (redis, mut store) = (redis(text, Destination::default()), Store::default());
     let mut client = Client::opened(&redis, 3, &mut store);
     let set = client.ask(1, 0);
     assert!(String::from_utf8_lossy(&set).contains("k:7:0000030000:0000"));
@@ -328,7 +328,7 @@ fn does_not_allocate_per_request_or_reply() {
                 { command = 'MSET', keys_per_command = 10 }, { command = 'INCR' },\n\
                 { command = 'MGET', keys_per_command = 10 },\n\
                 { command = 'DEL', keys_per_command = 10 }]";
-    let (redis, mut store) = (redis(text, Place::default()), Store::default());
+    let (redis, mut store) = (redis(text, Destination::default()), Store::default());
     let mut client = Client::opened(&redis, 3, &mut store);
     for (round, pieces) in [1_000, 1, 3, 1_000, 7, 100].into_iter().enumerate() {
         client.cursor.ask(6);

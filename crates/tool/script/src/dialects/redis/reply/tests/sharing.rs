@@ -11,13 +11,13 @@ const MIX: &str = "keys = 3\nvalue_bytes = 40\n\
      [[request]]\ncommand = 'MGET'\nkeys_per_command = 3";
 
 fn sharing(text: &str) -> Redis {
-    compiled(&asks(text).sharing_keys().unwrap(), Place::default())
+    compiled(&asks(text).sharing_keys().unwrap(), Destination::default())
 }
 
 /// Returns everything that is wrong after the load has ended.
 fn verified(redis: &Redis) -> Vec<Exchange> {
     let mut all = Vec::new();
-    redis.verify(&mut Desk::default(), &|| false, &mut |exchange| all.push(exchange));
+    redis.verify(&mut ThreadState::default(), &|| false, &mut |exchange| all.push(exchange));
     all
 }
 

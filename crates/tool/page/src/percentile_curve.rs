@@ -5,7 +5,7 @@
 //! through the percentiles of the table. It ends where all rounds together have fewer than ten samples
 //! beyond it.
 
-use regatta_record::{Asked, Cell, Counts, CountsReader, CountsSum, Round};
+use regatta_record::{Asked, Cell, HistogramReader, HistogramSum, Round, SparseHistogram};
 use serde::Serialize;
 
 /// Quantiles that a curve has in addition to the steps between them.
@@ -19,7 +19,7 @@ const OUTSIDE: f64 = 0.05;
 
 /// The curve of a cell. All lists have the points of [`quantiles`], up to the last known one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Ladder {
+pub struct PercentileCurve {
     /// Latency in nanoseconds.
     pub ns: Vec<f64>,
     /// Lower and upper edge of the ribbon: the rounds' lowest and highest value; beyond 20 rounds, those
@@ -41,15 +41,21 @@ pub fn quantiles() -> Vec<f64> {
 }
 
 /// The curve of a cell from its finished rounds; `None` if the cell has no latency.
-pub fn ladder(asked: &Asked, cell: &Cell, rounds: &[&Round], quantiles: &[f64]) -> Option<Ladder> {
+pub fn percentile_curve(
+    asked: &Asked,
+    cell: &Cell,
+    rounds: &[&Round],
+    quantiles: &[f64],
+) -> Option<PercentileCurve> {
     if cell.latency_ns.p50.is_none() || cell.shared_cpus {
         return None;
     }
-    let (mut reader, mut sum, mut beyond_all) = (CountsReader::default(), CountsSum::default(), 0);
+    let (mut reader, mut sum, mut beyond_all) =
+        (HistogramReader::default(), HistogramSum::default(), 0);
     let mut by_round: Vec<Vec<u64>> = Vec::new();
     for round in rounds {
         let text = round.histogram_of(&asked.latency_of)?;
-        let counts: Counts = reader.read(text).ok()?;
+        let counts: SparseHistogram = reader.read(text).ok()?;
         let beyond = round.unanswered();
         by_round.push(known(&counts, beyond, quantiles));
         sum.add(&counts);
@@ -57,22 +63,22 @@ pub fn ladder(asked: &Asked, cell: &Cell, rounds: &[&Round], quantiles: &[f64]) 
     }
     let pooled = known(&sum.counts(), beyond_all, quantiles);
     let shared = by_round.iter().map(Vec::len).min().filter(|_| rounds.len() > 1).unwrap_or(0);
-    let mut ladder = Ladder::default();
+    let mut percentile_curve = PercentileCurve::default();
     for nth in 0..shared {
         let mut values: Vec<u64> = by_round.iter().map(|round| round[nth]).collect();
         values.sort_unstable();
         let logs: f64 = values.iter().map(|ns| (*ns.max(&1) as f64).ln()).sum();
-        ladder.ns.push((logs / values.len() as f64).exp());
+        percentile_curve.ns.push((logs / values.len() as f64).exp());
         let outside = (OUTSIDE * (values.len() - 1) as f64) as usize;
-        ladder.low.push(values[outside]);
-        ladder.high.push(values[values.len() - 1 - outside]);
+        percentile_curve.low.push(values[outside]);
+        percentile_curve.high.push(values[values.len() - 1 - outside]);
     }
-    ladder.ns.extend(pooled.iter().skip(shared).map(|ns| *ns as f64));
-    (!ladder.ns.is_empty()).then_some(ladder)
+    percentile_curve.ns.extend(pooled.iter().skip(shared).map(|ns| *ns as f64));
+    (!percentile_curve.ns.is_empty()).then_some(percentile_curve)
 }
 
 /// The values up to the first quantile with fewer than ten samples beyond it.
-fn known(counts: &Counts, beyond: u64, quantiles: &[f64]) -> Vec<u64> {
+fn known(counts: &SparseHistogram, beyond: u64, quantiles: &[f64]) -> Vec<u64> {
     counts.quantiles(beyond, quantiles.iter().copied()).map_while(|value| value).collect()
 }
 

@@ -5,7 +5,7 @@ use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions, simulator::Random}
 use regatta_proto::websocket::Frame;
 use regatta_service::{
     hub::{Hub, Settings},
-    sealed::TlsStart,
+    tls::TlsSessionFactory,
 };
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, SupportedProtocolVersion,
@@ -67,7 +67,7 @@ const AFTER: [&[u8]; 5] = [
     b"GET / HTTP/1.1\r\n\r\n",
 ];
 
-type Hubs = Core<Sessions<TlsStart<Hub>>>;
+type Hubs = Core<Sessions<TlsSessionFactory<Hub>>>;
 
 struct Peer {
     conn: Conn,
@@ -117,9 +117,9 @@ impl Peer {
                         return;
                     }
                 }
-                Next::FinishWriting => {
+                Next::ShutdownWrite => {
                     self.closed = true;
-                    core.finished(self.conn, true);
+                    core.shutdown_completed(self.conn, true);
                 }
                 Next::Close => {
                     self.closed = true;
@@ -218,7 +218,7 @@ fn history(
 ) {
     let mut random = Random::new(seed);
     let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
-    let start = TlsStart::new(Hub::new(Settings::default()), Arc::clone(server));
+    let start = TlsSessionFactory::new(Hub::new(Settings::default()), Arc::clone(server));
     let mut core = Core::new(Sessions::new(start), Limits::default(), now);
     let (mut sender, mut reader, mut peer) = {
         let mut peer = || Peer::new(&mut core, &random.pick(&[0, 1].map(|i| &clients[i])).clone());

@@ -1,8 +1,8 @@
 //! TLS around a session. rustls performs no I/O itself, so this runs on every model that carries
 //! sessions.
 
-use crate::{Flow, Now, Session, Start};
-use regatta_engine::{Bounds, Context, Heard, Never, RoomName};
+use crate::{Flow, Now, Session, SessionFactory};
+use regatta_engine::{Bounds, Context, Never, PushOutcome, RoomName};
 use rustls::{ServerConfig, ServerConnection};
 use std::{
     io::{Read, Write},
@@ -13,19 +13,19 @@ use std::{
 
 /// Starts sessions over TLS.
 #[derive(Clone, Debug)]
-pub struct TlsStart<F> {
+pub struct TlsSessionFactory<F> {
     start: F,
     config: Arc<ServerConfig>,
 }
 
-impl<F> TlsStart<F> {
+impl<F> TlsSessionFactory<F> {
     /// Wraps the sessions of `start`, with the certificates and versions of `config`.
     pub fn new(start: F, config: Arc<ServerConfig>) -> Self {
-        TlsStart { start, config }
+        TlsSessionFactory { start, config }
     }
 }
 
-impl<F: Start<Session: Session<Job = Never>>> Start for TlsStart<F> {
+impl<F: SessionFactory<Session: Session<Job = Never>>> SessionFactory for TlsSessionFactory<F> {
     type Session = TlsSession<F::Session>;
 
     fn session(&self, now: Now) -> Self::Session {
@@ -234,12 +234,12 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         self.inner.on_taken(bytes);
     }
 
-    fn on_push(&mut self, now: Now, push: &S::Push, out: &mut Vec<u8>) -> Heard {
+    fn on_push(&mut self, now: Now, push: &S::Push, out: &mut Vec<u8>) -> PushOutcome {
         let start = out.len();
         let heard = self.inner.on_push(now, push, out);
-        match self.seal(out, start, heard == Heard::Close) {
+        match self.seal(out, start, heard == PushOutcome::Close) {
             true => heard,
-            false => Heard::Close,
+            false => PushOutcome::Close,
         }
     }
 
