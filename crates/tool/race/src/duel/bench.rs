@@ -392,6 +392,10 @@ impl Bench for Stand<'_, '_> {
         sum
     }
 
+    fn cpu_ns_running(&mut self, who: usize) -> Option<u64> {
+        self.cpu_ns(who)
+    }
+
     fn block_begins(&mut self, load: usize, nth: usize, of: usize) {
         let is_driven = |one: &&Contender<'_>| one.lane.is_some();
         let contenders = self.contenders.iter().filter(is_driven).count() as u32;

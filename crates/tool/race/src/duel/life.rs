@@ -32,6 +32,9 @@ pub(crate) trait Bench {
     /// frozen, so the figure is exact. `None`: unknown.
     fn cpu_ns(&mut self, who: usize) -> Option<u64>;
 
+    /// The same while it runs without load. It is exact if it sleeps.
+    fn cpu_ns_running(&mut self, who: usize) -> Option<u64>;
+
     /// A block begins, the `nth` of `of`; none of the contenders runs.
     fn block_begins(&mut self, load: usize, nth: usize, of: usize);
 
@@ -150,6 +153,9 @@ const RESTS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(250)];
 /// No rest begins after a contender has rested this long under a load of a life: one that polls always works.
 const RESTED: Duration = Duration::from_secs(10);
+/// Time after a thaw until an idle slice begins: a thaw wakes all threads of a contender, and this is no cost of its
+/// own (64 threads: 1 ms of CPU).
+const WAKES: Duration = Duration::from_millis(1);
 /// One block in this many has slices of [`Slice::LONG`] times the length.
 const LONG_EVERY: usize = 16;
 
@@ -463,7 +469,16 @@ impl<B: Bench> Life<'_, B> {
     }
 
     fn idle(&mut self, who: usize, length: Duration) {
-        if let Some(cpu_ns) = self.without_load(who, length) {
+        if self.states[who] != State::Connected || self.bench.is_interrupted() {
+            return;
+        }
+        self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
+        self.bench.thaw(who);
+        self.bench.wait(who, WAKES);
+        self.bench.cpu_ns_running(who);
+        self.bench.wait(who, length);
+        self.bench.freeze(who);
+        if let Some(cpu_ns) = self.bench.cpu_ns(who) {
             let ns = length.as_nanos() as u64;
             self.of_load(who).idle = Some(IdleSlice { ns, cpu_ns });
         }

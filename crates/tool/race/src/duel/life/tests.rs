@@ -160,6 +160,11 @@ impl Bench for Simulated {
         Some(std::mem::take(&mut self.unread[who]))
     }
 
+    fn cpu_ns_running(&mut self, who: usize) -> Option<u64> {
+        assert_eq!(self.states[who], State::Running);
+        Some(std::mem::take(&mut self.unread[who]))
+    }
+
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, Self::Error> {
         self.assert_alone(who);
         assert_eq!(self.states[who], State::Running);
@@ -259,6 +264,9 @@ impl Bench for Simulated {
         let compiled = self.to_compile[who].min(ns - closed);
         self.to_compile[who] -= compiled;
         self.unread[who] += (closed + compiled).max(ns / 100);
+        if length == WAKES {
+            self.unread[who] += 900_000;
+        }
     }
 
     fn disconnect(&mut self, who: usize, load: usize) -> Result<bool, Self::Error> {
