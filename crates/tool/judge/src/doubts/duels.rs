@@ -148,6 +148,7 @@ fn elsewhere(fields: &[&Field]) -> Vec<Finding> {
 /// that in slices. A life that carries several loads has a round for each, with the same CPU times of the whole
 /// life.
 fn outside_slices(fields: &[&Field]) -> Vec<Finding> {
+    // CPU outside and in slices, by contender, start, and CPU of the whole life: loads of one life share that.
     let mut lives: BTreeMap<(usize, usize, u64), (f64, f64)> = BTreeMap::new();
     for field in fields {
         for (who, o) in field.contenders.iter().enumerate() {

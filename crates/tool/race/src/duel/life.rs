@@ -401,7 +401,7 @@ impl<B: Bench> Life<'_, B> {
         let [mut rest, next, most] = RESTS;
         let (mut rested, mut all_ns) = (Duration::ZERO, 0);
         while rested < most {
-            let Some(cpu_ns) = self.without_load(who, rest) else { break };
+            let Some(cpu_ns) = self.without_load(who, Duration::ZERO, rest) else { break };
             all_ns += cpu_ns;
             if u128::from(cpu_ns) < rest.as_nanos() / 2 {
                 break;
@@ -469,28 +469,24 @@ impl<B: Bench> Life<'_, B> {
     }
 
     fn idle(&mut self, who: usize, length: Duration) {
-        if self.states[who] != State::Connected || self.bench.is_interrupted() {
-            return;
-        }
-        self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
-        self.bench.thaw(who);
-        self.bench.wait(who, WAKES);
-        self.bench.cpu_ns_running(who);
-        self.bench.wait(who, length);
-        self.bench.freeze(who);
-        if let Some(cpu_ns) = self.bench.cpu_ns(who) {
+        if let Some(cpu_ns) = self.without_load(who, WAKES, length) {
             let ns = length.as_nanos() as u64;
             self.of_load(who).idle = Some(IdleSlice { ns, cpu_ns });
         }
     }
 
-    /// Lets a contender run without load. Returns its CPU time, if it can go on and the time is known.
-    fn without_load(&mut self, who: usize, length: Duration) -> Option<u64> {
+    /// Lets a contender run without load, and first wake up. Returns its CPU time after that, if it can go on and
+    /// the time is known.
+    fn without_load(&mut self, who: usize, wakes: Duration, length: Duration) -> Option<u64> {
         if self.states[who] != State::Connected || self.bench.is_interrupted() {
             return None;
         }
         self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
         self.bench.thaw(who);
+        if !wakes.is_zero() {
+            self.bench.wait(who, wakes);
+            self.bench.cpu_ns_running(who);
+        }
         self.bench.wait(who, length);
         self.bench.freeze(who);
         self.bench.cpu_ns(who)

@@ -74,9 +74,9 @@ pub enum Cause {
     Drift {
         /// The factor.
         drift: f64,
-        /// Its interval.
+        /// The lower end of its interval.
         drift_low: f64,
-        /// Its interval.
+        /// The upper end of its interval.
         drift_high: f64,
         /// The factor of the machine, if contenders took turns.
         usual: Option<f64>,

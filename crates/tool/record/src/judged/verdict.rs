@@ -195,8 +195,8 @@ pub struct SomeStarts {
 }
 
 impl fmt::Display for SomeStarts {
-    /// Writes e.g. `in 1 of 7 starts, first in start 2: `; nothing if there is only one start that could be
-    /// meant.
+    /// Writes e.g. `in 1 of 7 starts, first in start 2: `, or `in its only start: `; nothing if there was one
+    /// start and none is named.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SomeStarts { seen, of, first } = self;
         match first {

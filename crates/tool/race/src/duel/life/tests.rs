@@ -337,7 +337,7 @@ fn history(seed: u64) -> Visited {
         assert_eq!(blocks, (1..=blocks.len() as u32).collect::<Vec<_>>(), "without the first one");
         assert!(
             [0, 3_000_000].contains(&one.connecting_ns),
-            "without the start, and what is left of a load"
+            "neither the start nor the end of the load before is in it"
         );
         assert!(one.idle.is_none_or(|idle| [idle.cpu_ns, 100 * idle.cpu_ns].contains(&idle.ns)));
     }
