@@ -1,8 +1,9 @@
 //! The supervisor: a small process that starts one contender and, whatever happens, leaves none of
 //! its processes behind. It is the subreaper of all of them. So an orphan becomes its child, and "no
 //! children" (ECHILD) proves that nothing remains. It kills them all when the pipe from `race`
-//! closes. The other side of the pipe is [`crate::contender::running`]. The processes of a container that docker
-//! runs are not below it: `race` ends those (`container`), and this process if `race` is gone.
+//! closes, or when a signal asks it to end. The other side of the pipe is [`crate::contender::running`].
+//! The processes of a container that docker runs are not below it: `race` ends those (`container`), and
+//! this process if `race` is gone.
 
 use crate::{
     contender::{
@@ -26,11 +27,20 @@ use rustix::{
         Pid, Signal, getpgid, getpid, kill_process, kill_process_group, set_child_subreaper,
     },
 };
+use signal_hook::{
+    consts::{SIGCHLD, TERM_SIGNALS},
+    flag,
+    low_level::pipe,
+};
 use std::{
     fs::File,
     io::{self, Read},
     os::{fd::AsFd, unix::net::UnixStream},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -51,9 +61,17 @@ fn run() -> io::Result<()> {
     let Some(launch) = race.launch()? else { return Ok(()) };
     set_child_subreaper(Some(getpid()))?;
     // Registered before the start, so that even a contender that exits at once is noticed.
-    let (ended, signal) = UnixStream::pair()?;
-    ended.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, signal)?;
+    let (signals, signal) = UnixStream::pair()?;
+    signals.set_nonblocking(true)?;
+    // A signal to all processes of regatta (`pkill regatta`) must not end this one before the contender. Handlers,
+    // because the contender would inherit that a signal is ignored.
+    let asked_to_end = Arc::new(AtomicBool::new(false));
+    for &end in TERM_SIGNALS {
+        // In this order: when the pipe is readable, it is known.
+        flag::register(end, Arc::clone(&asked_to_end))?;
+        pipe::register(end, signal.try_clone()?)?;
+    }
+    pipe::register(SIGCHLD, signal)?;
 
     let Started { pid, cgroup, output } = match start(&launch) {
         Ok(started) => started,
@@ -63,12 +81,16 @@ fn run() -> io::Result<()> {
         }
     };
     race.send(&Event::Started { pid: pid_number(pid), cgroup: cgroup.clone() });
-    let mut watch = Watch { race, contender: pid, cgroup, output, ended, status: None };
+    let mut watch =
+        Watch { race, contender: pid, cgroup, output, signals, asked_to_end, status: None };
     let stopped = watch.until_stopped();
     if stopped.is_err() {
         kill_all(watch.cgroup.as_ref(), |_, _| ());
     }
-    if let Ok(stopped) = &stopped {
+    // To `race`, one that another asked to end is a supervisor that failed.
+    if let Ok(stopped) = &stopped
+        && !watch.race.gone
+    {
         watch.race.send(&Event::Stopped(stopped.clone()));
     }
     if let Some(container) = launch.container.filter(|_| watch.race.gone || stopped.is_err()) {
@@ -84,8 +106,10 @@ struct Watch {
     contender: Pid,
     cgroup: Option<Cgroup>,
     output: Output,
-    /// Readable when a child has ended.
-    ended: UnixStream,
+    /// Readable when a child has ended, or this process was asked to end.
+    signals: UnixStream,
+    /// A signal asked this process to end. It is then as if `race` was gone.
+    asked_to_end: Arc<AtomicBool>,
     /// Status of the contender, once it has ended.
     status: Option<Status>,
 }
@@ -164,7 +188,7 @@ impl Watch {
             tv_nsec: limit.subsec_nanos().into(),
         });
         let readable = PollFlags::IN;
-        let mut fds = vec![PollFd::new(&self.ended, readable)];
+        let mut fds = vec![PollFd::new(&self.signals, readable)];
         if !self.race.gone {
             fds.push(PollFd::new(&self.race.commands, readable));
         }
@@ -177,7 +201,8 @@ impl Watch {
         }
         self.race.listen();
         self.output.drain()?;
-        while self.ended.read(&mut [0; 64]).is_ok_and(|n| n > 0) {}
+        while self.signals.read(&mut [0; 64]).is_ok_and(|n| n > 0) {}
+        self.race.gone |= self.asked_to_end.load(Ordering::Relaxed);
         self.none_remains().map(drop)
     }
 

@@ -105,6 +105,11 @@ impl Traces {
         traces
     }
 
+    /// Returns the id of the supervisor.
+    pub fn supervisor(&self) -> u32 {
+        self.pids[0]
+    }
+
     /// Adds the current processes.
     pub fn add(&mut self, running: &Running) {
         self.pids.extend(running.processes().iter().map(|process| process.pid));

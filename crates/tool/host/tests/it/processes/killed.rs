@@ -14,6 +14,7 @@ use std::{
 under_each_containment!(
     nothing_is_left_after_race_was_killed,
     a_stop_does_not_use_its_grace_period_after_race_was_killed,
+    nothing_is_left_after_a_signal_asked_supervisor_and_race_to_end,
     nothing_is_left_after_the_supervisor_was_killed,
     nothing_is_left_after_the_supervisor_was_killed_before_the_contender_was_ready,
     nothing_is_left_after_the_supervisor_was_killed_unnoticed,
@@ -60,6 +61,18 @@ fn start_race(how: &str, launch: &Launch) -> (Child, Traces) {
 fn kill(mut race: Child) {
     race.kill().unwrap();
     race.wait().unwrap();
+}
+
+/// As after `pkill regatta`: the supervisor is asked first, and `race` does not live long enough to see it.
+fn nothing_is_left_after_a_signal_asked_supervisor_and_race_to_end(containment: Containment) {
+    let launch = launch(containment, STUBBORN);
+    let (mut race, traces) = start_race("race", &launch);
+    wait_until("it listens", || is_taken(launch.port).unwrap());
+    for pid in [traces.supervisor(), race.id()] {
+        kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::TERM).unwrap();
+    }
+    race.wait().unwrap();
+    traces.assert_gone_soon();
 }
 
 fn nothing_is_left_after_the_supervisor_was_killed(containment: Containment) {
