@@ -1,8 +1,9 @@
 //! The command line, as clap parses it.
 
 use crate::commands::{
-    capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs,
-    race::RaceArgs, report::ReportArgs, serve::ServeArgs, shard::ShardArgs,
+    capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, hub::HubCommandArgs,
+    load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs, serve::ServeArgs,
+    shard::ShardArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -34,6 +35,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Run a built-in server
     Serve(Box<ServeArgs>),
+    /// Send every message of a member to all members of its room, over WebSocket
+    Hub(Box<HubCommandArgs>),
     /// Put several Redis nodes behind one port
     Shard(Box<ShardArgs>),
     /// List the I/O models

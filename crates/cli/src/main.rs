@@ -17,16 +17,32 @@ mod output;
 mod own_session;
 mod program_name;
 mod screen;
+mod service_manager;
 
+use anyhow::anyhow;
 use args::{Args, Command};
 use clap::FromArgMatches;
-use std::process::ExitCode;
+use options::config_file::{self, with_options_of_file};
+use std::{env, process::ExitCode};
 
 fn main() -> ExitCode {
-    let parsed = help::command().try_get_matches();
-    let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
-        Ok(args) => args,
-        Err(shown) => return exit::code(output::usage(&shown)),
+    let program = help::command();
+    let (arguments, file) = match with_options_of_file(env::args_os().collect(), &program) {
+        Ok(read) => read,
+        Err(what) => return exit::code(Err(anyhow!(what))),
+    };
+    let parsed = program.clone().try_get_matches_from(arguments).and_then(|matches| {
+        let checked = config_file::checked(&program, &matches, file.as_ref());
+        Ok((Args::from_arg_matches(&matches)?, checked))
+    });
+    let (args, checked) = match parsed {
+        Ok(parsed) => parsed,
+        Err(shown) => {
+            if let Some(file) = file.filter(|_| shown.use_stderr()) {
+                output::message(&format!("with the options in {}:", file.path.display()));
+            }
+            return exit::code(output::usage(&shown));
+        }
     };
     let outcome = match args.command {
         Command::Race(args) => commands::race::run(*args),
@@ -37,6 +53,7 @@ fn main() -> ExitCode {
         Command::Peers(args) => commands::peers::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Serve(args) => commands::serve::run(*args),
+        Command::Hub(args) => commands::hub::run(*args),
         Command::Shard(args) => commands::shard::run(*args),
         Command::Models => commands::serve::models(),
         Command::Services => commands::serve::services(),
@@ -46,5 +63,6 @@ fn main() -> ExitCode {
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),
     };
-    exit::code(outcome)
+    let printed = |outcome| checked.map_or(Ok(()), |text| output::print(&text)).map(|()| outcome);
+    exit::code(outcome.and_then(printed))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod capacity;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod hub;
 pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod peers;

@@ -102,6 +102,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        inherited: None,
         offload: args.offload,
         grace: args.grace,
         on_ready: output::print_address,

@@ -1,7 +1,10 @@
 //! Options of `regatta serve hub`.
 
 use crate::{
-    options::values::{duration, one_of},
+    options::{
+        certificate::RenewedCertificate,
+        values::{duration, one_of},
+    },
     output,
 };
 use anyhow::{Context, bail};
@@ -10,10 +13,7 @@ use regatta_serve::{
     Bounds, Host, HubAccess, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model, Origin,
     Policy, Service, serve_hub,
 };
-use rustls::{
-    ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
+use rustls::ServerConfig;
 use std::{
     fs,
     net::SocketAddr,
@@ -164,26 +164,37 @@ pub fn serve(
         }
         return Ok(false);
     }
-    let args = args.unwrap_or_default();
-    let settings = args.settings(model, host)?;
-    let mut limits = host.limits;
-    limits.idle = limits.idle.min(METRICS_IDLE);
-    limits.request = limits.request.min(METRICS_IDLE);
-    let metrics = args.metrics.map(|listen| Host {
-        listen,
-        cores: NonZeroUsize::MIN,
-        limits,
-        connections: METRICS_CONNECTIONS,
-        offload: None,
-        on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
-        ..host.clone()
-    });
-    let how = HubHost { host, metrics: metrics.as_ref(), tls: args.tls()? };
-    serve_hub(settings, model, how)?;
+    args.unwrap_or_default().serve(model, host)?;
     Ok(true)
 }
 
 impl HubArgs {
+    /// Serves a hub.
+    pub fn serve(&self, model: Model, host: &Host) -> anyhow::Result<()> {
+        let settings = self.settings(model, host)?;
+        let mut limits = host.limits;
+        limits.idle = limits.idle.min(METRICS_IDLE);
+        limits.request = limits.request.min(METRICS_IDLE);
+        let metrics = self.metrics.map(|listen| Host {
+            listen,
+            cores: NonZeroUsize::MIN,
+            limits,
+            connections: METRICS_CONNECTIONS,
+            inherited: None,
+            offload: None,
+            on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
+            ..host.clone()
+        });
+        let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()? };
+        Ok(serve_hub(settings, model, how)?)
+    }
+
+    /// Checks the options, and reads the files that they name.
+    pub fn check(&self, model: Model, host: &Host) -> anyhow::Result<()> {
+        self.settings(model, host)?;
+        self.tls().map(drop)
+    }
+
     fn settings(&self, model: Model, host: &Host) -> anyhow::Result<HubSettings> {
         let idle = host.limits.idle;
         if let Some(after) = self.ping_after.filter(|after| *after >= idle) {
@@ -237,27 +248,9 @@ impl HubArgs {
 
     fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        let none = |path: &Path, what: &str| {
-            format!("{} contains no {what} in PEM format", path.display())
-        };
-        let certs = CertificateDer::pem_slice_iter(&read(cert)?)
-            .collect::<Result<Vec<_>, _>>()
-            .with_context(|| none(cert, "certificate"))?;
-        if certs.is_empty() {
-            bail!(none(cert, "certificate"));
-        }
-        let private =
-            PrivateKeyDer::from_pem_slice(&read(key)?).with_context(|| none(key, "private key"))?;
-        let mut config = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(certs, private)
-            .with_context(|| {
-                format!(
-                    "the certificate in {} does not match the key in {}",
-                    cert.display(),
-                    key.display()
-                )
-            })?;
+        let config = ServerConfig::builder().with_no_client_auth();
+        let certificate = RenewedCertificate::read(cert, key, config.crypto_provider())?;
+        let mut config = config.with_cert_resolver(Arc::new(certificate));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Some(Arc::new(config)))
     }

@@ -1,6 +1,8 @@
 //! Options that several subcommands share, parsers of their values, and the texts of `--help`.
 
 pub(crate) mod canned;
+pub(crate) mod certificate;
+pub(crate) mod config_file;
 pub(crate) mod formats;
 pub(crate) mod hub;
 pub(crate) mod planted;

@@ -3,6 +3,7 @@
 
 mod action;
 mod capacity;
+mod config_file;
 mod conformance;
 mod connections;
 mod docs;
@@ -21,6 +22,7 @@ mod output;
 mod package;
 mod processes;
 mod race;
+mod service_manager;
 mod shard;
 mod slow;
 mod structure;

@@ -63,7 +63,7 @@ fn assert_installed(usr: &Path) {
     let regatta = usr.join("bin/regatta");
     assert_eq!(output(Command::new(&regatta).arg("--version")), version());
     let help = output(Command::new(&regatta).arg("--help"));
-    for name in ["race", "load", "capacity", "report", "serve"] {
+    for name in ["race", "load", "capacity", "report", "serve", "hub", "shard"] {
         assert!(help.contains(&format!("  {name} ")), "{help}");
         let page = usr.join(format!("share/man/man1/regatta-{name}.1.gz"));
         let page = output(Command::new("gzip").arg("-dc").arg(page));
@@ -75,6 +75,14 @@ fn assert_installed(usr: &Path) {
     assert!(printed.contains("_regatta"), "{printed}");
     for file in ["zsh/site-functions/_regatta", "fish/vendor_completions.d/regatta.fish"] {
         assert!(fs::read_to_string(usr.join("share").join(file)).unwrap().contains("capacity"));
+    }
+    for name in ["hub", "shard"] {
+        let unit = usr.join(format!("lib/systemd/system/regatta-{name}.service"));
+        let unit = fs::read_to_string(unit).unwrap();
+        let start =
+            format!("\nExecStart=/usr/bin/regatta {name} --config /etc/regatta/{name}.toml\n");
+        assert!(unit.contains(&start) && unit.contains("\nType=notify\n"), "{unit}");
+        assert!(usr.join(format!("lib/systemd/system/regatta-{name}.socket")).is_file());
     }
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         assert!(usr.join("share/doc/regatta").join(file).is_file(), "{file}");

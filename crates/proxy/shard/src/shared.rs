@@ -2,11 +2,17 @@
 
 use crate::settings::Settings;
 use regatta_engine::Counter;
-use regatta_keyspace::map::Map;
+use regatta_keyspace::{
+    command::{Command, Description},
+    map::Map,
+};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
 };
+
+/// Maximum number of commands that nodes describe; one that is described in two ways counts twice.
+const MOST_COMMANDS: usize = 4096;
 
 /// State shared by the proxies of all cores.
 #[derive(Debug)]
@@ -15,6 +21,8 @@ pub struct Shared {
     pub settings: Settings,
     /// Counters of all proxies together.
     pub counts: Counts,
+    /// The commands that nodes have described.
+    commands: Mutex<Vec<&'static Command>>,
     map: Mutex<Arc<Map>>,
     /// The map's epoch, readable without the lock.
     epoch: AtomicU64,
@@ -30,7 +38,7 @@ impl Shared {
     pub fn counting(settings: Settings, counts: Counts) -> Self {
         let map = Arc::clone(&settings.map);
         let epoch = AtomicU64::new(map.epoch());
-        Shared { settings, counts, map: Mutex::new(map), epoch }
+        Shared { settings, counts, commands: Mutex::default(), map: Mutex::new(map), epoch }
     }
 
     /// Replaces the shard map for the proxies of this process while they serve clients. Each proxy
@@ -51,6 +59,20 @@ impl Shared {
         let epoch = map.epoch();
         *current = Arc::new(map);
         self.epoch.store(epoch, Release);
+    }
+
+    /// Returns the command of this description, the same one each time. `None` if nodes have described too many: they
+    /// are kept for ever.
+    pub(super) fn command(&self, description: Description) -> Option<&'static Command> {
+        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = commands.iter().find(|command| description.is_of(command)) {
+            return Some(known);
+        }
+        (commands.len() < MOST_COMMANDS).then(|| {
+            let command = description.leak();
+            commands.push(command);
+            command
+        })
     }
 
     /// Returns the current map, if its epoch differs from this one.

@@ -104,8 +104,11 @@ fn listen_advice(error: &io::Error) -> String {
 /// The address, limits and lifetime of a server.
 #[derive(Clone)]
 pub struct Host {
-    /// Where to listen; port 0 lets the system choose.
+    /// Where to listen; port 0 lets the system choose. Not used with [`Host::inherited`].
     pub listen: SocketAddr,
+    /// A listening TCP socket that a service manager keeps open: connections wait in its queue while the server
+    /// restarts. Not on `threads`, `green` and `prefork`, which shut their listener down to end a blocking accept.
+    pub inherited: Option<Arc<OwnedFd>>,
     /// Number of threads or processes, for models that have one per core.
     pub cores: NonZeroUsize,
     /// Limits of each connection.
@@ -158,8 +161,12 @@ impl Host {
         Ok(Seat { listener: Some(listener), places, pool: self.pool()?, letters: None })
     }
 
-    /// Creates one listener per core on the same port (SO_REUSEPORT).
+    /// Creates one listener per core on the same port (SO_REUSEPORT), or on the inherited socket, from which all cores
+    /// accept.
     pub(crate) fn listen_per_core(&self) -> Result<Vec<OwnedFd>, ServeError> {
+        if self.inherited.is_some() {
+            return (0..self.cores.get()).map(|_| self.listen()).collect();
+        }
         // Another program may take a port that the system chose before it is listened on.
         let mut others = if self.listen.port() == 0 { 16 } else { 0 };
         loop {
@@ -218,7 +225,11 @@ impl Host {
         port: PortSharing,
         blocking: bool,
     ) -> Result<OwnedFd, ServeError> {
-        net::listen(addr, port, blocking).map_err(|error| ServeError::Listen { addr, error })
+        match &self.inherited {
+            Some(socket) => Ok(net::adopt(socket, blocking)?),
+            None => net::listen(addr, port, blocking)
+                .map_err(|error| ServeError::Listen { addr, error }),
+        }
     }
 
     /// Reports that connections on `listener` are accepted.
@@ -383,6 +394,7 @@ mod tests {
             cores: NonZeroUsize::MIN,
             limits: Limits::default(),
             connections,
+            inherited: None,
             offload: None,
             grace: Duration::ZERO,
             on_ready: |_| (),

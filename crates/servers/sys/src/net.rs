@@ -35,6 +35,15 @@ pub fn listen(addr: SocketAddr, port: PortSharing, blocking: bool) -> io::Result
     Ok(fd)
 }
 
+/// Takes a listening socket that another process opened: a descriptor of its own, which the children of this process
+/// do not keep. Closing it leaves the socket listening. The mode is that of the socket, in every process that has it.
+pub fn adopt(listening: impl AsFd, blocking: bool) -> io::Result<OwnedFd> {
+    let fd = rustix::io::fcntl_dupfd_cloexec(listening, 0)?;
+    rustix::io::ioctl_fionbio(&fd, !blocking)?;
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    Ok(fd)
+}
+
 /// Returns `addr` with a free port in place of port 0. Fails if another socket listens on the
 /// address. The check only binds and does not listen, because clients that connect in that moment
 /// would be reset.

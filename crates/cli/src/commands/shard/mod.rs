@@ -5,7 +5,7 @@ mod names;
 use crate::{
     exit::Outcome,
     options::values::{duration, limit, one_of},
-    output::print_address,
+    service_manager,
 };
 use anyhow::{Context, bail, ensure};
 use regatta_keyspace::map::{
@@ -28,21 +28,33 @@ use std::{
 /// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
 /// and other commands are split over the nodes and their replies are merged. A command that the proxy
 /// cannot answer as a single Redis would is refused with the reason. The proxy prints `listening on
-/// ADDR` when it is ready. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
+/// ADDR` when it is ready, and notifies systemd. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
   redis-cli -p 6400 mset a 1 b 2
   regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
-      --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
+      --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'
+  regatta shard --config shard.toml --check
+
+Each option is a key of the configuration file: `--node-timeout 5s` is `node_timeout = \"5s\"`.")]
 pub struct ShardArgs {
+    /// Read options from this TOML file. An option of the command line replaces that of the file
+    // It is read before the command line is parsed.
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Check the options, resolve the nodes, print the options as a configuration file, and exit. Nothing
+    /// listens
+    #[arg(long)]
+    check: bool,
     /// The I/O model: epoll (one thread), percore or uring (one thread per core), poll or select. With
     /// threads, green, fork and prefork, which are for comparisons, each client has its own connections
     /// to the nodes
     #[arg(long, default_value = "percore",
           value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
     model: Model,
-    /// The address to listen on; port 0 lets the system choose
+    /// The address to listen on; port 0 lets the system choose. Not used if systemd passes a socket
+    /// (LISTEN_FDS)
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
     /// Threads of the models that have one per core. Default: all cores that this process may use
@@ -165,11 +177,15 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    if args.check {
+        return Ok(Outcome::Success);
+    }
     let stop = Stop::new()?;
     stop.on_signals()?;
     let limits = Limits::default();
     let host = Host {
         listen: args.listen,
+        inherited: service_manager::listener(args.model)?,
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits {
             idle: args.idle_timeout.unwrap_or(limits.idle.max(args.request_timeout)),
@@ -178,7 +194,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: None,
         grace: args.grace,
-        on_ready: print_address,
+        on_ready: service_manager::ready,
         stop,
     };
     serve_proxy(settings, names, args.model, &host)?;

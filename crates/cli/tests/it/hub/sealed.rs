@@ -5,15 +5,18 @@ use crate::{
     support::{
         DEADLINE, Server,
         hub::{Patient, long_broadcast, made, on_hub_models, parsed},
+        on_models, until,
     },
 };
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 use serde_json::{Value, json};
 use std::{
+    fs,
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
     process::Command,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 use tungstenite::{
@@ -170,4 +173,32 @@ fn a_client_that_does_not_speak_tls_is_closed_and_others_are_served(model: &str)
     let mut good = member(&server, &trusts);
     good.send(Message::text(r#"{"type":"echo","payload":1}"#)).unwrap();
     assert_eq!(hear(&mut good)["payload"], 1, "{model}");
+}
+
+on_models!(a_renewed_certificate_is_used_without_a_restart: percore, cluster, threads, on_async);
+
+/// The files are replaced one after the other, as programs that renew certificates do.
+fn a_renewed_certificate_is_used_without_a_restart(model: &str) {
+    let (folder, options, trusts) = made();
+    let (renewed, _, trusts_renewed) = made();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::of("hub", model, &options);
+    let mut before = member(&server, &trusts);
+    for name in ["cert", "key"] {
+        fs::rename(renewed.path().join(name), folder.path().join(name)).unwrap();
+        if name == "cert" {
+            // It does not match the key: the previous pair stays in use, also after the files were checked.
+            thread::sleep(Duration::from_millis(1_100));
+            drop(member(&server, &trusts));
+        }
+    }
+    until("the renewed certificate is used", || {
+        let name = ServerName::try_from("localhost").unwrap();
+        let tls = ClientConnection::new(Arc::clone(&trusts_renewed), name).unwrap();
+        let stream = StreamOwned::new(tls, Patient(server.connect()));
+        client("wss://localhost/ws", stream).is_ok()
+    });
+    let echo = json!({"type": "echo", "payload": 1});
+    before.send(Message::text(echo.to_string())).unwrap();
+    assert_eq!(hear(&mut before), echo, "{model}");
 }

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod configuration;
+mod described;
 mod differential;
 mod everyday;
 mod memory;

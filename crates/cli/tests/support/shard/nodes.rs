@@ -85,6 +85,13 @@ impl Node {
         }
     }
 
+    /// Restarts the server on the same port with other options, without its data.
+    pub fn restart(&mut self, more: &[&str]) {
+        self.kill();
+        self.more = more.iter().map(ToString::to_string).collect();
+        self.revive();
+    }
+
     /// Restarts the server on the same port.
     pub fn revive(&mut self) {
         assert!(self.launch().expect("redis-server starts"), "its port was taken meanwhile");

@@ -20,7 +20,7 @@ pub struct Command {
     pub specs: &'static [KeySpec],
     /// Whether it has subcommands.
     pub is_container: bool,
-    /// Its index in the table.
+    /// Its index in the table; larger if it is not there.
     pub(super) number: u16,
 }
 
@@ -38,7 +38,7 @@ impl Command {
         if self.arity < 0 { arguments >= arity } else { arguments == arity }
     }
 
-    /// Its index in [`Command::all`].
+    /// Its index in [`Command::all`]. That of a command which a node described is beyond its end.
     #[inline]
     pub const fn number(&self) -> usize {
         self.number as usize

@@ -17,7 +17,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 /// Maximum number of specifications per command.
-const MOST: usize = 4;
+pub(super) const MOST: usize = 4;
 
 /// Why the keys of a request cannot be determined.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

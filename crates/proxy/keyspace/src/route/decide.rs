@@ -27,12 +27,20 @@ const MALFORMED: &str = "its arguments are malformed, so the node of its keys is
 /// e.g. a transaction or a subscription.
 pub fn decide<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Decision {
     match lookup(args) {
-        Ok(command) => {
-            let route = route(command, args, map, plan).unwrap_or_else(Route::Refused);
-            Decision { command: Some(command), route }
-        }
+        Ok(command) => decide_described(command, args, map, plan),
         Err(error) => Decision { command: None, route: Route::Refused(error) },
     }
+}
+
+/// Decides like [`decide`] for a request of `command`, which the table lacks and a node has described.
+pub fn decide_described<A: Arguments + ?Sized>(
+    command: &'static Command,
+    args: &A,
+    map: &Map,
+    plan: &mut Plan,
+) -> Decision {
+    let route = route(command, args, map, plan).unwrap_or_else(Route::Refused);
+    Decision { command: Some(command), route }
 }
 
 /// Finds the command or subcommand of a request.

@@ -27,7 +27,7 @@ mod refusal;
 mod tests;
 
 pub use cursor::Cursor;
-pub use decide::{decide, is_notification};
+pub use decide::{decide, decide_described, is_notification};
 pub use decision::{Decision, Lease, Local, Place, Route};
 pub use key_assignment::{Part, Plan};
 pub use merge::Merge;

@@ -55,6 +55,7 @@ const CONNECTIONS: &str = "it applies to the connections of a single server";
 const TRACKING: &str = "client-side caching depends on the replies of a single server";
 const REPLICATION: &str = "replication is configured on the nodes";
 const NO_RULE: &str = "the proxy does not know where to send it";
+const BLOCKS: &str = "it blocks, and the proxy does not know for how long";
 
 /// The first matching rule decides. `x*` matches names that start with x, `*x` names that end with
 /// it.
@@ -204,7 +205,18 @@ static POLICIES: [Policy; COUNT] = {
 impl Policy {
     #[inline]
     pub(super) fn of(command: &Command) -> Policy {
-        POLICIES[command.number()]
+        POLICIES.get(command.number()).copied().unwrap_or_else(|| described(command))
+    }
+}
+
+/// The rule for a command that the table lacks. What was written for all commands of a kind holds for a new one, too.
+fn described(command: &Command) -> Policy {
+    match policy(command) {
+        Policy::Keys | Policy::BlockingKeys if command.has(flag::ADMIN) => {
+            Policy::Refused(ONE_SERVER)
+        }
+        Policy::BlockingKeys => Policy::Refused(BLOCKS),
+        policy => policy,
     }
 }
 
@@ -250,6 +262,7 @@ const fn same(bytes: &[u8], name: &[u8], from: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Description;
 
     fn of(name: &str) -> Policy {
         Policy::of(Command::all().iter().find(|command| command.name == name).unwrap())
@@ -301,5 +314,23 @@ mod tests {
         assert_eq!(of("cluster|help"), Policy::Cluster);
         assert_eq!(of("config|help"), Policy::AnyNode);
         assert_eq!(of("command"), Policy::AnyNode);
+    }
+    #[test]
+    fn a_command_that_a_node_described_is_refused_unless_its_keys_decide() {
+        let like = |name: &'static str, like: &str, flags| {
+            let known = Command::all().iter().find(|command| command.name == like).unwrap();
+            // The number of a described command is that of `Description::leak`.
+            let described = Description::like(known, name, flags);
+            Policy::of(described)
+        };
+        assert_eq!(like("hexpire", "hset", flag::WRITE), Policy::Keys);
+        assert_eq!(like("xblpop", "blpop", flag::WRITE | flag::BLOCKING), Policy::Refused(BLOCKS));
+        assert_eq!(like("xdebug", "pfdebug", flag::ADMIN), Policy::Refused(ONE_SERVER));
+        assert_eq!(like("ft.search", "dbsize", flag::READONLY), Policy::Refused(NO_RULE));
+        assert_eq!(like("xspublish", "spublish", flag::PUBSUB), Policy::Refused(NO_RULE));
+        assert_eq!(like("client|new", "client|id", 0), Policy::Refused(NO_RULE));
+        assert_eq!(like("cluster|new", "cluster|info", 0), Policy::Cluster);
+        assert_eq!(like("config|new", "config|set", 0), Policy::Refused(ONE_SERVER));
+        assert_eq!(like("ft.new|help", "client|help", 0), Policy::AnyNode);
     }
 }

@@ -4,7 +4,7 @@
 use crate::live::{Client, Redis, Reply, table};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_keyspace::{
-    command::{Begin, Command, Find, VERSION, flag},
+    command::{Begin, Command, Description, Find, KeysError, VERSION, flag},
     map::{Map, Slots},
     route::{Plan, Route, decide},
 };
@@ -38,6 +38,40 @@ fn the_table_matches_the_server() {
     if table::version(&mut redis.connect()) == VERSION {
         assert_eq!(saved, table::render(&mut redis.connect()), "run the example command_table");
     }
+}
+
+/// What a node describes is what the table says, in RESP2 and RESP3, unless a search for a word is necessary.
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn the_server_describes_the_commands_of_the_table() {
+    let Some(redis) = server() else { return };
+    let mut client = redis.connect();
+    let mut same = 0;
+    for version in ["2", "3"] {
+        client.bytes(&["HELLO", version]);
+        for command in Command::all() {
+            let reply = client.bytes(&["COMMAND", "INFO", command.name]);
+            let description = Description::read(command.name, &reply).expect(command.name);
+            let needs_words =
+                command.specs.iter().any(|spec| !matches!(spec.begin, Begin::Index(_)));
+            assert_eq!(
+                description.is_of(command),
+                !needs_words,
+                "{}: {description:?}",
+                command.name
+            );
+            if needs_words {
+                // Under another name, because the keys of some of these are read in another way.
+                let keys =
+                    Description::read("x", &reply).unwrap().leak().keys(&["x"; 12][..]).err();
+                assert_eq!(keys, Some(KeysError::Incomplete), "{}", command.name);
+            } else {
+                same += 1;
+            }
+        }
+        assert_eq!(Description::read("foo", &client.bytes(&["COMMAND", "INFO", "foo"])), None);
+    }
+    assert!(same > 2 * 350, "only {same} commands");
 }
 
 /// Asserts that `COMMAND GETKEYS` and the table give the same keys for a request.

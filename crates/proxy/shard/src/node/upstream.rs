@@ -33,8 +33,10 @@ pub(crate) struct Upstream {
     pub(crate) since: Instant,
     /// The client to which the incomplete reply is charged, and its bytes.
     pub(crate) charged: Option<(Conn, usize)>,
-    /// Clients that are paused until the node has room again, or has reported its limit.
+    /// Clients that are paused until the node has room again, or has reported its limit or a command.
     pub(crate) held: Vec<Conn>,
+    /// The names of the commands that the node was asked for, in the order of its replies.
+    pub(crate) described: VecDeque<Vec<u8>>,
     pub(crate) longest: Longest,
     /// Its number at the node (CLIENT ID), if it was asked for it.
     pub(crate) number: Option<u64>,
@@ -112,6 +114,8 @@ pub(crate) enum What {
     Probed,
     /// The limit on an argument.
     Longest,
+    /// The description of a command.
+    Described,
     /// The number of the connection.
     Number,
     /// Whether the client's blocking command was ended.
@@ -137,6 +141,7 @@ impl Upstream {
             since: now,
             charged: None,
             held: Vec::new(),
+            described: VecDeque::new(),
             longest: Longest::Unknown,
             number: None,
         }

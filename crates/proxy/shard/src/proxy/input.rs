@@ -109,6 +109,14 @@ impl Proxy {
         }
         let mut plan = std::mem::take(&mut self.plan);
         let mut decision = decide(command, &self.map, &mut plan);
+        if decision.command.is_none() && client.identity.is_trusted {
+            self.plan = plan;
+            decision = match self.decide_unknown(client, command, decision, effects) {
+                Ok(described) => described,
+                Err(next) => return next,
+            };
+            plan = std::mem::take(&mut self.plan);
+        }
         if !self.shared.settings.splits_writes {
             decision = decision.without_split_writes();
         }

@@ -1,6 +1,7 @@
 //! What the proxy of a core does at each event of its clients and nodes.
 
 pub(crate) mod budget;
+mod described;
 mod engine;
 pub(crate) mod forward;
 mod health;

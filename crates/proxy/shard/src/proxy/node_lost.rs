@@ -60,9 +60,13 @@ impl Proxy {
                 | What::Selected
                 | What::Queued
                 | What::Longest
+                | What::Described
                 | What::Number
                 | What::Probed => {}
             }
+        }
+        if upstream.use_ == Use::Shared {
+            self.described.forget(conn);
         }
         self.release(std::mem::take(&mut upstream.held));
         match upstream.use_ {

@@ -173,6 +173,12 @@ impl Proxy {
                 let held = std::mem::take(&mut upstream.held);
                 self.release(held);
             }
+            What::Described => {
+                let name = upstream.described.pop_front().unwrap_or_default();
+                self.describe(name, reply, effects.now().instant);
+                let held = std::mem::take(&mut upstream.held);
+                self.release(held);
+            }
             What::Number => {
                 upstream.number = unblock::number(reply);
                 if let Use::Leased(client) = upstream.use_ {

@@ -2,7 +2,7 @@
 
 use crate::{
     clients::client::Rest,
-    node::{nodes::Health, pools::Pools},
+    node::{described::Described, nodes::Health, pools::Pools},
     peers::Peers,
     shared::Shared,
 };
@@ -20,6 +20,8 @@ pub struct Proxy {
     pub(super) pools: Pools,
     /// The health of each node.
     pub(super) health: Vec<Health>,
+    /// Commands that the nodes know and the table does not.
+    pub(super) described: Described,
     /// Clients whose input is to resume.
     pub(super) due: Vec<Conn>,
     /// Reusable memory: for the parts of a request, and for input that is pending.
@@ -45,6 +47,7 @@ impl Proxy {
             peers: Peers::default(),
             pools: Pools::new(nodes),
             health: (0..nodes).map(|_| Health::default()).collect(),
+            described: Described::default(),
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),

@@ -169,12 +169,23 @@ impl Session {
                 self.resp3 = args[1] == b"3";
                 out.extend_from_slice(b"%1\r\n$6\r\nserver\r\n$4\r\nfake\r\n");
             }
-            "SET" => {
+            "COMMAND" => {
+                assert_eq!(args[1], b"INFO");
+                let (arity, flag) = match &args[2][..] {
+                    b"xget" => (2, "readonly"),
+                    b"xset" => (3, "write"),
+                    _ => return out.extend_from_slice(b"*1\r\n*-1\r\n"),
+                };
+                let fields =
+                    format!("*1 *6 +any :{arity} *1 +{flag} :1 :1 :1 ").replace(' ', "\r\n");
+                out.extend_from_slice(fields.as_bytes());
+            }
+            "SET" | "XSET" => {
                 data.change(place(1));
                 data.strings.insert(place(1), args[2].clone());
                 out.extend_from_slice(b"+OK\r\n");
             }
-            "GET" => self.value(data.strings.get(&place(1)), out),
+            "GET" | "XGET" => self.value(data.strings.get(&place(1)), out),
             "MGET" => {
                 out.extend_from_slice(format!("*{}\r\n", args.len() - 1).as_bytes());
                 (1..args.len()).for_each(|at| self.value(data.strings.get(&place(at)), out));

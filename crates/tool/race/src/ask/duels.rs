@@ -22,7 +22,8 @@ pub(crate) fn is_raced_in_duels(asked: &Asked, load: &LoadShape) -> bool {
         && 3 * load.max_open_connections() as usize <= regatta_load::most_connections()
 }
 
-/// Groups of loads for which all contenders are started in the same way, so that one life carries all of them.
+/// Groups of loads for which all contenders are started in the same way, so that one life carries all of them. A load
+/// with few connections does not share the many heats of one with many, in which most slices are those of the anchors.
 pub(crate) fn groups<'a>(
     asked: &Asked,
     entrants: &[Entrant],
@@ -34,7 +35,9 @@ pub(crate) fn groups<'a>(
     for load in loads {
         let launch = |one: &Entrant| format!("{:?}", one.launches(asked, *load, binary, place));
         let launches: String = entrants.iter().map(launch).collect();
-        let key = format!("{:?} {:?} {} {launches}", load.cores, load.n, load.drive.churns());
+        let heats = heats_of(asked, entrants, &[*load]).len();
+        let key =
+            format!("{:?} {:?} {} {heats} {launches}", load.cores, load.n, load.drive.churns());
         match groups.iter_mut().find(|(other, _)| *other == key) {
             Some((_, loads)) => loads.push(*load),
             None => groups.push((key, vec![*load])),

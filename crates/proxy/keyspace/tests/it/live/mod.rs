@@ -73,6 +73,11 @@ pub struct Client {
 impl Client {
     /// Sends a request and returns the reply.
     pub fn ask<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Reply {
+        Reply::read(&self.bytes(args)).0
+    }
+
+    /// Sends a request and returns the bytes of the reply.
+    pub fn bytes<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Vec<u8> {
         let mut request = Vec::new();
         let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
         write_command(args, &mut request);
@@ -84,7 +89,7 @@ impl Client {
             taken += found.bytes;
             if found.whole {
                 assert_eq!(taken, bytes.len(), "one reply for one request");
-                return Reply::read(&bytes).0;
+                return bytes;
             }
             let read = self.stream.read(&mut buffer).expect("a reply in time");
             assert!(read > 0, "the server closed the connection");

@@ -115,6 +115,7 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         cores: NonZeroUsize::new(setting.cores).unwrap(),
         limits: setting.limits,
         connections: usize::MAX,
+        inherited: None,
         offload: None,
         grace: setting.grace,
         on_ready: ready,

@@ -157,6 +157,7 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         cores: NonZeroUsize::new(2).unwrap(),
         limits: setting.limits,
         connections: setting.connections,
+        inherited: None,
         offload: None,
         grace: setting.grace,
         on_ready: ready,

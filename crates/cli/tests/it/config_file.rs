@@ -1,0 +1,124 @@
+//! Configuration files of `regatta hub` and `regatta shard`, and `--check`.
+
+use crate::support::{
+    Server,
+    hub::{closed, member},
+    shard::{client, nodes::Node},
+};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+use tungstenite::protocol::frame::coding::CloseCode;
+
+/// A file with this text, and its folder.
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("regatta.toml");
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+/// `regatta COMMAND --config` with a file of this text.
+fn with_file(command: &str, text: &str) -> (TempDir, Command) {
+    let (folder, path) = file(text);
+    let mut started = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    started.args([command, "--config"]).arg(path);
+    (folder, started)
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn the_proxy_serves_the_nodes_of_its_file() {
+    let nodes = [Node::start(&[]), Node::start(&[])];
+    let ports = nodes.each_ref().map(|node| node.addr().port());
+    let text = format!(
+        "# Two nodes.\nnodes = [\"127.0.0.1:{}\", \"localhost:{}\"]\nsplit_writes = \"refuse\"\ncores = 1\n",
+        ports[0], ports[1]
+    );
+    let (_folder, command) = with_file("shard", &text);
+    let proxy = Server::start(command);
+    let mut client = client(&proxy);
+    assert_eq!(client.say("SET k v"), "+OK\r\n");
+    let reply = client.say("MSET a 1 b 2 c 3 d 4 e 5 f 6");
+    assert!(reply.starts_with("-CROSSSLOT"), "{reply}");
+}
+
+#[test]
+fn an_option_of_the_command_line_replaces_a_key() {
+    let (_folder, mut command) = with_file("hub", "model = \"no such model\"\npresence = true\n");
+    let output = command.args(["--model", "epoll"]).output().unwrap();
+    // A wrong value is wrong even if it is replaced.
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("regatta.toml, line 1: invalid value"), "{output:?}");
+
+    let (_folder, mut command) = with_file("hub", "model = \"threads\"\nlongest_message = 50\n");
+    command.args(["--model", "epoll", "--cores", "1"]);
+    let server = Server::start(command);
+    let mut socket = member(&server);
+    socket.send(tungstenite::Message::text("x".repeat(51))).unwrap();
+    assert_eq!(closed(&mut socket), Some(CloseCode::Size));
+}
+
+#[test]
+fn what_is_wrong_ends_with_status_2_and_is_named() {
+    for (command, text, expected) in [
+        (
+            "shard",
+            "\nnode = [\"a:1\"]",
+            "regatta.toml, line 2: there is no key node; expected one of: model, ",
+        ),
+        (
+            "hub",
+            "max_members = 0",
+            "regatta.toml, line 1: invalid value '0' for '--max-members <N>'",
+        ),
+        (
+            "hub",
+            "jwt_key = \"k\"\njwt_algorithm = \"HS256\"\ntoken_file = \"t\"",
+            "cannot be used with",
+        ),
+        ("shard", "listen = \"127.0.0.1:0\"", "`shard` needs nodes"),
+        ("shard", "nodes = [\"nowhere.invalid:1\"]", "nowhere.invalid:1"),
+        ("hub", "tls_cert = \"/no/cert\"\ntls_key = \"/no/key\"", "cannot read /no/cert"),
+    ] {
+        for more in [&[][..], &["--check"]] {
+            let (_folder, mut started) = with_file(command, text);
+            let output = started.args(more).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{text}: {output:?}");
+            assert!(stderr(&output).contains(expected), "{text}: {output:?}");
+            assert!(output.stdout.is_empty(), "{text}: {output:?}");
+        }
+    }
+    let mut missing = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let output = missing.args(["hub", "--config", "/no/such.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot read /no/such.toml: "), "{output:?}");
+}
+
+#[test]
+fn a_check_prints_a_configuration_that_means_the_same() {
+    let (_folder, mut command) =
+        with_file("hub", "listen = \"127.0.0.1:8080\"\norigin = [\"https://a.example\"]\n");
+    let output = command.args(["--check", "--grace", "7s"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for line in
+        ["listen = \"127.0.0.1:8080\"", "origin = [\"https://a.example\"]", "grace = \"7s\""]
+    {
+        assert!(printed.lines().any(|printed| printed.starts_with(line)), "{line}: {printed}");
+    }
+    let (_folder, mut again) = with_file("hub", &printed);
+    let again = again.arg("--check").output().unwrap();
+    let values = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split(" # ").next().unwrap().trim().to_owned()).collect()
+    };
+    let again = String::from_utf8(again.stdout).unwrap();
+    assert_eq!(values(&again), values(&printed));
+}
