@@ -193,7 +193,7 @@ fn value_of(matches: &ArgMatches, option: &Arg) -> String {
         (ArgAction::Append, all) => {
             format!("[{}]", all.iter().map(quoted).collect::<Vec<_>>().join(", "))
         }
-        (_, [one, ..]) if one.parse::<u64>().is_ok() => one.clone(),
+        (_, [one, ..]) if one.parse().is_ok_and(|n: i64| n.to_string() == *one) => one.clone(),
         (_, [one, ..]) => quoted(one),
     }
 }
@@ -332,6 +332,11 @@ mod tests {
         assert_eq!(line("node_timeout ="), "# node_timeout = \"10s\"");
         assert_eq!(line("client_buffer ="), "# client_buffer = 64");
         assert_eq!(line("password_file ="), "# password_file =");
+        let zeros = print("node_user = \"007\"\nnode_password_file = \"7\"", &["--check"]).unwrap();
+        assert!(
+            zeros.contains("\nnode_user = \"007\" ") && zeros.contains("\nnode_password_file = 7 "),
+            "{zeros}"
+        );
         let again = print(&printed, &["--check"]).unwrap();
         let values = |text: &str| {
             text.lines()

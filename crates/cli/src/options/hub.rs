@@ -1,17 +1,15 @@
 //! Options of `regatta serve hub`.
 
-use crate::{
-    options::{
-        certificate::RenewedCertificate,
-        values::{duration, one_of},
-    },
-    output,
+use crate::options::{
+    certificate::RenewedCertificate,
+    metrics::metrics_host,
+    values::{duration, one_of},
 };
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
     Bounds, Host, HubAccess, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model, Origin,
-    Policy, Service, serve_hub,
+    Policy, Service, check_hub, serve_hub,
 };
 use rustls::ServerConfig;
 use std::{
@@ -145,11 +143,6 @@ impl Signed {
     }
 }
 
-/// Limits of the page with the metrics, so that idle connections do not block its readers: a place
-/// is free before a scrape of Prometheus times out (after 10 s).
-const METRICS_CONNECTIONS: usize = 64;
-const METRICS_IDLE: Duration = Duration::from_secs(5);
-
 /// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the
 /// hub was given.
 pub fn serve(
@@ -172,26 +165,14 @@ impl HubArgs {
     /// Serves a hub.
     pub fn serve(&self, model: Model, host: &Host) -> anyhow::Result<()> {
         let settings = self.settings(model, host)?;
-        let mut limits = host.limits;
-        limits.idle = limits.idle.min(METRICS_IDLE);
-        limits.request = limits.request.min(METRICS_IDLE);
-        let metrics = self.metrics.map(|listen| Host {
-            listen,
-            cores: NonZeroUsize::MIN,
-            limits,
-            connections: METRICS_CONNECTIONS,
-            inherited: None,
-            offload: None,
-            on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
-            ..host.clone()
-        });
+        let metrics = self.metrics.map(|listen| metrics_host(listen, host));
         let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()? };
         Ok(serve_hub(settings, model, how)?)
     }
 
     /// Checks the options, and reads the files that they name.
     pub fn check(&self, model: Model, host: &Host) -> anyhow::Result<()> {
-        self.settings(model, host)?;
+        check_hub(&self.settings(model, host)?, model, host)?;
         self.tls().map(drop)
     }
 

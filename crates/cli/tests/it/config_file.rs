@@ -86,6 +86,13 @@ fn what_is_wrong_ends_with_status_2_and_is_named() {
         ),
         ("shard", "listen = \"127.0.0.1:0\"", "`shard` needs nodes"),
         ("shard", "nodes = [\"nowhere.invalid:1\"]", "nowhere.invalid:1"),
+        ("hub", "model = \"fork\"", "the model `fork` does not run `hub`"),
+        ("hub", "model = \"cluster\"\nmax_rooms = 5", "only without --max-rooms"),
+        (
+            "shard",
+            "nodes = [\"127.0.0.1:1\"]\nmodel = \"threads\"\nmetrics = \"127.0.0.1:0\"",
+            "only without --metrics",
+        ),
         ("hub", "tls_cert = \"/no/cert\"\ntls_key = \"/no/key\"", "cannot read /no/cert"),
     ] {
         for more in [&[][..], &["--check"]] {

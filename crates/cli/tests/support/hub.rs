@@ -84,7 +84,13 @@ pub fn metric(page: SocketAddr, name: &str) -> u64 {
 pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
-    command.env("MALLOC_MMAP_THRESHOLD_", "65536").stderr(Stdio::piped());
+    command.env("MALLOC_MMAP_THRESHOLD_", "65536");
+    with_metrics(command)
+}
+
+/// Starts a server whose options ask for metrics. Returns it with the address of their page.
+pub fn with_metrics(mut command: Command) -> (Server, SocketAddr) {
+    command.stderr(Stdio::piped());
     let mut server = Server::start(command);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut line = String::new();

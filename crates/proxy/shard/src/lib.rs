@@ -21,9 +21,11 @@
 //! - `node`: the nodes, and connections to them.
 //! - `reply`: several replies made into one, and those of the proxy itself.
 //! - `proxy`: what happens at each event of a connection, and the state of one core; `shared`: what all cores share.
+//! - `tally`: what a core counts; `metrics`: the page that shows it.
 //! - `sequential`: the same with blocking calls.
 
 mod clients;
+mod metrics;
 mod node;
 mod peers;
 mod proxy;
@@ -31,7 +33,9 @@ mod reply;
 mod sequential;
 mod settings;
 mod shared;
+mod tally;
 
+pub use metrics::Metrics;
 pub use node::nodes::Nodes;
 pub use proxy::state::Proxy;
 pub use sequential::Sequential;

@@ -1,6 +1,6 @@
 //! State shared by the proxies of all cores.
 
-use crate::settings::Settings;
+use crate::{settings::Settings, tally::Tally};
 use regatta_engine::Counter;
 use regatta_keyspace::{
     command::{Command, Description},
@@ -21,6 +21,8 @@ pub struct Shared {
     pub settings: Settings,
     /// Counters of all proxies together.
     pub counts: Counts,
+    /// What the cores count.
+    tallies: Mutex<Vec<Arc<Tally>>>,
     /// The commands that nodes have described.
     commands: Mutex<Vec<&'static Command>>,
     map: Mutex<Arc<Map>>,
@@ -38,7 +40,14 @@ impl Shared {
     pub fn counting(settings: Settings, counts: Counts) -> Self {
         let map = Arc::clone(&settings.map);
         let epoch = AtomicU64::new(map.epoch());
-        Shared { settings, counts, commands: Mutex::default(), map: Mutex::new(map), epoch }
+        Shared {
+            settings,
+            counts,
+            tallies: Mutex::default(),
+            commands: Mutex::default(),
+            map: Mutex::new(map),
+            epoch,
+        }
     }
 
     /// Replaces the shard map for the proxies of this process while they serve clients. Each proxy
@@ -59,6 +68,18 @@ impl Shared {
         let epoch = map.epoch();
         *current = Arc::new(map);
         self.epoch.store(epoch, Release);
+    }
+
+    /// Returns a tally for one more core.
+    pub(super) fn new_tally(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::new(self.settings.nodes.count()));
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
+        tally
+    }
+
+    /// The tallies of all cores.
+    pub(super) fn tallies(&self) -> Vec<Arc<Tally>> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the command of this description, the same one each time. `None` if nodes have described too many: they

@@ -4,17 +4,17 @@ use crate::{
     Host, Model, ServeError,
     children::each_connection,
     engines::serve_engine,
-    members::serve_members,
+    members::{serve_members, why_no_members},
     models::{asynchronous, cluster, epoll, fork, green, prefork, threads},
     planted::{burn::Burning, null},
 };
 use regatta_engine::{Counter, Sessions};
 use regatta_service::{
-    Program, ServiceProgram, by_hand, double,
+    Never, Program, ServiceProgram, by_hand, double,
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
-    hub::{Hub, Metrics, Settings as HubSettings},
+    hub::{Hub, Settings as HubSettings},
     tls::TlsSessionFactory,
 };
 use regatta_sys::shared::SharedCounter;
@@ -196,14 +196,8 @@ pub struct HubHost<'a> {
 /// limited.
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
     let HubHost { host, metrics, tls } = how;
-    check_offload(Service::Hub, model, host)?;
+    check_hub(&settings, model, host)?;
     if model == Model::Cluster {
-        if let Some(option) = single_process_option(&settings) {
-            let because = "two of its processes could admit the last one at the same moment; \
-                           leave the option out, or use percore or uring";
-            let (model, service) = (model.name(), Service::Hub.name());
-            return Err(ServeError::NoOption { model, service, option, because });
-        }
         let hub = Hub::shared(settings, || SharedCounter::new().map(Counter::new))?;
         let page = hub.metrics();
         // The page uses threads, so the processes are forked before.
@@ -214,16 +208,30 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
         return with_metrics_page(page, metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
-    let ended = with_metrics_page(hub.metrics(), metrics, host, || match tls {
+    with_metrics_page(hub.metrics(), metrics, host, || match tls {
         Some(config) => serve_members(TlsSessionFactory::new(hub, config), model, host),
         None => serve_members(hub, model, host),
-    });
-    ended.map_err(|error| match error {
-        ServeError::Unsupported { model, because, .. } => {
-            ServeError::Unsupported { model, service: Service::Hub.name(), because }
-        }
-        other => other,
     })
+}
+
+/// Checks that a hub with these settings can run on this model.
+///
+/// # Errors
+/// Says why it cannot.
+pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<(), ServeError> {
+    check_offload(Service::Hub, model, host)?;
+    let (name, service) = (model.name(), Service::Hub.name());
+    if let Some(because) = why_no_members(model) {
+        return Err(ServeError::Unsupported { model: name, service, because });
+    }
+    match single_process_option(settings).filter(|_| model == Model::Cluster) {
+        Some(option) => {
+            let because = "two of its processes could admit the last one at the same moment; \
+                           leave the option out, or use percore or uring";
+            Err(ServeError::NoOption { model: name, service, option, because })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns an option that requires a single process. It depends on the current members of all
@@ -237,9 +245,12 @@ fn single_process_option(settings: &HubSettings) -> Option<&'static str> {
     asked.into_iter().find_map(|(asked, option)| asked.then_some(option))
 }
 
-/// Serves the hub, and its metrics page if requested. If one ends, so does the other.
-fn with_metrics_page(
-    page: Metrics,
+/// Serves, and serves a page of metrics if requested. If one ends, so does the other.
+///
+/// # Errors
+/// Those of `serve`, and of [`serve`](fn@serve) for the page.
+pub fn with_metrics_page<R: Resource<Job = Never>>(
+    page: R,
     metrics: Option<&Host>,
     host: &Host,
     serve: impl FnOnce() -> Result<(), ServeError>,

@@ -32,7 +32,10 @@ mod sockets;
 mod work;
 
 pub use between::membership::PushSessionFactory;
-pub use catalogue::{HubHost, Implementation, Service, serve, serve_handicapped, serve_hub};
+pub use catalogue::{
+    HubHost, Implementation, Service, check_hub, serve, serve_handicapped, serve_hub,
+    with_metrics_page,
+};
 pub use engines::serve_engine;
 pub use host::{Host, ServeError, Stop};
 pub use members::serve_members;

@@ -19,19 +19,23 @@ pub fn serve_members<F: PushSessionFactory>(
     model: Model,
     host: &Host,
 ) -> Result<(), ServeError> {
-    let because = match model {
-        Model::Threads => return threads::members::run(start, host),
-        Model::Green => return green::run_members(start, host),
-        Model::Async => return asynchronous::run_members(start, host),
-        Model::Select | Model::Poll | Model::Epoll | Model::Percore | Model::Uring => {
-            return serve_engine(|| Sessions::new(start.clone()), model, host);
-        }
-        Model::Cluster => return cluster::start_members(start, host)?.run(),
-        Model::Fork | Model::Prefork => {
-            "a process that blocks in read cannot receive messages from others, and a second \
-             thread would make it a different model; use threads, green or epoll"
-        }
-    };
-    let service = "sessions that post to each other";
-    Err(ServeError::Unsupported { model: model.name(), service, because })
+    if let Some(because) = why_no_members(model) {
+        let service = "sessions that post to each other";
+        return Err(ServeError::Unsupported { model: model.name(), service, because });
+    }
+    match model {
+        Model::Threads => threads::members::run(start, host),
+        Model::Green => green::run_members(start, host),
+        Model::Async => asynchronous::run_members(start, host),
+        Model::Cluster => cluster::start_members(start, host)?.run(),
+        _ => serve_engine(|| Sessions::new(start.clone()), model, host),
+    }
+}
+
+/// Why a model cannot run sessions that post to each other; `None` if it can.
+pub(crate) fn why_no_members(model: Model) -> Option<&'static str> {
+    matches!(model, Model::Fork | Model::Prefork).then_some(
+        "a process that blocks in read cannot receive messages from others, and a second thread would make \
+         it a different model; use threads, green or epoll",
+    )
 }

@@ -15,6 +15,7 @@ pub mod hello;
 pub mod http;
 pub mod hub;
 mod program;
+pub mod prometheus;
 mod service;
 pub mod style;
 pub mod tls;

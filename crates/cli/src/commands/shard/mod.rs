@@ -4,7 +4,10 @@ mod names;
 
 use crate::{
     exit::Outcome,
-    options::values::{duration, limit, one_of},
+    options::{
+        metrics::metrics_host,
+        values::{duration, limit, one_of},
+    },
     service_manager,
 };
 use anyhow::{Context, bail, ensure};
@@ -12,9 +15,13 @@ use regatta_keyspace::map::{
     Map, RedisSharding, Slots, Twemproxy,
     twemproxy::{Distribution, Hash, Server},
 };
-use regatta_serve::{Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential};
+use regatta_serve::{
+    Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential, with_metrics_page,
+};
 use regatta_service::Limits;
-use regatta_shard::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared};
+use regatta_shard::{
+    Auth, Counts, Credentials, Metrics, Nodes, Proxy, Sequential, Settings, Shared,
+};
 use std::{
     fs,
     net::SocketAddr,
@@ -74,6 +81,10 @@ pub struct ShardArgs {
     /// How long to wait for pending replies after SIGTERM or SIGINT
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
+    /// Serve Prometheus metrics at /metrics on this address. Not on threads, green, fork and prefork.
+    /// Default: no metrics
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     options: ShardOptions,
 }
@@ -177,6 +188,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    check_metrics(args.model, args.metrics)?;
     if args.check {
         return Ok(Outcome::Success);
     }
@@ -197,7 +209,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
         on_ready: service_manager::ready,
         stop,
     };
-    serve_proxy(settings, names, args.model, &host)?;
+    serve_proxy(settings, names, args.model, &host, args.metrics)?;
     Ok(Outcome::Success)
 }
 
@@ -212,7 +224,7 @@ pub fn serve(
     match (service, options) {
         (Service::Shard, Some(options)) => {
             let (settings, names) = options.settings(false)?;
-            serve_proxy(settings, names, model, host)?;
+            serve_proxy(settings, names, model, host, None)?;
             Ok(true)
         }
         (Service::Shard, None) => bail!(NO_NODES),
@@ -225,12 +237,30 @@ pub fn serve(
 
 const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
 
-/// `names`: the nodes as HOST:PORT.
+/// Whether each client has its own connections to the nodes, and sequential code.
+fn is_sequential(model: Model) -> bool {
+    matches!(model, Model::Fork | Model::Prefork | Model::Threads | Model::Green)
+}
+
+fn check_metrics(model: Model, metrics: Option<SocketAddr>) -> Result<(), ServeError> {
+    match metrics {
+        Some(_) if is_sequential(model) => {
+            let because = "requests are counted only where clients share connections to the nodes; use \
+                           percore, uring, epoll, poll or select";
+            let (model, service, option) = (model.name(), Service::Shard.name(), "--metrics");
+            Err(ServeError::NoOption { model, service, option, because })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `names`: the nodes as HOST:PORT; `metrics`: where the page with the metrics is served, if anywhere.
 fn serve_proxy(
     settings: Settings,
     names: Vec<String>,
     model: Model,
     host: &Host,
+    metrics: Option<SocketAddr>,
 ) -> Result<(), ServeError> {
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
@@ -245,11 +275,14 @@ fn serve_proxy(
         names::follow(&settings.nodes, names)?;
     }
     let shared = Arc::new(Shared::counting(settings, counts));
-    let ended = match model {
-        Model::Fork | Model::Prefork | Model::Threads | Model::Green => {
-            serve_sequential(Sequential::new(shared), model, host)
-        }
-        _ => serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), model, host),
+    let metrics = metrics.map(|listen| metrics_host(listen, host));
+    let page = Metrics::new(Arc::clone(&shared));
+    let ended = if is_sequential(model) {
+        serve_sequential(Sequential::new(shared), model, host)
+    } else {
+        with_metrics_page(page, metrics.as_ref(), host, || {
+            serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), model, host)
+        })
     };
     ended.map_err(|error| match error {
         ServeError::Unsupported { model, because, .. } => {

@@ -6,6 +6,7 @@ mod described;
 mod differential;
 mod everyday;
 mod memory;
+mod metrics;
 mod names;
 mod protocol;
 mod refusals;

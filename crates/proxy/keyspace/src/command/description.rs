@@ -167,6 +167,7 @@ fn command_flag(name: &str) -> Option<Flags> {
         "no_multi" => flag::NO_MULTI,
         "movablekeys" => flag::MOVABLEKEYS,
         "allow_busy" => flag::ALLOW_BUSY,
+        "module" => flag::MODULE,
         _ => return None,
     })
 }

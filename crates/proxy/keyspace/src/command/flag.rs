@@ -43,6 +43,8 @@ pub const NO_MULTI: Flags = 1 << 16;
 pub const MOVABLEKEYS: Flags = 1 << 17;
 /// Allowed while a script runs for too long.
 pub const ALLOW_BUSY: Flags = 1 << 18;
+/// Belongs to a module. No command of the table has it.
+pub const MODULE: Flags = 1 << 19;
 
 /// Type of a set of flags of a key.
 pub type KeyFlags = u16;

@@ -4,7 +4,7 @@
 //! without keys needs a rule; otherwise it is refused, so that no new command is forwarded blindly.
 
 use super::{decision::Local, merge::Merge};
-use crate::command::{Command, flag};
+use crate::command::{Begin, Command, Find, KeySpec, flag};
 
 /// The routing rule for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ const CONNECTIONS: &str = "it applies to the connections of a single server";
 const TRACKING: &str = "client-side caching depends on the replies of a single server";
 const REPLICATION: &str = "replication is configured on the nodes";
 const NO_RULE: &str = "the proxy does not know where to send it";
+const MODULES: &str =
+    "it belongs to a module, and the proxy does not know which of its arguments are keys";
 const BLOCKS: &str = "it blocks, and the proxy does not know for how long";
 
 /// The first matching rule decides. `x*` matches names that start with x, `*x` names that end with
@@ -110,7 +112,8 @@ const RULES: &[(&str, Policy)] = &[
     // To any node.
     ("acl|cat", Policy::AnyNode),
     ("acl|genpass", Policy::AnyNode),
-    ("command*", Policy::AnyNode),
+    ("command", Policy::AnyNode),
+    ("command|*", Policy::AnyNode),
     ("lolwut", Policy::AnyNode),
     // Patterns are subscribed on every node.
     ("pubsub|numpat", Policy::AnyNode),
@@ -212,12 +215,46 @@ impl Policy {
 /// The rule for a command that the table lacks. What was written for all commands of a kind holds for a new one, too.
 fn described(command: &Command) -> Policy {
     match policy(command) {
-        Policy::Keys | Policy::BlockingKeys if command.has(flag::ADMIN) => {
+        Policy::Keys | Policy::BlockingKeys | Policy::AnyNode if command.has(flag::ADMIN) => {
             Policy::Refused(ONE_SERVER)
         }
         Policy::BlockingKeys => Policy::Refused(BLOCKS),
+        Policy::Keys if command.has(flag::MODULE) && !has_only_its_key(command) => {
+            Policy::Refused(MODULES)
+        }
         policy => policy,
     }
+}
+
+/// Commands of modules, without the name of the module, whose first argument is their only key, according to the
+/// documentation of the modules. What a module declares need not be true: JSON.MGET declares one key and has many.
+const OF_MODULES: &[(&str, &str)] = &[
+    (
+        "json.",
+        " arrappend arrindex arrinsert arrlen arrpop arrtrim clear del forget get merge numincrby nummultby \
+               objkeys objlen resp set strappend strlen toggle type ",
+    ),
+    ("bf.", " add card exists info insert loadchunk madd mexists reserve scandump "),
+    ("cf.", " add addnx count del exists info insert insertnx loadchunk mexists reserve scandump "),
+    ("cms.", " incrby info initbydim initbyprob query "),
+    ("topk.", " add count incrby info list query reserve "),
+    (
+        "tdigest.",
+        " add byrank byrevrank cdf create info max min quantile rank reset revrank trimmed_mean ",
+    ),
+    ("ts.", " add alter create decrby del get incrby info range revrange "),
+];
+
+/// Returns whether a command of a module is known to have its first argument as its only key, and declares that.
+fn has_only_its_key(command: &Command) -> bool {
+    let is_listed = OF_MODULES.iter().any(|(module, names)| {
+        let name = command.name.strip_prefix(module);
+        name.is_some_and(|name| names.split(' ').any(|listed| !name.is_empty() && listed == name))
+    });
+    let is_first = |spec: &KeySpec| {
+        (spec.begin, spec.find) == (Begin::Index(1), Find::Range { last: 0, step: 1, limit: 0 })
+    };
+    is_listed && matches!(command.specs, [spec] if is_first(spec))
 }
 
 const fn policy(command: &Command) -> Policy {
@@ -331,6 +368,19 @@ mod tests {
         assert_eq!(like("client|new", "client|id", 0), Policy::Refused(NO_RULE));
         assert_eq!(like("cluster|new", "cluster|info", 0), Policy::Cluster);
         assert_eq!(like("config|new", "config|set", 0), Policy::Refused(ONE_SERVER));
+        assert_eq!(like("commandlog|get", "command|count", flag::ADMIN), Policy::Refused(NO_RULE));
+        assert_eq!(like("command|new", "command|count", flag::ADMIN), Policy::Refused(ONE_SERVER));
+        assert_eq!(like("command|new", "command|count", 0), Policy::AnyNode);
         assert_eq!(like("ft.new|help", "client|help", 0), Policy::AnyNode);
+        // Commands of modules, which need not declare what is true.
+        for name in ["json.set", "bf.add", "ts.range", "topk.list", "tdigest.trimmed_mean"] {
+            assert_eq!(like(name, "set", flag::MODULE), Policy::Keys, "{name}");
+            assert_eq!(like(name, "mset", flag::MODULE), Policy::Refused(MODULES), "{name}");
+        }
+        for name in ["json.mget", "json.", "json", "json.set ", "ft.search", "ts.queryindex", "set"]
+        {
+            assert_eq!(like(name, "set", flag::MODULE), Policy::Refused(MODULES), "{name}");
+        }
+        assert_eq!(like("json.mget", "set", 0), Policy::Keys, "not a module's");
     }
 }

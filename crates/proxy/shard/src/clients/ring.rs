@@ -21,6 +21,8 @@ pub(crate) struct Ring {
     stashed: usize,
     /// Bytes held by the parts of unfinished merges.
     merging: usize,
+    /// Errors of the proxy, and merged ones, that nobody has counted yet.
+    errors: u64,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,11 @@ impl Ring {
         self.stashed + self.merging
     }
 
+    /// Returns how many replies of [`Ring::answer`] and [`Ring::part`] were errors since the last call.
+    pub(crate) fn take_errors(&mut self) -> u64 {
+        std::mem::take(&mut self.errors)
+    }
+
     /// Reserves a slot for the reply to the next request. Returns its number.
     #[inline]
     pub(crate) fn wait(&mut self) -> u32 {
@@ -70,6 +77,7 @@ impl Ring {
 
     /// Adds a reply that is already complete.
     pub(crate) fn answer(&mut self, reply: &[u8], out: &mut Vec<u8>) {
+        self.errors += u64::from(reply.first() == Some(&b'-'));
         if self.slots.is_empty() {
             out.extend_from_slice(reply);
         } else {
@@ -114,6 +122,7 @@ impl Ring {
         self.merging -= merging.held();
         let mut reply = Vec::new();
         merging.write(&mut reply);
+        self.errors += u64::from(reply.first() == Some(&b'-'));
         self.complete(number, &reply, out);
     }
 

@@ -49,7 +49,8 @@ impl Proxy {
             return Ok(refused);
         }
         let node = self.any_node(client);
-        let Some(conn) = self.shared_to(client.pool, node, effects) else {
+        // Clients of all pools wait for the answer, so it must come over a connection that outlives each pool.
+        let Some(conn) = self.shared_to(0, node, effects) else {
             return Ok(Decision { route: Route::Refused(self.down(node)), ..refused });
         };
         if self.is_full(client, conn, effects) {

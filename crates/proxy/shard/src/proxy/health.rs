@@ -78,6 +78,7 @@ impl Proxy {
     /// Records that a node could not be reached, or did not answer in time.
     pub(crate) fn fails(&mut self, node: usize, why: &str, effects: &mut Fx) {
         let jitter = self.random.random();
+        self.tally.set_down(node, true);
         self.health[node].failed(effects.now().instant, why.to_string(), jitter);
         let due = self.health[node].due();
         self.tick_at = self.tick_at.into_iter().chain(due).min();

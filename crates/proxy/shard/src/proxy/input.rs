@@ -13,6 +13,7 @@ use crate::{
         state::{Fx, Proxy},
     },
     reply::errors,
+    tally::Kind,
 };
 use regatta_engine::{Conn, ConnInterest, Flow};
 use regatta_keyspace::route::{Route, decide};
@@ -61,6 +62,7 @@ impl Proxy {
                     }
                     if !matches!(next, Next::Again | Next::Full) {
                         at += taken;
+                        self.tally.request(self.kind);
                     }
                     let has_room = client.may_be_owed(client.ring.len())
                         && effects.pending(client.conn) < UNREAD;
@@ -74,6 +76,7 @@ impl Proxy {
                 }
             }
         }
+        self.tally.errors(client.ring.take_errors());
         let is_empty = rest.took(at, bytes);
         let is_partial = client.input == Input::Read && !is_empty;
         client.note_partial(is_partial, at > 0, effects.now().instant);
@@ -92,6 +95,7 @@ impl Proxy {
     }
 
     fn command(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
+        self.kind = Kind::Refused;
         if client.epoch != self.map.epoch() {
             // With another map, a request could overtake earlier ones.
             if !client.ring.is_empty() {
@@ -120,6 +124,11 @@ impl Proxy {
         if !self.shared.settings.splits_writes {
             decision = decision.without_split_writes();
         }
+        self.kind = match Kind::of(&decision) {
+            Kind::Refused if is_set_info(command) => Kind::Local,
+            kind if client.identity.is_trusted || kind == Kind::Local => kind,
+            _ => Kind::Refused,
+        };
         let routed = Routed { command, decision: &decision, plan: &plan };
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
@@ -221,6 +230,7 @@ impl Proxy {
             reads: client.input == Input::Read || client.reads_ahead(),
             waits: (self.shared.settings.patient
                 || !client.ring.is_empty()
+                || client.node_is_full
                 || matches!(client.mode, Mode::Subscribed(_)))
                 && inside.is_none(),
             wants_drained: pending >= COUNTED,

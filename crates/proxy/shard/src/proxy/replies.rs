@@ -117,6 +117,10 @@ impl Proxy {
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
+        if matches!(waiter.what, What::Whole | What::Part(_)) {
+            let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
+            self.tally.reply(upstream.node, is_error);
+        }
         match waiter.what {
             What::Whole => {
                 let streamed = std::mem::take(&mut upstream.streamed);
@@ -188,6 +192,7 @@ impl Proxy {
             What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
             What::Probed => {
                 self.health[upstream.node].answered();
+                self.tally.set_down(upstream.node, false);
                 effects.abort(upstream.conn);
             }
         }
@@ -211,6 +216,9 @@ impl Proxy {
             client.ring.complete(waiter.slot, b"", out);
             client.input = Input::Ended;
             return self.resume_later(waiter.client);
+        }
+        if streamed == 0 && !client.last_succeeded {
+            self.tally.errors(1);
         }
         client.ring.complete(waiter.slot, reply, out);
         if client.needs_resume(out.len()) {
@@ -238,6 +246,7 @@ impl Proxy {
         let Some(out) = effects.out(waiter.client) else { return };
         client.note_reply_size(bytes);
         client.ring.part(waiter.slot, out, part);
+        self.tally.errors(client.ring.take_errors());
         if client.needs_resume(out.len()) {
             self.resume_later(waiter.client);
         }
@@ -312,7 +321,10 @@ impl Proxy {
             What::Part(part) => self.part(waiter, 0, effects, |merging| {
                 merging.lost(part as usize, text.as_bytes());
             }),
-            _ => self.deliver(waiter, bytes.min(most), &errors::line(&[text.as_bytes()]), effects),
+            _ => {
+                self.tally.errors(u64::from(self.peers.peek(waiter.client).is_some()));
+                self.deliver(waiter, bytes.min(most), &errors::line(&[text.as_bytes()]), effects);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     node::{described::Described, nodes::Health, pools::Pools},
     peers::Peers,
     shared::Shared,
+    tally::{Kind, Tally},
 };
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Effects};
@@ -22,6 +23,9 @@ pub struct Proxy {
     pub(super) health: Vec<Health>,
     /// Commands that the nodes know and the table does not.
     pub(super) described: Described,
+    pub(super) tally: Arc<Tally>,
+    /// What the last request was that was read.
+    pub(super) kind: Kind,
     /// Clients whose input is to resume.
     pub(super) due: Vec<Conn>,
     /// Reusable memory: for the parts of a request, and for input that is pending.
@@ -48,6 +52,8 @@ impl Proxy {
             pools: Pools::new(nodes),
             health: (0..nodes).map(|_| Health::default()).collect(),
             described: Described::default(),
+            tally: shared.new_tally(),
+            kind: Kind::default(),
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),

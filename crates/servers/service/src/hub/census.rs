@@ -2,6 +2,7 @@
 //! use any of this.
 
 use super::message::Change;
+use crate::prometheus::Exposition;
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -166,13 +167,9 @@ impl Census {
     /// Returns all metrics in the Prometheus text format, version 0.0.4.
     pub fn metrics(&self, slow: &PolicyCounts, memory: &Memory) -> String {
         let read = |counter: &Counter| counter.get() as u64;
-        let mut text = String::new();
+        let mut all = Exposition::new("regatta_hub");
         let mut family = |name: &str, kind: &str, help: &str, samples: &[(&str, u64)]| {
-            text +=
-                &format!("# HELP regatta_hub_{name} {help}\n# TYPE regatta_hub_{name} {kind}\n");
-            for (labels, value) in samples {
-                text += &format!("regatta_hub_{name}{labels} {value}\n");
-            }
+            all.family(name, kind, help, samples);
         };
         family("members", "gauge", "Members currently connected.", &[("", read(&self.members))]);
         if !self.apart {
@@ -211,7 +208,7 @@ impl Census {
         );
         let help = "Members disconnected because the memory was used up.";
         family("memory_closed_total", "counter", help, &[("", slow.starved.get() as u64)]);
-        text
+        all.into_text()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The Prometheus metrics of a hub.
 
 use super::{census::Census, settings::Settings};
-use crate::{CallOutcome, Never, http, http::Resource};
-use regatta_proto::http1::{Date, Reply, Status, Terms};
+use crate::{CallOutcome, Never, http::Resource, prometheus::write_page};
+use regatta_proto::http1::{Date, Terms};
 use std::sync::Arc;
 
 /// The page `/metrics` of a hub, served on a separate port.
@@ -27,9 +27,6 @@ impl Resource for Metrics {
     ) -> CallOutcome<Never> {
         let slow = &self.settings.backlog;
         let text = self.census.metrics(&slow.counts, &slow.memory);
-        let content_type = "text/plain; version=0.0.4; charset=utf-8";
-        let page = Reply { content_type, ..Reply::text(Status::Ok, text.as_bytes()) };
-        page.write(terms, date, reply);
-        http::flow(terms).into()
+        write_page(&text, terms, date, reply)
     }
 }

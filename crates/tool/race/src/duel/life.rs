@@ -186,6 +186,11 @@ pub(crate) fn live<B: Bench>(bench: &mut B, plan: &Plan) -> Result<Vec<Vec<Lived
     ran.and(stopped).map(|()| life.lived)
 }
 
+/// How long a slice of a warm-up lasted: longer than requested where requests take long.
+fn lasted(what: &Drive, driven: Option<(Driven, Option<u64>)>) -> Duration {
+    driven.map_or(what.length, |(driven, _)| what.length.max(Duration::from_nanos(driven.ns)))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// Not started, or stopped.
@@ -289,12 +294,12 @@ impl<B: Bench> Life<'_, B> {
         mut observed: Vec<(usize, Duration)>,
     ) -> Result<(), B::Error> {
         let mut first_ns = None;
-        for turn in 0.. {
-            observed.retain(|(_, longest)| WARMS * turn < *longest);
+        for turn in 0u64.. {
+            observed.retain(|(_, left)| !left.is_zero());
             if observed.is_empty() || self.bench.is_interrupted() {
                 break;
             }
-            let seed = load.seed.wrapping_sub(u64::from(turn) + 1);
+            let seed = load.seed.wrapping_sub(turn + 1);
             let what = Drive { length: WARMS, purpose: Purpose::WarmUp, seed };
             let of_baseline = self.warm(load.baseline, load, &what)?;
             let cost = of_baseline.and_then(|(driven, cpu_ns)| {
@@ -303,9 +308,11 @@ impl<B: Bench> Life<'_, B> {
             let first = *first_ns.get_or_insert(cost);
             let slower = cost.zip(first).map_or(1.0, |(now, first)| now / first);
             let mut warm = Vec::new();
-            for &(who, _) in &observed {
+            for (who, left) in &mut observed {
+                let who = *who;
                 let is_baseline = who == load.baseline;
                 let driven = if is_baseline { of_baseline } else { self.warm(who, load, &what)? };
+                *left = left.saturating_sub(lasted(&what, driven));
                 let is_warm = driven.is_none_or(|(driven, cpu_ns)| {
                     let slower = if is_baseline { 1.0 } else { slower };
                     let Driven { ns, requests, goes_on, .. } = driven;
@@ -335,8 +342,8 @@ impl<B: Bench> Life<'_, B> {
                 purpose: Purpose::WarmUp,
                 seed: load.seed.wrapping_sub(done.as_millis() as u64),
             };
-            self.warm(who, load, &what)?;
-            done += what.length;
+            let driven = self.warm(who, load, &what)?;
+            done += lasted(&what, driven);
         }
         Ok(())
     }

@@ -47,6 +47,8 @@ struct Simulated {
     fails: f64,
     errs: bool,
     never_warm: bool,
+    /// How many times as long as requested a slice of a warm-up lasts, because requests take long.
+    slowness: u32,
     visited: Visited,
 }
 
@@ -100,6 +102,7 @@ impl Simulated {
             fails,
             errs,
             never_warm: false,
+            slowness: 1,
             visited: Visited::default(),
         }
     }
@@ -192,14 +195,16 @@ impl Bench for Simulated {
         self.rested = Duration::ZERO;
         self.awaited = self.awaited.max(self.now - self.ran_at[who]);
         self.visited.visits += u64::from(what.purpose == Purpose::Visit);
-        self.now += what.length;
+        let is_slow = what.purpose == Purpose::WarmUp;
+        let lasted = what.length * if is_slow { self.slowness } else { 1 };
+        self.now += lasted;
         self.ran_at[who] = self.now;
         if what.purpose == Purpose::WarmUp {
-            self.warmed[who].push(what.length);
+            self.warmed[who].push(lasted);
         }
         let goes_on = !self.fails();
         self.visited.died += u64::from(!goes_on);
-        let ns = what.length.as_nanos() as u64;
+        let ns = lasted.as_nanos() as u64;
         let machine_ns = Some(count * COST + 7);
         Ok(Driven {
             goes_on,
@@ -434,5 +439,28 @@ fn none_waits_long_while_others_connect_and_warm_up() {
         live(&mut bench, &Plan { loads: vec![under], ..plan(K, 6) }).unwrap();
         let longest = bench.awaited.as_millis();
         assert!((3_000..5_000).contains(&longest), "{longest} ms: node closes after 5 s");
+    }
+}
+
+/// With requests of 300 ms, observing a contender for 30 s took ten minutes.
+#[test]
+fn a_warm_up_lasts_as_long_as_asked_for_if_requests_take_long() {
+    for slowness in [1, 7] {
+        let mut bench = Simulated {
+            fails: 0.0,
+            errs: false,
+            never_warm: true,
+            slowness,
+            ..Simulated::new(3, 0)
+        };
+        bench.steps_left.set(u32::MAX);
+        let asked = Duration::from_secs(3);
+        let warm_ups = vec![WarmUp::For(asked), WarmUp::Observed(asked), WarmUp::Observed(asked)];
+        let under = LoadPlan { warm_ups, raced: vec![0, 1, 2], baseline: 1, ..load_plan(3, 6, 0) };
+        live(&mut bench, &Plan { loads: vec![under], ..plan(3, 6) }).unwrap();
+        for warmed in &bench.warmed {
+            let done: Duration = warmed.iter().sum();
+            assert!((asked..asked + WARMS * slowness).contains(&done), "{slowness}: {done:?}");
+        }
     }
 }

@@ -1,0 +1,89 @@
+//! The Prometheus metrics of a proxy.
+
+use crate::{shared::Shared, tally::Kind};
+use regatta_proto::http1::{Date, Terms};
+use regatta_service::{
+    CallOutcome, Never,
+    http::Resource,
+    prometheus::{Exposition, label, write_page},
+};
+use std::sync::Arc;
+
+/// The page `/metrics` of a proxy, served on a separate port.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Shared>);
+
+impl Metrics {
+    /// The page of the proxies that share this.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Metrics(shared)
+    }
+
+    fn text(&self) -> String {
+        let shared = &self.0;
+        let (counts, nodes, tallies) = (&shared.counts, &shared.settings.nodes, shared.tallies());
+        let mut all = Exposition::new("regatta_shard");
+        let (opened, closed) =
+            (counts.connections.get() as u64, counts.disconnections.get() as u64);
+        let clients = [("", opened.saturating_sub(closed))];
+        all.family("clients", "gauge", "Clients currently connected.", &clients);
+        all.family("clients_total", "counter", "Clients that have connected.", &[("", opened)]);
+        let evicted = [
+            (label("because", "unread_replies"), counts.unread.get() as u64),
+            (label("because", "memory_of_core"), counts.evicted.get() as u64),
+        ];
+        let help = "Clients disconnected because of what they made the proxy hold.";
+        all.family("clients_evicted_total", "counter", help, &evicted);
+        let requests = Kind::ALL.map(|(kind, name)| {
+            (label("kind", name), tallies.iter().map(|tally| tally.requests_of(kind)).sum())
+        });
+        all.family("requests_total", "counter", "Requests received from clients.", &requests);
+        let errors = tallies.iter().map(|tally| tally.error_replies()).sum();
+        let help = "Replies to clients that are errors, of a node or of the proxy.";
+        all.family("error_replies_total", "counter", help, &[("", errors)]);
+        let (mut replies, mut errors, mut up) = (Vec::new(), Vec::new(), Vec::new());
+        for node in 0..nodes.count() {
+            let of_node = tallies.iter().map(|tally| tally.node(node));
+            let (mut sum, mut wrong, mut is_up) = (0, 0, true);
+            for (replies, errors, is_down) in of_node {
+                sum += replies;
+                wrong += errors;
+                is_up &= !is_down;
+            }
+            let name = label("node", nodes.name(node));
+            replies.push((name.clone(), sum));
+            errors.push((name.clone(), wrong));
+            up.push((name, u64::from(is_up)));
+        }
+        let help = "Replies of a node to requests of clients, or to its part of one.";
+        all.family("node_replies_total", "counter", help, &replies);
+        let help = "Those of them that are errors.";
+        all.family("node_error_replies_total", "counter", help, &errors);
+        let help = "Whether every core can reach the node: 1 or 0.";
+        all.family("node_up", "gauge", help, &up);
+        let lost = [("", counts.lost.get() as u64)];
+        let help = "Connections to nodes that were lost or could not be opened.";
+        all.family("node_connections_lost_total", "counter", help, &lost);
+        let timeouts = [("", counts.timeouts.get() as u64)];
+        let help = "Those of them that were lost because a reply timed out.";
+        all.family("node_timeouts_total", "counter", help, &timeouts);
+        all.into_text()
+    }
+}
+
+impl Resource for Metrics {
+    const PATH: &'static str = "/metrics";
+    type Job = Never;
+    type Local = ();
+
+    fn get(
+        &mut self,
+        (): &mut (),
+        _: Option<&str>,
+        terms: Terms,
+        date: &Date,
+        reply: &mut Vec<u8>,
+    ) -> CallOutcome<Never> {
+        write_page(&self.text(), terms, date, reply)
+    }
+}
