@@ -14,7 +14,7 @@ use std::{
 use tempfile::TempDir;
 
 /// Subcommands that run until they are stopped. Their output is only the address on which they listen.
-const SERVERS: [&str; 2] = ["serve", "shard"];
+const SERVERS: [&str; 3] = ["hub", "serve", "shard"];
 
 /// The formats of other programs.
 const FORMATS: [&str; 4] = ["bmf", "gha-benchmark", "prometheus", "hdr-log"];
