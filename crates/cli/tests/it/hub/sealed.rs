@@ -16,7 +16,6 @@ use std::{
     net::{Shutdown, TcpStream},
     process::Command,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 use tungstenite::{
@@ -181,17 +180,22 @@ on_models!(a_renewed_certificate_is_used_without_a_restart: percore, cluster, th
 fn a_renewed_certificate_is_used_without_a_restart(model: &str) {
     let (folder, options, trusts) = made();
     let (renewed, _, trusts_renewed) = made();
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let server = Server::of("hub", model, &options);
+    let printed = folder.path().join("stderr");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["hub", "--model", model]).args(options);
+    command.stderr(fs::File::create(&printed).unwrap());
+    let server = Server::start(command);
     let mut before = member(&server, &trusts);
-    for name in ["cert", "key"] {
+    let replace = |name: &str| {
         fs::rename(renewed.path().join(name), folder.path().join(name)).unwrap();
-        if name == "cert" {
-            // It does not match the key: the previous pair stays in use, also after the files were checked.
-            thread::sleep(Duration::from_millis(1_100));
-            drop(member(&server, &trusts));
-        }
-    }
+    };
+    replace("cert");
+    until("a certificate that does not match the key is reported", || {
+        // The previous pair stays in use.
+        drop(member(&server, &trusts));
+        fs::read_to_string(&printed).unwrap().contains("the previous certificate stays in use")
+    });
+    replace("key");
     until("the renewed certificate is used", || {
         let name = ServerName::try_from("localhost").unwrap();
         let tls = ClientConnection::new(Arc::clone(&trusts_renewed), name).unwrap();
