@@ -3,19 +3,20 @@
 use crate::options::{
     certificate::RenewedCertificate,
     metrics::metrics_host,
+    renewed::Renewed,
     values::{duration, one_of},
 };
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
-    Bounds, Host, HubAccess, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model, Origin,
-    Policy, Service, check_hub, serve_hub,
+    Bounds, Host, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model,
+    Origin, Policy, Service, check_hub, serve_hub,
 };
 use rustls::ServerConfig;
 use std::{
     fs,
     net::SocketAddr,
-    num::NonZeroUsize,
+    num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -38,15 +39,27 @@ pub struct HubArgs {
     /// Require a JSON Web Token, in the same places, signed with the key in this file: a secret for
     /// HS256 (a newline at the end of the file is ignored), a public key in PEM for the other
     /// algorithms. A token is valid from 30 s before its `nbf` until 30 s after its `exp`; without
-    /// these it is always valid. Other claims, e.g. `aud` and `iss`, are ignored. The token is checked
-    /// when the WebSocket opens: a member whose token expires later stays connected. Conflicts with
-    /// --token-file
+    /// these it is always valid. A member whose token expires is disconnected. `channels` and `caps` limit
+    /// the token to some rooms. A renewed key is used without a restart. Conflicts with --token-file
     #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
     jwt_key: Option<PathBuf>,
     /// Signature algorithm of the JSON Web Tokens: HS256, RS256 or EdDSA
     #[arg(long, value_name = "NAME", requires = "jwt_key",
           value_parser = |text: &str| one_of(text, &Signed::ALL, Signed::name))]
     jwt_algorithm: Option<Signed>,
+    /// Like --jwt-key, with the public keys in this JSON Web Key Set: RS256, ES256 or EdDSA
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["jwt_key", "token_file"])]
+    jwks: Option<PathBuf>,
+    /// Refuse JSON Web Tokens whose `aud` is not, or does not contain, this
+    #[arg(long, value_name = "TEXT")]
+    jwt_audience: Option<String>,
+    /// Refuse JSON Web Tokens whose `iss` is not this
+    #[arg(long, value_name = "TEXT")]
+    jwt_issuer: Option<String>,
+    /// Let backends publish, disconnect members and see who is in which room, at /api/METHOD, with the key in
+    /// this file as `X-API-Key`. The form is that of Centrifugo, so its server libraries work
+    #[arg(long, value_name = "PATH")]
+    api_key_file: Option<PathBuf>,
     /// Serve over TLS (wss://) with the certificates in this PEM file; the hub's own certificate comes
     /// first
     #[arg(long, value_name = "PATH", requires = "tls_key")]
@@ -64,6 +77,18 @@ pub struct HubArgs {
     /// Maximum number of rooms that are not empty, including the lobby. Not on `cluster`
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
+    /// Maximum number of messages of one member per second; more get an error. A second's worth may come at
+    /// once
+    #[arg(long, value_name = "N")]
+    member_rate: Option<NonZeroU32>,
+    /// Maximum number of broadcasts of the members of one room per second; more get an error. On `cluster`,
+    /// in each process
+    #[arg(long, value_name = "N")]
+    room_rate: Option<NonZeroU32>,
+    /// Maximum number of members that join per second; more are refused with 503 and a Retry-After. On
+    /// `cluster`, in each process
+    #[arg(long, value_name = "N")]
+    join_rate: Option<NonZeroU32>,
     /// Notify the members of a room who joins and leaves, and how many members it has. Members choose a
     /// name with `?name=…`; names need not be unique, and a name of more than 128 bytes is omitted
     #[arg(long)]
@@ -112,6 +137,9 @@ pub struct HubArgs {
 
 /// Default memory per core, in MiB.
 const MEMORY_PER_CORE: usize = 256;
+
+/// Minimum length of the key of the API, in characters: as of a random number of 96 bits in base64.
+const SHORTEST_API_KEY: usize = 16;
 
 const POLICIES: [Policy; 3] = [Policy::Close, Policy::Skip, Policy::Conflate];
 
@@ -203,10 +231,14 @@ impl HubArgs {
             longest,
             origins: self.origins.clone(),
             access: self.access()?,
+            api: self.api()?,
             limits: HubLimits {
                 members: or(self.max_members, usize::MAX),
                 members_of_room: or(self.max_room_members, usize::MAX),
                 rooms: or(self.max_rooms, usize::MAX),
+                messages_of_member: self.member_rate,
+                broadcasts_of_room: self.room_rate,
+                joins: self.join_rate,
             },
             presence: self.presence,
             page: self.page,
@@ -238,37 +270,72 @@ impl HubArgs {
 
     fn access(&self) -> anyhow::Result<HubAccess> {
         if let Some(path) = &self.token_file {
-            let text = String::from_utf8(read(path)?);
-            let text =
-                text.with_context(|| format!("the token in {} is not UTF-8", path.display()))?;
-            let token = text.trim();
-            if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-                bail!(
-                    "{} contains no token: expected one word of printable ASCII characters",
-                    path.display()
-                );
-            }
-            return Ok(HubAccess::Token(token.into()));
+            return Ok(HubAccess::Token(word(path, "token")?.into()));
         }
-        let (Some(path), Some(signed)) = (&self.jwt_key, self.jwt_algorithm) else {
-            return Ok(HubAccess::Open);
-        };
-        let key = read(path)?;
-        let wrong =
-            || format!("{} contains no public key in PEM for {}", path.display(), signed.name());
-        let jwt = match signed {
-            Signed::Hs256 if secret(&key).len() < 32 => {
+        let (path, signed) = match (&self.jwks, &self.jwt_key) {
+            (Some(path), _) => (path.clone(), None),
+            (None, Some(path)) => (path.clone(), self.jwt_algorithm),
+            (None, None) if self.jwt_audience.is_some() || self.jwt_issuer.is_some() => {
                 bail!(
-                    "the secret in {} is too short for HS256: expected at least 32 bytes (RFC 7518, 3.2)",
-                    path.display()
+                    "--jwt-audience and --jwt-issuer need the keys of tokens: --jwks or --jwt-key"
                 )
             }
-            Signed::Hs256 => Jwt::hs256(secret(&key)),
-            Signed::Rs256 => Jwt::rs256(&key).with_context(wrong)?,
-            Signed::EdDsa => Jwt::eddsa(&key).with_context(wrong)?,
+            (None, None) => return Ok(HubAccess::Open),
         };
-        Ok(HubAccess::Jwt(Box::new(jwt)))
+        let (audience, issuer) = (self.jwt_audience.clone(), self.jwt_issuer.clone());
+        let keys = Renewed::new(&[&path.clone()], "keys of tokens", move || {
+            let keys = token_keys(&path, signed)?;
+            Ok(keys.requiring(audience.clone(), issuer.clone()))
+        })?;
+        Ok(HubAccess::Jwt(Arc::new(move || keys.current())))
     }
+
+    fn api(&self) -> anyhow::Result<Option<Arc<HubApi>>> {
+        let Some(path) = &self.api_key_file else { return Ok(None) };
+        let key = word(path, "key")?;
+        if key.len() < SHORTEST_API_KEY {
+            bail!(
+                "the key in {} is too short: expected at least {SHORTEST_API_KEY} characters",
+                path.display()
+            );
+        }
+        Ok(Some(Arc::new(HubApi::new(&key))))
+    }
+}
+
+/// The word in a file. `what`: what it is, for messages.
+fn word(path: &Path, what: &str) -> anyhow::Result<String> {
+    let text = String::from_utf8(read(path)?);
+    let text = text.with_context(|| format!("the {what} in {} is not UTF-8", path.display()))?;
+    let word = text.trim();
+    if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!(
+            "{} contains no {what}: expected one word of printable ASCII characters",
+            path.display()
+        );
+    }
+    Ok(word.to_owned())
+}
+
+/// The keys of tokens in a file: a key for this algorithm, or a key set.
+fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
+    let key = read(path)?;
+    let Some(signed) = signed else {
+        return Jwt::key_set(&key).with_context(|| format!("cannot use {}", path.display()));
+    };
+    let wrong =
+        || format!("{} contains no public key in PEM for {}", path.display(), signed.name());
+    Ok(match signed {
+        Signed::Hs256 if secret(&key).len() < 32 => {
+            bail!(
+                "the secret in {} is too short for HS256: expected at least 32 bytes (RFC 7518, 3.2)",
+                path.display()
+            )
+        }
+        Signed::Hs256 => Jwt::hs256(secret(&key)),
+        Signed::Rs256 => Jwt::rs256(&key).with_context(wrong)?,
+        Signed::EdDsa => Jwt::eddsa(&key).with_context(wrong)?,
+    })
 }
 
 /// The secret in a file, without the newline that an editor or `echo` appends.

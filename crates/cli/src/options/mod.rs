@@ -7,4 +7,5 @@ pub(crate) mod formats;
 pub(crate) mod hub;
 pub(crate) mod metrics;
 pub(crate) mod planted;
+pub(crate) mod renewed;
 pub(crate) mod values;

@@ -1,6 +1,7 @@
 //! The hub as a running server, on every model that supports it, with a client from another crate.
 
 mod access;
+mod api;
 mod begun;
 mod cluster;
 mod limits;
@@ -9,6 +10,8 @@ mod memory;
 mod page;
 mod passing;
 mod presence;
+mod rates;
+mod rights;
 mod sealed;
 mod slow;
 mod stop;

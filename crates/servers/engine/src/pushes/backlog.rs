@@ -14,7 +14,8 @@ pub enum Policy {
     Close,
     /// New pushes are dropped until there is room again.
     Skip,
-    /// All queued pushes are dropped; only the newest is queued.
+    /// All queued pushes are dropped; only the newest is queued. Once one that
+    /// [must arrive](Push::must_arrive) is queued, new pushes are dropped instead.
     Conflate,
 }
 
@@ -116,12 +117,17 @@ impl<P: Push> Backlog<P> {
             return PushOutcome::Close;
         }
         let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
-        if fits || self.waiting.is_empty() {
+        let is_kept = bounds.policy != Policy::Close && push.must_arrive();
+        if fits || self.waiting.is_empty() || is_kept {
             self.bytes = bytes;
             self.waiting.push_back(push);
             return PushOutcome::Queued;
         }
         match bounds.policy {
+            Policy::Conflate if self.waiting.iter().any(P::must_arrive) => {
+                bounds.counts.conflated.add(1);
+                PushOutcome::Missed
+            }
             Policy::Close => {
                 self.clear();
                 bounds.counts.closed.add(1);
@@ -160,12 +166,19 @@ mod tests {
     use super::*;
     use crate::Charge;
 
+    /// A push of this size. One of [`ORDER`] must arrive.
     #[derive(Clone, Debug, PartialEq)]
     struct Sized(usize);
+
+    const ORDER: usize = 77;
 
     impl Push for Sized {
         fn size(&self) -> usize {
             self.0
+        }
+
+        fn must_arrive(&self) -> bool {
+            self.0 == ORDER
         }
     }
 
@@ -247,6 +260,21 @@ mod tests {
         assert_eq!(backlog.add(Sized(1), &bounds), PushOutcome::Close);
         assert!(backlog.is_empty());
         assert_eq!(bounds.counts.closed(), 1);
+    }
+
+    #[test]
+    fn what_must_arrive_is_dropped_by_no_policy_but_close() {
+        for policy in [Policy::Skip, Policy::Conflate] {
+            let bounds = bounds(policy);
+            let mut backlog = filled(&[90], &bounds);
+            assert_eq!(backlog.add(Sized(ORDER), &bounds), PushOutcome::Queued, "{policy:?}");
+            assert_eq!(backlog.add(Sized(1), &bounds), PushOutcome::Missed, "{policy:?}");
+            assert_eq!(all(&mut backlog), [90, ORDER], "{policy:?}");
+            assert_eq!(bounds.counts.skipped() + bounds.counts.conflated(), 1, "{policy:?}");
+        }
+        let bounds = bounds(Policy::Close);
+        let mut backlog = filled(&[90], &bounds);
+        assert_eq!(backlog.add(Sized(ORDER), &bounds), PushOutcome::Close);
     }
 
     #[test]

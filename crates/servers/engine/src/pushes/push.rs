@@ -13,6 +13,11 @@ pub trait Push: Clone + Send + 'static {
     fn size(&self) -> usize {
         0
     }
+
+    /// Whether it reaches a slow consumer, too: no policy but `close` drops it.
+    fn must_arrive(&self) -> bool {
+        false
+    }
 }
 
 impl Push for Never {

@@ -160,6 +160,8 @@ pub enum Post<P> {
     /// Like [`Post::Others`]. Once it has reached all of them, [`Session::on_queued`] is called
     /// with this ticket.
     Counted(P, u64),
+    /// Every other session in this room, on every core, receives this.
+    To(RoomName, P),
 }
 
 /// Creates the sessions of a server.

@@ -148,26 +148,31 @@ impl<B: Bell, P: Push> Membership<B, P> {
                 lock(&self.inbox.pushes).clear();
             }
             Post::Others(push) | Post::Counted(push, _) => {
-                let (room, own) = match &self.seat {
-                    Some((room, key)) => (room, Some(*key)),
-                    None => (&RoomName::LOBBY, None),
-                };
-                let mut queued = 0;
-                for (key, entry) in lock(&self.registry.rooms).get(room).into_iter().flatten() {
-                    if own == Some(key) {
-                        queued += 1;
-                        continue;
-                    }
-                    let (is_queued, wakes) = entry.inbox.add(push.clone(), &self.registry.bounds);
-                    queued += u32::from(is_queued);
-                    if wakes {
-                        entry.bell.ring();
-                    }
-                }
-                return queued;
+                let room = self.seat.as_ref().map_or(&RoomName::LOBBY, |(room, _)| room);
+                return self.push(room, &push);
             }
+            Post::To(room, push) => return self.push(&room, &push),
         }
         0
+    }
+
+    /// Queues a push for the other members of a room. Returns for how many it is queued, plus 1 if this
+    /// one is in the room.
+    fn push(&self, room: &RoomName, push: &P) -> u32 {
+        let own = self.seat.as_ref().filter(|(own, _)| own == room).map(|(_, key)| *key);
+        let mut queued = 0;
+        for (key, entry) in lock(&self.registry.rooms).get(room).into_iter().flatten() {
+            if own == Some(key) {
+                queued += 1;
+                continue;
+            }
+            let (is_queued, wakes) = entry.inbox.add(push.clone(), &self.registry.bounds);
+            queued += u32::from(is_queued);
+            if wakes {
+                entry.bell.ring();
+            }
+        }
+        queued
     }
 }
 

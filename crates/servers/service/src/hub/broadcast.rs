@@ -1,8 +1,9 @@
-//! A message for many members, framed once, and compressed at most once.
+//! A message for many members, framed once, and compressed at most once; and orders to disconnect some.
 
 use super::{
     census::Note,
     compress::compressed,
+    dismissal::Dismissal,
     message::{Change, write_broadcast, write_presence},
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
@@ -18,24 +19,37 @@ struct Frames {
     plain: Box<[u8]>,
     /// If the hub compresses, and the result is shorter.
     compressed: Option<Box<[u8]>>,
-    /// A presence note, if this is one. Another process frames it again, with its own number of
-    /// members.
-    note: Option<Note>,
+    kind: Kind,
     /// Of the memory of this process. One that has just crossed processes is not charged yet.
     charge: Charge,
+}
+
+/// What a broadcast is.
+#[derive(Debug, Default)]
+enum Kind {
+    /// A message of a member.
+    #[default]
+    Message,
+    /// A message of a backend.
+    OfBackend,
+    /// A presence note. Another process frames it again, with its own number of members.
+    Note(Note),
+    /// An order to disconnect members. It has no frame.
+    Dismissal(Dismissal),
 }
 
 /// The kind of a broadcast, in its first byte on the wire.
 const MESSAGE: u8 = 0;
 const IN: u8 = 1;
 const OUT: u8 = 2;
+const OF_BACKEND: u8 = 3;
 
 impl Broadcast {
     /// Announces that a member joined or left, and the new number of members.
     pub(super) fn presence(note: Note, members: usize, memory: &Arc<Memory>) -> Self {
         let mut plain = Vec::new();
         write_presence(note.change, note.name.as_deref(), members, &mut plain);
-        let frames = Frames { plain: plain.into(), note: Some(note), ..Frames::default() };
+        let frames = Frames { plain: plain.into(), kind: Kind::Note(note), ..Frames::default() };
         Broadcast(Arc::new(frames)).charged(memory)
     }
 
@@ -52,17 +66,42 @@ impl Broadcast {
 
     /// The presence note, if this is one.
     pub(super) fn note(&self) -> Option<&Note> {
-        self.0.note.as_ref()
+        if let Kind::Note(note) = &self.0.kind { Some(note) } else { None }
     }
 
-    /// Frames a payload, and also compresses it if `compresses`.
+    /// The order to disconnect members, if this is one.
+    pub(super) fn dismissal(&self) -> Option<&Dismissal> {
+        if let Kind::Dismissal(dismissal) = &self.0.kind { Some(dismissal) } else { None }
+    }
+
+    /// Whether it is a message of a backend.
+    pub(super) fn is_of_backend(&self) -> bool {
+        matches!(self.0.kind, Kind::OfBackend)
+    }
+
+    /// Orders members to disconnect.
+    pub(super) fn dismiss(dismissal: Dismissal) -> Self {
+        let frames = Frames { kind: Kind::Dismissal(dismissal), ..Frames::default() };
+        Broadcast(Arc::new(frames))
+    }
+
+    /// Frames the payload of a member's message, and also compresses it if `compresses`.
     pub(super) fn new(payload: &str, compresses: bool, memory: &Arc<Memory>) -> Self {
+        Broadcast::framed(payload, compresses, Kind::Message, memory)
+    }
+
+    /// Like [`Broadcast::new`], for a message of a backend.
+    pub(super) fn of_backend(payload: &str, compresses: bool, memory: &Arc<Memory>) -> Self {
+        Broadcast::framed(payload, compresses, Kind::OfBackend, memory)
+    }
+
+    fn framed(payload: &str, compresses: bool, kind: Kind, memory: &Arc<Memory>) -> Self {
         let mut plain = Vec::with_capacity(payload.len() + 64);
         let header = write_broadcast(payload, &mut plain);
         let text = Frame::text(&plain[header..]);
         let compressed = if compresses { compressed(text) } else { None };
         let compressed = compressed.map(Vec::into);
-        let frames = Frames { plain: plain.into(), compressed, ..Frames::default() };
+        let frames = Frames { plain: plain.into(), compressed, kind, ..Frames::default() };
         Broadcast(Arc::new(frames)).charged(memory)
     }
 
@@ -77,21 +116,26 @@ impl Push for Broadcast {
     fn size(&self) -> usize {
         self.0.plain.len()
     }
+
+    fn must_arrive(&self) -> bool {
+        self.dismissal().is_some()
+    }
 }
 
 /// The first byte is the kind. A message follows with the length of its plain frame (u32), that
 /// frame, and the compressed frame, if any. A note follows with the number of the member (u64) and
-/// its name, if any. Numbers are little-endian.
+/// its name, if any. Numbers are little-endian. Dismissals do not cross processes: nobody may order them
+/// there.
 impl Wire for Broadcast {
     fn write(&self, out: &mut Vec<u8>) {
-        let Frames { plain, compressed, note, .. } = &*self.0;
-        if let Some(Note { change, number, name }) = note {
+        let Frames { plain, compressed, .. } = &*self.0;
+        if let Some(Note { change, number, name }) = self.note() {
             out.push(if *change == Change::Joined { IN } else { OUT });
             out.extend_from_slice(&(*number as u64).to_le_bytes());
             out.extend_from_slice(name.as_deref().unwrap_or_default().as_bytes());
             return;
         }
-        out.push(MESSAGE);
+        out.push(if self.is_of_backend() { OF_BACKEND } else { MESSAGE });
         let length = u32::try_from(plain.len()).expect("a frame is below 4 GiB");
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(plain);
@@ -102,12 +146,13 @@ impl Wire for Broadcast {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (kind, bytes) = bytes.split_first()?;
         let frames = match *kind {
-            MESSAGE => {
+            MESSAGE | OF_BACKEND => {
                 let (length, frames) = bytes.split_first_chunk()?;
                 let length = u32::from_le_bytes(*length) as usize;
                 let (plain, compressed) = frames.split_at_checked(length)?;
                 let compressed = (!compressed.is_empty()).then(|| compressed.into());
-                Frames { plain: plain.into(), compressed, ..Frames::default() }
+                let kind = if *kind == MESSAGE { Kind::Message } else { Kind::OfBackend };
+                Frames { plain: plain.into(), compressed, kind, ..Frames::default() }
             }
             IN | OUT => {
                 let (number, name) = bytes.split_first_chunk()?;
@@ -117,7 +162,7 @@ impl Wire for Broadcast {
                     number: u64::from_le_bytes(*number) as usize,
                     name: (!name.is_empty()).then(|| name.into()),
                 };
-                Frames { note: Some(note), ..Frames::default() }
+                Frames { kind: Kind::Note(note), ..Frames::default() }
             }
             _ => return None,
         };
@@ -148,7 +193,11 @@ mod tests {
             let cut = &bytes[..5 + sent.0.plain.len() - 1];
             assert!(Broadcast::read(cut).is_none());
         }
-        for bytes in [&b""[..], b"\0\0", b"\x01\0", b"\x03", b"\x01\0\0\0\0\0\0\0\0\xff"] {
+        let mut bytes = Vec::new();
+        Broadcast::of_backend("1", false, &memory).write(&mut bytes);
+        let came = Broadcast::read(&bytes).unwrap();
+        assert!(came.is_of_backend() && !Broadcast::new("1", false, &memory).is_of_backend());
+        for bytes in [&b""[..], b"\0\0", b"\x01\0", b"\x03", b"\x04", b"\x01\0\0\0\0\0\0\0\0\xff"] {
             assert!(Broadcast::read(bytes).is_none(), "{bytes:?}");
         }
     }

@@ -1,13 +1,19 @@
 //! The members and rooms on all cores, and the counters: for limits and metrics. Deliveries do not
 //! use any of this.
 
-use super::message::Change;
+use super::{bucket::Bucket, message::Change};
 use crate::prometheus::Exposition;
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
+use serde_json::value::RawValue;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
+    num::NonZeroU32,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
+
+/// Maximum length of a room's or member's name, in bytes.
+pub(super) const LONGEST_NAME: usize = 128;
 
 /// Maximum numbers of members and rooms.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +24,24 @@ pub struct Limits {
     pub members_of_room: usize,
     /// Rooms that have members.
     pub rooms: usize,
+    /// Messages of one member, per second; `None`: any number, as below.
+    pub messages_of_member: Option<NonZeroU32>,
+    /// Broadcasts of the members of one room, per second; on `cluster`, of those of one process.
+    pub broadcasts_of_room: Option<NonZeroU32>,
+    /// Members that join, per second; on `cluster`, in each process.
+    pub joins: Option<NonZeroU32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { members: usize::MAX, members_of_room: usize::MAX, rooms: usize::MAX }
+        Limits {
+            members: usize::MAX,
+            members_of_room: usize::MAX,
+            rooms: usize::MAX,
+            messages_of_member: None,
+            broadcasts_of_room: None,
+            joins: None,
+        }
     }
 }
 
@@ -32,6 +51,7 @@ pub(super) enum Full {
     Hub,
     Room,
     Rooms,
+    Joins,
 }
 
 impl Full {
@@ -40,22 +60,39 @@ impl Full {
         match self {
             Full::Hub => "The hub is full. Try again later.",
             Full::Room => "This room is full. Try again later.",
+            Full::Joins => "Too many clients join at this moment. Try again later.",
             Full::Rooms => "There are too many rooms. Try again later, or enter one of them.",
         }
     }
+}
+
+/// Who a member is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Person {
+    /// The user of its token.
+    pub user: Option<Box<str>>,
+    /// What its token says about it to backends, in JSON.
+    pub info: Option<Box<RawValue>>,
+    /// The name that it chose.
+    pub name: Option<Arc<str>>,
 }
 
 /// The members of a hub, and its counters.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     rooms: Mutex<HashMap<RoomName, Room>>,
+    joins: Mutex<Bucket>,
     /// Several processes have members. Those of others are known only from the notes they post.
     apart: bool,
+    /// Whether all members are listed, not only those with a name.
+    lists_all: bool,
     members: Counter,
     entered: Counter,
     refused: Counter,
     pub echoes: Counter,
     pub broadcasts: Counter,
+    /// Messages of backends.
+    pub published: Counter,
     pub malformed: Counter,
     pub deliveries: Counter,
 }
@@ -63,8 +100,10 @@ pub(super) struct Census {
 #[derive(Debug, Default)]
 struct Room {
     members: usize,
-    /// The names of members that have one, in the order of their arrival.
-    names: BTreeMap<usize, Arc<str>>,
+    /// The members that are listed, in the order of their arrival.
+    people: BTreeMap<usize, Arc<Person>>,
+    /// For its members' broadcasts.
+    broadcasts: Bucket,
 }
 
 /// A note for other processes: a member joined or left a room.
@@ -81,37 +120,72 @@ pub(super) struct Note {
 pub(super) struct Presence {
     census: Arc<Census>,
     room: RoomName,
-    name: Option<Arc<str>>,
+    /// `None` if nothing is known of it.
+    person: Option<Arc<Person>>,
     number: usize,
 }
 
 impl Presence {
     /// Creates the note that this member joined or left.
     pub fn note(&self, change: Change) -> Note {
-        Note { change, number: self.number, name: self.name.clone() }
+        let name = self.person.as_ref().and_then(|person| person.name.clone());
+        Note { change, number: self.number, name }
+    }
+
+    /// Whether its room may receive one more broadcast now.
+    pub fn may_broadcast(&self, limits: &Limits, now: Instant) -> bool {
+        let Some(rate) = limits.broadcasts_of_room else { return true };
+        let mut rooms = self.census.rooms();
+        rooms.get_mut(&self.room).is_none_or(|room| room.broadcasts.take(rate, now))
+    }
+
+    /// Its number, unique among the members of all processes.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The user of its token; empty without one.
+    pub fn user(&self) -> &str {
+        self.person.as_ref().map_or("", |person| person.user())
     }
 
     /// Returns the number of members in the room, and the first `most` names, including this one's.
     pub fn here(&self, most: usize) -> (usize, Vec<Arc<str>>) {
         let rooms = self.census.rooms();
         let room = rooms.get(&self.room);
-        let names = room.into_iter().flat_map(|room| room.names.values()).take(most);
-        (room.map_or(0, |room| room.members), names.cloned().collect())
+        let people = room.into_iter().flat_map(|room| room.people.values());
+        let names = people.filter_map(|person| person.name.clone()).take(most);
+        (room.map_or(0, |room| room.members), names.collect())
+    }
+}
+
+impl Person {
+    /// The user of its token; empty without one.
+    pub fn user(&self) -> &str {
+        self.user.as_deref().unwrap_or("")
     }
 }
 
 impl Census {
+    /// Creates a census. `lists_all`: for [`Census::people`].
+    pub fn new(lists_all: bool) -> Census {
+        Census { lists_all, ..Census::default() }
+    }
+
     /// Creates a census with shared counters for several processes, each with its own rooms.
     /// Returns the error of `counter`.
     pub fn shared<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Census, E> {
         Ok(Census {
             rooms: Mutex::default(),
+            joins: Mutex::default(),
             apart: true,
+            lists_all: false,
             members: counter()?,
             entered: counter()?,
             refused: counter()?,
             echoes: counter()?,
             broadcasts: counter()?,
+            published: counter()?,
             malformed: counter()?,
             deliveries: counter()?,
         })
@@ -122,11 +196,28 @@ impl Census {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether one more member may join now.
+    pub fn may_join(&self, limits: &Limits, now: Instant) -> Result<(), Full> {
+        let Some(rate) = limits.joins else { return Ok(()) };
+        let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
+        if joins.take(rate, now) {
+            return Ok(());
+        }
+        self.refused.add(1);
+        Err(Full::Joins)
+    }
+
+    /// After how many seconds a client that was refused may try again: after one to ten, so that those
+    /// refused together do not return together.
+    pub fn retry_after_s(&self) -> usize {
+        self.refused.get() % 10 + 1
+    }
+
     /// Adds a member, unless a limit is reached.
     pub fn enter(
         self: &Arc<Self>,
         room: &RoomName,
-        name: Option<&str>,
+        person: Option<Person>,
         limits: &Limits,
     ) -> Result<Presence, Full> {
         let mut rooms = self.rooms();
@@ -143,9 +234,11 @@ impl Census {
             return Err(full);
         }
         let number = self.entered.add(1);
-        let name = name.map(Arc::from);
-        rooms.entry(room.clone()).or_default().add(number, name.clone());
-        Ok(Presence { census: Arc::clone(self), room: room.clone(), name, number })
+        let person = person.map(Arc::new);
+        let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
+        let listed = lists.then(|| person.clone().unwrap_or_default());
+        rooms.entry(room.clone()).or_default().add(number, listed);
+        Ok(Presence { census: Arc::clone(self), room: room.clone(), person, number })
     }
 
     /// Records that a member of another process joined or left. Returns the new number of members
@@ -157,11 +250,49 @@ impl Census {
         let mut rooms = self.rooms();
         match note.change {
             Change::Joined => {
-                rooms.entry(room.clone()).or_default().add(note.number, note.name.clone())
+                let named = |name| Arc::new(Person { name: Some(name), ..Person::default() });
+                let listed = note.name.clone().map(named);
+                rooms.entry(room.clone()).or_default().add(note.number, listed);
             }
             Change::Left => remove(&mut rooms, room, note.number),
         }
         Some(rooms.get(room).map_or(0, |room| room.members))
+    }
+
+    /// Whether all members and rooms are known here, for the functions that follow.
+    pub fn knows_all(&self) -> bool {
+        self.lists_all
+    }
+
+    /// The members of a room, by number.
+    pub fn people(&self, room: &RoomName) -> Vec<(usize, Arc<Person>)> {
+        let rooms = self.rooms();
+        let people = rooms.get(room).into_iter().flat_map(|room| &room.people);
+        people.map(|(number, person)| (*number, Arc::clone(person))).collect()
+    }
+
+    /// The rooms that have members, and how many.
+    pub fn occupied(&self) -> Vec<(RoomName, usize)> {
+        self.rooms().iter().map(|(name, room)| (name.clone(), room.members)).collect()
+    }
+
+    /// The rooms with a member to which this applies.
+    pub fn rooms_with(&self, is_one: impl Fn(usize, &Person) -> bool) -> Vec<RoomName> {
+        let rooms = self.rooms();
+        let has_one = |room: &Room| room.people.iter().any(|(number, one)| is_one(*number, one));
+        rooms.iter().filter(|(_, room)| has_one(room)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The number of users, in all rooms together. Members without one count as one.
+    pub fn users(&self) -> usize {
+        let rooms = self.rooms();
+        let people = rooms.values().flat_map(|room| room.people.values());
+        people.map(|person| person.user()).collect::<HashSet<_>>().len()
+    }
+
+    /// The number of members in all rooms.
+    pub fn members(&self) -> usize {
+        self.members.get()
     }
 
     /// Returns all metrics in the Prometheus text format, version 0.0.4.
@@ -187,8 +318,10 @@ impl Census {
             ("{type=\"broadcast\"}", read(&self.broadcasts)),
             ("{type=\"echo\"}", read(&self.echoes)),
             ("{type=\"malformed\"}", read(&self.malformed)),
+            ("{type=\"publication\"}", read(&self.published)),
         ];
-        family("messages_total", "counter", "Messages received from members.", &messages);
+        let help = "Messages received: of members, and publications of backends.";
+        family("messages_total", "counter", help, &messages);
         let deliveries = [("", read(&self.deliveries))];
         let help = "Copies of broadcasts queued for members, including the sender's own.";
         family("deliveries_total", "counter", help, &deliveries);
@@ -221,16 +354,16 @@ impl Drop for Presence {
 }
 
 impl Room {
-    fn add(&mut self, number: usize, name: Option<Arc<str>>) {
+    fn add(&mut self, number: usize, listed: Option<Arc<Person>>) {
         self.members += 1;
-        self.names.extend(name.map(|name| (number, name)));
+        self.people.extend(listed.map(|person| (number, person)));
     }
 }
 
 fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
     let Some(here) = rooms.get_mut(room) else { return };
     here.members -= 1;
-    here.names.remove(&number);
+    here.people.remove(&number);
     if here.members == 0 {
         rooms.remove(room);
     }
@@ -240,10 +373,49 @@ fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
 mod tests {
     use super::*;
 
+    fn named(name: Option<&str>) -> Option<Person> {
+        name.map(|name| Person { name: Some(name.into()), ..Person::default() })
+    }
+
+    fn of_user(user: &str) -> Option<Person> {
+        Some(Person { user: Some(user.into()), ..Person::default() })
+    }
+
+    #[test]
+    fn a_census_that_lists_all_knows_who_is_where() {
+        let census = Arc::new(Census::new(true));
+        let limits = Limits::default();
+        let enter =
+            |room: &str, person| census.enter(&RoomName::of(room), person, &limits).unwrap();
+        let (ann, bob) = (enter("red", of_user("ann")), enter("red", of_user("bob")));
+        let (again, nobody) = (enter("blue", of_user("ann")), enter("", None));
+        let users = |room: &str| {
+            let people = census.people(&RoomName::of(room));
+            people.iter().map(|(_, one)| one.user().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (users("red"), users("")),
+            (vec!["ann".into(), "bob".into()], vec![String::new()])
+        );
+        assert_eq!((census.users(), census.members(), census.occupied().len()), (3, 4, 3));
+        assert!(census.occupied().contains(&(RoomName::of("red"), 2)));
+        let mut of_ann = census.rooms_with(|_, one| one.user() == "ann");
+        of_ann.sort_by_key(|room| room.as_str().to_owned());
+        assert_eq!(of_ann, [RoomName::of("blue"), RoomName::of("red")]);
+        let number = bob.number();
+        assert_eq!(census.rooms_with(|one, _| one == number), [RoomName::of("red")]);
+        assert_eq!((bob.user(), nobody.user()), ("bob", ""));
+        drop((ann, bob, again, nobody));
+        assert!(census.occupied().is_empty() && census.users() == 0);
+        let usual = Arc::new(Census::default());
+        let _ann = usual.enter(&RoomName::LOBBY, of_user("ann"), &limits).unwrap();
+        assert!(usual.people(&RoomName::LOBBY).is_empty() && !usual.knows_all());
+    }
+
     #[test]
     fn each_limit_refuses_members_until_one_leaves() {
         let census = Arc::new(Census::default());
-        let limits = Limits { members: 4, members_of_room: 2, rooms: 2 };
+        let limits = Limits { members: 4, members_of_room: 2, rooms: 2, ..Limits::default() };
         let enter = |room: &str| census.enter(&RoomName::of(room), None, &limits);
         let (a, b) = (enter("").unwrap(), enter("").unwrap());
         assert_eq!(enter("").unwrap_err(), Full::Room);
@@ -263,7 +435,8 @@ mod tests {
     fn a_room_lists_the_names_of_its_members() {
         let census = Arc::new(Census::default());
         let limits = Limits::default();
-        let enter = |room: &str, name| census.enter(&RoomName::of(room), name, &limits).unwrap();
+        let enter =
+            |room: &str, name| census.enter(&RoomName::of(room), named(name), &limits).unwrap();
         let (b, silent, a) = (enter("", Some("b")), enter("", None), enter("", Some("a")));
         let other = enter("red", Some("c"));
         let names = |one: &Presence, most| {
@@ -275,8 +448,8 @@ mod tests {
         drop(b);
         assert_eq!(names(&a, 9), (2, "a".into()));
         assert_eq!(
-            (names(&other, 9), &other.note(Change::Joined).name, &silent.note(Change::Left).name),
-            ((1, "c".into()), &Some("c".into()), &None)
+            (names(&other, 9), other.note(Change::Joined).name, silent.note(Change::Left).name),
+            ((1, "c".into()), Some("c".into()), None)
         );
     }
 
@@ -304,7 +477,7 @@ mod tests {
 
     #[test]
     fn processes_share_counters_but_not_rooms() {
-        let all: Vec<Counter> = (0..7).map(|_| Counter::default()).collect();
+        let all: Vec<Counter> = (0..8).map(|_| Counter::default()).collect();
         let process = || {
             let mut all = all.iter().cloned();
             Arc::new(Census::shared(|| all.next().ok_or("too many are made")).unwrap())
@@ -339,9 +512,9 @@ mod tests {
         };
         let (one, other) = (process(), process());
         let (red, limits) = (RoomName::of("red"), Limits::default());
-        let a = one.enter(&red, Some("a"), &limits).unwrap();
+        let a = one.enter(&red, named(Some("a")), &limits).unwrap();
         assert_eq!(other.record_remote(&red, &a.note(Change::Joined)), Some(1));
-        let b = other.enter(&red, Some("b"), &limits).unwrap();
+        let b = other.enter(&red, named(Some("b")), &limits).unwrap();
         assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order of arrival");
         assert_eq!(one.record_remote(&red, &b.note(Change::Joined)), Some(2));
         let gone = a.note(Change::Left);

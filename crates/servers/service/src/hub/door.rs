@@ -1,14 +1,13 @@
 //! Upgrade requests: the reply, and the room that the client enters.
 
 use super::{
-    access::Denied,
-    census::{Census, Presence},
+    access::{Admission, Denied, Origin},
+    census::{Census, Full, LONGEST_NAME, Person, Presence},
     compress::WANTED,
-    origin::Origin,
     settings::Settings,
 };
 use crate::http::flow;
-use regatta_engine::{Flow, RoomName};
+use regatta_engine::{Flow, Now, RoomName};
 use regatta_proto::{
     http1::{Date, Field, Fields, Method, Reply, Status, server::Request},
     websocket::{
@@ -25,8 +24,6 @@ const PAGE: Reply<'static> = Reply {
     content_type: "text/html; charset=utf-8",
     ..Reply::text(Status::Ok, include_bytes!("page.html"))
 };
-/// Maximum length of a room's or member's name, in bytes.
-const LONGEST_NAME: usize = 128;
 
 /// The path where messages are echoed unchanged.
 const ECHO: &str = "/echo";
@@ -37,6 +34,10 @@ pub(super) struct Entered {
     pub place: Option<(RoomName, Presence)>,
     /// How messages may be compressed.
     pub agreed: Option<DeflateSettings>,
+    /// Whether it may send messages to its room.
+    pub sends: bool,
+    /// When its token expires, in seconds since 1970.
+    pub expires_s: Option<f64>,
 }
 
 /// Answers a request. Returns the client that entered, if any, and the flow of the connection.
@@ -44,9 +45,10 @@ pub(super) fn answer(
     request: &Request<'_>,
     settings: &Settings,
     census: &Arc<Census>,
-    date: &Date,
+    now: Now,
     out: &mut Vec<u8>,
 ) -> (Option<Entered>, Flow) {
+    let date = &Date::at(now.unix_s);
     let room = room(request.path());
     let echoes = settings.echo && request.path() == ECHO;
     if room.is_none() && !echoes {
@@ -61,15 +63,22 @@ pub(super) fn answer(
         }
         return (None, flow(request.terms));
     }
-    match open(request, settings, census, room.as_ref(), date) {
-        Ok((opening, presence)) => {
+    match open(request, settings, census, room, now) {
+        Ok((opening, entered)) => {
             opening.write(request.terms, date, out);
-            let entered = Entered { place: room.zip(presence), agreed: opening.deflate };
             (Some(entered), Flow::Continue)
         }
         Err(NotOpened::Denied(denied)) => {
-            let field = Field::new("WWW-Authenticate", denied.challenge()).expect("a valid field");
-            let reply = Reply::text(Status::Unauthorized, denied.why().as_bytes());
+            let (status, challenge) = denied.challenge();
+            let field = Field::new("WWW-Authenticate", challenge).expect("a valid field");
+            let reply = Reply::text(status, denied.why().as_bytes());
+            reply.write_with(&[field], request.terms, date, out);
+            (None, flow(request.terms))
+        }
+        Err(NotOpened::Full(full)) => {
+            let after = census.retry_after_s().to_string();
+            let field = Field::new("Retry-After", &after).expect("a valid field");
+            let reply = Reply::text(Status::ServiceUnavailable, full.why().as_bytes());
             reply.write_with(&[field], request.terms, date, out);
             (None, flow(request.terms))
         }
@@ -84,8 +93,16 @@ pub(super) fn answer(
 enum NotOpened {
     /// The token is missing or invalid.
     Denied(Denied),
+    /// There is no place for it.
+    Full(Full),
     /// Another reason.
     Refused(Refusal),
+}
+
+impl From<Full> for NotOpened {
+    fn from(full: Full) -> Self {
+        NotOpened::Full(full)
+    }
 }
 
 impl From<Denied> for NotOpened {
@@ -104,24 +121,44 @@ fn open(
     request: &Request<'_>,
     settings: &Settings,
     census: &Arc<Census>,
-    room: Option<&RoomName>,
-    date: &Date,
-) -> Result<(Opening, Option<Presence>), NotOpened> {
+    room: Option<RoomName>,
+    now: Now,
+) -> Result<(Opening, Entered), NotOpened> {
     if !is_allowed(&request.fields, &settings.origins) {
         let why = "This origin is not allowed here.";
         return Err(Refusal { status: Status::Forbidden, why }.into());
     }
-    settings.access.permits(&request.fields, request.query(), date.unix_s())?;
+    let admission = settings.access.admits(&request.fields, request.query(), now.unix_s)?;
+    let rights = match &room {
+        Some(room) => admission.scope.rights(room.as_str()),
+        None => admission.scope.rights(request.path()),
+    };
+    let sends = rights.ok_or(Denied::OtherRoom)?.sends;
     let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
-    let Some(room) = room else { return Ok((opening, None)) };
-    let query = request.query().unwrap_or("").as_bytes();
-    let name = form_urlencoded::parse(query).find(|(key, _)| key == "name").map(|(_, name)| name);
+    let (agreed, expires_s) = (opening.deflate, admission.expires_s);
+    let place = match room {
+        None => None,
+        Some(room) => {
+            let person = person(admission, request.query(), settings);
+            // Last, so that a request refused for another reason is not counted.
+            census.may_join(&settings.limits, now.instant)?;
+            let presence = census.enter(&room, person, &settings.limits)?;
+            Some((room, presence))
+        }
+    };
+    Ok((opening, Entered { place, agreed, sends, expires_s }))
+}
+
+/// Who a client is; `None` if nothing is known of it.
+fn person(admission: Admission, query: Option<&str>, settings: &Settings) -> Option<Person> {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or("").as_bytes());
+    let name = pairs.find(|(key, _)| key == "name").map(|(_, name)| name);
     let name = name.filter(|name| settings.presence && (1..=LONGEST_NAME).contains(&name.len()));
-    // Last, so that a request refused for another reason is not counted.
-    let presence = census
-        .enter(room, name.as_deref(), &settings.limits)
-        .map_err(|full| Refusal { status: Status::ServiceUnavailable, why: full.why() })?;
-    Ok((opening, Some(presence)))
+    let Admission { user, info, .. } = admission;
+    if name.is_none() && user.is_none() && info.is_none() {
+        return None;
+    }
+    Some(Person { user: user.map(Into::into), info, name: name.map(|name| (&*name).into()) })
 }
 
 /// The policy of the page: it loads nothing, and connects only to this hub.

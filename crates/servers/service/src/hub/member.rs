@@ -1,13 +1,16 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 use super::{
+    api,
     begun::Begun,
     broadcast::Broadcast,
+    bucket::Bucket,
     census::{Census, Presence},
     compress::{self, send_back},
+    dismissal::Dismissal,
     door::{self, Entered},
     holding::{COUNTED, Holding},
-    message::{Change, Message, write_echo, write_result, write_roster},
+    message::{Change, Message, write_echo, write_error, write_result, write_roster},
     results::Results,
     settings::Settings,
     state::State,
@@ -29,6 +32,8 @@ const NO_MEMORY: &str = "the hub has no memory for this now";
 const NAMES: usize = 100;
 /// Bytes of pending output from which on broadcasts go into the member's backlog.
 const FULL: usize = 64 * 1024;
+/// The code of the Close frame when a token has expired, as of Centrifugo.
+const EXPIRED: CloseCode = CloseCode(3005);
 /// How long a member that leaves waits for the results of its broadcasts.
 const RESULTS: Duration = Duration::from_secs(1);
 
@@ -54,6 +59,12 @@ pub struct Member {
     begun: Begun,
     /// When its silence is checked next.
     pings_at: Option<Instant>,
+    /// When its token expires.
+    expires_at: Option<Instant>,
+    /// Whether it may send messages to its room.
+    sends: bool,
+    /// For the rate of its messages.
+    messages: Bucket,
 }
 
 impl Session for Member {
@@ -120,6 +131,9 @@ impl Session for Member {
         if !matches!(self.state, State::Open { .. }) {
             return PushOutcome::Missed;
         }
+        if let Some(dismissal) = push.dismissal() {
+            return self.dismissed(dismissal, out);
+        }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
         let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
         let is_short = pending + frame.len() < COUNTED;
@@ -129,13 +143,13 @@ impl Session for Member {
         {
             out.extend_from_slice(frame);
             self.pauses(now, out);
-            return PushOutcome::Queued;
+            return self.queued(push);
         }
         // All members share it until it can be written. What is dropped instead may free memory.
         let is_scarce = self.settings.backlog.memory.is_scarce();
         let heard = self.backlog.add(push.clone(), &self.settings.backlog);
         match heard {
-            PushOutcome::Queued if self.has_room(length, unread) => return heard,
+            PushOutcome::Queued if self.has_room(length, unread) => return self.queued(push),
             PushOutcome::Queued => self.starve(COUNTED),
             PushOutcome::Missed => return heard,
             // It is counted already.
@@ -194,8 +208,12 @@ impl Session for Member {
             self.results = Results::default();
             return self.on_drained(context);
         }
-        let Some(every) = self.settings.ping else { return Flow::Continue };
         let now = context.now.instant;
+        if self.expires_at.is_some_and(|at| at <= now) {
+            self.close(context, EXPIRED, "the token has expired");
+            return Flow::Close;
+        }
+        let Some(every) = self.settings.ping else { return Flow::Continue };
         let gone = self.heard_at + self.settings.silence;
         if gone <= now {
             self.close(context, CloseCode::GOING_AWAY, "no answer to a ping");
@@ -210,7 +228,8 @@ impl Session for Member {
     }
 
     fn alarm(&self) -> Option<Instant> {
-        self.pings_at
+        let expires_at = self.expires_at.filter(|_| matches!(self.state, State::Open { .. }));
+        self.pings_at.into_iter().chain(expires_at).min()
     }
 
     fn inside(&self) -> Option<Instant> {
@@ -270,6 +289,9 @@ impl Member {
             heard_at: now.instant,
             begun: Begun::default(),
             pings_at: None,
+            expires_at: None,
+            sends: false,
+            messages: Bucket::default(),
         }
     }
 
@@ -376,7 +398,15 @@ impl Member {
             }
             Some((server::Event::Request(request), taken)) => {
                 let (settings, census) = (&self.settings, &self.census);
-                let (entered, flow) = door::answer(&request, settings, census, &date, context.out);
+                if let Some(api) = &settings.api
+                    && let Some(method) = api::method(&request)
+                {
+                    let Context { now, out, posts, .. } = context;
+                    let mut backend = api::Backend { api, settings, census, now: *now, posts };
+                    return (taken, api::answer(method, &request, &mut backend, out));
+                }
+                let (entered, flow) =
+                    door::answer(&request, settings, census, context.now, context.out);
                 if let Some(entered) = entered {
                     self.enter(context, entered);
                 }
@@ -386,13 +416,19 @@ impl Member {
     }
 
     /// Starts the WebSocket of a client whose upgrade was accepted.
-    fn enter(&mut self, context: &mut Context<'_, Self>, Entered { place, agreed }: Entered) {
+    fn enter(&mut self, context: &mut Context<'_, Self>, entered: Entered) {
+        let Entered { place, agreed, sends, expires_s } = entered;
         let mut decoder = Decoder::new(Role::Server, self.settings.longest);
         if let Some(agreed) = agreed {
             decoder = decoder.inflating(agreed);
         }
         self.pings_at = self.settings.ping.map(|every| context.now.instant + every);
         self.inflates = agreed.is_some_and(compress::is_shared);
+        self.sends = sends;
+        self.expires_at = expires_s.and_then(|expires_s| {
+            let left = (expires_s - context.now.unix_s as f64).max(0.0);
+            context.now.instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
+        });
         let (decoder, echoes) = (Box::new(decoder), place.is_none());
         self.state = State::Open { decoder, echoes, next_ticket: 0 };
         let Some((room, presence)) = place else { return };
@@ -427,6 +463,27 @@ impl Member {
         context.post(Post::Leave);
     }
 
+    /// Closes it if the order is for it. What it has not received is not sent.
+    fn dismissed(&mut self, order: &Dismissal, out: &mut Vec<u8>) -> PushOutcome {
+        let own = self.presence.as_ref();
+        if !own.is_some_and(|own| order.is_for(own.number(), own.user())) {
+            return PushOutcome::Missed;
+        }
+        order.code.write(&order.reason, out);
+        self.state = State::Closed;
+        self.pings_at = None;
+        self.free();
+        PushOutcome::Close
+    }
+
+    /// Counts a push that was queued.
+    fn queued(&self, push: &Broadcast) -> PushOutcome {
+        if push.is_of_backend() {
+            self.census.deliveries.add(1);
+        }
+        PushOutcome::Queued
+    }
+
     /// Handles one frame of an open WebSocket.
     fn frame(&mut self, context: &mut Context<'_, Self>, input: &mut [u8]) -> (usize, Flow) {
         let State::Open { decoder, echoes, next_ticket } = &mut self.state else {
@@ -449,25 +506,16 @@ impl Member {
                 None
             }
             Some(Event::Text(text)) => {
-                match Message::read(text) {
-                    Ok(Message::Echo(payload)) => {
-                        self.census.echoes.add(1);
-                        write_echo(payload, context.out);
-                    }
-                    Ok(Message::Broadcast(payload)) => {
-                        self.census.broadcasts.add(1);
-                        let Settings { deflate, backlog, .. } = &*self.settings;
-                        let push = Broadcast::new(payload, *deflate, &backlog.memory);
-                        context.out.extend_from_slice(push.frame(self.inflates));
-                        self.results.add(*next_ticket, payload);
-                        context.post(Post::Counted(push, *next_ticket));
-                        *next_ticket += 1;
-                    }
-                    Err(malformed) => {
-                        self.census.malformed.add(1);
-                        malformed.write(context.out);
-                    }
-                }
+                let mut sender = Sender {
+                    settings: &self.settings,
+                    census: &self.census,
+                    presence: self.presence.as_ref().filter(|_| self.sends),
+                    inflates: self.inflates,
+                    messages: &mut self.messages,
+                    results: &mut self.results,
+                    next_ticket,
+                };
+                sender.message(text, context);
                 None
             }
             Some(Event::Binary(_)) => {
@@ -496,5 +544,56 @@ impl Member {
             }
             None => (taken, Flow::Continue),
         }
+    }
+}
+
+/// What a message of a member depends on, and changes.
+struct Sender<'a> {
+    settings: &'a Settings,
+    census: &'a Census,
+    /// `None` if it may not send to its room.
+    presence: Option<&'a Presence>,
+    inflates: bool,
+    messages: &'a mut Bucket,
+    results: &'a mut Results,
+    next_ticket: &'a mut u64,
+}
+
+impl Sender<'_> {
+    fn message(&mut self, text: &str, context: &mut Context<'_, Member>) {
+        let limits = &self.settings.limits;
+        let now = context.now.instant;
+        if limits.messages_of_member.is_some_and(|rate| !self.messages.take(rate, now)) {
+            return write_error("too many messages in a second", context.out);
+        }
+        match Message::read(text) {
+            Ok(Message::Echo(payload)) => {
+                self.census.echoes.add(1);
+                write_echo(payload, context.out);
+            }
+            Ok(Message::Broadcast(payload)) => match self.presence {
+                None => {
+                    write_error("the token does not allow messages to this room", context.out);
+                }
+                Some(presence) if !presence.may_broadcast(limits, now) => {
+                    write_error("too many messages of this room in a second", context.out);
+                }
+                Some(_) => self.broadcast(payload, context),
+            },
+            Err(malformed) => {
+                self.census.malformed.add(1);
+                malformed.write(context.out);
+            }
+        }
+    }
+
+    fn broadcast(&mut self, payload: &str, context: &mut Context<'_, Member>) {
+        self.census.broadcasts.add(1);
+        let Settings { deflate, backlog, .. } = self.settings;
+        let push = Broadcast::new(payload, *deflate, &backlog.memory);
+        context.out.extend_from_slice(push.frame(self.inflates));
+        self.results.add(*self.next_ticket, payload);
+        context.post(Post::Counted(push, *self.next_ticket));
+        *self.next_ticket += 1;
     }
 }

@@ -37,7 +37,9 @@ struct Raw<'a> {
 }
 
 /// A payload of `null` counts as present.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -65,9 +67,13 @@ impl<'a> Message<'a> {
 impl MalformedMessage {
     /// Appends the error frame for the sender.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let error = json(&self.to_string());
-        frame(&[br#"{"type":"error","error":"#, error.as_bytes(), b"}"], out);
+        write_error(&self.to_string(), out);
     }
+}
+
+/// Appends the frame of an error.
+pub fn write_error(why: &str, out: &mut Vec<u8>) {
+    frame(&[br#"{"type":"error","error":"#, json(&why).as_bytes(), b"}"], out);
 }
 
 /// Appends the frame of an echo.

@@ -3,27 +3,29 @@
 //! `regatta_engine`'s `pushes::backlog`; `member` closes it.
 
 mod access;
+mod api;
 mod begun;
 mod broadcast;
+mod bucket;
 mod census;
 mod compress;
+mod dismissal;
 mod door;
 mod holding;
 mod member;
 mod message;
 mod metrics;
-mod origin;
 mod results;
 mod settings;
 mod state;
 
-pub use access::{Access, Jwt};
+pub use access::{Access, InvalidKeySet, InvalidOrigin, Jwt, Origin};
+pub use api::keys::Api;
 pub use broadcast::Broadcast;
 pub use census::Limits;
 pub use member::Member;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
-pub use origin::{InvalidOrigin, Origin};
 pub use settings::Settings;
 
 use census::Census;
@@ -40,7 +42,8 @@ pub struct Hub {
 impl Hub {
     /// Creates an empty hub with these settings.
     pub fn new(settings: Settings) -> Hub {
-        Hub { settings: Arc::new(settings), census: Arc::default() }
+        let census = Census::new(settings.api.is_some());
+        Hub { settings: Arc::new(settings), census: Arc::new(census) }
     }
 
     /// Like [`Hub::new`], for a hub that is forked into processes, with counters that they share.

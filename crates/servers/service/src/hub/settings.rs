@@ -1,6 +1,10 @@
 //! Settings of a hub.
 
-use super::{access::Access, census::Limits, origin::Origin};
+use super::{
+    access::{Access, Origin},
+    api::keys::Api,
+    census::Limits,
+};
 use regatta_engine::{Bounds, Policy};
 use std::{sync::Arc, time::Duration};
 
@@ -14,6 +18,8 @@ pub struct Settings {
     pub origins: Vec<Origin>,
     /// Which clients may open a WebSocket.
     pub access: Access,
+    /// The HTTP API for backends, if there is one.
+    pub api: Option<Arc<Api>>,
     /// Maximum numbers of members and rooms.
     pub limits: Limits,
     /// Whether members are notified when others join or leave their room. A member may choose a
@@ -42,6 +48,7 @@ impl Default for Settings {
             longest: 1 << 20,
             origins: Vec::new(),
             access: Access::Open,
+            api: None,
             limits: Limits::default(),
             presence: false,
             page: false,

@@ -83,9 +83,9 @@ impl<F: SessionFactory> Sessions<F> {
                 }
                 Post::Others(push) => {
                     let room = self.members.room(conn);
-                    self.push(&room, &push, Some(conn), effects);
-                    effects.post(Letter::Push(room, push));
+                    self.post(room, push, conn, effects);
                 }
+                Post::To(room, push) => self.post(room, push, conn, effects),
                 Post::Counted(push, ticket) => self.count(conn, push, ticket, effects),
             }
         }
@@ -93,6 +93,18 @@ impl<F: SessionFactory> Sessions<F> {
         if self.posts.is_empty() {
             self.posts = posts;
         }
+    }
+
+    /// Pushes to the members of a room on all cores, except the sender.
+    fn post(
+        &mut self,
+        room: RoomName,
+        push: <F::Session as Session>::Push,
+        from: Conn,
+        effects: &mut Effects<Self>,
+    ) {
+        self.push(&room, &push, Some(from), effects);
+        effects.post(Letter::Push(room, push));
     }
 
     /// Pushes to the members on all cores, and reports their number to the sender.

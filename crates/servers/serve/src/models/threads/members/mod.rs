@@ -134,7 +134,7 @@ impl<S: Session> State<S> {
             match post {
                 Post::Join(_) => self.joined = true,
                 Post::Leave => self.joined = false,
-                Post::Others(_) | Post::Counted(..) => {}
+                Post::Others(_) | Post::Counted(..) | Post::To(..) => {}
             }
         }
     }
@@ -279,6 +279,10 @@ impl<S: Session> Room<S> {
                     self.push(from, mem::take(&mut pushes));
                     self.leave(from);
                 }
+                Post::To(room, push) => {
+                    self.push(from, mem::take(&mut pushes));
+                    self.push_to(&room, from, &[push]);
+                }
                 Post::Counted(push, ticket) => {
                     pushes.push(push);
                     let others = self.push(from, mem::take(&mut pushes));
@@ -301,18 +305,24 @@ impl<S: Session> Room<S> {
         }
     }
 
-    /// Delivers all pushes to each of the other members, in one write per member. Returns for how
-    /// many members the last push is queued.
+    /// Delivers all pushes to each of the other members of the sender's room. Returns for how many
+    /// members the last push is queued.
     fn push(&self, from: &Arc<Member<S>>, pushes: Vec<S::Push>) -> u32 {
         if pushes.is_empty() {
             return 0;
         }
-        let mut queued = 0;
         let room =
             lock(&from.state).seat.as_ref().map_or(RoomName::LOBBY, |(room, _)| room.clone());
+        self.push_to(&room, from, &pushes)
+    }
+
+    /// Delivers all pushes to each of the other members of a room, in one write per member. Returns for
+    /// how many members the last push is queued.
+    fn push_to(&self, room: &RoomName, from: &Arc<Member<S>>, pushes: &[S::Push]) -> u32 {
+        let mut queued = 0;
         let rooms = lock(&self.members);
         let others: Vec<_> =
-            rooms.get(&room).into_iter().flatten().map(|(_, m)| Arc::clone(m)).collect();
+            rooms.get(room).into_iter().flatten().map(|(_, m)| Arc::clone(m)).collect();
         drop(rooms);
         for member in others.iter().filter(|member| !Arc::ptr_eq(member, from)) {
             let mut state = lock(&member.state);
@@ -321,7 +331,7 @@ impl<S: Session> Room<S> {
             }
             let State { session, out, flow, .. } = &mut *state;
             let mut heard = PushOutcome::Missed;
-            for push in &pushes {
+            for push in pushes {
                 if *flow == Flow::Continue {
                     heard = session.on_push(clock::now(), push, out);
                     *flow = if heard == PushOutcome::Close { Flow::Close } else { Flow::Continue };

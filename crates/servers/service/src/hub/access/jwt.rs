@@ -1,0 +1,170 @@
+//! JSON Web Tokens (RFC 7519): which are valid, and what they say.
+
+use super::{
+    admission::Admission,
+    rights::{Capability, Scope},
+};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, Validation,
+    errors::Error as JwtError,
+    jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Tolerance for the times in a token, in seconds, because clocks differ.
+const LEEWAY: u64 = 30;
+
+/// The keys that tokens may be signed with, and what else they must say.
+#[derive(Clone)]
+pub struct Jwt {
+    keys: Vec<Key>,
+    audience: Option<String>,
+    issuer: Option<String>,
+}
+
+#[derive(Clone)]
+struct Key {
+    /// The `kid` of tokens that it signs; any if it has none.
+    id: Option<String>,
+    key: DecodingKey,
+    algorithm: Algorithm,
+}
+
+/// Why a set of keys (RFC 7517) cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidKeySet {
+    /// Not JSON of this form.
+    #[error("expected a JSON Web Key Set, {{\"keys\": [...]}}: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// A key of another kind, or without a valid value.
+    #[error("key {number} of the set is not usable: {why}")]
+    Key {
+        /// Its place, from 1.
+        number: usize,
+        /// The reason.
+        why: String,
+    },
+    /// There are no keys for signatures.
+    #[error("the set has no keys for signatures")]
+    Empty,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    exp: Option<f64>,
+    nbf: Option<f64>,
+    sub: Option<String>,
+    info: Option<Box<RawValue>>,
+    channels: Option<Vec<String>>,
+    caps: Option<Vec<Capability>>,
+}
+
+impl Jwt {
+    /// HS256 with this secret.
+    pub fn hs256(secret: &[u8]) -> Jwt {
+        Jwt::of(DecodingKey::from_secret(secret), Algorithm::HS256)
+    }
+
+    /// RS256 with this public key, in PEM.
+    ///
+    /// # Errors
+    /// The text is not such a key.
+    pub fn rs256(pem: &[u8]) -> Result<Jwt, JwtError> {
+        Ok(Jwt::of(DecodingKey::from_rsa_pem(pem)?, Algorithm::RS256))
+    }
+
+    /// EdDSA with this public key of Ed25519, in PEM.
+    ///
+    /// # Errors
+    /// The text is not such a key.
+    pub fn eddsa(pem: &[u8]) -> Result<Jwt, JwtError> {
+        Ok(Jwt::of(DecodingKey::from_ed_pem(pem)?, Algorithm::EdDSA))
+    }
+
+    /// The public keys of a JSON Web Key Set: RS256, ES256, and EdDSA with Ed25519. A token that names a key
+    /// (`kid`) must be signed with that one; keys for encryption are ignored.
+    ///
+    /// # Errors
+    /// Fails if the text is not such a set, or a key in it cannot be used.
+    pub fn key_set(text: &[u8]) -> Result<Jwt, InvalidKeySet> {
+        let set: JwkSet = serde_json::from_slice(text)?;
+        let mut keys = Vec::new();
+        for (index, jwk) in set.keys.iter().enumerate() {
+            let unusable = |why| InvalidKeySet::Key { number: index + 1, why };
+            if jwk.common.public_key_use == Some(jsonwebtoken::jwk::PublicKeyUse::Encryption) {
+                continue;
+            }
+            let algorithm = algorithm(jwk).map_err(unusable)?;
+            let key = DecodingKey::from_jwk(jwk).map_err(|error| unusable(error.to_string()))?;
+            keys.push(Key { id: jwk.common.key_id.clone(), key, algorithm });
+        }
+        if keys.is_empty() {
+            return Err(InvalidKeySet::Empty);
+        }
+        Ok(Jwt { keys, audience: None, issuer: None })
+    }
+
+    fn of(key: DecodingKey, algorithm: Algorithm) -> Jwt {
+        Jwt { keys: vec![Key { id: None, key, algorithm }], audience: None, issuer: None }
+    }
+
+    /// Tokens must also have this `aud` and this `iss`, unless `None`.
+    pub fn requiring(mut self, audience: Option<String>, issuer: Option<String>) -> Jwt {
+        (self.audience, self.issuer) = (audience, issuer);
+        self
+    }
+
+    /// What a token says, if it is valid now.
+    pub(super) fn read(&self, token: &str, unix_s: u64) -> Option<Admission> {
+        let named = jsonwebtoken::decode_header(token).ok()?.kid;
+        let may_be = |key: &&Key| named.is_none() || key.id.is_none() || key.id == named;
+        let claims = self.keys.iter().filter(may_be).find_map(|key| self.claims(token, key))?;
+        let Claims { exp, nbf, sub, info, channels, caps } = claims;
+        let expires_s = exp.map(|exp| exp + LEEWAY as f64);
+        let is_valid = expires_s.is_none_or(|expires| (unix_s as f64) < expires)
+            && nbf.is_none_or(|nbf| (unix_s + LEEWAY) as f64 >= nbf);
+        let scope = Scope { channels, caps };
+        is_valid.then_some(Admission { user: sub, info, expires_s, scope })
+    }
+
+    fn claims(&self, token: &str, key: &Key) -> Option<Claims> {
+        // Tokens with another algorithm are refused (RFC 8725, 3.1).
+        let mut validation = Validation::new(key.algorithm);
+        // The times are checked with the time of the turn.
+        validation.validate_exp = false;
+        validation.validate_nbf = false;
+        validation.validate_aud = self.audience.is_some();
+        validation.required_spec_claims.clear();
+        for (name, value) in [("aud", &self.audience), ("iss", &self.issuer)] {
+            if let Some(value) = value {
+                validation.required_spec_claims.insert(name.to_owned());
+                match name {
+                    "aud" => validation.set_audience(&[value]),
+                    _ => validation.set_issuer(&[value]),
+                }
+            }
+        }
+        Some(jsonwebtoken::decode(token, &key.key, &validation).ok()?.claims)
+    }
+}
+
+/// The algorithm of a key: the one that it names, or the usual one of its kind.
+fn algorithm(jwk: &Jwk) -> Result<Algorithm, String> {
+    let usual = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => (KeyAlgorithm::RS256, Algorithm::RS256),
+        AlgorithmParameters::EllipticCurve(curve) if curve.curve == EllipticCurve::P256 => {
+            (KeyAlgorithm::ES256, Algorithm::ES256)
+        }
+        AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
+            (KeyAlgorithm::EdDSA, Algorithm::EdDSA)
+        }
+        // A secret in a file of public keys is a mistake.
+        _ => return Err("expected a public key of RSA, P-256 or Ed25519".to_owned()),
+    };
+    match jwk.common.key_algorithm {
+        None => Ok(usual.1),
+        Some(named) if named == usual.0 => Ok(usual.1),
+        Some(named) => Err(format!("its algorithm is {named}; expected {}", usual.0)),
+    }
+}

@@ -1,0 +1,110 @@
+//! Access control: which clients may open a WebSocket.
+
+mod admission;
+mod jwt;
+mod origin;
+mod rights;
+
+pub(super) use admission::Admission;
+pub use jwt::{InvalidKeySet, Jwt};
+pub use origin::{InvalidOrigin, Origin};
+pub(super) use rights::matches;
+
+use regatta_proto::http1::{Fields, Status};
+use std::{borrow::Cow, fmt, sync::Arc};
+
+/// Which clients may open a WebSocket. A token is sent in `Authorization: Bearer …` (RFC 6750, 2.1)
+/// or, because pages cannot set header fields for a WebSocket, in the query as `access_token=…`
+/// (2.3).
+#[derive(Clone, Default)]
+pub enum Access {
+    /// All clients.
+    #[default]
+    Open,
+    /// Clients with this token.
+    Token(Box<str>),
+    /// Clients with a JSON Web Token (RFC 7519) that is valid now according to its `exp` and `nbf`, if
+    /// present. The keys are asked for with each client, because they may be renewed.
+    Jwt(Arc<dyn Fn() -> Arc<Jwt> + Send + Sync>),
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Access::Open => "Open",
+            Access::Token(_) => "Token",
+            Access::Jwt(_) => "Jwt",
+        })
+    }
+}
+
+/// Why a client may not open a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denied {
+    /// The request has no token, or its Authorization field has another form.
+    NoToken,
+    /// The token is wrong, altered, expired, or not valid yet. The reply does not say which.
+    NotValid,
+    /// The token is not for this room.
+    OtherRoom,
+}
+
+impl Access {
+    /// Checks whether a request with these fields and this query may open a WebSocket now.
+    pub(super) fn admits(
+        &self,
+        fields: &Fields<'_>,
+        query: Option<&str>,
+        unix_s: u64,
+    ) -> Result<Admission, Denied> {
+        let token = || token(fields, query).ok_or(Denied::NoToken);
+        let admission = match self {
+            Access::Open => Some(Admission::default()),
+            Access::Token(expected) => {
+                is_same(token()?.as_bytes(), expected.as_bytes()).then(Admission::default)
+            }
+            Access::Jwt(keys) => keys().read(&token()?, unix_s),
+        };
+        admission.ok_or(Denied::NotValid)
+    }
+}
+
+impl Denied {
+    /// The text of the error reply.
+    pub fn why(self) -> &'static str {
+        match self {
+            Denied::NoToken => {
+                "A token is needed, in `Authorization: Bearer` or as access_token in the query."
+            }
+            Denied::NotValid => "The token is not valid.",
+            Denied::OtherRoom => "The token is not for this room.",
+        }
+    }
+
+    /// The status of the error reply, and the value of its WWW-Authenticate (RFC 6750, 3.1).
+    pub fn challenge(self) -> (Status, &'static str) {
+        match self {
+            Denied::NoToken => (Status::Unauthorized, "Bearer"),
+            Denied::NotValid => (Status::Unauthorized, "Bearer error=\"invalid_token\""),
+            Denied::OtherRoom => (Status::Forbidden, "Bearer error=\"insufficient_scope\""),
+        }
+    }
+}
+
+fn token<'a>(fields: &Fields<'a>, query: Option<&'a str>) -> Option<Cow<'a, str>> {
+    match fields.get("Authorization") {
+        Some(value) => {
+            let (scheme, token) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim().into())
+        }
+        None => {
+            let mut pairs = form_urlencoded::parse(query?.as_bytes());
+            pairs.find_map(|(key, value)| (key == "access_token").then_some(value))
+        }
+    }
+}
+
+/// Compares in a time that does not depend on where a difference is.
+pub(super) fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}

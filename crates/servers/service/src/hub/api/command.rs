@@ -1,0 +1,341 @@
+//! The methods of the API.
+
+use super::{
+    keys::Api,
+    recent::Full,
+    reply::{Answer, Channel, Client, Failure, Named, Node, Response},
+};
+use crate::hub::{
+    access::matches,
+    broadcast::Broadcast,
+    census::{Census, LONGEST_NAME, Person},
+    dismissal::Dismissal,
+    message::present,
+    settings::Settings,
+};
+use regatta_engine::{Now, Post, RoomName};
+use regatta_proto::websocket::CloseCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Maximum number of rooms of a broadcast, and of methods of a batch.
+const MOST: usize = 1_000;
+/// Maximum length of an idempotency key, in bytes.
+const LONGEST_KEY: usize = 128;
+/// Maximum length of the reason of a Close frame, in bytes (RFC 6455, 5.5).
+const LONGEST_REASON: usize = 123;
+/// The code with which members are disconnected, if the backend names none: Centrifugo's "force disconnect".
+const DISMISSED: u16 = 3503;
+
+/// A body that is not JSON, or not of the method's form.
+pub(super) struct NotJson(pub String);
+
+#[derive(Deserialize)]
+struct Publish<'a> {
+    channel: String,
+    #[serde(borrow, default, deserialize_with = "present")]
+    data: Option<&'a RawValue>,
+    idempotency_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ToMany<'a> {
+    channels: Vec<String>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    data: Option<&'a RawValue>,
+    idempotency_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Of {
+    channel: String,
+}
+
+#[derive(Deserialize)]
+struct Like {
+    #[serde(default)]
+    pattern: String,
+}
+
+#[derive(Deserialize)]
+struct Disconnect {
+    #[serde(default)]
+    user: String,
+    #[serde(default)]
+    client: String,
+    #[serde(default)]
+    whitelist: Vec<String>,
+    disconnect: Option<CloseWith>,
+}
+
+#[derive(Deserialize)]
+struct CloseWith {
+    #[serde(default)]
+    code: u16,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Unsubscribe {
+    #[serde(default)]
+    user: String,
+    channel: String,
+    #[serde(default)]
+    client: String,
+}
+
+#[derive(Deserialize)]
+struct Batch<'a> {
+    #[serde(borrow)]
+    commands: Vec<BTreeMap<String, &'a RawValue>>,
+}
+
+/// A backend that calls methods of a hub.
+pub(in super::super) struct Backend<'a> {
+    pub api: &'a Api,
+    pub settings: &'a Settings,
+    pub census: &'a Census,
+    pub now: Now,
+    /// What its calls post is appended here.
+    pub posts: &'a mut Vec<Post<Broadcast>>,
+}
+
+impl Backend<'_> {
+    /// Calls a method with the JSON of its arguments. Returns the JSON of the reply.
+    pub(super) fn call(&mut self, method: &str, body: &[u8]) -> Result<String, NotJson> {
+        let not_json =
+            |error: &dyn std::fmt::Display| NotJson(format!("The content is wrong: {error}"));
+        let text = str::from_utf8(body).map_err(|error| not_json(&error))?;
+        // A method without arguments may have no content.
+        let text = if text.trim_ascii().is_empty() { "{}" } else { text };
+        let json = match method {
+            "batch" => {
+                let batch: Batch<'_> =
+                    serde_json::from_str(text).map_err(|error| not_json(&error))?;
+                self.batch(&batch)
+            }
+            _ => {
+                let result = self.one(method, text).map_err(|error| not_json(&error))?;
+                serde_json::to_string(&Response(result))
+            }
+        };
+        Ok(json.expect("replies have a form in JSON"))
+    }
+
+    /// The reply to several methods. Each is an object with its name as the only key, and so is its result.
+    fn batch(&mut self, batch: &Batch<'_>) -> serde_json::Result<String> {
+        if batch.commands.len() > MOST {
+            let why = format!("expected at most {MOST} commands");
+            return serde_json::to_string(&Response(Err(Failure::bad(why))));
+        }
+        let mut replies = Vec::new();
+        for command in &batch.commands {
+            let mut named = command.iter();
+            let reply = match (named.next(), named.next()) {
+                (Some((method, arguments)), None) => {
+                    let malformed = |error: serde_json::Error| Err(Failure::bad(error.to_string()));
+                    match self.one(method, arguments.get()).unwrap_or_else(malformed) {
+                        Ok(result) => BTreeMap::from([(&**method, serde_json::to_value(result)?)]),
+                        Err(error) => BTreeMap::from([("error", serde_json::to_value(error)?)]),
+                    }
+                }
+                _ => {
+                    let error = Failure::bad("expected one method in each command");
+                    BTreeMap::from([("error", serde_json::to_value(error)?)])
+                }
+            };
+            replies.push(reply);
+        }
+        serde_json::to_string(&BTreeMap::from([("replies", replies)]))
+    }
+
+    /// Calls a method other than `batch`. Fails if the arguments do not have its form.
+    fn one(&mut self, method: &str, text: &str) -> serde_json::Result<Result<Answer, Failure>> {
+        Ok(match method {
+            "publish" => {
+                let Publish { channel, data, idempotency_key } = serde_json::from_str(text)?;
+                self.publish(&[channel], data, idempotency_key).map(|_| Answer::Done {})
+            }
+            "broadcast" => {
+                let ToMany { channels, data, idempotency_key } = serde_json::from_str(text)?;
+                let responses = self.publish(&channels, data, idempotency_key);
+                responses.map(|responses| Answer::Broadcast { responses })
+            }
+            "presence" => self.presence(&serde_json::from_str::<Of>(text)?.channel),
+            "presence_stats" => self.presence_stats(&serde_json::from_str::<Of>(text)?.channel),
+            "channels" => self.channels(&serde_json::from_str::<Like>(text)?.pattern),
+            "disconnect" => self.disconnect(serde_json::from_str(text)?),
+            "unsubscribe" => self.unsubscribe(serde_json::from_str(text)?),
+            "info" => self.info(),
+            // A member is in the room that it chose, and the hub keeps no messages.
+            "history" | "history_remove" | "subscribe" | "refresh" | "rpc" => {
+                Err(Failure::NOT_AVAILABLE)
+            }
+            _ => Err(Failure::METHOD_NOT_FOUND),
+        })
+    }
+
+    /// Publishes to all of these rooms, or to none. Returns the response for each.
+    fn publish(
+        &mut self,
+        channels: &[String],
+        data: Option<&RawValue>,
+        idempotency_key: Option<String>,
+    ) -> Result<Vec<Response>, Failure> {
+        let Backend { api, settings, census, now, .. } = *self;
+        let data = data.ok_or(Failure::bad("expected \"data\", in JSON"))?.get();
+        if channels.len() > MOST {
+            return Err(Failure::bad(format!("expected at most {MOST} channels")));
+        }
+        if data.len() > settings.longest {
+            return Err(Failure::bad(format!(
+                "expected at most {} bytes of data",
+                settings.longest
+            )));
+        }
+        let rooms = channels.iter().map(|channel| room(channel)).collect::<Result<Vec<_>, _>>()?;
+        let responses = || rooms.iter().map(|_| Response(Ok(Answer::Done {}))).collect();
+        if let Some(key) = idempotency_key.filter(|key| !key.is_empty()) {
+            self.needs_all()?;
+            if key.len() > LONGEST_KEY {
+                return Err(Failure::bad("expected an idempotency key of at most 128 bytes"));
+            }
+            match api.recent().is_new(&key, now.instant) {
+                Ok(true) => {}
+                Ok(false) => return Ok(responses()),
+                Err(Full) => return Err(Failure::TOO_MANY),
+            }
+        }
+        let memory = &settings.backlog.memory;
+        let push = Broadcast::of_backend(data, settings.deflate, memory);
+        census.published.add(rooms.len());
+        let responses = responses();
+        self.posts.extend(rooms.into_iter().map(|room| Post::To(room, push.clone())));
+        Ok(responses)
+    }
+
+    /// Fails on `cluster`, where each process knows only its own members.
+    fn needs_all(&self) -> Result<(), Failure> {
+        if self.census.knows_all() { Ok(()) } else { Err(Failure::NOT_AVAILABLE) }
+    }
+
+    fn presence(&self, channel: &str) -> Result<Answer, Failure> {
+        self.needs_all()?;
+        let people = self.census.people(&room(channel)?);
+        let client = |(number, person): &(usize, Arc<Person>)| {
+            let client = Client {
+                client: number.to_string(),
+                user: person.user().to_owned(),
+                conn_info: person.info.clone(),
+                chan_info: person.name.as_deref().map(|name| Named { name: name.to_owned() }),
+            };
+            (client.client.clone(), client)
+        };
+        Ok(Answer::Presence { presence: people.iter().map(client).collect() })
+    }
+
+    fn presence_stats(&self, channel: &str) -> Result<Answer, Failure> {
+        self.needs_all()?;
+        let people = self.census.people(&room(channel)?);
+        let mut users: Vec<&str> = people.iter().map(|(_, person)| person.user()).collect();
+        users.sort_unstable();
+        users.dedup();
+        Ok(Answer::PresenceStats { num_clients: people.len(), num_users: users.len() })
+    }
+
+    /// The rooms that have members, of this pattern; empty: all.
+    fn channels(&self, pattern: &str) -> Result<Answer, Failure> {
+        self.needs_all()?;
+        let rooms = self.census.occupied().into_iter();
+        let rooms =
+            rooms.map(|(room, num_clients)| (room.as_str().to_owned(), Channel { num_clients }));
+        let channels =
+            rooms.filter(|(room, _)| pattern.is_empty() || matches(pattern, room)).collect();
+        Ok(Answer::Channels { channels })
+    }
+
+    fn disconnect(&mut self, asked: Disconnect) -> Result<Answer, Failure> {
+        let CloseWith { code, reason } =
+            asked.disconnect.unwrap_or(CloseWith { code: 0, reason: String::new() });
+        if code != 0 && !(3000..5000).contains(&code) {
+            return Err(Failure::bad("expected a disconnect code from 3000 to 4999"));
+        }
+        if reason.len() > LONGEST_REASON {
+            return Err(Failure::bad("expected a reason of at most 123 bytes"));
+        }
+        let dismissal = Dismissal {
+            number: number(&asked.client)?,
+            spared: asked.whitelist.iter().filter_map(|id| id.parse().ok()).collect(),
+            code: CloseCode(if code == 0 { DISMISSED } else { code }),
+            reason: if code == 0 { "disconnected by a backend".to_owned() } else { reason },
+            user: asked.user,
+        };
+        let is_one = |number, person: &Person| dismissal.is_for(number, person.user());
+        self.needs_all()?;
+        self.needs_one(&dismissal)?;
+        let rooms = self.census.rooms_with(is_one);
+        self.dismiss(rooms, dismissal)
+    }
+
+    /// A member is in one room, so it is disconnected.
+    fn unsubscribe(&mut self, asked: Unsubscribe) -> Result<Answer, Failure> {
+        let dismissal = Dismissal {
+            number: number(&asked.client)?,
+            spared: Vec::new(),
+            code: CloseCode(DISMISSED),
+            reason: "unsubscribed by a backend".to_owned(),
+            user: asked.user,
+        };
+        self.needs_all()?;
+        self.needs_one(&dismissal)?;
+        self.dismiss(vec![room(&asked.channel)?], dismissal)
+    }
+
+    fn needs_one(&self, dismissal: &Dismissal) -> Result<(), Failure> {
+        if dismissal.user.is_empty() && dismissal.number.is_none() {
+            return Err(Failure::bad("expected a user or a client"));
+        }
+        Ok(())
+    }
+
+    fn dismiss(&mut self, rooms: Vec<RoomName>, dismissal: Dismissal) -> Result<Answer, Failure> {
+        let push = Broadcast::dismiss(dismissal);
+        self.posts.extend(rooms.into_iter().map(|room| Post::To(room, push.clone())));
+        Ok(Answer::Done {})
+    }
+
+    fn info(&self) -> Result<Answer, Failure> {
+        self.needs_all()?;
+        let census = self.census;
+        let members = census.members();
+        let node = Node {
+            uid: "regatta",
+            name: "regatta",
+            version: env!("CARGO_PKG_VERSION"),
+            num_clients: members,
+            num_subs: members,
+            num_users: census.users(),
+            num_channels: census.occupied().len(),
+        };
+        Ok(Answer::Info { nodes: [node] })
+    }
+}
+
+/// The room of a channel; the empty name is the lobby's.
+fn room(channel: &str) -> Result<RoomName, Failure> {
+    if channel.len() > LONGEST_NAME {
+        return Err(Failure::bad("expected a channel of at most 128 bytes"));
+    }
+    Ok(RoomName::of(channel))
+}
+
+/// The number of a client; `None` for the empty text.
+fn number(client: &str) -> Result<Option<usize>, Failure> {
+    if client.is_empty() {
+        return Ok(None);
+    }
+    let number = client.parse().map_err(|_| Failure::bad("expected a client as in `presence`"))?;
+    Ok(Some(number))
+}
