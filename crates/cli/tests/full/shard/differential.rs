@@ -2,8 +2,10 @@
 
 use crate::support::shard::{
     differential::{LONG, compare_all},
+    nodes::REDIS,
     on_shard_models,
 };
+use std::path::Path;
 
 on_shard_models!(every_command_is_answered_like_one_server_or_refused_with_a_reason: epoll, uring, threads);
 
@@ -13,5 +15,5 @@ fn every_command_is_answered_like_one_server_or_refused_with_a_reason(model: &st
     let given = std::env::var("DIFFERENTIAL_SEED").ok();
     let seed = given.map_or_else(rand::random, |seed| seed.parse().expect("a number"));
     println!("DIFFERENTIAL_SEED={seed}");
-    compare_all(model, &LONG, seed);
+    compare_all(Path::new(REDIS), model, &LONG, seed);
 }

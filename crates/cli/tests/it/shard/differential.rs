@@ -3,19 +3,32 @@
 use crate::support::shard::{
     client,
     differential::{SHORT, compare_all, same::Tree},
+    nodes::REDIS,
     on_shard_models, sharded,
 };
+use regatta_testkit::skip;
+use std::path::Path;
 
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn every_command_is_answered_like_one_server_or_refused_with_a_reason() {
-    compare_all("epoll", &SHORT, 7);
+    compare_all(Path::new(REDIS), "epoll", &SHORT, 7);
 }
 
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn every_command_is_answered_like_one_server_or_refused_on_a_sequential_model() {
-    compare_all("threads", &SHORT, 7);
+    compare_all(Path::new(REDIS), "threads", &SHORT, 7);
+}
+
+/// Valkey has commands and options that the built-in table, of Redis 7.0, lacks; the nodes describe them.
+#[test]
+fn every_command_of_valkey_is_answered_like_one_server_or_refused_with_a_reason() {
+    let valkey = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/valkey-server");
+    if !valkey.is_file() {
+        return skip("valkey-server is not installed (scripts/setup)");
+    }
+    compare_all(&valkey, "epoll", &SHORT, 7);
 }
 
 on_shard_models!(a_scan_over_all_nodes_finds_every_key: epoll, threads);

@@ -4,17 +4,22 @@ use super::client::Client;
 use regatta_testkit::port;
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpStream},
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
 
+/// The program of a node, unless another one is given.
+pub const REDIS: &str = "redis-server";
+
 /// Maximum time until a server listens.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A redis-server, killed and reaped when dropped.
 pub struct Node {
+    program: PathBuf,
     child: Option<Child>,
     folder: TempDir,
     ip: Ipv4Addr,
@@ -25,26 +30,32 @@ pub struct Node {
 impl Node {
     /// Starts a server on a port of its own, with more options.
     pub fn start(more: &[&str]) -> Node {
-        let more = more.iter().map(ToString::to_string).collect();
-        Node::start_at(Ipv4Addr::LOCALHOST, port::free(), more)
+        Node::of(Path::new(REDIS), more)
     }
 
-    fn start_at(ip: Ipv4Addr, port: u16, more: Vec<String>) -> Node {
+    /// Like [`Node::start`], with this program, which takes the options of redis-server.
+    pub fn of(program: &Path, more: &[&str]) -> Node {
+        let more = more.iter().map(ToString::to_string).collect();
+        Node::start_at(program, (Ipv4Addr::LOCALHOST, port::free()), more)
+    }
+
+    fn start_at(program: &Path, (ip, port): (Ipv4Addr, u16), more: Vec<String>) -> Node {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut node = Node { child: None, folder, ip, port, more };
+        let mut node = Node { program: program.to_owned(), child: None, folder, ip, port, more };
         assert!(node.launch().expect("redis-server starts"), "its port is taken");
         node
     }
 
     /// Starts another server with the same port and options, on another address of this machine.
     pub fn moved_to(&self, ip: &str) -> Node {
-        Node::start_at(ip.parse().expect("an address"), self.port, self.more.clone())
+        let ip = ip.parse().expect("an address");
+        Node::start_at(&self.program, (ip, self.port), self.more.clone())
     }
 
     /// Starts the process. Returns whether it listens; `false` if it exits first, e.g. because the port
     /// is taken.
     fn launch(&mut self) -> std::io::Result<bool> {
-        let child = Command::new("redis-server")
+        let child = Command::new(&self.program)
             .args(["--port", &self.port.to_string(), "--bind", &self.ip.to_string(), "--save", ""])
             .args(["--logfile", "redis.log"])
             .args(&self.more)

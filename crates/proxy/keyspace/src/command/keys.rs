@@ -139,7 +139,11 @@ fn span<A: Arguments + ?Sized>(
                 return Ok(None);
             }
             let first = begin + i64::from(first);
-            (first, first.saturating_add(number) - 1, step)
+            let last = number
+                .saturating_sub(1)
+                .saturating_mul(i64::from(step.max(1)))
+                .saturating_add(first);
+            (first, last, step)
         }
         Find::Unknown => return Err(KeysError::Incomplete),
     };
@@ -242,6 +246,30 @@ mod tests {
         for wrong in ["-1", "3", "x", "01", "+1", "99999999999999999999", "9223372036854775807"] {
             let request = format!("zunion {wrong} a b");
             assert_eq!(keys(&request), Err(KeysError::Malformed), "{request}");
+        }
+    }
+
+    /// As those of MSETEX, which the table lacks.
+    #[test]
+    fn counted_keys_may_have_a_value_each() {
+        const SPECS: &[KeySpec] = &[crate::command::spec::spec(
+            RW,
+            Begin::Index(1),
+            Find::Number { at: 0, first: 1, step: 2 },
+        )];
+        let command = Command { specs: SPECS, arity: -4, ..*Command::find(b"get").unwrap() };
+        let keys = |line: &str| {
+            let args: Vec<&str> = line.split_whitespace().collect();
+            Ok(command.keys(&args[..])?.collect::<Vec<_>>())
+        };
+        assert_eq!(keys("msetex 1 a 1 b 2"), Ok(vec![2]));
+        assert_eq!(keys("msetex 2 a 1 b 2 ex 9"), Ok(vec![2, 4]));
+        for wrong in ["3", "-1", "-9223372036854775808", "9223372036854775807"] {
+            assert_eq!(
+                keys(&format!("msetex {wrong} a 1 b 2")),
+                Err(KeysError::Malformed),
+                "{wrong}"
+            );
         }
     }
 

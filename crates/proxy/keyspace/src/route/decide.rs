@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     arguments::Arguments,
-    command::{Command, KeysError, flag, options},
+    command::{Begin, Command, Find, KeySpec, KeysError, flag, options},
     map::Map,
 };
 
@@ -61,10 +61,11 @@ fn route<A: Arguments + ?Sized>(
     map: &Map,
     plan: &mut Plan,
 ) -> Result<Route, Vec<u8>> {
-    if !command.takes(args.count()) {
+    let policy = Policy::of(command);
+    if !command.takes(args.count()) && !may_take_more(command, policy, args.count()) {
         return Err(refusal::arity(command));
     }
-    Ok(match Policy::of(command) {
+    Ok(match policy {
         Policy::Keys => to(command, keys(command, args, map)?, map)?,
         Policy::KeysInPairs if args.count().is_multiple_of(2) => {
             return Err(refusal::arity(command));
@@ -115,6 +116,20 @@ fn route<A: Arguments + ?Sized>(
         Policy::Cluster => return Err(refusal::no_cluster()),
         Policy::Refused(reason) => return Err(refusal::unsupported(command, reason)),
     })
+}
+
+/// Whether a later version of a command may accept more arguments than the table says, as ZRANK does since
+/// Redis 7.2: the node decides. Only for commands that read one key, whose position does not depend on the
+/// others, so that nothing is read or written elsewhere.
+fn may_take_more(command: &Command, policy: Policy, arguments: usize) -> bool {
+    let has_one_key = matches!(
+        command.specs,
+        [KeySpec { begin: Begin::Index(_), find: Find::Range { last: 0, .. }, .. }]
+    );
+    matches!(policy, Policy::Keys)
+        && has_one_key
+        && command.has(flag::READONLY)
+        && arguments > usize::from(command.arity.unsigned_abs())
 }
 
 /// Where the keys of a request are.

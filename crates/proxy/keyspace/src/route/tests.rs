@@ -241,7 +241,7 @@ fn unknown_commands_and_wrong_numbers_of_arguments_are_errors_in_the_wording_of_
         ("client foo", "ERR unknown subcommand 'foo'. Try CLIENT HELP."),
         ("client", "ERR wrong number of arguments for 'client' command"),
         ("GET", "ERR wrong number of arguments for 'get' command"),
-        ("get a b", "ERR wrong number of arguments for 'get' command"),
+        ("incr a b", "ERR wrong number of arguments for 'incr' command"),
         ("xgroup create a", "ERR wrong number of arguments for 'xgroup|create' command"),
         ("mset a0 1 b1", "ERR wrong number of arguments for 'mset' command"),
         ("msetnx a0 1 b1", "ERR wrong number of arguments for 'msetnx' command"),
@@ -249,6 +249,18 @@ fn unknown_commands_and_wrong_numbers_of_arguments_are_errors_in_the_wording_of_
         ("cluster info", "ERR This instance has cluster support disabled"),
     ] {
         assert_eq!(route(line), refused(text), "{line}");
+    }
+}
+
+/// A later version may accept them, as ZRANK does since Redis 7.2.
+#[test]
+fn more_arguments_than_known_go_to_the_node_of_the_one_key_that_is_read() {
+    for line in ["zrank a3 m WITHSCORE", "get a3 b", "hlen a3 b c d"] {
+        assert_eq!(route(line), Route::OneNode(3), "{line}");
+    }
+    // A write, too few, keys in several places, or none.
+    for line in ["incr a3 b", "zrank a3", "rename a3 a3 b", "lcs a3", "dbsize a3"] {
+        assert!(matches!(route(line), Route::Refused(_)), "{line}");
     }
 }
 

@@ -147,11 +147,13 @@ fn keys_match_those_of_the_server() {
 
 /// Asserts that the server's reply to a request and the decision over several nodes are the same
 /// error.
-fn compare_errors(client: &mut Client, args: &[Vec<u8>]) {
+fn decided(args: &[Vec<u8>]) -> Route {
     let map = Map::new(0, Slots::even(3).expect("a map"));
-    let Route::Refused(text) = decide(args, &map, &mut Plan::default()).route else {
-        panic!("{args:?} is not refused");
-    };
+    decide(args, &map, &mut Plan::default()).route
+}
+
+fn compare_errors(client: &mut Client, args: &[Vec<u8>]) {
+    let Route::Refused(text) = decided(args) else { panic!("{args:?} is not refused") };
     match client.ask(args) {
         Reply::Error(error) => {
             assert_eq!(error.escape_ascii().to_string(), text.escape_ascii().to_string());
@@ -187,7 +189,7 @@ fn errors_have_the_wording_of_the_server() {
     ] {
         compare_errors(&mut client, &args);
     }
-    let mut compared = 0;
+    let (mut compared, mut left_to_nodes) = (0, 0);
     for command in Command::all() {
         let mut args: Vec<Vec<u8>> =
             command.name.split('|').map(|part| part.as_bytes().to_vec()).collect();
@@ -199,9 +201,16 @@ fn errors_have_the_wording_of_the_server() {
         }
         if command.arity > 0 && !command.is_container {
             args.resize(arity + 1, b"x".to_vec());
-            compare_errors(&mut client, &args);
-            compared += 1;
+            // A node decides whether its version takes more than one key and the known arguments.
+            if matches!(decided(&args), Route::Refused(_)) {
+                compare_errors(&mut client, &args);
+                compared += 1;
+            } else {
+                assert!(command.has(flag::READONLY), "{}", command.name);
+                left_to_nodes += 1;
+            }
         }
     }
     assert!(compared > 300, "only {compared} requests");
+    assert!((20..60).contains(&left_to_nodes), "{left_to_nodes}");
 }

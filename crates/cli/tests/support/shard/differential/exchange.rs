@@ -51,11 +51,27 @@ pub const OF_THE_CONNECTION: [&str; 16] = [
     "auth",
 ];
 
+/// Commands that the proxy answers by the rules of Redis 7.0: it has no cluster, clients have no names with special
+/// characters, and others have fewer arguments. CLIENT SETINFO is not known in transactions.
+const OF_REDIS_7_0: [&str; 9] = [
+    "client|setinfo",
+    "cluster|replicate",
+    "readonly",
+    "readwrite",
+    "cluster|keyslot",
+    "client|setname",
+    "command|getkeys",
+    "command|getkeysandflags",
+    "script|debug",
+];
+
 /// A connection to one server, and one to the proxy.
 pub struct Pair {
     one: Client,
     sharded: Client,
     pub mode: Mode,
+    /// Whether the servers are newer than Redis 7.0.
+    is_newer: bool,
 }
 
 impl Pair {
@@ -65,7 +81,8 @@ impl Pair {
                 assert_eq!(client.say("HELLO 3")[..1], *"%");
             }
         }
-        Pair { one, sharded, mode }
+        let is_newer = !one.say("INFO server").contains("redis_version:7.0.");
+        Pair { one, sharded, mode, is_newer }
     }
 
     /// Replaces all data of both.
@@ -108,6 +125,9 @@ impl Pair {
         if self.mode.is_queued && is_found_earlier(&one, &sharded) {
             return Ok(Outcome::SameError);
         }
+        if self.is_newer && (are_errors(&one, &sharded) || OF_REDIS_7_0.contains(&name)) {
+            return Ok(Outcome::Refused);
+        }
         let short = |replies: &[Tree]| {
             let text: Vec<String> = replies.iter().map(show).collect();
             text.join(", ").chars().take(300).collect::<String>()
@@ -129,6 +149,12 @@ impl Pair {
             reply => comparable(name, reply),
         }
     }
+}
+
+/// Whether both are errors. The proxy checks some arguments by the rules of Redis 7.0.
+fn are_errors(one: &[Tree], sharded: &[Tree]) -> bool {
+    let is_error = |replies: &[Tree]| matches!(replies.first(), Some(Tree::Error(_)));
+    is_error(one) && is_error(sharded)
 }
 
 /// Returns whether the proxy found an error when the command was queued, and discarded the transaction. The

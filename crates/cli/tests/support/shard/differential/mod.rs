@@ -9,7 +9,7 @@ pub mod same;
 
 use crate::support::{
     Server,
-    shard::{client, client::Client, nodes::Node, sharded},
+    shard::{client, client::Client, nodes::Node, proxy},
 };
 use exchange::{Mode, OF_THE_CONNECTION, Pair};
 use generate::{Documented, Generator, documented};
@@ -20,6 +20,7 @@ use regatta_keyspace::{
     map::{Map, Slots},
 };
 use same::Tree;
+use std::path::Path;
 
 /// A mode, and the number of random requests for each command in it. Each command is also sent with its
 /// optional parts left out.
@@ -47,9 +48,9 @@ const UNTIL_FILLED: usize = 20;
 /// Number of nodes.
 const NODES: usize = 4;
 
-/// Compares the replies to all commands. Sequential models refuse transactions.
-pub fn compare_all(model: &str, extents: &[Extent], seed: u64) {
-    let mut comparison = Comparison::start(model, seed);
+/// Compares the replies to all commands. Sequential models refuse transactions. `program`: of all servers.
+pub fn compare_all(program: &Path, model: &str, extents: &[Extent], seed: u64) {
+    let mut comparison = Comparison::start(program, model, seed);
     let is_sequential = ["threads", "green", "fork", "prefork"].contains(&model);
     let (mut plain, mut queued) = (Counts::new(), Counts::new());
     for &(mode, each) in extents {
@@ -78,9 +79,10 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn start(model: &str, seed: u64) -> Comparison {
-        let (nodes, proxy) = sharded(model, NODES, &[]);
-        let one = Node::start(&[]);
+    fn start(program: &Path, model: &str, seed: u64) -> Comparison {
+        let nodes: Vec<Node> = (0..NODES).map(|_| Node::of(program, &[])).collect();
+        let proxy = proxy(model, &nodes, &[]);
+        let one = Node::of(program, &[]);
         let mut direct = one.client();
         let commands = documented(&mut direct);
         direct.say("SET a hello");
