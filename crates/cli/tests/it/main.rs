@@ -6,6 +6,7 @@ mod capacity;
 mod config_file;
 mod conformance;
 mod connections;
+mod dashboards;
 mod docs;
 mod doctor;
 mod hash;
