@@ -1,11 +1,18 @@
 //! The Prometheus metrics of a proxy.
 
-use crate::{shared::Shared, tally::Kind};
+use crate::{
+    observe::{
+        class::Class,
+        durations::{BOUNDS_US, BUCKETS},
+    },
+    shared::Shared,
+    tally::{Kind, Tally},
+};
 use regatta_proto::http1::{Date, Terms};
 use regatta_service::{
     CallOutcome, Never,
     http::Resource,
-    prometheus::{Exposition, label, write_page},
+    prometheus::{Exposition, Histogram, label, with_label, write_page},
 };
 use std::sync::Arc;
 
@@ -67,7 +74,31 @@ impl Metrics {
         let timeouts = [("", counts.timeouts.get() as u64)];
         let help = "Those of them that were lost because a reply timed out.";
         all.family("node_timeouts_total", "counter", help, &timeouts);
+        let help = "Time from the forwarding of a request to a node until its reply has begun to arrive, in the \
+                    resolution of a turn of the loop. Each part of a request to several nodes counts.";
+        all.histograms("request_duration_seconds", help, &BOUNDS_US, &self.durations(&tallies));
         all.into_text()
+    }
+
+    /// The durations of each class and node that has replied to such requests.
+    fn durations(&self, tallies: &[Arc<Tally>]) -> Vec<Histogram> {
+        let nodes = &self.0.settings.nodes;
+        let mut all = Vec::new();
+        for node in 0..nodes.count() {
+            for (class, name) in Class::ALL {
+                let (mut counts, mut sum_us) = ([0; BUCKETS], 0);
+                for tally in tallies {
+                    let (more, sum) = tally.durations(node, class);
+                    counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+                    sum_us += sum;
+                }
+                if counts != [0; BUCKETS] {
+                    let labels = with_label(&label("class", name), "node", nodes.name(node));
+                    all.push(Histogram { labels, counts: counts.to_vec(), sum_us });
+                }
+            }
+        }
+        all
     }
 }
 

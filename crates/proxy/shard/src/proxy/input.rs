@@ -129,6 +129,7 @@ impl Proxy {
             kind if client.identity.is_trusted || kind == Kind::Local => kind,
             _ => Kind::Refused,
         };
+        self.class = self.kind.class(&decision);
         let routed = Routed { command, decision: &decision, plan: &plan };
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)

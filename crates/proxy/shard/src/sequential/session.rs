@@ -10,6 +10,7 @@ use crate::{
     proxy::forward::{as_array, write_part, write_scan},
     reply::{
         errors::{self, EXEC_REFUSED},
+        info::Core,
         merging::{Merging, Rule},
     },
     settings::Settings,
@@ -351,17 +352,23 @@ impl<'s, P: Read + Write> Session<'s, P> {
             }
             Local::Auth => self.identity.auth(command, own),
             Local::Client => self.identity.client(command),
-            Local::Info => Ok(self.identity.info(self.shared, 0, |node| match &self.links[node] {
-                Link::Open(_) => "connected".to_string(),
-                Link::Closed | Link::Lost(_) => "not connected".to_string(),
-            })),
+            Local::SlowLog => {
+                Err(format!("ERR the proxy does not support 'slowlog': {NOT_HERE}").into_bytes())
+            }
+            Local::Info => {
+                let state = |node: usize| match &self.links[node] {
+                    Link::Open(_) => "connected".to_string(),
+                    Link::Closed | Link::Lost(_) => "not connected".to_string(),
+                };
+                Ok(self.identity.info(command, self.shared, &Core { held: 0, state: &state }))
+            }
             // These need other connections: no request may be in flight.
             Local::Hello | Local::Reset | Local::Select if !self.owed.is_empty() => {
                 return Asked::Later;
             }
             Local::Hello => {
                 let before = self.identity.resp3;
-                let reply = self.identity.hello(command, own);
+                let reply = self.identity.hello(command, own, &self.shared.version());
                 if self.identity.resp3 != before {
                     self.close_links();
                 }
