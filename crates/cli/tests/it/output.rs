@@ -32,7 +32,8 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        let proxy = ["shard", "--model", "epoll", "--nodes", "127.0.0.1:1", "--metrics", "127.0.0.1:0"];
+        let proxy =
+            ["shard", "--model", "epoll", "--nodes", "127.0.0.1:1", "--metrics", "127.0.0.1:0"];
         let (_proxy, metrics) = with_metrics(regatta(&proxy));
         let (folder, server) = (TempDir::new().unwrap(), Server::double("epoll", &DELAY));
         let place = Place { folder, server, _proxy, metrics };

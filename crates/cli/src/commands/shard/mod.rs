@@ -38,7 +38,9 @@ use std::{
 /// cannot answer as a single Redis would is refused with the reason. The proxy prints `listening on
 /// ADDR` when it is ready, and notifies systemd. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
   redis-cli -p 6400 mset a 1 b 2
   regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
@@ -46,7 +48,8 @@ use std::{
   regatta shard --config shard.toml --check
   regatta shard status 127.0.0.1:9121
 
-Each option is a key of the configuration file: `--node-timeout 5s` is `node_timeout = \"5s\"`.")]
+Each option is a key of the configuration file: `--node-timeout 5s` is `node_timeout = \"5s\"`."
+)]
 pub struct ShardArgs {
     #[command(subcommand)]
     action: Option<Action>,

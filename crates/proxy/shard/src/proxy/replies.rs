@@ -305,8 +305,7 @@ impl Proxy {
     /// `bytes`: how much of it has arrived.
     fn too_long(&self, upstream: &Upstream, bytes: usize) -> Option<Loss> {
         let waiter = upstream.waiting.front();
-        let is_reply =
-            waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part));
+        let is_reply = waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part));
         (!is_reply && bytes > self.shared.settings.client_bytes)
             .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }

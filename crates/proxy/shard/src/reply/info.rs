@@ -5,16 +5,8 @@ use regatta_proto::resp::Command;
 use std::fmt::Display;
 
 /// The sections, in the order of Redis, and the proxy's own one.
-const SECTIONS: [&str; 8] = [
-    "Server",
-    "Clients",
-    "Memory",
-    "Stats",
-    "Replication",
-    "Cluster",
-    "Keyspace",
-    "Nodes",
-];
+const SECTIONS: [&str; 8] =
+    ["Server", "Clients", "Memory", "Stats", "Replication", "Cluster", "Keyspace", "Nodes"];
 
 /// Names that stand for all sections.
 const ALL: [&str; 3] = ["all", "everything", "default"];

@@ -106,7 +106,8 @@ mod tests {
             let reply = says(&log, &format!("SLOWLOG GET {wrong}"));
             assert_eq!(reply, "ERR count should be greater than or equal to -1", "{wrong}");
         }
-        let expected = "ERR unknown subcommand or wrong number of arguments for 'Get'. Try SLOWLOG HELP.";
+        let expected =
+            "ERR unknown subcommand or wrong number of arguments for 'Get'. Try SLOWLOG HELP.";
         assert_eq!(says(&log, "slowlog Get 1 2"), expected);
     }
 }

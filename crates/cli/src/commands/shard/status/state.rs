@@ -49,7 +49,8 @@ impl State {
         };
         let (replies, errors) =
             (by("node_replies_total", "node"), by("node_error_replies_total", "node"));
-        let count = |counts: &BTreeMap<String, u64>, node| counts.get(node).copied().unwrap_or(0);
+        let count =
+            |counts: &BTreeMap<String, u64>, node: &str| counts.get(node).copied().unwrap_or(0);
         let node = |up: &Sample| {
             let node = up.label("node");
             let buckets = of("request_duration_seconds_bucket")
@@ -211,7 +212,10 @@ regatta_shard_request_duration_seconds_bucket{class="blocking",node="a:1",le="+I
              a:1   up     100      1       <= 100 us  <= 500 us\n\
              b:1   down   0        0       -          -\n"
         );
-        let up = State::read(&PAGE.replace("{node=\"b:1\"} 0\nregatta_shard_node_conn", "{node=\"b:1\"} 1\nregatta_shard_node_conn"));
+        let up = State::read(&PAGE.replace(
+            "{node=\"b:1\"} 0\nregatta_shard_node_conn",
+            "{node=\"b:1\"} 1\nregatta_shard_node_conn",
+        ));
         assert!(up.unwrap().is_up());
         assert_eq!(State::read("regatta_hub_members 3\n"), None);
     }

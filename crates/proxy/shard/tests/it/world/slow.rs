@@ -21,7 +21,8 @@ impl World {
                 return Err(format!("{shown} took {took_us} us in a history of {longest_us} us"));
             }
             seen.slow_entries += 1;
-            let is_short = |last: &Vec<u8>| last.starts_with(b"... (") || last.ends_with(b" bytes)");
+            let is_short =
+                |last: &Vec<u8>| last.starts_with(b"... (") || last.ends_with(b" bytes)");
             seen.shortened_entries += u64::from(entry.arguments.last().is_some_and(is_short));
         }
         Ok(())
@@ -48,8 +49,9 @@ fn is_of(shown: &[Vec<u8>], asked: &Asked) -> bool {
 fn is_start_of(shown: &[u8], length: usize, start: &[u8]) -> bool {
     let mut counts = 1..length.min(start.len() + 1);
     let is_shortened = shown.ends_with(b" more bytes)");
-    is_shortened && counts.any(|count| {
-        let text = format!("... ({} more bytes)", length - count);
-        shown.strip_prefix(&start[..count]).is_some_and(|rest| rest == text.as_bytes())
-    })
+    is_shortened
+        && counts.any(|count| {
+            let text = format!("... ({} more bytes)", length - count);
+            shown.strip_prefix(&start[..count]).is_some_and(|rest| rest == text.as_bytes())
+        })
 }
