@@ -3,8 +3,8 @@
 //! Its duration is measured from the turn of the loop in which the request was given to the connection, to the turn in
 //! which its first bytes arrived. So it contains what the request waited for: for the connection to be opened, in
 //! queues of the kernel and of the network, behind other requests at the node, and for the node's work. It contains
-//! neither what the proxy does before and after, nor the transfer of a long reply. The clock is read once per turn, so
-//! what takes less than a turn has a duration of zero.
+//! neither what the proxy does before and after, nor the transfer of a long reply. The clock is read once per turn, at its
+//! start, so a duration may be wrong by the length of a turn.
 
 use crate::{
     clients::{client::Client, identity::Identity},
