@@ -2,15 +2,26 @@
 
 use crate::support::{
     hub::{metrics, with_metrics},
+    on_models,
     shard::{client, client::Client, nodes::Node, on_shard_models},
 };
-use std::{net::SocketAddr, process::Command, time::Instant};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 const NAME: &str = "regatta_shard_request_duration_seconds";
 
 /// A proxy in front of these nodes, and the address of its page.
 fn proxy(model: &str, nodes: &[Node]) -> (crate::support::Server, SocketAddr) {
-    let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
+    proxy_to(model, &nodes.iter().map(Node::addr).collect::<Vec<_>>())
+}
+
+fn proxy_to(model: &str, nodes: &[SocketAddr]) -> (crate::support::Server, SocketAddr) {
+    let addresses: Vec<String> = nodes.iter().map(SocketAddr::to_string).collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["shard", "--model", model, "--cores", "2", "--metrics", "127.0.0.1:0"]);
     command.args(["--nodes", &addresses.join(",")]);
@@ -114,4 +125,55 @@ fn a_duration_is_the_time_of_the_node(model: &str) {
     assert_eq!(of("bucket", "read", ",le=\"+Inf\""), 1.0, "{model}: {page}");
     let blocked = of("sum", "blocking", "");
     assert!((0.29..20.0).contains(&blocked), "{model}: {blocked}");
+}
+
+/// Pauses of a node.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A node that pauses within its first reply to GET, and before the second one.
+fn pausing() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the proxy");
+        stream.set_nodelay(true).expect("an open connection");
+        let mut input = Vec::new();
+        let mut wait_for = |stream: &mut TcpStream, word: &[u8]| {
+            let mut buffer = [0; 4096];
+            while !input.windows(word.len()).any(|part| part == word) {
+                let count = stream.read(&mut buffer).expect("the proxy sends");
+                assert!(count > 0, "the proxy has closed the connection");
+                input.extend_from_slice(&buffer[..count]);
+            }
+        };
+        wait_for(&mut stream, b"one");
+        stream.write_all(b"-ERR no INFO\r\n$3\r\nv").expect("the proxy reads");
+        thread::sleep(PAUSE);
+        stream.write_all(b"wx\r\n").expect("the proxy reads");
+        wait_for(&mut stream, b"two");
+        thread::sleep(PAUSE);
+        stream.write_all(b"$3\r\nxyz\r\n").expect("the proxy reads");
+        // Until the proxy ends.
+        let _ = stream.read(&mut [0]);
+    });
+    addr
+}
+
+on_models!(a_reply_is_measured_until_its_first_bytes: select, poll, epoll, percore, uring);
+
+fn a_reply_is_measured_until_its_first_bytes(model: &str) {
+    let node = pausing();
+    let (proxy, page) = proxy_to(model, &[node]);
+    let mut client = client(&proxy);
+    let start = Instant::now();
+    assert_eq!(client.say("GET one"), "$3\r\nvwx\r\n", "{model}");
+    assert!(start.elapsed() >= PAUSE, "{model}");
+    assert_eq!(client.say("GET two"), "$3\r\nxyz\r\n", "{model}");
+    let page = metrics(page);
+    let of = |what: &str, le: &str| {
+        value(&page, &format!("{NAME}_{what}{{class=\"read\",node=\"{node}\"{le}}}"))
+    };
+    assert_eq!((of("count", ""), of("bucket", ",le=\"0.5\"")), (2.0, 1.0), "{model}: {page}");
+    let sum = of("sum", "");
+    assert!((0.9..20.0).contains(&sum), "{model}: {sum}");
 }

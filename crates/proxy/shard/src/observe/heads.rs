@@ -6,7 +6,7 @@ pub(crate) const LONGEST: usize = 128;
 /// Maximum number of bytes that are kept for a connection. Nothing is kept of a request beyond that.
 const MOST: usize = 1 << 20;
 
-/// Memory that is kept while no request is in flight, in bytes.
+/// Memory that is kept when no request is in flight before the next one, in bytes.
 const KEPT: usize = 64 * 1024;
 
 /// The first bytes of requests, in their order. Each entry of the connection's queue has the length of its own.

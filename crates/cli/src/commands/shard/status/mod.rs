@@ -7,19 +7,21 @@ use crate::{exit::Outcome, output};
 use anyhow::{Context, bail, ensure};
 use state::State;
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::{TcpStream, ToSocketAddrs},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// Maximum time to connect, and between two pieces of the page.
+/// Maximum time to connect to an address, and then until the page is complete.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of the page, in bytes.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: usize = 64 << 20;
 
-/// Show the state of a running proxy, from its metrics: clients, requests, errors and nodes. The exit status is 0 if
-/// all nodes are up, 1 if one is down, and 2 if the proxy does not answer
+/// Show the state of a running proxy, from its metrics
+///
+/// Prints clients, requests, errors, and for each node whether it is up, its replies and errors, and how long it takes.
+/// The exit status is 0 if all nodes are up, 1 if one is down, and 2 if the proxy does not answer.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// The address of the metrics (--metrics of the proxy)
@@ -79,12 +81,24 @@ fn fetch(address: &str) -> anyhow::Result<String> {
 }
 
 /// Sends the request, and returns the reply.
-fn ask(stream: &mut TcpStream, address: &str) -> std::io::Result<String> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
+fn ask(stream: &mut TcpStream, address: &str) -> io::Result<String> {
+    let deadline = Instant::now() + TIMEOUT;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    let mut reply = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut reply)?;
+    let (mut reply, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    while reply.len() < LONGEST {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => reply.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(String::from_utf8_lossy(&reply).into_owned())
 }
