@@ -135,15 +135,14 @@ impl Tally {
         self.errors.load(Relaxed)
     }
 
-    /// The replies of a node, how many of them are errors, and whether it is down.
-    pub(crate) fn node(&self, node: usize) -> (u64, u64, bool) {
-        let NodeTally { replies, errors, is_down } = &self.nodes[node];
-        let count = replies.iter().flat_map(Durations::counts).sum();
-        (count, errors.load(Relaxed), is_down.load(Relaxed))
+    /// How many replies of a node were errors, and whether it is down.
+    pub(crate) fn node(&self, node: usize) -> (u64, bool) {
+        let NodeTally { errors, is_down, .. } = &self.nodes[node];
+        (errors.load(Relaxed), is_down.load(Relaxed))
     }
 
-    /// How long the replies of a node to requests of a class took: the number in each bucket, and the sum in
-    /// microseconds.
+    /// How long the replies of a node to requests of a class took: the number in each bucket, which together are all
+    /// replies, and the sum in microseconds.
     pub(crate) fn durations(&self, node: usize, class: Class) -> ([u64; BUCKETS], u64) {
         let durations = &self.nodes[node].replies[class as usize];
         (durations.counts(), durations.sum_us())
@@ -218,11 +217,11 @@ mod tests {
         tally.set_down(0, true);
         assert_eq!((tally.requests_of(Kind::Read), tally.requests_of(Kind::Refused)), (2, 1));
         assert_eq!((tally.requests_of(Kind::Write), tally.error_replies()), (0, 3));
-        assert_eq!((tally.node(0), tally.node(1)), ((0, 0, true), (2, 1, false)));
+        assert_eq!((tally.node(0), tally.node(1)), ((0, true), (1, false)));
         let (counts, sum_us) = tally.durations(1, Class::Read);
         assert_eq!((counts[1], counts.iter().sum::<u64>(), sum_us), (1, 1, 150));
         assert_eq!(tally.durations(1, Class::Write), ([0; BUCKETS], 0));
         tally.set_down(0, false);
-        assert_eq!(tally.node(0), (0, 0, false));
+        assert_eq!(tally.node(0), (0, false));
     }
 }

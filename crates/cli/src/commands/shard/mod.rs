@@ -158,7 +158,7 @@ pub struct ShardOptions {
     /// none. Not on threads, green, fork and prefork
     #[arg(long, default_value = "10ms", value_parser = slow, value_name = "TIME")]
     slowlog: Slow,
-    /// Maximum number of entries of the slow log, at most 65536; the oldest make room
+    /// Maximum number of entries of the slow log, at most 10000; the oldest make room
     #[arg(long, default_value = "128", value_parser = slowlog_entries, value_name = "N")]
     slowlog_entries: NonZeroUsize,
 }
@@ -399,8 +399,8 @@ fn slow(text: &str) -> Result<Slow, String> {
     }
 }
 
-/// The largest value of --slowlog-entries. An entry takes up to about a kilobyte.
-const MOST_ENTRIES: usize = 65_536;
+/// The largest value of --slowlog-entries. An entry takes up to about a kilobyte, and SLOWLOG GET copies all.
+const MOST_ENTRIES: usize = 10_000;
 
 fn slowlog_entries(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_ENTRIES);

@@ -4,6 +4,7 @@ use crate::support::{
     on_models,
     shard::{client, proxy_to},
 };
+use regatta_keyspace::command::VERSION;
 use regatta_proto::resp::{CommandLimits, Commands, write_bulk};
 use std::{
     io::{Read, Write},
@@ -59,11 +60,11 @@ fn clients_see_the_lowest_version_of_the_nodes(model: &str) {
         let expected = format!("$7\r\nversion\r\n${}\r\n{version}\r\n", version.len());
         assert!(hello.contains(&expected), "{model}: {hello}");
         // The first key of each node, in turn.
-        let key = if version == "7.0.15" { "b" } else { "a" };
+        let key = if version == VERSION { "b" } else { "a" };
         assert_eq!(client.say(&format!("SET {key} 1")), "+OK\r\n", "{model}");
     };
     // Until a node has reported its own, it is that of the table of commands.
-    sees("7.0.15");
+    sees(VERSION);
     sees("7.4.2");
     sees("6.2.14");
 }

@@ -13,9 +13,9 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Microseconds from some moment to `now`, the start of the present turn. The number wraps after 71 minutes. So
-    /// the difference of two numbers is right for anything shorter, and a node must reply sooner, except to a blocking
-    /// command, whose start is kept elsewhere.
+    /// Microseconds from some moment to `now`, the start of the present turn. The number wraps after 71 minutes, so
+    /// only the difference of two moments that are closer is right. A reply takes longer only with a node timeout
+    /// above that, or to a blocking command, whose start is kept elsewhere.
     #[inline]
     pub(crate) fn at_us(&mut self, now: Instant) -> u32 {
         if self.turn != Some(now) {

@@ -53,7 +53,6 @@ impl Proxy {
                 return Next::End;
             }
             Local::Auth => identity.auth(command, own),
-            Local::SlowLog => slowlog::answer(command, &shared.slow_log),
             Local::Client => identity.client(command),
             Local::Info => {
                 let state = |node: usize| {
@@ -62,8 +61,11 @@ impl Proxy {
                 };
                 Ok(identity.info(command, &shared, &Core { held: self.held, state: &state }))
             }
-            // These change which connections are used: no request may be in flight.
-            Local::Hello | Local::Reset | Local::Select if !client.ring.is_empty() => {
+            // These change which connections are used: no request may be in flight. The log may be long: a client
+            // must not make the proxy hold many copies of it, for a reply that is pending.
+            Local::Hello | Local::Reset | Local::Select | Local::SlowLog
+                if !client.ring.is_empty() =>
+            {
                 return Next::Again;
             }
             Local::Hello => {
@@ -78,6 +80,7 @@ impl Proxy {
                 self.change_pool(client, Key::default(), effects);
                 Ok(b"+RESET\r\n".to_vec())
             }
+            Local::SlowLog => slowlog::answer(command, &shared.slow_log),
             Local::Select => match self.select(client, command, effects) {
                 Some(reply) => reply,
                 None => return Next::Stop,
