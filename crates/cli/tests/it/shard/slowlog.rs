@@ -124,7 +124,7 @@ fn many_requests_for_the_log_take_bounded_memory(model: &str) {
     nodes[0].client().say("CLIENT PAUSE 60000 WRITE");
     let before = proxy.memory();
     // All wait for the reply to SET.
-    client.raw(format!("SET k v\r\n{}", "SLOWLOG GET -1\r\n".repeat(1000)).as_bytes());
+    client.raw(format!("SET k v\r\n{}", "SLOWLOG GET -1\r\n".repeat(2000)).as_bytes());
     for _ in 0..3 {
         assert_eq!(other.say("PING"), "+PONG\r\n", "{model}");
     }
@@ -132,7 +132,7 @@ fn many_requests_for_the_log_take_bounded_memory(model: &str) {
     assert!(growth < 20 << 20, "{model}: {growth} bytes, the log has {one}");
     nodes[0].client().say("CLIENT UNPAUSE");
     assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
-    for _ in 0..1000 {
+    for _ in 0..2000 {
         assert!(client.next().is_some_and(|log| log.starts_with(b"*128\r\n")), "{model}");
     }
 }
