@@ -96,7 +96,8 @@ fn the_dashboard_has_the_form_of_grafana() {
     for panel in panels {
         let title = panel["title"].as_str().unwrap();
         assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: its id is taken");
-        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
+        let [x, y, w, h] =
+            ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
         assert!(w > 0 && x + w <= 24, "{title}");
         for place in (x..x + w).flat_map(|column| (y..y + h).map(move |line| (column, line))) {
             assert!(places.insert(place), "{title} overlaps another panel");

@@ -1,12 +1,12 @@
 //! Every subcommand on a closed or full stdout: a closed pipe (`| head`) is not an error, a full disk is
 //! one, and nothing panics.
 
-use crate::support::Server;
+use crate::support::{Server, hub::with_metrics};
 
 use std::{
     fs::File,
     io::{BufRead, BufReader, pipe},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     os::unix::fs::symlink,
     path::Path,
     process::{Child, Command, Output, Stdio},
@@ -22,16 +22,21 @@ const FORMATS: [&str; 4] = ["bmf", "gha-benchmark", "prometheus", "hdr-log"];
 /// Of the server's replies: a load as fast as they come leaves CPU to other tests.
 const DELAY: [&str; 2] = ["--delay", "fixed:2ms"];
 
-/// A folder with the result of a short race in `out`, and a server to load.
+/// A folder with the result of a short race in `out`, a server to load, and a proxy with metrics.
 struct Place {
     folder: TempDir,
     server: Server,
+    _proxy: Server,
+    metrics: SocketAddr,
 }
 
 impl Place {
     fn new() -> Place {
-        let place =
-            Place { folder: TempDir::new().unwrap(), server: Server::double("epoll", &DELAY) };
+        let proxy =
+            ["shard", "--model", "epoll", "--nodes", "127.0.0.1:1", "--metrics", "127.0.0.1:0"];
+        let (_proxy, metrics) = with_metrics(regatta(&proxy));
+        let (folder, server) = (TempDir::new().unwrap(), Server::double("epoll", &DELAY));
+        let place = Place { folder, server, _proxy, metrics };
         std::fs::write(place.folder.path().join("race.toml"), RACE_FILE).unwrap();
         let raced = place.run(&[&RACE[..], &["--out", "out"]].concat(), Stdio::piped());
         assert_raced(&raced);
@@ -62,6 +67,8 @@ impl Place {
             words("report out --replay"),
             words("diff out out"),
             words("doctor"),
+            words(&format!("shard status {}", self.metrics)),
+            words(&format!("shard status {} --json", self.metrics)),
             words("models"),
             words("services"),
             words("completions bash"),

@@ -70,14 +70,20 @@ pub fn member_of(server: &Server, path: &str) -> Socket {
 
 /// Returns a value of the metrics page, by its name with labels.
 pub fn metric(page: SocketAddr, name: &str) -> u64 {
+    let reply = metrics(page);
+    let line = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
+}
+
+/// Returns the metrics page.
+pub fn metrics(page: SocketAddr) -> String {
     let mut stream = TcpStream::connect(page).unwrap();
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
-    let line = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in {reply}")).parse().unwrap()
+    reply
 }
 
 /// Starts a hub with metrics. Long buffers that it frees leave the process at once.

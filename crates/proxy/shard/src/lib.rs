@@ -21,12 +21,13 @@
 //! - `node`: the nodes, and connections to them.
 //! - `reply`: several replies made into one, and those of the proxy itself.
 //! - `proxy`: what happens at each event of a connection, and the state of one core; `shared`: what all cores share.
-//! - `tally`: what a core counts; `metrics`: the page that shows it.
+//! - `tally`: what a core counts; `observe`: how long nodes take; `metrics`: the page that shows both.
 //! - `sequential`: the same with blocking calls.
 
 mod clients;
 mod metrics;
 mod node;
+mod observe;
 mod peers;
 mod proxy;
 mod reply;
@@ -37,6 +38,7 @@ mod tally;
 
 pub use metrics::Metrics;
 pub use node::nodes::Nodes;
+pub use observe::slow_log::{SlowEntry, SlowLog};
 pub use proxy::state::Proxy;
 pub use sequential::Sequential;
 pub use settings::{Auth, Credentials, Settings};

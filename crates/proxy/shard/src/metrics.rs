@@ -1,11 +1,18 @@
 //! The Prometheus metrics of a proxy.
 
-use crate::{shared::Shared, tally::Kind};
+use crate::{
+    observe::{
+        class::Class,
+        durations::{BOUNDS_US, BUCKETS},
+    },
+    shared::Shared,
+    tally::{Kind, Tally},
+};
 use regatta_proto::http1::{Date, Terms};
 use regatta_service::{
     CallOutcome, Never,
     http::Resource,
-    prometheus::{Exposition, label, write_page},
+    prometheus::{Exposition, Histogram, label, with_label, write_page},
 };
 use std::sync::Arc;
 
@@ -42,16 +49,16 @@ impl Metrics {
         let help = "Replies to clients that are errors, of a node or of the proxy.";
         all.family("error_replies_total", "counter", help, &[("", errors)]);
         let (mut replies, mut errors, mut up) = (Vec::new(), Vec::new(), Vec::new());
-        for node in 0..nodes.count() {
-            let of_node = tallies.iter().map(|tally| tally.node(node));
-            let (mut sum, mut wrong, mut is_up) = (0, 0, true);
-            for (replies, errors, is_down) in of_node {
-                sum += replies;
+        let durations: Vec<Vec<Histogram>> =
+            (0..nodes.count()).map(|node| self.durations(node, &tallies)).collect();
+        for (node, durations) in durations.iter().enumerate() {
+            let (mut wrong, mut is_up) = (0, true);
+            for (errors, is_down) in tallies.iter().map(|tally| tally.node(node)) {
                 wrong += errors;
                 is_up &= !is_down;
             }
             let name = label("node", nodes.name(node));
-            replies.push((name.clone(), sum));
+            replies.push((name.clone(), durations.iter().flat_map(|class| &class.counts).sum()));
             errors.push((name.clone(), wrong));
             up.push((name, u64::from(is_up)));
         }
@@ -67,7 +74,29 @@ impl Metrics {
         let timeouts = [("", counts.timeouts.get() as u64)];
         let help = "Those of them that were lost because a reply timed out.";
         all.family("node_timeouts_total", "counter", help, &timeouts);
+        let help = "Time from the forwarding of a request to a node until its reply has begun to arrive, in the \
+                    resolution of a turn of the loop. Each part of a request to several nodes counts.";
+        all.histograms("request_duration_seconds", help, &BOUNDS_US, &durations.concat());
         all.into_text()
+    }
+
+    /// The durations of each class of requests that a node has replied to.
+    fn durations(&self, node: usize, tallies: &[Arc<Tally>]) -> Vec<Histogram> {
+        let mut all = Vec::new();
+        for (class, name) in Class::ALL {
+            let (mut counts, mut sum_us) = ([0; BUCKETS], 0);
+            for tally in tallies {
+                let (more, sum) = tally.durations(node, class);
+                counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+                sum_us += sum;
+            }
+            if counts != [0; BUCKETS] {
+                let name_of_node = self.0.settings.nodes.name(node);
+                let labels = with_label(&label("class", name), "node", name_of_node);
+                all.push(Histogram { labels, counts: counts.to_vec(), sum_us });
+            }
+        }
+        all
     }
 }
 

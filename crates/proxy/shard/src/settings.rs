@@ -32,6 +32,11 @@ pub struct Settings {
     /// MSET, DEL and UNLINK with keys on several nodes are split, which is not atomic. Otherwise they
     /// are refused.
     pub splits_writes: bool,
+    /// A request to which a node replies only after this time is added to the slow log; zero: all are. `None`: there is
+    /// no slow log.
+    pub slow: Option<Duration>,
+    /// Maximum number of entries of the slow log.
+    pub slow_entries: usize,
 }
 
 /// Limits on a request of a client that has not authenticated: those of Redis. AUTH and HELLO need no
@@ -71,6 +76,8 @@ impl Settings {
             all_bytes: 256 << 20,
             patient: true,
             splits_writes: true,
+            slow: Some(Duration::from_millis(10)),
+            slow_entries: 128,
         }
     }
 }

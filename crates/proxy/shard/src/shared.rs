@@ -1,9 +1,13 @@
 //! State shared by the proxies of all cores.
 
-use crate::{settings::Settings, tally::Tally};
+use crate::{
+    observe::{slow_log::SlowLog, version::Versions},
+    settings::Settings,
+    tally::Tally,
+};
 use regatta_engine::Counter;
 use regatta_keyspace::{
-    command::{Command, Description},
+    command::{Command, Description, VERSION},
     map::Map,
 };
 use std::sync::{
@@ -21,6 +25,10 @@ pub struct Shared {
     pub settings: Settings,
     /// Counters of all proxies together.
     pub counts: Counts,
+    /// Requests to which a node took long to reply.
+    pub slow_log: SlowLog,
+    /// The versions of the nodes.
+    pub(super) versions: Versions,
     /// What the cores count.
     tallies: Mutex<Vec<Arc<Tally>>>,
     /// The commands that nodes have described.
@@ -41,6 +49,8 @@ impl Shared {
         let map = Arc::clone(&settings.map);
         let epoch = AtomicU64::new(map.epoch());
         Shared {
+            slow_log: SlowLog::new(settings.slow_entries),
+            versions: Versions::new(settings.nodes.count()),
             settings,
             counts,
             tallies: Mutex::default(),
@@ -68,6 +78,12 @@ impl Shared {
         let epoch = map.epoch();
         *current = Arc::new(map);
         self.epoch.store(epoch, Release);
+    }
+
+    /// Returns the version that clients see: the lowest of the nodes that have reported theirs, otherwise that of the
+    /// table of commands.
+    pub(super) fn version(&self) -> String {
+        self.versions.lowest().map_or_else(|| VERSION.to_owned(), |version| version.to_string())
     }
 
     /// Returns a tally for one more core.

@@ -1,6 +1,10 @@
 //! What the proxy of a core counts for the metrics. Only that core changes its tally, so counting needs no locked
 //! instruction; the page reads those of all cores.
 
+use crate::observe::{
+    class::Class,
+    durations::{BUCKETS, Durations, add},
+};
 use regatta_keyspace::{
     command::flag,
     route::{Decision, Route},
@@ -53,6 +57,19 @@ impl Kind {
             Route::OneNode(_) | Route::AnyNode | Route::Lease(..) => Kind::Other,
         }
     }
+
+    /// The class of a request of this kind, if it goes to a node. What may block is known only when it is sent.
+    #[inline]
+    pub(crate) fn class(self, decision: &Decision) -> Class {
+        let is_script = || decision.command.is_some_and(|command| command.group == "scripting");
+        match self {
+            Kind::Read => Class::Read,
+            Kind::Write => Class::Write,
+            Kind::Several => Class::SeveralNodes,
+            Kind::Other if is_script() => Class::Script,
+            Kind::Other | Kind::Local | Kind::Refused => Class::Other,
+        }
+    }
 }
 
 /// The tally of a core.
@@ -65,15 +82,10 @@ pub(crate) struct Tally {
 
 #[derive(Debug, Default)]
 struct NodeTally {
-    replies: AtomicU64,
+    /// The replies of each class, by the time that they took.
+    replies: [Durations; Class::COUNT],
     errors: AtomicU64,
     is_down: AtomicBool,
-}
-
-/// Adds to a number that no other thread changes.
-#[inline]
-fn add(number: &AtomicU64, more: u64) {
-    number.store(number.load(Relaxed) + more, Relaxed);
 }
 
 impl Tally {
@@ -98,12 +110,13 @@ impl Tally {
         add(&self.errors, many);
     }
 
-    /// A node has replied to a request of a client, or to its part of one.
+    /// A node has replied to a request of a client, or to its part of one, after this time.
     #[inline]
-    pub(crate) fn reply(&self, node: usize, is_error: bool) {
-        add(&self.nodes[node].replies, 1);
+    pub(crate) fn reply(&self, node: usize, class: Class, duration_us: u64, is_error: bool) {
+        let node = &self.nodes[node];
+        node.replies[class as usize].add(duration_us);
         if is_error {
-            add(&self.nodes[node].errors, 1);
+            add(&node.errors, 1);
         }
     }
 
@@ -122,10 +135,17 @@ impl Tally {
         self.errors.load(Relaxed)
     }
 
-    /// The replies of a node, how many of them are errors, and whether it is down.
-    pub(crate) fn node(&self, node: usize) -> (u64, u64, bool) {
-        let NodeTally { replies, errors, is_down } = &self.nodes[node];
-        (replies.load(Relaxed), errors.load(Relaxed), is_down.load(Relaxed))
+    /// How many replies of a node were errors, and whether it is down.
+    pub(crate) fn node(&self, node: usize) -> (u64, bool) {
+        let NodeTally { errors, is_down, .. } = &self.nodes[node];
+        (errors.load(Relaxed), is_down.load(Relaxed))
+    }
+
+    /// How long the replies of a node to requests of a class took: the number in each bucket, which together are all
+    /// replies, and the sum in microseconds.
+    pub(crate) fn durations(&self, node: usize, class: Class) -> ([u64; BUCKETS], u64) {
+        let durations = &self.nodes[node].replies[class as usize];
+        (durations.counts(), durations.sum_us())
     }
 }
 
@@ -165,6 +185,26 @@ mod tests {
     }
 
     #[test]
+    fn requests_have_a_class() {
+        let map = Map::new(1, Slots::even(3).unwrap());
+        for (line, expected) in [
+            ("get a", Class::Read),
+            ("set a b", Class::Write),
+            ("mset a 1 b 2 c 3", Class::SeveralNodes),
+            ("scan 0", Class::SeveralNodes),
+            ("eval x 1 a", Class::Script),
+            ("fcall x 1 a", Class::Script),
+            ("eval_ro x 1 a", Class::Read),
+            ("time", Class::Other),
+            ("multi", Class::Other),
+        ] {
+            let args: Vec<&str> = line.split(' ').collect();
+            let decision = decide(&args[..], &map, &mut Plan::default());
+            assert_eq!(Kind::of(&decision).class(&decision), expected, "{line}");
+        }
+    }
+
+    #[test]
     fn what_is_counted_is_read() {
         let tally = Tally::new(2);
         tally.request(Kind::Read);
@@ -172,13 +212,16 @@ mod tests {
         tally.request(Kind::Refused);
         tally.errors(1);
         tally.errors(2);
-        tally.reply(1, false);
-        tally.reply(1, true);
+        tally.reply(1, Class::Read, 150, false);
+        tally.reply(1, Class::Other, 7, true);
         tally.set_down(0, true);
         assert_eq!((tally.requests_of(Kind::Read), tally.requests_of(Kind::Refused)), (2, 1));
         assert_eq!((tally.requests_of(Kind::Write), tally.error_replies()), (0, 3));
-        assert_eq!((tally.node(0), tally.node(1)), ((0, 0, true), (2, 1, false)));
+        assert_eq!((tally.node(0), tally.node(1)), ((0, true), (1, false)));
+        let (counts, sum_us) = tally.durations(1, Class::Read);
+        assert_eq!((counts[1], counts.iter().sum::<u64>(), sum_us), (1, 1, 150));
+        assert_eq!(tally.durations(1, Class::Write), ([0; BUCKETS], 0));
         tally.set_down(0, false);
-        assert_eq!(tally.node(0), (0, 0, false));
+        assert_eq!(tally.node(0), (0, false));
     }
 }

@@ -1,6 +1,7 @@
 //! `regatta shard`: the sharding proxy in front of Redis nodes.
 
 mod names;
+mod status;
 
 use crate::{
     exit::Outcome,
@@ -37,15 +38,21 @@ use std::{
 /// cannot answer as a single Redis would is refused with the reason. The proxy prints `listening on
 /// ADDR` when it is ready, and notifies systemd. On SIGTERM or SIGINT it answers the requests that it has read, then exits.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
   redis-cli -p 6400 mset a 1 b 2
   regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
       --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'
   regatta shard --config shard.toml --check
+  regatta shard status 127.0.0.1:9121
 
-Each option is a key of the configuration file: `--node-timeout 5s` is `node_timeout = \"5s\"`.")]
+Each option is a key of the configuration file: `--node-timeout 5s` is `node_timeout = \"5s\"`."
+)]
 pub struct ShardArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Read options from this TOML file. An option of the command line replaces that of the file
     // It is read before the command line is parsed.
     #[arg(long, value_name = "PATH")]
@@ -87,6 +94,11 @@ pub struct ShardArgs {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     options: ShardOptions,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Status(status::StatusArgs),
 }
 
 /// Options of the proxy on every I/O model.
@@ -142,7 +154,18 @@ pub struct ShardOptions {
     /// Maximum size of one request, in MiB; at most 512
     #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
     max_request: NonZeroUsize,
+    /// Log requests to which a node takes this long or longer to reply, for SLOWLOG GET; 0s logs all, off
+    /// none. Not on threads, green, fork and prefork
+    #[arg(long, default_value = "10ms", value_parser = slow, value_name = "TIME")]
+    slowlog: Slow,
+    /// Maximum number of entries of the slow log, at most 10000; the oldest make room
+    #[arg(long, default_value = "128", value_parser = slowlog_entries, value_name = "N")]
+    slowlog_entries: NonZeroUsize,
 }
+
+/// From which time on a request is slow, if any is.
+#[derive(Clone, Copy, Debug)]
+struct Slow(Option<Duration>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MapName {
@@ -183,8 +206,11 @@ impl SplitWrites {
     }
 }
 
-/// Runs the proxy until SIGTERM or SIGINT.
+/// Runs the proxy until SIGTERM or SIGINT, or shows the state of another one.
 pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
+    if let Some(Action::Status(args)) = &args.action {
+        return status::run(args);
+    }
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
@@ -313,6 +339,8 @@ impl ShardOptions {
         settings.request.command = bytes(self.max_request);
         settings.patient = patient;
         settings.splits_writes = self.split_writes == SplitWrites::Allow;
+        settings.slow = self.slowlog.0;
+        settings.slow_entries = self.slowlog_entries.get();
         Ok((settings, names))
     }
 }
@@ -362,6 +390,21 @@ const MOST_MIB: usize = 512;
 fn mib(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_MIB);
     number.ok_or_else(|| format!("expected a number from 1 to {MOST_MIB}"))
+}
+
+fn slow(text: &str) -> Result<Slow, String> {
+    match text {
+        "off" => Ok(Slow(None)),
+        _ => Ok(Slow(Some(duration(text).map_err(|error| format!("{error}, or off"))?))),
+    }
+}
+
+/// The largest value of --slowlog-entries. An entry takes up to about a kilobyte, and SLOWLOG GET copies all.
+const MOST_ENTRIES: usize = 10_000;
+
+fn slowlog_entries(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_ENTRIES);
+    number.ok_or_else(|| format!("expected a number from 1 to {MOST_ENTRIES}"))
 }
 
 fn credentials(user: &str, path: &Path) -> anyhow::Result<Credentials> {

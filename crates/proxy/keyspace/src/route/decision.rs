@@ -73,6 +73,8 @@ pub enum Local {
     Reset,
     /// SELECT.
     Select,
+    /// SLOWLOG GET, LEN and RESET.
+    SlowLog,
 }
 
 /// Why a client needs a dedicated connection.

@@ -82,6 +82,9 @@ const RULES: &[(&str, Policy)] = &[
     ("quit", Policy::Local(Local::Quit)),
     ("reset", Policy::Local(Local::Reset)),
     ("select", Policy::Local(Local::Select)),
+    ("slowlog|get", Policy::Local(Local::SlowLog)),
+    ("slowlog|len", Policy::Local(Local::SlowLog)),
+    ("slowlog|reset", Policy::Local(Local::SlowLog)),
     // Split by key.
     ("mget", Policy::Split { first: 1, width: 1, merge: Merge::InOrder(1) }),
     ("mset", Policy::Split { first: 1, width: 2, merge: Merge::Ok }),

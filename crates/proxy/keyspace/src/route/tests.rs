@@ -191,6 +191,9 @@ fn the_proxy_answers_commands_about_the_connection() {
         ("quit", Local::Quit),
         ("info", Local::Info),
         ("select 1", Local::Select),
+        ("slowlog get", Local::SlowLog),
+        ("slowlog len", Local::SlowLog),
+        ("slowlog reset", Local::SlowLog),
         ("auth user password", Local::Auth),
         ("reset", Local::Reset),
     ] {

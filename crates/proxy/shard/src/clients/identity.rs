@@ -1,9 +1,12 @@
 //! A client's identity, and the commands that can be answered from it alone.
 
-use crate::{settings::Credentials, shared::Shared};
-use regatta_keyspace::{Arguments, command::VERSION};
+use crate::{
+    reply::info::{self, Core},
+    settings::Credentials,
+    shared::Shared,
+};
+use regatta_keyspace::Arguments;
 use regatta_proto::resp::{Command, write_bulk};
-use std::fmt::Write;
 
 pub(crate) const NO_AUTH: &[u8] = b"NOAUTH Authentication required.";
 const NO_AUTH_HELLO: &[u8] = b"NOAUTH HELLO must be called with the client already authenticated, \
@@ -43,6 +46,11 @@ impl Identity {
     /// Resets everything except the number.
     pub(crate) fn reset(&mut self, own: Option<&Credentials>) {
         *self = Identity { id: self.id, resp3: false, is_trusted: own.is_none(), name: Vec::new() };
+    }
+
+    /// The name that it has set; empty if none.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
     }
 
     /// Null, in the client's protocol version.
@@ -93,8 +101,13 @@ impl Identity {
         }
     }
 
-    /// Answers HELLO, which may change the protocol version.
-    pub(crate) fn hello(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
+    /// Answers HELLO, which may change the protocol version. `redis`: the version of Redis that the client sees.
+    pub(crate) fn hello(
+        &mut self,
+        command: &Command<'_>,
+        own: Option<&Credentials>,
+        redis: &str,
+    ) -> Answer {
         let mut resp3 = self.resp3;
         if let Some(version) = command.arg(1) {
             let version =
@@ -132,7 +145,7 @@ impl Identity {
         let version = if resp3 { ":3\r\n" } else { ":2\r\n" };
         for (name, value) in [
             ("server", bulked(b"redis")),
-            ("version", bulked(VERSION.as_bytes())),
+            ("version", bulked(redis.as_bytes())),
             ("proto", version.as_bytes().to_vec()),
             ("id", format!(":{}\r\n", self.id).into_bytes()),
             ("mode", bulked(b"standalone")),
@@ -174,45 +187,9 @@ impl Identity {
         Ok(())
     }
 
-    /// Answers INFO. `state`: returns the state of a node.
-    /// `held`: bytes held for the clients of this core.
-    pub(crate) fn info(
-        &self,
-        shared: &Shared,
-        held: usize,
-        state: impl Fn(usize) -> String,
-    ) -> Vec<u8> {
-        let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
-        let connections = counts.connections.get();
-        let connected = connections.saturating_sub(counts.disconnections.get());
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = write!(
-            text,
-            "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n\
-             arch_bits:{}\r\nproxy:regatta\r\nproxy_version:{}\r\n\r\n\
-             # Clients\r\nconnected_clients:{connected}\r\n\r\n\
-             # Memory\r\nclients_memory_on_this_core:{held}\r\n\
-             clients_memory_limit_per_core:{}\r\n\r\n\
-             # Stats\r\ntotal_connections_received:{connections}\r\n\
-             clients_disconnected_for_unread_replies:{}\r\n\
-             clients_disconnected_at_the_memory_limit:{}\r\nnode_connections_lost:{}\r\n\
-             node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n\
-             # Cluster\r\ncluster_enabled:0\r\n\r\n# Nodes\r\nnodes:{}\r\n",
-            usize::BITS,
-            env!("CARGO_PKG_VERSION"),
-            shared.settings.all_bytes,
-            counts.unread.get(),
-            counts.evicted.get(),
-            counts.lost.get(),
-            counts.timeouts.get(),
-            nodes.count(),
-        );
-        for node in 0..nodes.count() {
-            let (name, address, state) = (nodes.name(node), nodes.address(node), state(node));
-            let _ = write!(text, "node{node}:name={name},address={address},state={state}\r\n");
-        }
-        self.text(&text)
+    /// Answers INFO.
+    pub(crate) fn info(&self, command: &Command<'_>, shared: &Shared, core: &Core<'_>) -> Vec<u8> {
+        self.text(&info::info(command, shared, core))
     }
 
     /// Encodes text for people, in the client's protocol version.
@@ -245,6 +222,24 @@ pub(crate) fn is_set_info(command: &Command<'_>) -> bool {
     command.is(0, "client") && command.is(1, "setinfo") && command.len() == 4
 }
 
+/// The reply to it: its rules are those of `clientSetinfoCommand` of Redis 7.2. What it says is not kept.
+pub(crate) fn set_info(command: &Command<'_>) -> Vec<u8> {
+    let (option, value) = (command.arg(2).unwrap_or_default(), command.arg(3).unwrap_or_default());
+    let why: &[u8] = if !command.is(2, "lib-name") && !command.is(2, "lib-ver") {
+        return [b"-ERR Unrecognized option '", &printable(option)[..], b"'\r\n"].concat();
+    } else if !value.iter().all(u8::is_ascii_graphic) {
+        b" cannot contain spaces, newlines or special characters.\r\n"
+    } else {
+        return b"+OK\r\n".to_vec();
+    };
+    [b"-ERR ", option, why].concat()
+}
+
+/// A text without the bytes that an error cannot contain.
+fn printable(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,6 +259,26 @@ mod tests {
         says("CLIENT GETNAME\r\n", "$-1\r\n");
         says("CLIENT SETNAME me\r\n", "+OK\r\n");
         says("CLIENT GETNAME\r\n", "$2\r\nme\r\n");
+    }
+
+    #[test]
+    fn a_library_says_its_name_and_its_version() {
+        for (request, reply) in [
+            ("CLIENT SETINFO lib-name jedis", "+OK\r\n"),
+            ("client setinfo LIB-VER 1.2(x;y)", "+OK\r\n"),
+            ("CLIENT SETINFO lib x\\ny", "-ERR Unrecognized option 'lib'\r\n"),
+            (
+                "CLIENT SETINFO LIB-VER \"1 2\"",
+                "-ERR LIB-VER cannot contain spaces, newlines or special characters.\r\n",
+            ),
+        ] {
+            let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+            let (mut commands, line) = (Commands::new(limits), format!("{request}\r\n"));
+            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            let command = command.unwrap();
+            assert!(is_set_info(&command), "{request}");
+            assert_eq!(String::from_utf8(set_info(&command)).unwrap(), reply, "{request}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A connection to a node.
 
+use crate::observe::{class::Class, heads::Heads};
 use regatta_engine::Conn;
 use regatta_proto::resp::{Replies, Value};
 use std::{collections::VecDeque, time::Instant};
@@ -29,8 +30,12 @@ pub(crate) struct Upstream {
     pub(crate) streamed: usize,
     /// What the next replies are for. An entry stays when its client disconnects.
     pub(crate) waiting: VecDeque<Waiter>,
+    /// The first bytes of the requests of these entries.
+    pub(crate) heads: Heads,
     /// When the first entry became the first.
     pub(crate) since: Instant,
+    /// When the first bytes of the incomplete reply arrived: a number of [`Clock`](crate::observe::clock::Clock).
+    pub(crate) begun_us: Option<u32>,
     /// The client to which the incomplete reply is charged, and its bytes.
     pub(crate) charged: Option<(Conn, usize)>,
     /// Clients that are paused until the node has room again, or has reported its limit or a command.
@@ -83,21 +88,41 @@ impl Longest {
     }
 }
 
-/// What a node's reply is for.
+/// What a node's reply is for. There is one for each request in flight, so it is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
     pub(crate) client: Conn,
     /// The slot number in the client's ring.
     pub(crate) slot: u32,
+    /// The number of the part of the client's reply, if it has several.
+    pub(crate) part: u32,
+    /// When the request was given to the connection: a number of [`Clock`](crate::observe::clock::Clock).
+    pub(crate) sent_us: u32,
     pub(crate) what: What,
+    pub(crate) class: Class,
+    /// How many bytes of the request are kept.
+    pub(crate) head: u8,
+}
+
+impl Waiter {
+    /// One for a reply whose duration is not measured.
+    pub(crate) fn new(client: Conn, slot: u32, what: What) -> Self {
+        Waiter { client, slot, part: 0, sent_us: 0, what, class: Class::Other, head: 0 }
+    }
+
+    /// One for this part of a client's reply.
+    pub(crate) fn part(client: Conn, slot: u32, part: usize) -> Self {
+        // Fits: a request has at most a million arguments.
+        Waiter { part: part as u32, ..Waiter::new(client, slot, What::Part) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// The client's whole reply.
     Whole,
-    /// This part of the client's reply.
-    Part(u32),
+    /// A part of the client's reply.
+    Part,
     /// The reply to a command that prepares the connection. Any reply except an error is fine.
     Prepared,
     /// The same, of the SELECT that shows whether the database exists.
@@ -116,6 +141,8 @@ pub(crate) enum What {
     Longest,
     /// The description of a command.
     Described,
+    /// The version of the node.
+    Version,
     /// The number of the connection.
     Number,
     /// Whether the client's blocking command was ended.
@@ -138,7 +165,9 @@ impl Upstream {
             seen: 0,
             streamed: 0,
             waiting: VecDeque::new(),
+            heads: Heads::default(),
             since: now,
+            begun_us: None,
             charged: None,
             held: Vec::new(),
             described: VecDeque::new(),
@@ -152,19 +181,26 @@ impl Upstream {
     pub(crate) fn wait(&mut self, waiter: Waiter, now: Instant) {
         if self.waiting.is_empty() {
             self.since = now;
+            // What has arrived is not the reply to this.
+            self.begun_us = None;
         }
         self.waiting.push_back(waiter);
     }
 
     /// Registers a pending reply to the proxy itself.
     pub(crate) fn wait_for_itself(&mut self, what: What, now: Instant) {
-        self.wait(Waiter { client: self.conn, slot: 0, what }, now);
+        self.wait(Waiter::new(self.conn, 0, what), now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_of_the_queue_is_small() {
+        assert!(size_of::<Waiter>() <= 24, "{} bytes", size_of::<Waiter>());
+    }
 
     #[test]
     fn a_node_that_does_not_report_its_limit_has_the_default() {

@@ -7,7 +7,7 @@ use crate::{
         upstream::{Upstream, Use, Waiter, What},
     },
     peers::Peer,
-    proxy::state::{Fx, Proxy},
+    proxy::state::{Fx, OFF, Proxy},
     reply::merging::{Merging, Rule},
 };
 use rand::Rng;
@@ -58,13 +58,12 @@ impl Proxy {
         effects: &mut Fx,
     ) {
         let now = effects.now().instant;
-        if let Some(out) = effects.out(conn) {
-            as_array(command, out);
-        }
+        let (sent_us, class) = (self.clock.at_us(now), self.class);
+        let request = written(effects, conn, |out| as_array(command, out));
         if let Some(upstream) = self.peers.upstream(conn) {
-            let waiter =
-                Waiter { client: client.conn, slot: client.ring.wait(), what: What::Whole };
-            upstream.wait(waiter, now);
+            let waiter = Waiter::new(client.conn, client.ring.wait(), What::Whole);
+            let head = if self.slow_us == OFF { 0 } else { upstream.heads.push(request) };
+            upstream.wait(Waiter { sent_us, class, head, ..waiter }, now);
         }
         self.check_soon(now);
     }
@@ -85,10 +84,8 @@ impl Proxy {
         let merging = self.merging(Rule::split(merge, plan), asked(), decision);
         let slot = client.ring.merge(Box::new(merging));
         for (number, (part, conn)) in plan.parts().zip(conns).enumerate() {
-            if let Some(out) = effects.out(conn) {
-                write_part(command, part, out);
-            }
-            self.wait_for_part(client.conn, (slot, number), conn, effects);
+            let waiter = Waiter::part(client.conn, slot, number);
+            self.send_part(waiter, conn, effects, |out| write_part(command, part, out));
         }
         Next::Go
     }
@@ -112,10 +109,8 @@ impl Proxy {
         let merging = self.merging(Rule::All(merge), order.clone(), decision);
         let slot = client.ring.merge(Box::new(merging));
         for (number, node) in order.enumerate() {
-            if let Some(out) = effects.out(conns[node]) {
-                as_array(command, out);
-            }
-            self.wait_for_part(client.conn, (slot, number), conns[node], effects);
+            let waiter = Waiter::part(client.conn, slot, number);
+            self.send_part(waiter, conns[node], effects, |out| as_array(command, out));
         }
         Next::Go
     }
@@ -140,10 +135,8 @@ impl Proxy {
             Arc::clone(&self.shared.settings.nodes),
         );
         let slot = client.ring.merge(Box::new(merging));
-        if let Some(out) = effects.out(conns[0]) {
-            write_scan(command, cursor, out);
-        }
-        self.wait_for_part(client.conn, (slot, 0), conns[0], effects);
+        let waiter = Waiter::part(client.conn, slot, 0);
+        self.send_part(waiter, conns[0], effects, |out| write_scan(command, cursor, out));
         Next::Go
     }
 
@@ -184,17 +177,20 @@ impl Proxy {
         Merging::new(rule, asked, writes, Arc::clone(&self.shared.settings.nodes))
     }
 
-    pub(crate) fn wait_for_part(
+    /// Sends a part of a request over a connection that can take output. `waiter`: for its reply; `write` appends it.
+    pub(crate) fn send_part(
         &mut self,
-        client: Conn,
-        (slot, part): (u32, usize),
+        waiter: Waiter,
         conn: Conn,
-        effects: &Fx,
+        effects: &mut Fx,
+        write: impl FnOnce(&mut Vec<u8>),
     ) {
         let now = effects.now().instant;
+        let (sent_us, class) = (self.clock.at_us(now), self.class);
+        let request = written(effects, conn, write);
         if let Some(upstream) = self.peers.upstream(conn) {
-            // Fits: a request has at most a million arguments.
-            upstream.wait(Waiter { client, slot, what: What::Part(part as u32) }, now);
+            let head = if self.slow_us == OFF { 0 } else { upstream.heads.push(request) };
+            upstream.wait(Waiter { sent_us, class, head, ..waiter }, now);
         }
         self.check_soon(now);
     }
@@ -274,6 +270,11 @@ impl Proxy {
             write_command([&b"SELECT"[..], database.to_string().as_bytes()], out);
             upstream.wait_for_itself(What::Selected, now);
         }
+        // A connection is opened again after each loss, and the node may then have another version.
+        if use_ == Use::Shared {
+            write_command([&b"INFO"[..], b"server"], out);
+            upstream.wait_for_itself(What::Version, now);
+        }
         if use_ == Use::Probe {
             write_command([&b"PING"[..]], out);
             upstream.wait_for_itself(What::Probed, now);
@@ -293,6 +294,15 @@ impl Upstream {
         effects
             .set(self.conn, ConnInterest { waits: true, wants_drained, ..ConnInterest::default() });
     }
+}
+
+/// Appends to the output of a connection. Returns what was appended.
+#[inline]
+fn written(effects: &mut Fx, conn: Conn, write: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
+    let Some(out) = effects.out(conn) else { return b"" };
+    let start = out.len();
+    write(out);
+    &out[start..]
 }
 
 /// Appends a request as a RESP array, even if it was sent inline.

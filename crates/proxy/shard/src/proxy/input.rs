@@ -3,7 +3,7 @@
 use crate::{
     clients::{
         client::{Client, Input, Mode, OWED, Rest},
-        identity::is_set_info,
+        identity::{is_set_info, set_info},
         next::Next,
         routed::Routed,
     },
@@ -129,6 +129,7 @@ impl Proxy {
             kind if client.identity.is_trusted || kind == Kind::Local => kind,
             _ => Kind::Refused,
         };
+        self.class = self.kind.class(&decision);
         let routed = Routed { command, decision: &decision, plan: &plan };
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
@@ -159,7 +160,7 @@ impl Proxy {
             Route::Local(local) => self.answer_locally(client, command, *local, effects),
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
             Route::Refused(_) if is_set_info(command) => {
-                client.answer(b"+OK\r\n", effects);
+                client.answer(&set_info(command), effects);
                 Next::Go
             }
             Route::Refused(text) => {

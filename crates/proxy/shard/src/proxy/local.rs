@@ -8,7 +8,7 @@ use crate::{
     },
     node::pools::Key,
     proxy::state::{Fx, Proxy},
-    reply::errors::EXEC_REFUSED,
+    reply::{errors::EXEC_REFUSED, info::Core, slowlog},
 };
 use regatta_keyspace::route::{Decision, Local, Route};
 use regatta_proto::resp::Command;
@@ -54,16 +54,22 @@ impl Proxy {
             }
             Local::Auth => identity.auth(command, own),
             Local::Client => identity.client(command),
-            Local::Info => Ok(identity.info(&shared, self.held, |node| {
-                let why = self.health[node].why_down();
-                why.map_or("up".to_string(), |why| format!("down, {why}"))
-            })),
-            // These change which connections are used: no request may be in flight.
-            Local::Hello | Local::Reset | Local::Select if !client.ring.is_empty() => {
+            Local::Info => {
+                let state = |node: usize| {
+                    let why = self.health[node].why_down();
+                    why.map_or("up".to_string(), |why| format!("down, {why}"))
+                };
+                Ok(identity.info(command, &shared, &Core { held: self.held, state: &state }))
+            }
+            // These change which connections are used: no request may be in flight. The log may be long: a client
+            // must not make the proxy hold many copies of it, for a reply that is pending.
+            Local::Hello | Local::Reset | Local::Select | Local::SlowLog
+                if !client.ring.is_empty() =>
+            {
                 return Next::Again;
             }
             Local::Hello => {
-                let reply = identity.hello(command, own);
+                let reply = identity.hello(command, own, &shared.version());
                 let key = Key { resp3: identity.resp3, ..self.pools.get(client.pool).key };
                 self.change_pool(client, key, effects);
                 reply
@@ -74,6 +80,7 @@ impl Proxy {
                 self.change_pool(client, Key::default(), effects);
                 Ok(b"+RESET\r\n".to_vec())
             }
+            Local::SlowLog => slowlog::answer(command, &shared.slow_log),
             Local::Select => match self.select(client, command, effects) {
                 Some(reply) => reply,
                 None => return Next::Stop,

@@ -10,6 +10,7 @@ mod lease;
 mod local;
 mod longest;
 mod node_lost;
+mod observation;
 mod replies;
 pub(crate) mod state;
 mod subscriptions;

@@ -50,8 +50,8 @@ impl Proxy {
                     }
                     _ => self.deliver(waiter, 0, &error, effects),
                 },
-                What::Part(part) => self.part(waiter, 0, effects, |merging| {
-                    merging.lost(part as usize, part_error.as_bytes());
+                What::Part => self.part(waiter, 0, effects, |merging| {
+                    merging.lost(waiter.part as usize, part_error.as_bytes());
                 }),
                 What::Begun => self.begun(waiter, effects),
                 What::Unblocked => self.asked_to_unblock(waiter.client, None, effects),
@@ -61,6 +61,7 @@ impl Proxy {
                 | What::Queued
                 | What::Longest
                 | What::Described
+                | What::Version
                 | What::Number
                 | What::Probed => {}
             }

@@ -9,6 +9,7 @@ use crate::{
         loss_reason::Loss,
         upstream::{Longest, Upstream, Use, Waiter, What},
     },
+    observe::version::Version,
     peers::{Peer, Peers},
     proxy::{
         forward,
@@ -61,7 +62,12 @@ impl Proxy {
                 break Some(loss);
             }
             upstream.since = now;
+            upstream.begun_us = None;
         };
+        if at > start {
+            let now_us = self.clock.at_us(now);
+            upstream.begun_us.get_or_insert(now_us);
+        }
         if loss.is_none()
             && at - start > LARGE
             && self.stream(&mut upstream, &input[start..at], effects)
@@ -117,9 +123,9 @@ impl Proxy {
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
-        if matches!(waiter.what, What::Whole | What::Part(_)) {
+        if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
-            self.tally.reply(upstream.node, is_error);
+            self.observe(upstream, waiter, is_error, effects.now());
         }
         match waiter.what {
             What::Whole => {
@@ -138,14 +144,14 @@ impl Proxy {
                     self.deliver(waiter, streamed, reply, effects);
                 }
             }
-            What::Part(_)
+            What::Part
                 if reply.len() >= SHORT && !self.has_room(waiter.client, reply.len(), effects) =>
             {
                 self.refuse(waiter, reply.len(), effects);
             }
-            What::Part(part) => {
+            What::Part => {
                 self.part(waiter, reply.len(), effects, |merging| {
-                    merging.reply(part as usize, reply);
+                    merging.reply(waiter.part as usize, reply);
                 });
             }
             What::Authenticated => {
@@ -182,6 +188,11 @@ impl Proxy {
                 self.describe(name, reply, effects.now().instant);
                 let held = std::mem::take(&mut upstream.held);
                 self.release(held);
+            }
+            What::Version => {
+                if let Some(version) = Version::of_info(reply) {
+                    self.shared.versions.set(upstream.node, version);
+                }
             }
             What::Number => {
                 upstream.number = unblock::number(reply);
@@ -256,8 +267,8 @@ impl Proxy {
     /// Returns whether the caller may drop these bytes.
     fn stream(&mut self, upstream: &mut Upstream, bytes: &[u8], effects: &mut Fx) -> bool {
         let Some(waiter) = upstream.waiting.front().copied() else { return false };
-        let Waiter { client: conn, slot, what } = waiter;
-        if !matches!(what, What::Whole | What::Part(_)) {
+        let Waiter { client: conn, slot, what, .. } = waiter;
+        if !matches!(what, What::Whole | What::Part) {
             return false;
         }
         let Some(client) = self.peers.client(conn) else { return true };
@@ -294,8 +305,7 @@ impl Proxy {
     /// `bytes`: how much of it has arrived.
     fn too_long(&self, upstream: &Upstream, bytes: usize) -> Option<Loss> {
         let waiter = upstream.waiting.front();
-        let is_reply =
-            waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part(_)));
+        let is_reply = waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part));
         (!is_reply && bytes > self.shared.settings.client_bytes)
             .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }
@@ -318,8 +328,8 @@ impl Proxy {
             most >> 20
         );
         match waiter.what {
-            What::Part(part) => self.part(waiter, 0, effects, |merging| {
-                merging.lost(part as usize, text.as_bytes());
+            What::Part => self.part(waiter, 0, effects, |merging| {
+                merging.lost(waiter.part as usize, text.as_bytes());
             }),
             _ => {
                 self.tally.errors(u64::from(self.peers.peek(waiter.client).is_some()));

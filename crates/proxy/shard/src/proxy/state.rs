@@ -3,6 +3,7 @@
 use crate::{
     clients::client::Rest,
     node::{described::Described, nodes::Health, pools::Pools},
+    observe::{class::Class, clock::Clock},
     peers::Peers,
     shared::Shared,
     tally::{Kind, Tally},
@@ -26,6 +27,12 @@ pub struct Proxy {
     pub(super) tally: Arc<Tally>,
     /// What the last request was that was read.
     pub(super) kind: Kind,
+    /// The class of the request that is being sent.
+    pub(super) class: Class,
+    /// The time of a turn, as requests and replies have it.
+    pub(super) clock: Clock,
+    /// From which duration on a request is slow, in microseconds; [`OFF`]: none is.
+    pub(super) slow_us: u64,
     /// Clients whose input is to resume.
     pub(super) due: Vec<Conn>,
     /// Reusable memory: for the parts of a request, and for input that is pending.
@@ -38,6 +45,9 @@ pub struct Proxy {
     pub(super) tick_at: Option<Instant>,
     pub(super) random: SmallRng,
 }
+
+/// A duration that no request reaches: no request is slow.
+pub(super) const OFF: u64 = u64::MAX;
 
 /// What the proxy does to its connections.
 pub(super) type Fx = Effects<Proxy>;
@@ -54,6 +64,9 @@ impl Proxy {
             described: Described::default(),
             tally: shared.new_tally(),
             kind: Kind::default(),
+            class: Class::default(),
+            clock: Clock::default(),
+            slow_us: shared.settings.slow.map_or(OFF, |slow| slow.as_micros() as u64),
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),

@@ -141,10 +141,8 @@ impl Proxy {
         }
         let slot = client.ring.merge(Box::new(merging));
         for (part, ((_, channel), conn)) in asked.iter().zip(conns).enumerate() {
-            if let Some(out) = effects.out(conn) {
-                write_command([&name[..], channel], out);
-            }
-            self.wait_for_part(client.conn, (slot, part), conn, effects);
+            let write = |out: &mut Vec<u8>| write_command([&name[..], channel], out);
+            self.send_part(Waiter::part(client.conn, slot, part), conn, effects, write);
         }
         Next::Stop
     }
@@ -163,7 +161,7 @@ impl Proxy {
         if let Some(out) = effects.out(conn) {
             write_command([&b"PING"[..]], out);
         }
-        let waiter = Waiter { client: own, slot: client.ring.wait(), what: What::Begun };
+        let waiter = Waiter::new(own, client.ring.wait(), What::Begun);
         self.peers.upstream(conn)?.wait(waiter, now);
         Some(conn)
     }

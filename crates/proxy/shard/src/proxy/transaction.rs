@@ -206,7 +206,7 @@ impl Proxy {
                 write_command([&b"MULTI"[..]], out);
             }
             let (waits, slot) = if is_verified { (conn, 0) } else { (waits, client.ring.wait()) };
-            upstream.wait(Waiter { client: waits, slot, what: What::Begun }, now);
+            upstream.wait(Waiter::new(waits, slot, What::Begun), now);
             self.check_soon(now);
             if !is_verified {
                 return Some(Next::Again);

@@ -11,6 +11,7 @@ use crate::{
         next::Next,
     },
     node::upstream::{Waiter, What},
+    observe::class::Class,
     proxy::state::{Fx, Proxy},
 };
 use regatta_engine::Conn;
@@ -42,6 +43,7 @@ impl Proxy {
             upstream.wait_for_itself(What::Number, now);
         }
         client.transaction().blocking = Some(Blocking::new(command, now));
+        self.class = Class::Blocking;
         self.send(client, conn, command, effects);
         Next::Stop
     }
@@ -71,7 +73,7 @@ impl Proxy {
         {
             let number = number.to_string();
             write_command([&b"CLIENT"[..], b"UNBLOCK", number.as_bytes(), b"ERROR"], out);
-            let waiter = Waiter { client: client.conn, slot: 0, what: What::Unblocked };
+            let waiter = Waiter::new(client.conn, 0, What::Unblocked);
             upstream.wait(waiter, now);
             blocking.asked.get_or_insert(now);
             blocking.again_at = None;

@@ -2,4 +2,6 @@
 
 pub(crate) mod configuration;
 pub(crate) mod errors;
+pub(crate) mod info;
 pub(crate) mod merging;
+pub(crate) mod slowlog;

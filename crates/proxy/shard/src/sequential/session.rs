@@ -4,12 +4,13 @@ use super::node::Node;
 use crate::{
     clients::{
         blocking::BlockingTime,
-        identity::{self, Identity, NO_AUTH, bulked, is_set_info},
+        identity::{self, Identity, NO_AUTH, bulked, is_set_info, set_info},
     },
     node::loss_reason::Loss,
     proxy::forward::{as_array, write_part, write_scan},
     reply::{
         errors::{self, EXEC_REFUSED},
+        info::Core,
         merging::{Merging, Rule},
     },
     settings::Settings,
@@ -140,7 +141,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
         match &decision.route {
             Route::Local(local) => return self.answer_locally(*local, command, stream),
             Route::Refused(_) if is_trusted && is_set_info(command) => {
-                self.owed.push_back(Owed::Ready(b"+OK\r\n".to_vec()));
+                self.owed.push_back(Owed::Ready(set_info(command)));
             }
             Route::Refused(text) => self.fail(&[text]),
             _ if !is_trusted && decision.name() == "exec" => self.fail(&[EXEC_REFUSED, NO_AUTH]),
@@ -351,17 +352,23 @@ impl<'s, P: Read + Write> Session<'s, P> {
             }
             Local::Auth => self.identity.auth(command, own),
             Local::Client => self.identity.client(command),
-            Local::Info => Ok(self.identity.info(self.shared, 0, |node| match &self.links[node] {
-                Link::Open(_) => "connected".to_string(),
-                Link::Closed | Link::Lost(_) => "not connected".to_string(),
-            })),
+            Local::SlowLog => {
+                Err(format!("ERR the proxy does not support 'slowlog': {NOT_HERE}").into_bytes())
+            }
+            Local::Info => {
+                let state = |node: usize| match &self.links[node] {
+                    Link::Open(_) => "connected".to_string(),
+                    Link::Closed | Link::Lost(_) => "not connected".to_string(),
+                };
+                Ok(self.identity.info(command, self.shared, &Core { held: 0, state: &state }))
+            }
             // These need other connections: no request may be in flight.
             Local::Hello | Local::Reset | Local::Select if !self.owed.is_empty() => {
                 return Asked::Later;
             }
             Local::Hello => {
                 let before = self.identity.resp3;
-                let reply = self.identity.hello(command, own);
+                let reply = self.identity.hello(command, own, &self.shared.version());
                 if self.identity.resp3 != before {
                     self.close_links();
                 }

@@ -28,7 +28,12 @@ pub struct Data {
     /// The numbers of the connections that are blocked, and of those that CLIENT UNBLOCK has ended.
     blocked: BTreeSet<u64>,
     unblocked: BTreeSet<u64>,
+    /// The commands that were received, if they are recorded.
+    asked: Option<BTreeSet<Asked>>,
 }
+
+/// A command: the length of each argument, and its first bytes.
+pub type Asked = Vec<(usize, Vec<u8>)>;
 
 /// One connection, from the node's side.
 pub struct Session {
@@ -132,6 +137,10 @@ impl Session {
                 None => {}
             }
         };
+        if let Some(asked) = &mut data.asked {
+            let shortened = |arg: &Vec<u8>| (arg.len(), arg[..arg.len().min(200)].to_vec());
+            asked.insert(args.iter().map(shortened).collect());
+        }
         self.command(&args, data, now, out, published);
         true
     }
@@ -168,6 +177,10 @@ impl Session {
             "HELLO" => {
                 self.resp3 = args[1] == b"3";
                 out.extend_from_slice(b"%1\r\n$6\r\nserver\r\n$4\r\nfake\r\n");
+            }
+            "INFO" => {
+                assert_eq!(args[1], b"server");
+                self.value(Some(&b"# Server\r\nredis_version:6.2.14\r\n".to_vec()), out);
             }
             "COMMAND" => {
                 assert_eq!(args[1], b"INFO");
@@ -386,6 +399,16 @@ fn check_form(command: &Command<'_>) {
 }
 
 impl Data {
+    /// No data. `records`: commands are recorded.
+    pub fn new(records: bool) -> Self {
+        Data { asked: records.then(BTreeSet::new), ..Data::default() }
+    }
+
+    /// The commands that were recorded.
+    pub fn asked(&self) -> impl Iterator<Item = &Asked> {
+        self.asked.iter().flatten()
+    }
+
     /// How often an element is in the lists.
     pub fn count(&self, element: &[u8]) -> usize {
         self.lists.values().flatten().filter(|one| *one == element).count()

@@ -101,5 +101,8 @@ seen!(
     /// An argument was refused because of the limit of its node.
     long_arguments,
     /// A request did not arrive in time.
-    late_requests
+    late_requests,
+    /// Entries of the slow log, and those of them that are shortened.
+    slow_entries,
+    shortened_entries
 );

@@ -2,6 +2,7 @@
 
 mod map;
 mod memory;
+mod slow;
 mod trouble;
 
 use super::{
@@ -32,6 +33,7 @@ enum Health {
 pub struct World {
     random: SmallRng,
     core: Core<Proxy>,
+    start: Instant,
     now: Instant,
     nodes: Vec<Health>,
     /// The data of each node. If the shard map may change, all nodes share one data set: then every
@@ -82,6 +84,9 @@ impl World {
         let fails = fault.is_none() && random.random_bool(0.6);
         settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
         memory::limit(&mut settings, &mut random);
+        // In some histories, all requests are slow.
+        let records = fault.is_none() && seed.is_multiple_of(8);
+        settings.slow = records.then_some(Duration::ZERO);
         let now = Instant::now();
         let remaps = fault.is_none() && random.random_bool(0.3);
         let refuses_multi = random.random_bool(0.1) && fault.is_none();
@@ -108,9 +113,10 @@ impl World {
             number: 0,
             random,
             core,
+            start: now,
             now,
             nodes: vec![Health::Well; count],
-            data: (0..if remaps { 1 } else { count }).map(|_| Data::default()).collect(),
+            data: (0..if remaps { 1 } else { count }).map(|_| Data::new(records)).collect(),
             wires: BTreeMap::new(),
             epoch: 1,
             fault,
@@ -156,6 +162,7 @@ impl World {
         self.check_ends()?;
         self.check_memory()?;
         self.check_evictions(seen)?;
+        self.check_slow_log(seen)?;
         for wire in self.wires.values() {
             if let End::Client(client) = &wire.end
                 && client.owes() > 0

@@ -1,0 +1,190 @@
+//! SLOWLOG of the proxy.
+
+use crate::support::shard::{
+    client, client::Client, differential::same::Tree, nodes::Node, on_shard_models, proxy, sharded,
+};
+use regatta_testkit::child::run_within;
+use std::{
+    process::Command,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// An entry of the log.
+#[derive(Debug)]
+struct Entry {
+    id: i64,
+    unix_s: i64,
+    duration_us: i64,
+    arguments: Vec<String>,
+    client: String,
+    name: String,
+}
+
+/// The entries of the log, the newest first.
+fn entries(client: &mut Client) -> Vec<Entry> {
+    let reply = client.ask(&["SLOWLOG", "GET", "-1"]);
+    let Tree::List(all) = Tree::read(&reply) else { panic!("{}", reply.escape_ascii()) };
+    let entry = |entry: Tree| {
+        let Tree::List(fields) = entry else { panic!("{entry:?} is not a list") };
+        let [id, unix_s, duration_us, Tree::List(arguments), client, name] = &fields[..] else {
+            panic!("{fields:?} are not the six fields of Redis")
+        };
+        let number = |tree: &Tree| if let Tree::Integer(number) = tree { *number } else { -1 };
+        Entry {
+            id: number(id),
+            unix_s: number(unix_s),
+            duration_us: number(duration_us),
+            arguments: arguments.iter().map(Tree::text).collect(),
+            client: client.text(),
+            name: name.text(),
+        }
+    };
+    all.into_iter().map(entry).collect()
+}
+
+on_shard_models!(a_request_that_waits_for_its_node_is_logged: sharing);
+
+fn a_request_that_waits_for_its_node_is_logged(model: &str) {
+    let nodes = [Node::start(&[])];
+    let proxy = proxy(model, &nodes, &["--slowlog", "300ms"]);
+    let mut client = client(&proxy);
+    client.say("CLIENT SETNAME me");
+    let id = client.say("CLIENT ID");
+    client.say("SET quick 1");
+    client.say("BLPOP list 0.4");
+    assert_eq!(client.say("SLOWLOG LEN"), ":0\r\n", "{model}: a blocking command is not slow");
+    nodes[0].client().say("CLIENT PAUSE 1000 WRITE");
+    let long = "x".repeat(300);
+    client.ask(&["SET", "slow", &long]);
+    let all = entries(&mut client);
+    let [entry] = &all[..] else { panic!("{model}: {all:?}") };
+    // 128 bytes are kept of the request, 29 of which come before the value.
+    let value = format!("{}... (201 more bytes)", &long[..99]);
+    assert_eq!(entry.arguments, ["SET", "slow", &value[..]], "{model}");
+    assert_eq!((entry.id, &entry.name[..]), (0, "me"), "{model}");
+    assert_eq!(format!(":{}\r\n", &entry.client["id=".len()..]), id, "{model}");
+    assert!((300_000..20_000_000).contains(&entry.duration_us), "{model}: {entry:?}");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    assert!((now - 60..=now + 1).contains(&entry.unix_s), "{model}: {entry:?}, now {now}");
+    assert_eq!(client.say("SLOWLOG RESET"), "+OK\r\n", "{model}");
+    assert_eq!(client.say("SLOWLOG LEN"), ":0\r\n", "{model}");
+}
+
+on_shard_models!(with_0s_each_request_to_a_node_is_logged_with_its_arguments: sharing);
+
+fn with_0s_each_request_to_a_node_is_logged_with_its_arguments(model: &str) {
+    let (_nodes, proxy) =
+        sharded(model, 2, &["--cores", "2", "--slowlog", "0s", "--slowlog-entries", "40"]);
+    let mut clients: Vec<Client> = (0..5).map(|_| client(&proxy)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        // What the proxy answers is not logged.
+        client.raw(format!("SET k{number} v\r\nPING\r\nGET k{number}\r\nGET\r\n").as_bytes());
+        client.raw(format!("MULTI\r\nINCR n{number}\r\nEXEC\r\n").as_bytes());
+    }
+    for client in &mut clients {
+        (0..7).for_each(|_| drop(client.next()));
+    }
+    let mut found: Vec<String> =
+        entries(&mut clients[0]).iter().map(|entry| entry.arguments.join(" ")).collect();
+    found.sort();
+    let mut expected: Vec<String> = (0..5)
+        .flat_map(|n| [format!("SET k{n} v"), format!("GET k{n}"), format!("INCR n{n}")])
+        .chain((0..5).map(|_| "EXEC".to_owned()))
+        .collect();
+    expected.sort();
+    assert_eq!(found, expected, "{model}");
+    // Each node is shown what it gets of a split request.
+    clients[0].say("SLOWLOG RESET");
+    clients[0].say("MSET a 1 b 2 c 3 d 4");
+    let all = entries(&mut clients[0]);
+    let mut found: Vec<String> = all.iter().map(|entry| entry.arguments.join(" ")).collect();
+    found.sort();
+    assert_eq!(found, ["MSET a 1 d 4", "MSET b 2 c 3"], "{model}");
+    // The newest come first, and the oldest make room.
+    for number in 0..100 {
+        clients[1].say(&format!("GET {number}"));
+    }
+    let all = entries(&mut clients[0]);
+    let arguments: Vec<&str> = all.iter().map(|entry| &entry.arguments[1][..]).collect();
+    let expected: Vec<String> = (60..100).rev().map(|number| number.to_string()).collect();
+    assert_eq!(arguments, expected, "{model}");
+    assert!(all.windows(2).all(|pair| pair[0].id == pair[1].id + 1), "{model}: {all:?}");
+}
+
+on_shard_models!(many_requests_for_the_log_take_bounded_memory: epoll, uring);
+
+fn many_requests_for_the_log_take_bounded_memory(model: &str) {
+    let (nodes, proxy) = sharded(model, 1, &["--cores", "1", "--slowlog", "0s"]);
+    let (mut client, mut other) = (client(&proxy), client(&proxy));
+    let long = "x".repeat(200);
+    for _ in 0..128 {
+        client.ask(&["SET", "k", &long]);
+    }
+    let one = client.say("SLOWLOG GET -1").len();
+    nodes[0].client().say("CLIENT PAUSE 60000 WRITE");
+    let before = proxy.memory();
+    // All wait for the reply to SET.
+    client.raw(format!("SET k v\r\n{}", "SLOWLOG GET -1\r\n".repeat(2000)).as_bytes());
+    for _ in 0..3 {
+        assert_eq!(other.say("PING"), "+PONG\r\n", "{model}");
+    }
+    let growth = proxy.memory().saturating_sub(before);
+    assert!(growth < 20 << 20, "{model}: {growth} bytes, the log has {one}");
+    nodes[0].client().say("CLIENT UNPAUSE");
+    assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
+    for _ in 0..2000 {
+        assert!(client.next().is_some_and(|log| log.starts_with(b"*128\r\n")), "{model}");
+    }
+}
+
+on_shard_models!(a_client_must_authenticate_before_it_reads_the_log: epoll);
+
+fn a_client_must_authenticate_before_it_reads_the_log(model: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secret").expect("a file");
+    let (_nodes, proxy) =
+        sharded(model, 1, &["--password-file", file.to_str().expect("UTF-8"), "--slowlog", "0s"]);
+    let mut client = client(&proxy);
+    for command in ["GET", "LEN", "RESET", "HELP"] {
+        let reply = client.say(&format!("SLOWLOG {command}"));
+        assert!(reply.starts_with("-NOAUTH "), "{model}: {reply}");
+    }
+    client.say("AUTH secret");
+    assert_eq!(client.say("SLOWLOG LEN"), ":0\r\n", "{model}");
+}
+
+on_shard_models!(the_slow_log_can_be_off: epoll);
+
+fn the_slow_log_can_be_off(model: &str) {
+    let (nodes, proxy) = sharded(model, 1, &["--slowlog", "off"]);
+    let mut client = client(&proxy);
+    client.say("SET k v");
+    nodes[0].client().say("CLIENT PAUSE 100");
+    client.say("GET k");
+    assert_eq!(client.say("SLOWLOG GET"), "*0\r\n", "{model}");
+    assert!(client.say("SLOWLOG HELP").contains("GET"), "{model}");
+}
+
+on_shard_models!(models_that_measure_nothing_refuse_it: sequential);
+
+fn models_that_measure_nothing_refuse_it(model: &str) {
+    let (_nodes, proxy) = sharded(model, 1, &[]);
+    let reply = client(&proxy).say("SLOWLOG GET");
+    assert!(reply.starts_with("-ERR the proxy does not support 'slowlog'"), "{model}: {reply}");
+}
+
+#[test]
+fn wrong_values_are_refused_with_what_is_expected() {
+    for (option, value, expected) in [
+        ("--slowlog", "never", "or off"),
+        ("--slowlog-entries", "0", "from 1 to 10000"),
+        ("--slowlog-entries", "10001", "from 1 to 10000"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.args(["shard", "--nodes", "127.0.0.1:1", option, value]);
+        let ended = run_within(Duration::from_secs(20), command);
+        let error = &ended.stderr;
+        assert!(!ended.status.success() && error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,73 @@
+//! `regatta shard status`.
+
+use crate::support::{
+    hub::{hub, with_metrics},
+    shard::{client, nodes::Node},
+    until,
+};
+use regatta_testkit::{child::run_within, port};
+use std::{process::Command, time::Duration};
+
+/// The exit status, and what is printed to stdout and stderr.
+fn status(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["shard", "status"]).args(arguments);
+    let ended = run_within(Duration::from_secs(20), command);
+    (ended.status.code(), ended.stdout, ended.stderr)
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn the_state_of_a_running_proxy_is_shown() {
+    let mut nodes = [Node::start(&[]), Node::start(&[])];
+    let addresses = nodes.each_ref().map(|node| node.addr().to_string());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["shard", "--nodes", &addresses.join(","), "--metrics", "127.0.0.1:0"]);
+    let (proxy, page) = with_metrics(command);
+    let page = page.to_string();
+    let mut client = client(&proxy);
+    client.say("SET a 1");
+    client.say("LPUSH a x");
+    client.say("SET b 1");
+    client.say("PING");
+    let (code, text, error) = status(&[&page]);
+    assert_eq!((code, &error[..]), (Some(0), ""), "{text}");
+    for line in ["nodes     2 of 2 up", "clients   1 now, 1 since the start"] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    assert!(text.contains("requests  4: 1 local, 3 write\nerrors    1 replies"), "{text}");
+    // `a` is on the second node.
+    let second = text.lines().find(|line| line.starts_with(&addresses[1])).expect(&text);
+    let cells: Vec<&str> = second.split_whitespace().collect();
+    assert_eq!((&cells[1..5], cells.len()), (&["up", "2", "1", "<="][..], 10), "{text}");
+    nodes[0].kill();
+    until("the node is down", || {
+        client.say("SET b 1");
+        status(&[&page]).0 == Some(1)
+    });
+    let (code, text, _) = status(&[&page, "--json"]);
+    assert_eq!(code, Some(1));
+    let json: serde_json::Value = serde_json::from_str(&text).expect(&text);
+    let is_up = [0, 1].map(|node| json["nodes"][node]["is_up"].as_bool());
+    assert_eq!(is_up, [Some(false), Some(true)], "{text}");
+    assert_eq!(json["nodes"][1]["replies"], 2, "{text}");
+    assert!(json["nodes"][1]["p99_at_most_s"].as_f64().is_some_and(|p99| p99 > 0.0), "{text}");
+}
+
+#[test]
+fn a_proxy_that_cannot_be_reached_is_an_error() {
+    let nowhere = format!("127.0.0.1:{}", port::free());
+    let (_hub, of_hub) = hub("epoll", &[]);
+    let of_hub = of_hub.to_string();
+    for (arguments, expected) in [
+        (&[&nowhere[..]][..], "cannot connect to 127.0.0.1:"),
+        (&["127.0.0.1"], "expected HOST:PORT, e.g. 127.0.0.1:9121"),
+        (&[&of_hub], "/metrics is not the page of a shard proxy"),
+        (&[], "required"),
+        (&["127.0.0.1:1", "--nodes", "127.0.0.1:1"], "unexpected argument"),
+    ] {
+        let (code, text, error) = status(arguments);
+        assert_eq!((code, &text[..]), (Some(2), ""), "{arguments:?}: {error}");
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}

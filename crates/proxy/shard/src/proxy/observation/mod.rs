@@ -1,0 +1,3 @@
+//! What is measured when a node replies.
+
+mod replied;
