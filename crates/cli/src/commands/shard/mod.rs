@@ -19,11 +19,13 @@ use regatta_keyspace::map::{
 use regatta_serve::{
     Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential, with_metrics_page,
 };
-use regatta_service::{Limits, Now, tls_engine::{Tls, TlsEngine}};
+use regatta_service::{
+    Limits, Now,
+    tls_engine::{Tls, TlsEngine},
+};
 use regatta_shard::{
     Auth, Counts, Credentials, Metrics, Nodes, Proxy, Sequential, Settings, Shared,
 };
-use tls::TlsArgs;
 use std::{
     fs,
     net::SocketAddr,
@@ -33,6 +35,7 @@ use std::{
     thread::available_parallelism,
     time::{Duration, Instant},
 };
+use tls::TlsArgs;
 
 /// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
 /// and other commands are split over the nodes and their replies are merged. A command that the proxy

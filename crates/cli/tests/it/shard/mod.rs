@@ -14,5 +14,6 @@ mod regressions;
 mod scripts;
 mod split_writes;
 mod subscriptions;
+mod tls;
 mod transactions;
 mod unread;

@@ -7,8 +7,8 @@ use std::{fmt, sync::Arc};
 /// Returns the current configuration; called for each handshake, because certificates are renewed.
 pub type Current<T> = Box<dyn Fn() -> Arc<T> + Send + Sync>;
 
-/// Called with the index of a server and why TLS with it has failed, or `None` if a handshake has
-/// succeeded.
+/// Called with the index of a server and why TLS with it has failed, or `None` when it has sent its
+/// first bytes over a connection. (A server may refuse a certificate after the handshake.)
 pub type Report = Box<dyn Fn(usize, Option<&str>) + Send + Sync>;
 
 /// TLS of an engine.
@@ -33,7 +33,10 @@ pub struct Servers {
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.servers.as_ref().map(|servers| &servers.names);
-        f.debug_struct("Tls").field("clients", &self.clients.is_some()).field("servers", &names).finish()
+        f.debug_struct("Tls")
+            .field("clients", &self.clients.is_some())
+            .field("servers", &names)
+            .finish()
     }
 }
 

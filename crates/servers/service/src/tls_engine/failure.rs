@@ -24,7 +24,7 @@ impl Failure {
 
     /// The handshake took too long.
     pub(super) fn late(limit: Duration) -> Self {
-        Failure::unused(format!("no TLS handshake within {limit:?}"))
+        Failure::unused(format!("no TLS handshake within {limit:?}; the server may not speak TLS"))
     }
 
     /// An error of rustls. `in_handshake`: before the end of the handshake; `was_heard`: the server

@@ -52,14 +52,7 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
     fn ready(&mut self, conn: &mut TlsConn) {
         conn.stage = Stage::Ready;
         match conn.inner {
-            Some(inner) => {
-                if let (true, Some(servers)) = (conn.is_tls(), &self.tls.servers)
-                    && let Some(server) = self.core.engine().upstream(inner)
-                {
-                    (servers.report)(server, None);
-                }
-                self.core.connected(inner);
-            }
+            Some(inner) => self.core.connected(inner),
             None => {
                 let inner = self.core.accept();
                 conn.inner = Some(inner);
@@ -103,7 +96,9 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
             self.ready(conn);
         }
         if let Some(inner) = conn.inner.filter(|_| !plain.is_empty()) {
-            conn.was_heard = true;
+            if !mem::replace(&mut conn.was_heard, true) && conn.side == Side::Upstream {
+                self.report(inner, None);
+            }
             self.core.received(inner, plain);
         }
         if ends {
@@ -137,11 +132,7 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
     /// Reports to the engine that a connection is lost because of TLS.
     pub(super) fn lose(&mut self, inner: Conn, side: Side, failure: &Failure) {
         if side == Side::Upstream {
-            if let Some(servers) = &self.tls.servers
-                && let Some(server) = self.core.engine().upstream(inner)
-            {
-                (servers.report)(server, Some(&failure.why));
-            }
+            self.report(inner, Some(&failure.why));
             if failure.is_unused {
                 let why = io::Error::new(io::ErrorKind::InvalidData, failure.why.clone());
                 self.core.not_opened(inner, &why);
@@ -149,5 +140,14 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
         }
         self.conns.unlink(inner);
         self.core.closed(inner);
+    }
+
+    /// Reports whether TLS with a server works, or why not.
+    fn report(&self, inner: Conn, failure: Option<&str>) {
+        if let Some(servers) = &self.tls.servers
+            && let Some(server) = self.core.engine().upstream(inner)
+        {
+            (servers.report)(server, failure);
+        }
     }
 }

@@ -21,8 +21,7 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
         loop {
             while let Some((inner, to)) = self.core.next_connect() {
                 let outer = effects.connect(to);
-                let mut conn =
-                    Box::new(TlsConn::new(outer, Side::Upstream, effects.now().instant));
+                let mut conn = Box::new(TlsConn::new(outer, Side::Upstream, effects.now().instant));
                 conn.inner = Some(inner);
                 self.conns.link(inner, outer);
                 self.finish(conn, effects);
@@ -54,7 +53,7 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
         let mut has_output = false;
         if let Some(inner) = conn.inner {
             match self.core.next(inner, &()) {
-                Next::Wait => {}
+                Next::Wait => self.core.free_unused(inner),
                 Next::Write { .. } => has_output = conn.stage == Stage::Ready,
                 Next::ShutdownWrite => return self.close(conn, effects),
                 Next::Close if self.core.end(inner) == Some(End::HalfClosed) => {
