@@ -6,7 +6,7 @@ use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier},
+    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier},
     sign::CertifiedKey,
 };
 use std::{
@@ -170,7 +170,13 @@ pub fn server_config(own: &Pair, clients: Option<&Path>) -> anyhow::Result<Serve
         None => builder.with_no_client_auth(),
     };
     let (chain, key) = own.read()?;
-    builder.with_single_cert(chain, key).with_context(|| own.differs())
+    let mut config = builder.with_single_cert(chain, key).with_context(|| own.differs())?;
+    if clients.is_some() {
+        // A session that is resumed would not show the client's certificate again, which may have expired.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
+    Ok(config)
 }
 
 /// Reads the configuration of a client that trusts the CAs in this file. `own`: its own certificate, if it has one.
