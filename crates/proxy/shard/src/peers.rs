@@ -61,6 +61,14 @@ impl Peers {
         }
     }
 
+    /// The node to which a connection leads.
+    pub(super) fn node(&self, conn: Conn) -> Option<usize> {
+        match self.0.get(conn.index()) {
+            Some(Some(Peer::Upstream(upstream))) if upstream.conn == conn => Some(upstream.node),
+            _ => None,
+        }
+    }
+
     pub(super) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
         self.0.iter().filter_map(|peer| match peer {
             Some(Peer::Upstream(upstream)) => Some(&**upstream),

@@ -3,7 +3,7 @@
 use crate::{
     Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, SocketProbe, Task,
     connection::{
-        link::{End, Link, Step},
+        link::{ConnInterest, End, Link, Step},
         timers::Timers,
     },
 };
@@ -138,7 +138,8 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Reports that a connection could not be opened at once, e.g. because no descriptor is free.
+    /// Reports that a connection could not be opened, for this reason: e.g. no descriptor is free, or
+    /// the other server is not trusted.
     pub fn not_opened(&mut self, conn: Conn, why: &io::Error) {
         self.engine.not_opened(conn, why);
         self.failed(conn);
@@ -261,7 +262,13 @@ impl<E: Engine> Core<E> {
         if let Some(due) = link.sooner_due(&self.limits) {
             self.timers.ensure(conn.index(), due);
         }
-        if let Some(memory) = link.take_unused() {
+        self.free_unused(conn);
+    }
+
+    /// Gives an unused buffer of a connection to other connections.
+    #[inline]
+    pub fn free_unused(&mut self, conn: Conn) {
+        if let Some(memory) = self.effects.get(conn).and_then(Link::take_unused) {
             self.effects.keep(memory);
         }
     }
@@ -439,6 +446,30 @@ impl<E: Engine> Core<E> {
     /// How many clients are connected.
     pub fn clients(&self) -> usize {
         self.clients
+    }
+
+    // ---- for a driver that is an engine itself ----
+    //
+    // Its connections have the limits and timers, so it calls `free_unused` instead of `settle`.
+
+    /// What the engine wants for a connection now. Its alarm is omitted while it waits until output
+    /// is written. `None`: the connection is gone.
+    #[inline]
+    pub fn interest(&self, conn: Conn) -> Option<ConnInterest> {
+        self.effects.look(conn).map(Link::interest)
+    }
+
+    /// Why a connection is over, if it is: after [`Next::Close`].
+    pub fn end(&self, conn: Conn) -> Option<End> {
+        self.effects.look(conn).and_then(Link::why)
+    }
+
+    /// Calls the engine if the alarm of a connection is due.
+    pub fn ring(&mut self, conn: Conn) {
+        let now = self.now().instant;
+        if self.effects.get(conn).is_some_and(|link| link.rings_late(now)) {
+            self.call(conn, |engine, effects| engine.alarm(conn, effects));
+        }
     }
 
     fn cut(&mut self) {

@@ -67,8 +67,10 @@ pub trait Engine: Sized {
     /// Called when the connection is closed, or could not be opened. `conn` is invalid from now on.
     fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// Called before [`Engine::closed`] if a connection could not be opened at once, e.g. because no
-    /// descriptor is free.
+    /// Called before [`Engine::closed`] if it is known why a connection could not be opened, e.g.
+    /// because no descriptor is free. An error of the kind [`io::ErrorKind::InvalidData`] is about
+    /// the other server: TLS with it has failed. Then the connection may have been reported as open,
+    /// but the server has taken nothing that was sent.
     fn not_opened(&mut self, _conn: Conn, _why: &io::Error) {}
 
     /// Called when the alarm of [`ConnInterest::alarm`] is due.

@@ -19,6 +19,7 @@ pub mod prometheus;
 mod service;
 pub mod style;
 pub mod tls;
+pub mod tls_engine;
 
 pub use program::{Program, ServiceProgram};
 pub use regatta_engine::{Flow, Job, Limits, Never, Now, Session, SessionFactory};

@@ -144,7 +144,7 @@ impl<S: Session<Job = Never>> TlsSession<S> {
 
 /// Tracks the record boundaries of an input (RFC 8446, 5.1).
 #[derive(Clone, Copy, Debug, Default)]
-struct Records {
+pub(crate) struct Records {
     /// Bytes of the current record's header read so far.
     header: u8,
     /// Bytes of the content still missing. While the header is read: the part of the length read so
@@ -157,7 +157,7 @@ impl Records {
     const HEADER: u8 = 5;
 
     /// Processes the next input bytes. Returns whether they complete a record.
-    fn follow(&mut self, mut bytes: &[u8]) -> bool {
+    pub(crate) fn follow(&mut self, mut bytes: &[u8]) -> bool {
         let mut whole = false;
         while let Some((first, rest)) = bytes.split_first() {
             if self.header < Self::HEADER {
@@ -179,7 +179,7 @@ impl Records {
     }
 
     /// Returns whether the last record is incomplete.
-    fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         self.header > 0
     }
 }

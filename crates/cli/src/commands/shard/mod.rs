@@ -2,6 +2,7 @@
 
 mod names;
 mod status;
+mod tls;
 
 use crate::{
     exit::Outcome,
@@ -19,7 +20,10 @@ use regatta_keyspace::map::{
 use regatta_serve::{
     Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential, with_metrics_page,
 };
-use regatta_service::Limits;
+use regatta_service::{
+    Limits, Now,
+    tls_engine::{Tls, TlsEngine},
+};
 use regatta_shard::{
     Auth, Counts, Credentials, Metrics, Nodes, Proxy, Sequential, Settings, Shared,
 };
@@ -30,8 +34,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::available_parallelism,
-    time::Duration,
+    time::{Duration, Instant},
 };
+use tls::TlsArgs;
 
 /// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
 /// and other commands are split over the nodes and their replies are merged. A command that the proxy
@@ -94,6 +99,8 @@ pub struct ShardArgs {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     options: ShardOptions,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -215,6 +222,8 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
     check_metrics(args.model, args.metrics)?;
+    check_tls(args.model, &args.tls)?;
+    let tls = args.tls.read(&names)?;
     if args.check {
         return Ok(Outcome::Success);
     }
@@ -235,7 +244,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
         on_ready: service_manager::ready,
         stop,
     };
-    serve_proxy(settings, names, args.model, &host, args.metrics)?;
+    serve_proxy(Proxied { settings, names, tls }, args.model, &host, args.metrics)?;
     Ok(Outcome::Success)
 }
 
@@ -250,7 +259,7 @@ pub fn serve(
     match (service, options) {
         (Service::Shard, Some(options)) => {
             let (settings, names) = options.settings(false)?;
-            serve_proxy(settings, names, model, host, None)?;
+            serve_proxy(Proxied { settings, names, tls: None }, model, host, None)?;
             Ok(true)
         }
         (Service::Shard, None) => bail!(NO_NODES),
@@ -280,14 +289,34 @@ fn check_metrics(model: Model, metrics: Option<SocketAddr>) -> Result<(), ServeE
     }
 }
 
-/// `names`: the nodes as HOST:PORT; `metrics`: where the page with the metrics is served, if anywhere.
-fn serve_proxy(
+fn check_tls(model: Model, tls: &TlsArgs) -> Result<(), ServeError> {
+    match tls.option() {
+        Some(option) if is_sequential(model) => {
+            let because = "TLS needs a model whose threads serve many clients; use percore, uring, \
+                           epoll, poll or select";
+            let (model, service) = (model.name(), Service::Shard.name());
+            Err(ServeError::NoOption { model, service, option, because })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is served.
+struct Proxied {
     settings: Settings,
+    /// The nodes as HOST:PORT.
     names: Vec<String>,
+    tls: Option<Arc<Tls>>,
+}
+
+/// `metrics`: where the page with the metrics is served, if anywhere.
+fn serve_proxy(
+    proxied: Proxied,
     model: Model,
     host: &Host,
     metrics: Option<SocketAddr>,
 ) -> Result<(), ServeError> {
+    let Proxied { settings, names, tls } = proxied;
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
@@ -307,7 +336,14 @@ fn serve_proxy(
         serve_sequential(Sequential::new(shared), model, host)
     } else {
         with_metrics_page(page, metrics.as_ref(), host, || {
-            serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), model, host)
+            let proxy = || Proxy::new(Arc::clone(&shared), rand::random());
+            match &tls {
+                None => serve_engine(proxy, model, host),
+                Some(tls) => {
+                    let now = Now { instant: Instant::now(), unix_s: 0 };
+                    serve_engine(|| TlsEngine::new(proxy(), Arc::clone(tls), now), model, host)
+                }
+            }
         })
     };
     ended.map_err(|error| match error {

@@ -17,6 +17,7 @@ mod slowlog;
 mod split_writes;
 mod status;
 mod subscriptions;
+mod tls;
 mod transactions;
 mod unread;
 mod version;

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod differential;
 pub mod nodes;
+pub mod tls;
 
 use crate::support::Server;
 use client::Client;

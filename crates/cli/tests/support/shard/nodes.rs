@@ -39,6 +39,26 @@ impl Node {
         Node::start_at(program, (Ipv4Addr::LOCALHOST, port::free()), more)
     }
 
+    /// Starts a server that serves only over TLS, with more options.
+    pub fn start_tls(more: &[String]) -> Node {
+        let port = port::free();
+        let more = Node::with_tls(port, more);
+        Node::start_at(Path::new(REDIS), (Ipv4Addr::LOCALHOST, port), more)
+    }
+
+    /// Restarts it on the same port.
+    pub fn restart_tls(&mut self, more: &[String]) {
+        self.kill();
+        self.more = Node::with_tls(self.port, more);
+        self.revive();
+    }
+
+    fn with_tls(port: u16, more: &[String]) -> Vec<String> {
+        // The last `--port` counts.
+        let own = ["--port".into(), "0".into(), "--tls-port".into(), port.to_string()];
+        own.into_iter().chain(more.iter().cloned()).collect()
+    }
+
     fn start_at(program: &Path, (ip, port): (Ipv4Addr, u16), more: Vec<String>) -> Node {
         let folder = tempfile::tempdir().expect("a folder");
         let mut node = Node { program: program.to_owned(), child: None, folder, ip, port, more };

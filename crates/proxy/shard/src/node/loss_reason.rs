@@ -19,6 +19,8 @@ pub(crate) enum Loss {
     Moved,
     /// The proxy itself could not open the connection, for this reason.
     NotOpened(String),
+    /// TLS with the node failed, for this reason, before it took anything that was sent.
+    NoTls(String),
 }
 
 impl Loss {
@@ -32,6 +34,7 @@ impl Loss {
             }
             Loss::TimedOut => ("SHARDTIMEOUT", format!("no reply within {timeout:?}")),
             Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect: {why}")),
+            Loss::NoTls(why) => ("SHARDDOWN", format!("no TLS connection: {why}")),
             Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
             Loss::Malformed(what) => ("SHARDDOWN", format!("unusable reply: {what}")),
             Loss::Refused(text) | Loss::Denied(text) => {

@@ -1,6 +1,9 @@
 //! A connection to a node.
 
-use crate::observe::{class::Class, heads::Heads};
+use crate::{
+    node::loss_reason::Loss,
+    observe::{class::Class, heads::Heads},
+};
 use regatta_engine::Conn;
 use regatta_proto::resp::{Replies, Value};
 use std::{collections::VecDeque, time::Instant};
@@ -16,8 +19,8 @@ pub(crate) struct Upstream {
     pub(crate) is_open: bool,
     /// The node has accepted what only this kind of use needs; see [`What::Begun`].
     pub(crate) is_verified: bool,
-    /// Why this machine refused to open it.
-    pub(crate) shortage: Option<String>,
+    /// Why it could not be opened, if that is known.
+    pub(crate) not_opened: Option<Loss>,
     /// The error with which the node has refused the password.
     pub(crate) denied: Option<Vec<u8>>,
     /// Finds where replies end.
@@ -158,7 +161,7 @@ impl Upstream {
             use_,
             is_open: false,
             is_verified: false,
-            shortage: None,
+            not_opened: None,
             denied: None,
             replies: Replies::default(),
             partial: Vec::new(),

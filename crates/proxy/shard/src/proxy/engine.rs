@@ -7,6 +7,7 @@ use crate::{
     proxy::state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Engine, Never};
+use regatta_service::tls_engine::Upstreams;
 use std::{io, mem, time::Instant};
 
 impl Engine for Proxy {
@@ -77,8 +78,13 @@ impl Engine for Proxy {
     }
 
     fn not_opened(&mut self, conn: Conn, why: &io::Error) {
-        if let Some(upstream) = self.peers.upstream(conn) {
-            upstream.shortage = is_own(why).then(|| why.to_string());
+        let Some(upstream) = self.peers.upstream(conn) else { return };
+        if why.kind() == io::ErrorKind::InvalidData {
+            // The node took nothing that was sent, even if the connection seemed to be open.
+            upstream.is_open = false;
+            upstream.not_opened = Some(Loss::NoTls(why.to_string()));
+        } else if is_own(why) {
+            upstream.not_opened = Some(Loss::NotOpened(why.to_string()));
         }
     }
 
@@ -96,6 +102,12 @@ impl Engine for Proxy {
         self.follow_map(effects);
         self.check_nodes(effects);
         self.resume_due(effects);
+    }
+}
+
+impl Upstreams for Proxy {
+    fn upstream(&self, conn: Conn) -> Option<usize> {
+        self.peers.node(conn)
     }
 }
 

@@ -14,7 +14,7 @@ impl Proxy {
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
     /// error. It is disconnected instead if it has the start of the reply, or is subscribed.
     pub(crate) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
-        let loss = upstream.shortage.take().map_or(loss, Loss::NotOpened);
+        let loss = upstream.not_opened.take().unwrap_or(loss);
         self.charge(&mut upstream, 0);
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);

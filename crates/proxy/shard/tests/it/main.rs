@@ -13,6 +13,8 @@ mod seen;
 mod wire;
 mod world;
 
+use regatta_service::tls_engine::TlsEngine;
+use regatta_shard::Proxy;
 use regatta_testkit::by_tier;
 use seen::{Fault, Seen};
 use std::{
@@ -21,7 +23,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
 };
-use world::World;
+use world::{Tested, World};
 
 fn histories() -> u64 {
     by_tier(10_000, 100_000)
@@ -29,7 +31,10 @@ fn histories() -> u64 {
 
 /// Runs these histories on all cores, until one fails. Returns the lowest failing seed found with its
 /// error, and the counts of all events.
-fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, String)>, Seen) {
+fn run<E: Tested>(
+    seeds: std::ops::Range<u64>,
+    fault: Option<Fault>,
+) -> (Option<(u64, String)>, Seen) {
     let next = AtomicU64::new(seeds.start);
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
@@ -40,7 +45,7 @@ fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, Strin
                 if seed >= seeds.end {
                     return (None, seen);
                 }
-                let history = || World::new(seed, fault, false).run(&mut seen);
+                let history = || World::<E>::new(seed, fault, false).run(&mut seen);
                 let ended = panic::catch_unwind(AssertUnwindSafe(history));
                 let ended = ended.unwrap_or_else(|_| Err("it panics".into()));
                 if let Err(found) = ended {
@@ -68,10 +73,10 @@ fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, Strin
 fn no_reply_is_crossed_lost_or_duplicated() {
     if let Ok(seed) = env::var("SIMULATION_SEED") {
         let seed = seed.parse().expect("SIMULATION_SEED must be a number");
-        let found = World::new(seed, None, true).run(&mut Seen::default());
+        let found = World::<Proxy>::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let (found, seen) = run(0..histories(), None);
+    let (found, seen) = run::<Proxy>(0..histories(), None);
     println!("{seen:#?}");
     if let Some((seed, found)) = found {
         panic!("SIMULATION_SEED={seed}: {found}");
@@ -79,10 +84,24 @@ fn no_reply_is_crossed_lost_or_duplicated() {
     seen.assert_everything_happened();
 }
 
+/// The engine for TLS passes everything on as it is, in the same histories.
+#[test]
+fn the_same_holds_inside_the_engine_for_tls() {
+    if let Ok(seed) = env::var("TLS_SIMULATION_SEED") {
+        let seed = seed.parse().expect("TLS_SIMULATION_SEED must be a number");
+        let found = World::<TlsEngine<Proxy>>::new(seed, None, true).run(&mut Seen::default());
+        panic!("seed {seed}: {found:?}");
+    }
+    let (found, _) = run::<TlsEngine<Proxy>>(0..histories() / 4, None);
+    if let Some((seed, found)) = found {
+        panic!("TLS_SIMULATION_SEED={seed}: {found}");
+    }
+}
+
 #[test]
 fn planted_faults_are_found() {
     for fault in Fault::ALL {
-        let (found, _) = run(0..20_000, Some(fault));
+        let (found, _) = run::<Proxy>(0..20_000, Some(fault));
         let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} was not detected"));
         println!("{fault:?}: seed {seed}: {found}");
     }

@@ -13,8 +13,9 @@ use super::{
     wire::{End, Kernel, Wire},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use regatta_engine::{Conn, Core, Limits, Next, Now};
+use regatta_engine::{Conn, Core, Engine, Limits, Next, Now};
 use regatta_keyspace::map::{Map, Slots};
+use regatta_service::tls_engine::{Tls, TlsEngine};
 use regatta_shard::{Nodes, Proxy, Settings, Shared};
 use std::{
     collections::BTreeMap,
@@ -30,9 +31,37 @@ enum Health {
     Stalled,
 }
 
-pub struct World {
+/// The proxy, or an engine around it.
+pub trait Tested: Engine {
+    fn around(proxy: Proxy, now: Now) -> Self;
+
+    fn proxy(&self) -> &Proxy;
+}
+
+impl Tested for Proxy {
+    fn around(proxy: Proxy, _: Now) -> Self {
+        proxy
+    }
+
+    fn proxy(&self) -> &Proxy {
+        self
+    }
+}
+
+/// Without TLS on either side: everything must happen as without this engine.
+impl Tested for TlsEngine<Proxy> {
+    fn around(proxy: Proxy, now: Now) -> Self {
+        TlsEngine::new(proxy, Arc::new(Tls { clients: None, servers: None }), now)
+    }
+
+    fn proxy(&self) -> &Proxy {
+        self.engine()
+    }
+}
+
+pub struct World<E: Engine> {
     random: SmallRng,
-    core: Core<Proxy>,
+    core: Core<E>,
     start: Instant,
     now: Instant,
     nodes: Vec<Health>,
@@ -72,7 +101,7 @@ const MUCH: usize = 100_000;
 /// Bytes that the proxy may hold for a node, besides one request of each client.
 const PENDING: usize = 1 << 20;
 
-impl World {
+impl<E: Tested> World<E> {
     pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
         let count = random.random_range(1..=4);
@@ -94,7 +123,8 @@ impl World {
         let shared = Arc::new(Shared::new(settings));
         let proxy = Proxy::new(Arc::clone(&shared), seed);
         let limits = Limits { idle: Duration::from_secs(3600), request: Duration::from_secs(5) };
-        let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
+        let start = Now { instant: now, unix_s: 0 };
+        let core = Core::new(E::around(proxy, start), limits, start);
         World {
             fails,
             drains: random.random_bool(0.3),

@@ -6,3 +6,4 @@ mod results;
 mod simulation;
 mod styles;
 mod tls;
+mod tls_engine;

@@ -1,6 +1,6 @@
 //! Changes of the shard map in a history.
 
-use super::World;
+use super::{Tested, World};
 use crate::{
     seen::Seen,
     wire::{End, Wire},
@@ -11,7 +11,7 @@ use regatta_keyspace::map::{
     twemproxy::{Distribution, Hash, Server},
 };
 
-impl World {
+impl<E: Tested> World<E> {
     pub(super) fn change_map(&mut self, seen: &mut Seen) {
         self.epoch += 1;
         let count = self.nodes.len();

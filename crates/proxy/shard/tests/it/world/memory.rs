@@ -1,6 +1,6 @@
 //! The limits of memory in a history: clients that try to exceed them, and the checks.
 
-use super::World;
+use super::{Tested, World};
 use crate::{
     pest::{Kind, Pest},
     seen::Seen,
@@ -41,7 +41,7 @@ pub(super) fn limit(settings: &mut Settings, random: &mut SmallRng) {
     }
 }
 
-impl World {
+impl<E: Tested> World<E> {
     /// Sends the password of a client, if it needs one.
     pub(super) fn authenticate(&mut self, conn: Conn) {
         if self.shared.settings.auth.clients.is_some()
@@ -94,12 +94,12 @@ impl World {
     pub(super) fn check_memory(&self) -> Result<(), String> {
         let clients = || self.wires.iter().filter(|(_, wire)| !wire.is_node());
         let unsent: usize = clients().map(|(conn, _)| self.core.output(*conn).len()).sum();
-        let held = unsent + self.core.engine().held_for_clients();
+        let held = unsent + self.core.engine().proxy().held_for_clients();
         let most = self.shared.settings.all_bytes + clients().count() * UNCOUNTED;
         if held > most {
             return Err(format!("{held} bytes are held for clients, more than {most}"));
         }
-        match self.core.engine().held_before_trust() {
+        match self.core.engine().proxy().held_before_trust() {
             stranger if stranger > BEFORE_TRUST => {
                 Err(format!("{stranger} bytes are held for a client that has not authenticated"))
             }

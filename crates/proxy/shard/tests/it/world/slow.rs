@@ -5,8 +5,9 @@ use crate::{
     node::{Asked, Data},
     seen::Seen,
 };
+use regatta_engine::Engine;
 
-impl World {
+impl<E: Engine> World<E> {
     /// Checks the entries of the slow log.
     pub(super) fn check_slow_log(&self, seen: &mut Seen) -> Result<(), String> {
         let longest_us = (self.now - self.start).as_micros();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::node::ELEMENT;
 
-impl World {
+impl<E: Tested> World<E> {
     /// Lets a client disconnect if it is blocked.
     pub(super) fn abandon(&mut self, conn: Conn, probability: f64, seen: &mut Seen) {
         let Some(wire) = self.wires.get_mut(&conn) else { return };

@@ -1,6 +1,6 @@
 //! When a connection times out, and what is checked before that.
 
-use super::{End, Link, OUTPUT_FULL, SocketProbe, State, Timer};
+use super::{ConnInterest, End, Link, OUTPUT_FULL, SocketProbe, State, Timer};
 use crate::{Conn, Limits};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,11 @@ impl Link {
     /// The alarm, unless it is deferred until the peer reads.
     fn alarm(&self) -> Option<Instant> {
         self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
+    }
+
+    /// What the engine wants, without an alarm that is deferred.
+    pub(crate) fn interest(&self) -> ConnInterest {
+        ConnInterest { alarm: self.alarm(), ..self.status }
     }
 
     /// Whether an alarm was due at `at` and there is room for its output.

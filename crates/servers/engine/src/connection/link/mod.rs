@@ -213,7 +213,6 @@ impl Link {
     }
 
     /// Why it closed, if it has.
-    #[cfg(feature = "simulator")]
     pub(crate) fn why(&self) -> Option<End> {
         match self.state {
             State::Closed(end) => Some(end),

@@ -1,0 +1,154 @@
+//! TLS of the proxy: with its clients, and with the nodes.
+
+use crate::{
+    options::certificate::{Pair, Renewed, client_config, server_config},
+    output,
+};
+use anyhow::Context;
+use regatta_service::tls_engine::{Current, Servers, Tls};
+use rustls::{ServerConfig, pki_types::ServerName};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Options for TLS.
+#[derive(Debug, clap::Args)]
+pub struct TlsArgs {
+    /// Serve clients over TLS (rediss://) with the certificates in this PEM file; the proxy's own
+    /// certificate comes first. All files for TLS are read again when they change. Not on threads,
+    /// green, fork and prefork
+    #[arg(long, value_name = "PATH", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, in PEM
+    #[arg(long, value_name = "PATH", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Require clients to have a certificate that a CA in this PEM file has signed
+    #[arg(long, value_name = "PATH", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
+    /// Connect to all nodes over TLS, and trust certificates that a CA in this PEM file has signed
+    #[arg(long, value_name = "PATH")]
+    node_tls_ca: Option<PathBuf>,
+    /// The proxy's certificate for nodes that require one, in PEM
+    #[arg(long, value_name = "PATH", requires = "node_tls_key", requires = "node_tls_ca")]
+    node_tls_cert: Option<PathBuf>,
+    /// The private key of --node-tls-cert, in PEM
+    #[arg(long, value_name = "PATH", requires = "node_tls_cert")]
+    node_tls_key: Option<PathBuf>,
+    /// The name or IP address that the certificate of every node must have. Default: the host of the
+    /// node in --nodes
+    #[arg(long, value_name = "NAME", requires = "node_tls_ca")]
+    node_tls_server_name: Option<String>,
+}
+
+impl TlsArgs {
+    /// The option that turns TLS on, if one does.
+    pub fn option(&self) -> Option<&'static str> {
+        match (&self.tls_cert, &self.node_tls_ca) {
+            (Some(_), _) => Some("--tls-cert"),
+            (None, Some(_)) => Some("--node-tls-ca"),
+            (None, None) => None,
+        }
+    }
+
+    /// Reads the files. `nodes`: each as `HOST:PORT`. `None`: there is no TLS.
+    ///
+    /// # Errors
+    /// Says which file, or which name, cannot be used.
+    pub fn read(&self, nodes: &[String]) -> anyhow::Result<Option<Arc<Tls>>> {
+        let tls = Tls { clients: self.clients()?, servers: self.servers(nodes)? };
+        Ok(self.option().map(|_| Arc::new(tls)))
+    }
+
+    fn clients(&self) -> anyhow::Result<Option<Current<ServerConfig>>> {
+        let Some(own) = pair(&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        let ca = self.tls_client_ca.clone();
+        let files = own.files().into_iter().chain(ca.clone()).collect();
+        let config = Renewed::read(files, move || server_config(&own, ca.as_deref()))?;
+        Ok(Some(Box::new(move || config.current())))
+    }
+
+    fn servers(&self, nodes: &[String]) -> anyhow::Result<Option<Servers>> {
+        let Some(ca) = self.node_tls_ca.clone() else { return Ok(None) };
+        let own = pair(&self.node_tls_cert, &self.node_tls_key);
+        let more = own.iter().flat_map(Pair::files);
+        let files = [ca.clone()].into_iter().chain(more).collect();
+        let config = Renewed::read(files, move || client_config(&ca, own.as_ref()))?;
+        let names = nodes.iter().map(|node| self.name(node)).collect::<anyhow::Result<_>>()?;
+        let reports = Reports { nodes: nodes.to_vec(), failures: Mutex::default() };
+        Ok(Some(Servers {
+            config: Box::new(move || config.current()),
+            names,
+            report: Box::new(move |node, failure| reports.report(node, failure)),
+        }))
+    }
+
+    /// The name that the certificate of a node must have.
+    fn name(&self, node: &str) -> anyhow::Result<ServerName<'static>> {
+        let name = self.node_tls_server_name.as_deref().unwrap_or_else(|| host(node));
+        ServerName::try_from(name.to_owned()).with_context(|| {
+            format!(
+                "{name}: expected a host name or an IP address, which the certificate of the node {node} \
+                 must have (--node-tls-server-name)"
+            )
+        })
+    }
+}
+
+fn pair(certificate: &Option<PathBuf>, key: &Option<PathBuf>) -> Option<Pair> {
+    let (certificate, key) = (certificate.clone()?, key.clone()?);
+    Some(Pair { certificate, key })
+}
+
+/// The host of a node, `HOST:PORT`; that of `[::1]:6379` is `::1`.
+fn host(node: &str) -> &str {
+    let host = node.rsplit_once(':').map_or(node, |(host, _)| host);
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// Prints why TLS with nodes fails: each failure once, until there is another or a success.
+struct Reports {
+    nodes: Vec<String>,
+    /// The last failure of each node that has one.
+    failures: Mutex<Vec<(usize, String)>>,
+}
+
+impl Reports {
+    fn report(&self, node: usize, failure: Option<&str>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = failures.iter().position(|(of, _)| *of == node);
+        let name = self.nodes.get(node).map_or("", String::as_str);
+        match (known, failure) {
+            (None, None) => {}
+            (Some(known), None) => {
+                failures.swap_remove(known);
+                output::message(&format!("regatta: node {name}: TLS works again"));
+            }
+            (Some(known), Some(why)) if failures[known].1 == why => {}
+            (known, Some(why)) => {
+                if let Some(known) = known {
+                    failures.swap_remove(known);
+                }
+                failures.push((node, why.to_owned()));
+                output::message(&format!("regatta: node {name}: no TLS connection: {why}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_node_is_what_precedes_its_port() {
+        for (node, expected) in [
+            ("redis-1.example:6379", "redis-1.example"),
+            ("10.0.0.1:6379", "10.0.0.1"),
+            ("[::1]:6379", "::1"),
+        ] {
+            assert_eq!(host(node), expected);
+            assert!(ServerName::try_from(host(node)).is_ok(), "{node}");
+        }
+    }
+}
