@@ -1,6 +1,6 @@
 //! Certificates, keys and CAs for TLS, read again when their files change: renewed ones are used without a restart.
 
-use crate::output;
+use crate::options::renewed::Renewed;
 use anyhow::{Context, bail};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -10,89 +10,13 @@ use rustls::{
     sign::CertifiedKey,
 };
 use std::{
-    fmt, fs,
-    os::unix::fs::MetadataExt,
+    fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    sync::Arc,
 };
 
-/// Minimum time between two checks of the files: the maximum delay with which new connections get a renewed
-/// certificate.
-const CHECK_EVERY: Duration = Duration::from_secs(1);
-
-/// What is made from PEM files. When it is asked for, the files are checked, at most once per [`CHECK_EVERY`], and read
-/// again if one of them has changed. Files that cannot be used are reported once, and what was made before is kept: a
-/// certificate and its key are rarely replaced at the same moment.
-pub struct Renewed<T> {
-    files: Vec<PathBuf>,
-    make: Box<dyn Fn() -> anyhow::Result<T> + Send + Sync>,
-    state: Mutex<State<T>>,
-}
-
-struct State<T> {
-    checked: Instant,
-    /// Of the files when they were last read.
-    stamps: Vec<Option<Stamp>>,
-    current: Arc<T>,
-}
-
-/// Inode, length, and time of the last change (seconds, nanoseconds) of a file.
-type Stamp = (u64, u64, i64, i64);
-
-impl<T> Renewed<T> {
-    /// Reads the files with `make`.
-    ///
-    /// # Errors
-    /// The error of `make`.
-    pub fn read(
-        files: Vec<PathBuf>,
-        make: impl Fn() -> anyhow::Result<T> + Send + Sync + 'static,
-    ) -> anyhow::Result<Renewed<T>> {
-        let stamps = stamps(&files);
-        let current = Arc::new(make()?);
-        let state = Mutex::new(State { checked: Instant::now(), stamps, current });
-        Ok(Renewed { files, make: Box::new(make), state })
-    }
-
-    /// What the files contain.
-    pub fn current(&self) -> Arc<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.checked.elapsed() >= CHECK_EVERY {
-            state.checked = Instant::now();
-            self.renew(&mut state);
-        }
-        Arc::clone(&state.current)
-    }
-
-    /// Reads the files again if one of them has changed.
-    fn renew(&self, state: &mut State<T>) {
-        // Before they are read: a change meanwhile is seen the next time.
-        let stamps = stamps(&self.files);
-        let changed = stamps.iter().zip(&state.stamps).position(|(now, before)| now != before);
-        let Some(path) = changed.map(|place| self.files[place].display()) else { return };
-        match (self.make)() {
-            Ok(renewed) => {
-                state.current = Arc::new(renewed);
-                output::message(&format!(
-                    "regatta: new connections get the new certificate in {path}"
-                ));
-            }
-            Err(error) => {
-                output::message(&format!(
-                    "regatta: {error:#}; the previous certificate stays in use"
-                ));
-            }
-        }
-        state.stamps = stamps;
-    }
-}
-
-impl<T> fmt::Debug for Renewed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Renewed").field("files", &self.files).finish_non_exhaustive()
-    }
-}
+/// What is renewed, for messages.
+pub const CERTIFICATE: &str = "certificate";
 
 /// The certificate of a server with its key in two PEM files.
 #[derive(Debug)]
@@ -110,7 +34,7 @@ impl RenewedCertificate {
     ) -> anyhow::Result<RenewedCertificate> {
         let pair = Pair { certificate: certificate.to_owned(), key: key.to_owned() };
         let provider = Arc::clone(provider);
-        let renewed = Renewed::read(pair.files(), move || {
+        let renewed = Renewed::read(pair.files(), CERTIFICATE, move || {
             let (chain, key) = pair.read()?;
             CertifiedKey::from_der(chain, key, &provider).with_context(|| pair.differs())
         });
@@ -218,12 +142,4 @@ fn none(path: &Path, what: &str) -> String {
 
 fn unusable(path: &Path) -> String {
     format!("a CA certificate in {} cannot be used", path.display())
-}
-
-fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
-    let stamp = |path: &PathBuf| {
-        let file = fs::metadata(path).ok()?;
-        Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
-    };
-    files.iter().map(stamp).collect()
 }

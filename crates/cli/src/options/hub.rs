@@ -283,7 +283,7 @@ impl HubArgs {
             (None, None) => return Ok(HubAccess::Open),
         };
         let (audience, issuer) = (self.jwt_audience.clone(), self.jwt_issuer.clone());
-        let keys = Renewed::new(&[&path.clone()], "keys of tokens", move || {
+        let keys = Renewed::read(vec![path.clone()], "keys of tokens", move || {
             let keys = token_keys(&path, signed)?;
             Ok(keys.requiring(audience.clone(), issuer.clone()))
         })?;

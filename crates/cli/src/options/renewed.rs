@@ -4,7 +4,7 @@ use crate::output;
 use std::{
     fmt, fs,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -44,12 +44,11 @@ impl<T> Renewed<T> {
     ///
     /// # Errors
     /// Returns the error of `read`.
-    pub fn new(
-        files: &[&Path],
+    pub fn read(
+        files: Vec<PathBuf>,
         what: &'static str,
         read: impl Fn() -> anyhow::Result<T> + Send + Sync + 'static,
     ) -> anyhow::Result<Renewed<T>> {
-        let files: Vec<PathBuf> = files.iter().map(|path| (*path).to_owned()).collect();
         // Before they are read: a change meanwhile is seen the next time.
         let stamps = stamps(&files);
         let current = Arc::new(read()?);
@@ -70,15 +69,13 @@ impl<T> Renewed<T> {
     /// Reads the files again if one of them has changed.
     fn renew(&self, state: &mut State<T>) {
         let stamps = stamps(&self.files);
-        if stamps == state.stamps {
-            return;
-        }
+        let changed = stamps.iter().zip(&state.stamps).position(|(now, before)| now != before);
+        let Some(path) = changed.map(|place| self.files[place].display()) else { return };
         state.stamps = stamps;
         let what = self.what;
         output::message(&match (self.read)() {
             Ok(renewed) => {
                 state.current = Arc::new(renewed);
-                let path = self.files[0].display();
                 format!("regatta: new connections get the new {what} in {path}")
             }
             Err(error) => format!("regatta: {error:#}; the previous {what} stays in use"),

@@ -1,7 +1,10 @@
 //! TLS of the proxy: with its clients, and with the nodes.
 
 use crate::{
-    options::certificate::{Pair, Renewed, client_config, server_config},
+    options::{
+        certificate::{CERTIFICATE, Pair, client_config, server_config},
+        renewed::Renewed,
+    },
     output,
 };
 use anyhow::Context;
@@ -64,7 +67,7 @@ impl TlsArgs {
         let Some(own) = pair(&self.tls_cert, &self.tls_key) else { return Ok(None) };
         let ca = self.tls_client_ca.clone();
         let files = own.files().into_iter().chain(ca.clone()).collect();
-        let config = Renewed::read(files, move || server_config(&own, ca.as_deref()))?;
+        let config = Renewed::read(files, CERTIFICATE, move || server_config(&own, ca.as_deref()))?;
         Ok(Some(Box::new(move || config.current())))
     }
 
@@ -73,7 +76,7 @@ impl TlsArgs {
         let own = pair(&self.node_tls_cert, &self.node_tls_key);
         let more = own.iter().flat_map(Pair::files);
         let files = [ca.clone()].into_iter().chain(more).collect();
-        let config = Renewed::read(files, move || client_config(&ca, own.as_ref()))?;
+        let config = Renewed::read(files, CERTIFICATE, move || client_config(&ca, own.as_ref()))?;
         let names = nodes.iter().map(|node| self.name(node)).collect::<anyhow::Result<_>>()?;
         let reports = Reports { nodes: nodes.to_vec(), failures: Mutex::default() };
         Ok(Some(Servers {
