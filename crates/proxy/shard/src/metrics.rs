@@ -1,6 +1,7 @@
 //! The Prometheus metrics of a proxy.
 
 use crate::{
+    node::nodes::Nodes,
     observe::{
         class::Class,
         durations::{BOUNDS_US, BUCKETS},
@@ -28,7 +29,7 @@ impl Metrics {
 
     fn text(&self) -> String {
         let shared = &self.0;
-        let (counts, nodes, tallies) = (&shared.counts, &shared.settings.nodes, shared.tallies());
+        let (counts, nodes, tallies) = (&shared.counts, &shared.current().nodes, shared.tallies());
         let mut all = Exposition::new("regatta_shard");
         let (opened, closed) =
             (counts.connections.get() as u64, counts.disconnections.get() as u64);
@@ -50,7 +51,7 @@ impl Metrics {
         all.family("error_replies_total", "counter", help, &[("", errors)]);
         let (mut replies, mut errors, mut up) = (Vec::new(), Vec::new(), Vec::new());
         let durations: Vec<Vec<Histogram>> =
-            (0..nodes.count()).map(|node| self.durations(node, &tallies)).collect();
+            (0..nodes.count()).map(|node| self.durations(nodes, node, &tallies)).collect();
         for (node, durations) in durations.iter().enumerate() {
             let (mut wrong, mut is_up) = (0, true);
             for (errors, is_down) in tallies.iter().map(|tally| tally.node(node)) {
@@ -81,7 +82,7 @@ impl Metrics {
     }
 
     /// The durations of each class of requests that a node has replied to.
-    fn durations(&self, node: usize, tallies: &[Arc<Tally>]) -> Vec<Histogram> {
+    fn durations(&self, nodes: &Nodes, node: usize, tallies: &[Arc<Tally>]) -> Vec<Histogram> {
         let mut all = Vec::new();
         for (class, name) in Class::ALL {
             let (mut counts, mut sum_us) = ([0; BUCKETS], 0);
@@ -91,7 +92,7 @@ impl Metrics {
                 sum_us += sum;
             }
             if counts != [0; BUCKETS] {
-                let name_of_node = self.0.settings.nodes.name(node);
+                let name_of_node = nodes.name(node);
                 let labels = with_label(&label("class", name), "node", name_of_node);
                 all.push(Histogram { labels, counts: counts.to_vec(), sum_us });
             }

@@ -11,7 +11,7 @@ use regatta_keyspace::{
     map::Map,
 };
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
 };
 
@@ -21,7 +21,7 @@ const MOST_COMMANDS: usize = 4096;
 /// State shared by the proxies of all cores.
 #[derive(Debug)]
 pub struct Shared {
-    /// The configuration.
+    /// The configuration at the start. [`Sequential`](crate::Sequential) keeps it, except the map.
     pub settings: Settings,
     /// Counters of all proxies together.
     pub counts: Counts,
@@ -33,8 +33,11 @@ pub struct Shared {
     tallies: Mutex<Vec<Arc<Tally>>>,
     /// The commands that nodes have described.
     commands: Mutex<Vec<&'static Command>>,
-    map: Mutex<Arc<Map>>,
-    /// The map's epoch, readable without the lock.
+    /// The configuration of the proxies now, and how often it was changed.
+    current: Mutex<(Arc<Settings>, u64)>,
+    /// How often the configuration was changed, readable without the lock.
+    changes: AtomicU64,
+    /// The epoch of the current map, readable without the lock.
     epoch: AtomicU64,
 }
 
@@ -46,38 +49,83 @@ impl Shared {
 
     /// Creates the shared state with these counters.
     pub fn counting(settings: Settings, counts: Counts) -> Self {
-        let map = Arc::clone(&settings.map);
-        let epoch = AtomicU64::new(map.epoch());
+        let epoch = AtomicU64::new(settings.map.epoch());
         Shared {
             slow_log: SlowLog::new(settings.slow_entries),
             versions: Versions::new(settings.nodes.count()),
-            settings,
             counts,
             tallies: Mutex::default(),
             commands: Mutex::default(),
-            map: Mutex::new(map),
+            current: Mutex::new((Arc::new(settings.clone()), 0)),
+            changes: AtomicU64::new(0),
+            settings,
             epoch,
         }
     }
 
-    /// Replaces the shard map for the proxies of this process while they serve clients. Each proxy
-    /// adopts the new map before the next request that it reads, and within 100 ms if it has
-    /// subscribers.
-    ///
-    /// Requests that are already in flight are answered first: a client never has requests in
-    /// flight under two maps, so none of its requests is overtaken by a later one. Transactions,
-    /// watched keys and blocking commands end with an error, and subscribed clients are
-    /// disconnected, because what they depend on may have moved to another node.
+    /// Replaces the shard map for the proxies of this process while they serve clients, as
+    /// [`Shared::reload`] does.
     ///
     /// # Panics
     /// Panics if the number of nodes differs, or if the epoch is not higher.
     pub fn change_map(&self, map: Map) {
-        assert_eq!(map.nodes(), self.settings.nodes.count(), "the map has another number of nodes");
-        let mut current = self.map.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(map.epoch() > current.epoch(), "the epoch of a new map must be higher");
-        let epoch = map.epoch();
-        *current = Arc::new(map);
+        let settings = Settings::clone(&self.current());
+        assert!(map.epoch() > settings.map.epoch(), "the epoch of a new map must be higher");
+        self.reload(Settings { map: Arc::new(map), ..settings });
+    }
+
+    /// Replaces the configuration for the proxies of this process while they serve clients. Each proxy
+    /// adopts it before the next request that it reads, and within 100 ms if it has subscribers.
+    ///
+    /// If the epoch of the map is higher, or a node has another name or address, then requests that are
+    /// already in flight are answered first: a client never has requests in flight under two maps, so
+    /// none of its requests is overtaken by a later one. Transactions, watched keys and blocking
+    /// commands end with an error, and subscribed clients are disconnected, where what they depend on may
+    /// have moved: with another map, all of them; otherwise those at a node that is another one now.
+    ///
+    /// What a client was permitted stays permitted: another password applies to later AUTH. The limit of
+    /// entries of the slow log stays, and so does [`Settings::patient`] for connections that are open.
+    ///
+    /// # Panics
+    /// Panics if the number of nodes differs.
+    pub fn reload(&self, mut settings: Settings) {
+        assert_eq!(settings.map.nodes(), settings.nodes.count(), "as many nodes as the map has");
+        let count = self.settings.nodes.count();
+        assert_eq!(settings.nodes.count(), count, "the number of nodes cannot change");
+        let mut current = self.lock();
+        let (before, changes) = &mut *current;
+        let has_moved = settings.nodes.differing(&before.nodes).any(|differs| differs);
+        if has_moved && settings.map.epoch() <= before.map.epoch() {
+            settings.map = Arc::new(settings.map.with_epoch(before.map.epoch() + 1));
+        }
+        let epoch = settings.map.epoch();
+        if !Arc::ptr_eq(&before.nodes, &settings.nodes) {
+            before.nodes.retire();
+        }
+        *before = Arc::new(settings);
+        *changes += 1;
         self.epoch.store(epoch, Release);
+        self.changes.store(*changes, Release);
+    }
+
+    /// The configuration of the proxies now.
+    pub fn current(&self) -> Arc<Settings> {
+        Arc::clone(&self.lock().0)
+    }
+
+    /// The configuration of the proxies now, and how often it was changed.
+    pub(super) fn settings_now(&self) -> (Arc<Settings>, u64) {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Arc<Settings>, u64)> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the configuration and how often it was changed, if that is not `changes`.
+    #[inline]
+    pub(super) fn newer(&self, changes: u64) -> Option<(Arc<Settings>, u64)> {
+        (self.changes.load(Acquire) != changes).then(|| self.lock().clone())
     }
 
     /// Returns the version that clients see: the lowest of the nodes that have reported theirs, otherwise that of the
@@ -115,8 +163,7 @@ impl Shared {
     /// Returns the current map, if its epoch differs from this one.
     #[inline]
     pub(super) fn newer_map(&self, epoch: u64) -> Option<Arc<Map>> {
-        (self.epoch.load(Acquire) != epoch)
-            .then(|| Arc::clone(&self.map.lock().unwrap_or_else(PoisonError::into_inner)))
+        (self.epoch.load(Acquire) != epoch).then(|| Arc::clone(&self.lock().0.map))
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Map {
 }
 
 /// How a map assigns keys to nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// 16,384 slots, as in Redis Cluster, over separate nodes.
     Slots(Slots),
@@ -55,6 +55,16 @@ impl Map {
     /// Creates a map. `epoch`: the number of this snapshot; a later one has a higher number.
     pub fn new(epoch: u64, mode: impl Into<Mode>) -> Self {
         Map { epoch, mode: mode.into() }
+    }
+
+    /// The same assignment as another snapshot.
+    pub fn with_epoch(&self, epoch: u64) -> Self {
+        Map { epoch, mode: self.mode.clone() }
+    }
+
+    /// Whether each key belongs to the node with the same number in both.
+    pub fn assigns_like(&self, other: &Map) -> bool {
+        self.mode == other.mode
     }
 
     /// The number of this snapshot.

@@ -2,7 +2,7 @@
 
 use crate::{
     reply::info::{self, Core},
-    settings::Credentials,
+    settings::{Auth, Credentials},
     shared::Shared,
 };
 use regatta_keyspace::Arguments;
@@ -37,9 +37,9 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Creates the identity of a newly connected client.
-    pub(crate) fn new(shared: &Shared) -> Self {
+    pub(crate) fn new(shared: &Shared, auth: &Auth) -> Self {
         let id = shared.counts.connections.add(1) as u64 + 1;
-        let is_trusted = shared.settings.auth.clients.is_none();
+        let is_trusted = auth.clients.is_none();
         Identity { id, resp3: false, is_trusted, name: Vec::new() }
     }
 

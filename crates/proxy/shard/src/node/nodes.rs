@@ -21,13 +21,16 @@ struct Addresses {
     addresses: Vec<SocketAddr>,
     /// Nodes whose address is in doubt, because a connection was lost.
     in_doubt: BTreeSet<usize>,
+    /// Other nodes are used now.
+    are_retired: bool,
 }
 
 impl Nodes {
     /// Creates the list from names, which appear in error messages, and addresses.
     pub fn new(nodes: impl IntoIterator<Item = (String, SocketAddr)>) -> Self {
         let (names, addresses) = nodes.into_iter().unzip();
-        let addresses = Mutex::new(Addresses { addresses, in_doubt: BTreeSet::new() });
+        let addresses =
+            Mutex::new(Addresses { addresses, in_doubt: BTreeSet::new(), are_retired: false });
         Nodes { names, addresses, lost: Condvar::new() }
     }
 
@@ -57,10 +60,29 @@ impl Nodes {
         self.lost.notify_all();
     }
 
-    /// Waits until connections were lost. Returns their nodes, whose addresses may have changed.
-    pub fn wait_for_lost(&self) -> BTreeSet<usize> {
-        let addresses = self.lost.wait_while(self.lock(), |all| all.in_doubt.is_empty());
-        std::mem::take(&mut addresses.unwrap_or_else(PoisonError::into_inner).in_doubt)
+    /// Waits until connections were lost. Returns their nodes, whose addresses may have changed. `None`:
+    /// these nodes are not used any more.
+    pub fn wait_for_lost(&self) -> Option<BTreeSet<usize>> {
+        let is_waiting = |all: &mut Addresses| all.in_doubt.is_empty() && !all.are_retired;
+        let addresses = self.lost.wait_while(self.lock(), is_waiting);
+        let mut addresses = addresses.unwrap_or_else(PoisonError::into_inner);
+        (!addresses.are_retired).then(|| std::mem::take(&mut addresses.in_doubt))
+    }
+
+    /// Notes that other nodes are used now.
+    pub(crate) fn retire(&self) {
+        self.lock().are_retired = true;
+        self.lost.notify_all();
+    }
+
+    /// For each node, whether it has another name or address than its counterpart in `others`.
+    pub(crate) fn differing(&self, others: &Nodes) -> impl Iterator<Item = bool> {
+        let is_same = std::ptr::eq(self, others);
+        (0..self.count()).map(move |node| {
+            !is_same
+                && (self.name(node) != others.name(node)
+                    || self.address(node) != others.address(node))
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Addresses> {
@@ -163,14 +185,17 @@ mod tests {
         let nodes = Nodes::new([("a".to_string(), before), ("b".to_string(), before)]);
         nodes.doubt(1);
         nodes.doubt(1);
-        assert_eq!(nodes.wait_for_lost(), BTreeSet::from([1]));
+        assert_eq!(nodes.wait_for_lost(), Some(BTreeSet::from([1])));
         nodes.set_address(1, after);
         assert_eq!((nodes.address(0), nodes.address(1)), (before, after));
         // It waits for the next loss.
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| nodes.wait_for_lost());
             nodes.doubt(0);
-            assert_eq!(waits.join().unwrap(), BTreeSet::from([0]));
+            assert_eq!(waits.join().unwrap(), Some(BTreeSet::from([0])));
+            let waits = scope.spawn(|| nodes.wait_for_lost());
+            nodes.retire();
+            assert_eq!(waits.join().unwrap(), None);
         });
     }
 

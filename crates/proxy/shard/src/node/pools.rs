@@ -82,6 +82,14 @@ impl Pools {
         shared.chain(idle).collect()
     }
 
+    /// Forgets the connections of all pools to a node, and returns them: those that clients share, and those
+    /// that are idle.
+    pub(crate) fn forget_node(&mut self, node: usize) -> (Vec<Conn>, Vec<Conn>) {
+        let shared = self.pools.iter_mut().filter_map(|pool| pool.shared[node].take()).collect();
+        let idle = self.pools.iter_mut().flat_map(|pool| std::mem::take(&mut pool.idle[node]));
+        (shared, idle.collect())
+    }
+
     #[inline]
     pub(crate) fn get(&mut self, pool: usize) -> &mut Pool {
         &mut self.pools[pool]

@@ -63,6 +63,8 @@ pub(crate) enum Use {
     Subscribed(Conn),
     /// The proxy, to check that the node answers.
     Probe,
+    /// Nothing any more, once it has brought all replies: its node is another server now.
+    Retired,
 }
 
 /// The limit of a node that does not report it, in bytes: the default of Redis.

@@ -55,6 +55,11 @@ impl Versions {
         self.0[node].store(version.0, Relaxed);
     }
 
+    /// The node is another server now.
+    pub(crate) fn forget(&self, node: usize) {
+        self.0[node].store(UNKNOWN, Relaxed);
+    }
+
     /// The lowest version of those that are known, if any is.
     pub(crate) fn lowest(&self) -> Option<Version> {
         let all = self.0.iter().map(|version| version.load(Relaxed));

@@ -52,11 +52,11 @@ impl Proxy {
         let counted = if replies < COUNTED { 0 } else { replies };
         self.held = self.held - client.held() + requests + counted;
         (client.requests, client.counted) = (requests, counted);
-        if unread > self.shared.settings.client_bytes + MARGIN {
+        if unread > self.settings.client_bytes + MARGIN {
             self.shared.counts.unread.add(1);
             return self.disconnect(client, effects);
         }
-        while self.held > self.shared.settings.all_bytes {
+        while self.held > self.settings.all_bytes {
             let most = self.peers.clients().max_by_key(|other| other.weight());
             let most = most.filter(|most| most.weight() > client.weight()).map(|most| most.conn);
             self.shared.counts.evicted.add(1);
@@ -115,7 +115,7 @@ impl Proxy {
         }
         let shared = self.peers.upstreams().filter(|one| one.use_ == Use::Shared);
         let to_nodes: usize = shared.map(|one| effects.pending(one.conn)).sum();
-        self.held + to_nodes + bytes > self.shared.settings.all_bytes
+        self.held + to_nodes + bytes > self.settings.all_bytes
     }
 
     /// For tests: the bytes held for clients, added up anew and from other sources than those of the

@@ -20,14 +20,15 @@ impl Engine for Proxy {
             upstream.is_open = true;
             return;
         }
-        let mut client = Box::new(Client::new(conn, Identity::new(&self.shared)));
+        let mut client =
+            Box::new(Client::new(conn, Identity::new(&self.shared, &self.settings.auth)));
         self.pools.enter(client.pool);
         self.resume(&mut client, effects);
         self.peers.put(conn, Peer::Client(client));
     }
 
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Fx) {
-        self.follow_map(effects);
+        self.follow_settings(effects);
         match self.peers.take(conn) {
             Some(Peer::Client(mut client)) => {
                 self.input(&mut client, bytes, effects);
@@ -99,7 +100,7 @@ impl Engine for Proxy {
     }
 
     fn tick(&mut self, effects: &mut Fx) {
-        self.follow_map(effects);
+        self.follow_settings(effects);
         self.check_nodes(effects);
         self.resume_due(effects);
     }

@@ -132,7 +132,7 @@ impl Proxy {
             Rule::Scan { cursor, nodes },
             [cursor.node],
             false,
-            Arc::clone(&self.shared.settings.nodes),
+            Arc::clone(&self.settings.nodes),
         );
         let slot = client.ring.merge(Box::new(merging));
         let waiter = Waiter::part(client.conn, slot, 0);
@@ -174,7 +174,7 @@ impl Proxy {
         decision: &Decision,
     ) -> Merging {
         let writes = decision.command.is_some_and(|command| command.has(flag::WRITE));
-        Merging::new(rule, asked, writes, Arc::clone(&self.shared.settings.nodes))
+        Merging::new(rule, asked, writes, Arc::clone(&self.settings.nodes))
     }
 
     /// Sends a part of a request over a connection that can take output. `waiter`: for its reply; `write` appends it.
@@ -253,7 +253,7 @@ impl Proxy {
             return None;
         }
         let now = effects.now().instant;
-        let settings = &self.shared.settings;
+        let settings = &self.settings;
         let conn = effects.connect(settings.nodes.address(node));
         let mut upstream = Box::new(Upstream::new(conn, node, pool, use_, now));
         let Key { database, resp3 } = self.pools.get(pool).key;

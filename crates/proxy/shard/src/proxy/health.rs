@@ -19,7 +19,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 impl Proxy {
     pub(crate) fn check_nodes(&mut self, effects: &mut Fx) {
         let now = effects.now().instant;
-        let timeout = self.shared.settings.node_timeout;
+        let timeout = self.settings.node_timeout;
         let late = |upstream: &&Upstream| {
             let deadline = || upstream.deadline(timeout, &self.peers);
             !upstream.waiting.is_empty() && deadline().is_some_and(|at| now >= at)
@@ -41,29 +41,9 @@ impl Proxy {
             .peers
             .upstreams()
             .any(|one| !one.waiting.is_empty() || matches!(one.use_, Use::Subscribed(_)));
+        self.close_retired(effects);
         let due = self.health.iter().filter_map(Health::due).min();
         self.tick_at = due.into_iter().chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
-    }
-
-    /// Switches to the current shard map if it has changed.
-    #[inline]
-    pub(crate) fn follow_map(&mut self, effects: &mut Fx) {
-        if let Some(map) = self.shared.newer_map(self.map.epoch()) {
-            self.map = map;
-            self.end_leases(effects);
-        }
-    }
-
-    /// Closes connections that depend on where keys and channels were.
-    #[cold]
-    fn end_leases(&mut self, effects: &mut Fx) {
-        let is_own = |one: &&Upstream| matches!(one.use_, Use::Leased(_) | Use::Subscribed(_));
-        let own: Vec<Conn> = self.peers.upstreams().filter(is_own).map(|one| one.conn).collect();
-        for conn in own {
-            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
-                self.lose(*upstream, Loss::Moved, effects);
-            }
-        }
     }
 
     /// Schedules a check of the nodes, because one of them now owes a reply.
@@ -86,7 +66,7 @@ impl Proxy {
 
     /// The error for a request to a node that is down, without the leading `-`.
     pub(crate) fn down(&self, node: usize) -> Vec<u8> {
-        let name = self.shared.settings.nodes.name(node);
+        let name = self.settings.nodes.name(node);
         let why = self.health[node].why_down().unwrap_or("the connection was just lost");
         format!("SHARDDOWN node {name}: {why}").into_bytes()
     }

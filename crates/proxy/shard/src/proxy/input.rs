@@ -42,7 +42,7 @@ impl Proxy {
         let mut rest = client.rest.take().unwrap_or_else(|| self.rest());
         let (commands, input) = rest.with(bytes);
         let mut at = 0;
-        commands.set_limits(self.shared.settings.limits(client.identity.is_trusted));
+        commands.set_limits(self.settings.limits(client.identity.is_trusted));
         while client.input == Input::Read {
             match commands.next(&input[at..]) {
                 Ok((0, None)) => break,
@@ -52,7 +52,7 @@ impl Proxy {
                     let next = self.command(client, &command, effects);
                     // AUTH, HELLO and RESET change the limits.
                     if client.identity.is_trusted != was_trusted {
-                        commands.set_limits(self.shared.settings.limits(!was_trusted));
+                        commands.set_limits(self.settings.limits(!was_trusted));
                     }
                     match next {
                         Next::Go => {}
@@ -90,7 +90,7 @@ impl Proxy {
     }
 
     fn rest(&mut self) -> Box<Rest> {
-        let limits = self.shared.settings.request;
+        let limits = self.settings.request;
         self.spare.pop().unwrap_or_else(|| Box::new(Rest::new(Commands::new(limits))))
     }
 
@@ -121,7 +121,7 @@ impl Proxy {
             };
             plan = std::mem::take(&mut self.plan);
         }
-        if !self.shared.settings.splits_writes {
+        if !self.settings.splits_writes {
             decision = decision.without_split_writes();
         }
         self.kind = match Kind::of(&decision) {
@@ -229,7 +229,7 @@ impl Proxy {
         let inside = client.inside();
         let status = ConnInterest {
             reads: client.input == Input::Read || client.reads_ahead(),
-            waits: (self.shared.settings.patient
+            waits: (self.settings.patient
                 || !client.ring.is_empty()
                 || client.node_is_full
                 || matches!(client.mode, Mode::Subscribed(_)))

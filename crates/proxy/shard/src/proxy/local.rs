@@ -43,7 +43,7 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         let shared = Arc::clone(&self.shared);
-        let own = shared.settings.auth.clients.as_ref();
+        let own = self.settings.auth.clients.as_ref();
         let identity = &mut client.identity;
         let reply = match local {
             Local::Ping => identity.ping(command, matches!(client.mode, Mode::Subscribed(_))),

@@ -36,7 +36,7 @@ impl Proxy {
             if length <= most {
                 return None;
             }
-            let node = self.shared.settings.nodes.name(upstream.node);
+            let node = self.settings.nodes.name(upstream.node);
             let text = format!(
                 "SHARDTOOLARGE node {node} accepts at most {most} bytes in an argument \
                  (proto-max-bulk-len), and this one has {length}; nothing was sent"

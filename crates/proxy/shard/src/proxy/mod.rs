@@ -11,6 +11,7 @@ mod local;
 mod longest;
 mod node_lost;
 mod observation;
+mod reload;
 mod replies;
 pub(crate) mod state;
 mod subscriptions;

@@ -24,18 +24,20 @@ impl Proxy {
         }
         if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
             self.shared.counts.lost.add(1);
-            self.shared.settings.nodes.doubt(node);
         }
-        let timeout = self.shared.settings.node_timeout;
+        if !matches!(upstream.use_, Use::Idle | Use::Retired) && loss != Loss::Moved {
+            self.settings.nodes.doubt(node);
+        }
+        let timeout = self.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);
         let is_blamed = !upstream.is_open && !matches!(loss, Loss::NotOpened(_))
             || loss == Loss::TimedOut
             || upstream.denied.is_some()
             || upstream.use_ == Use::Probe;
-        if is_blamed && loss != Loss::Moved {
+        if is_blamed && loss != Loss::Moved && upstream.use_ != Use::Retired {
             self.fails(node, &why, effects);
         }
-        let name = self.shared.settings.nodes.name(node);
+        let name = self.settings.nodes.name(node);
         let error = errors::line(&[loss.text(name, upstream.is_open, timeout).as_bytes()]);
         let part_error = format!("{code} {why}");
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
@@ -66,7 +68,7 @@ impl Proxy {
                 | What::Probed => {}
             }
         }
-        if upstream.use_ == Use::Shared {
+        if matches!(upstream.use_, Use::Shared | Use::Retired) {
             self.described.forget(conn);
         }
         self.release(std::mem::take(&mut upstream.held));
@@ -74,12 +76,12 @@ impl Proxy {
             Use::Leased(client) => self.lease_is_lost(client, conn, loss),
             // Nothing was subscribed over it yet.
             Use::Subscribed(client) if !upstream.is_verified => {
-                let why = loss.text(self.shared.settings.nodes.name(node), false, timeout);
+                let why = loss.text(self.settings.nodes.name(node), false, timeout);
                 self.subscriber_is_lost(client, node, why.into_bytes());
             }
             // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
-            Use::Shared | Use::Idle | Use::Probe => {}
+            Use::Shared | Use::Idle | Use::Probe | Use::Retired => {}
         }
     }
 

@@ -277,7 +277,7 @@ impl Proxy {
             streamed => streamed + bytes.len(),
         };
         // Its later requests are not sent before this reply has arrived.
-        client.reply_bytes = client.reply_bytes.max(length.min(self.shared.settings.client_bytes));
+        client.reply_bytes = client.reply_bytes.max(length.min(self.settings.client_bytes));
         if upstream.streamed == 0 && !self.has_room(conn, length, effects) {
             self.refuse(waiter, length, effects);
             // The reply itself is discarded: its waiter becomes the connection.
@@ -306,7 +306,7 @@ impl Proxy {
     fn too_long(&self, upstream: &Upstream, bytes: usize) -> Option<Loss> {
         let waiter = upstream.waiting.front();
         let is_reply = waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part));
-        (!is_reply && bytes > self.shared.settings.client_bytes)
+        (!is_reply && bytes > self.settings.client_bytes)
             .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }
 
@@ -315,13 +315,13 @@ impl Proxy {
     fn has_room(&self, conn: Conn, bytes: usize, effects: &Fx) -> bool {
         let Some(client) = self.peers.peek(conn) else { return true };
         let held = effects.pending(conn) + client.ring.held() + client.arriving;
-        (held + client.promised).saturating_add(bytes) <= self.shared.settings.client_bytes
+        (held + client.promised).saturating_add(bytes) <= self.settings.client_bytes
     }
 
     /// Replies with an error instead of a reply of this many bytes, or more, for which the client has no
     /// room.
     fn refuse(&mut self, waiter: Waiter, bytes: usize, effects: &mut Fx) {
-        let most = self.shared.settings.client_bytes;
+        let most = self.settings.client_bytes;
         let text = format!(
             "SHARDTOOLARGE the command was carried out, but the proxy has no room for its reply of \
              {bytes} bytes; the limit for unread replies is --client-buffer {} (MiB)",

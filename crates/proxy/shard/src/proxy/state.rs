@@ -5,6 +5,7 @@ use crate::{
     node::{described::Described, nodes::Health, pools::Pools},
     observe::{class::Class, clock::Clock},
     peers::Peers,
+    settings::Settings,
     shared::Shared,
     tally::{Kind, Tally},
 };
@@ -16,6 +17,9 @@ use std::{sync::Arc, time::Instant};
 /// The proxy of one core.
 pub struct Proxy {
     pub(super) shared: Arc<Shared>,
+    /// The configuration, and how often it had been changed.
+    pub(super) settings: Arc<Settings>,
+    pub(super) changes: u64,
     /// Which node owns which key.
     pub(super) map: Arc<Map>,
     pub(super) peers: Peers,
@@ -46,6 +50,11 @@ pub struct Proxy {
     pub(super) random: SmallRng,
 }
 
+/// From which duration on a request is slow, in microseconds.
+pub(super) fn slow_us(settings: &Settings) -> u64 {
+    settings.slow.map_or(OFF, |slow| slow.as_micros() as u64)
+}
+
 /// A duration that no request reaches: no request is slow.
 pub(super) const OFF: u64 = u64::MAX;
 
@@ -56,7 +65,8 @@ impl Proxy {
     /// Creates a proxy without clients. `seed`: of the jitter of retry pauses, and of the choice of a
     /// node where it is random.
     pub fn new(shared: Arc<Shared>, seed: u64) -> Self {
-        let nodes = shared.settings.nodes.count();
+        let (settings, changes) = shared.settings_now();
+        let nodes = settings.nodes.count();
         Proxy {
             peers: Peers::default(),
             pools: Pools::new(nodes),
@@ -66,14 +76,16 @@ impl Proxy {
             kind: Kind::default(),
             class: Class::default(),
             clock: Clock::default(),
-            slow_us: shared.settings.slow.map_or(OFF, |slow| slow.as_micros() as u64),
+            slow_us: slow_us(&settings),
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),
             held: 0,
             tick_at: None,
             random: SmallRng::seed_from_u64(seed),
-            map: Arc::clone(&shared.settings.map),
+            map: Arc::clone(&settings.map),
+            settings,
+            changes,
             shared,
         }
     }

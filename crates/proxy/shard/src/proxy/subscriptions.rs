@@ -134,7 +134,7 @@ impl Proxy {
             Rule::Confirmation(text),
             asked.iter().map(|(node, _)| *node),
             false,
-            Arc::clone(&self.shared.settings.nodes),
+            Arc::clone(&self.settings.nodes),
         );
         if let Mode::Subscribed(subscriptions) = &mut client.mode {
             subscriptions.is_leaving = !adds;

@@ -341,7 +341,7 @@ impl Proxy {
 
     /// The error for a transaction whose connection was lost, without the leading `-`.
     fn lost(&self, transaction: &Transaction) -> Vec<u8> {
-        let name = self.shared.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
+        let name = self.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
         let what = match &transaction.lost {
             Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
             Some(Loss::Refused(text)) => {

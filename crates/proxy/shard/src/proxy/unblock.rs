@@ -89,7 +89,7 @@ impl Proxy {
     /// been received yet, or an error. `None`: the connection was lost.
     pub(crate) fn asked_to_unblock(&mut self, conn: Conn, reply: Option<&[u8]>, effects: &Fx) {
         let now = effects.now().instant;
-        let timeout = self.shared.settings.node_timeout;
+        let timeout = self.settings.node_timeout;
         let Some(Client { mode: Mode::Leased(transaction), .. }) = self.peers.client(conn) else {
             return;
         };

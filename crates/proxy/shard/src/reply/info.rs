@@ -36,7 +36,8 @@ pub(crate) fn info(command: &Command<'_>, shared: &Shared, core: &Core<'_>) -> S
 
 /// Adds the fields of a section.
 fn add(section: &str, shared: &Shared, core: &Core<'_>, text: &mut String) {
-    let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
+    let (counts, settings) = (&shared.counts, shared.current());
+    let nodes = &settings.nodes;
     let connections = counts.connections.get();
     let mut field = |name: &str, value: &dyn Display| *text += &format!("{name}:{value}\r\n");
     match section {
@@ -53,7 +54,7 @@ fn add(section: &str, shared: &Shared, core: &Core<'_>, text: &mut String) {
         }
         "Memory" => {
             field("clients_memory_on_this_core", &core.held);
-            field("clients_memory_limit_per_core", &shared.settings.all_bytes);
+            field("clients_memory_limit_per_core", &settings.all_bytes);
         }
         "Stats" => {
             field("total_connections_received", &connections);

@@ -84,7 +84,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     pub(super) fn new(shared: &'s Shared) -> Self {
         Session {
             shared,
-            identity: Identity::new(shared),
+            identity: Identity::new(shared, &shared.settings.auth),
             map: Arc::clone(&shared.settings.map),
             database: 0,
             links: (0..shared.settings.nodes.count()).map(|_| Link::Closed).collect(),

@@ -75,6 +75,8 @@ seen!(
     refusals,
     /// The shard map changed while a client had pending replies.
     maps,
+    /// The configuration named other addresses of some nodes while a client had pending replies.
+    moves,
     stalls,
     resets,
     half_closes,

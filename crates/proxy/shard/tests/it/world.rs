@@ -248,7 +248,11 @@ impl<E: Tested> World<E> {
             self.cause_trouble(seen);
         }
         if self.remaps && self.random.random_bool(0.04) {
-            self.change_map(seen);
+            if self.random.random_bool(0.5) {
+                self.change_map(seen);
+            } else {
+                self.change_nodes(seen);
+            }
         }
         self.now += Duration::from_micros(match self.random.random_range(0..40) {
             0 => self.random.random_range(0..400_000),
@@ -332,7 +336,7 @@ impl<E: Tested> World<E> {
                 self.serve(conn);
             }
             let Some((conn, to)) = self.core.next_connect() else { return };
-            let node = usize::from(to.port()) - 1;
+            let node = usize::from(to.port() % map::MOVED) - 1;
             self.number += 1;
             let session = Session::new(self.number, self.limit, self.trouble.refuses_multi);
             self.wires.insert(conn, Wire::new(End::Node(node, false, session)));

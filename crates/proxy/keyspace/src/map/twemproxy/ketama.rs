@@ -9,7 +9,7 @@ const POINTS: f32 = 160.0;
 const PER_DIGEST: f32 = 4.0;
 
 /// The ring.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ketama {
     /// The points in ascending order, with the server of each.
     points: Box<[(u32, u16)]>,

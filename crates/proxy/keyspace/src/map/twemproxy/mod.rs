@@ -49,7 +49,7 @@ impl FromStr for Distribution {
 }
 
 /// A twemproxy pool. Its nodes are numbered in the given order of the servers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Twemproxy {
     hash: Hash,
     tag: Option<[u8; 2]>,
@@ -58,7 +58,7 @@ pub struct Twemproxy {
     spread: Spread,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Spread {
     Ketama(Ketama),
     Modula(Modula),

@@ -3,7 +3,7 @@
 use super::server::Server;
 
 /// Servers with their shares of the sum of the weights.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Modula {
     /// For each server, the sum of the weights up to and including its own.
     ends: Box<[u32]>,

@@ -10,6 +10,11 @@ use regatta_keyspace::map::{
     Map, Mode, RedisSharding, Slots, Twemproxy,
     twemproxy::{Distribution, Hash, Server},
 };
+use regatta_shard::{Nodes, Settings};
+use std::sync::Arc;
+
+/// How much the port of a node changes when it moves.
+pub(super) const MOVED: u16 = 1000;
 
 impl<E: Tested> World<E> {
     pub(super) fn change_map(&mut self, seen: &mut Seen) {
@@ -29,7 +34,32 @@ impl<E: Tested> World<E> {
         };
         self.note(|| format!("map {}: {mode:?}", self.epoch));
         self.shared.change_map(Map::new(self.epoch, mode));
+        seen.maps += u64::from(self.owes());
+    }
+
+    /// Changes the configuration: some nodes are at other addresses, with other names.
+    pub(super) fn change_nodes(&mut self, seen: &mut Seen) {
+        let before = self.shared.current();
+        let nodes: Vec<_> = (0..self.nodes.len())
+            .map(|node| {
+                let (name, mut address) = (before.nodes.name(node), before.nodes.address(node));
+                if self.random.random_bool(0.5) {
+                    return (name.to_owned(), address);
+                }
+                address.set_port((address.port() + MOVED) % (60 * MOVED));
+                (format!("{name}'"), address)
+            })
+            .collect();
+        self.note(|| format!("nodes: {nodes:?}"));
+        let settings = Settings { nodes: Arc::new(Nodes::new(nodes)), ..Settings::clone(&before) };
+        self.shared.reload(settings);
+        self.epoch = self.shared.current().map.epoch();
+        seen.moves += u64::from(self.owes());
+    }
+
+    /// Whether a client has pending replies.
+    fn owes(&self) -> bool {
         let owes = |wire: &Wire| matches!(&wire.end, End::Client(client) if client.owes() > 0);
-        seen.maps += u64::from(self.wires.values().any(owes));
+        self.wires.values().any(owes)
     }
 }

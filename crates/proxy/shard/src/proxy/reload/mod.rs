@@ -1,0 +1,91 @@
+//! A changed configuration, adopted while clients are served.
+
+use crate::{
+    node::{
+        loss_reason::Loss,
+        nodes::Health,
+        upstream::{Upstream, Use},
+    },
+    peers::Peer,
+    proxy::state::{Fx, Proxy, slow_us},
+    settings::Settings,
+};
+use regatta_engine::Conn;
+use std::{mem, sync::Arc};
+
+impl Proxy {
+    /// Adopts the current configuration if it has changed.
+    #[inline]
+    pub(crate) fn follow_settings(&mut self, effects: &mut Fx) {
+        if let Some((settings, changes)) = self.shared.newer(self.changes) {
+            self.changes = changes;
+            self.adopt(settings, effects);
+        }
+    }
+
+    #[cold]
+    fn adopt(&mut self, settings: Arc<Settings>, effects: &mut Fx) {
+        self.slow_us = slow_us(&settings);
+        let before = mem::replace(&mut self.settings, settings);
+        if self.map.epoch() == self.settings.map.epoch() {
+            return;
+        }
+        let differing: Vec<bool> = self.settings.nodes.differing(&before.nodes).collect();
+        let map = mem::replace(&mut self.map, Arc::clone(&self.settings.map));
+        let has_other_map = !map.assigns_like(&self.map);
+        self.end_leases(|node| has_other_map || differing[node], effects);
+        for (node, _) in differing.iter().enumerate().filter(|(_, differs)| **differs) {
+            self.leave_node(node, effects);
+        }
+    }
+
+    /// Closes connections that depend on where keys and channels were, if they lead to one of these nodes.
+    fn end_leases(&mut self, is_concerned: impl Fn(usize) -> bool, effects: &mut Fx) {
+        let is_own = |one: &&Upstream| {
+            matches!(one.use_, Use::Leased(_) | Use::Subscribed(_)) && is_concerned(one.node)
+        };
+        let own: Vec<Conn> = self.peers.upstreams().filter(is_own).map(|one| one.conn).collect();
+        for conn in own {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                self.lose(*upstream, Loss::Moved, effects);
+            }
+        }
+    }
+
+    /// Uses other connections to a node from now on: it is another server. The connections that clients share
+    /// are closed once they have brought all replies.
+    fn leave_node(&mut self, node: usize, effects: &mut Fx) {
+        let (shared, idle) = self.pools.forget_node(node);
+        for conn in shared {
+            if let Some(upstream) = self.peers.upstream(conn) {
+                upstream.use_ = Use::Retired;
+            }
+        }
+        let probes = |one: &&Upstream| one.node == node && one.use_ == Use::Probe;
+        let probes: Vec<Conn> = self.peers.upstreams().filter(probes).map(|one| one.conn).collect();
+        for conn in idle.into_iter().chain(probes) {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                effects.abort(upstream.conn);
+            }
+        }
+        self.health[node] = Health::Up;
+        self.tally.set_down(node, false);
+        self.shared.versions.forget(node);
+        self.close_retired(effects);
+        self.check_soon(effects.now().instant);
+    }
+
+    /// Closes connections that are not used any more and have brought all replies.
+    pub(crate) fn close_retired(&mut self, effects: &mut Fx) {
+        let is_over = |one: &&Upstream| one.use_ == Use::Retired && one.waiting.is_empty();
+        let over: Vec<Conn> = self.peers.upstreams().filter(is_over).map(|one| one.conn).collect();
+        for conn in over {
+            if let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) {
+                self.charge(&mut upstream, 0);
+                self.described.forget(conn);
+                self.release(mem::take(&mut upstream.held));
+                effects.abort(conn);
+            }
+        }
+    }
+}
