@@ -8,6 +8,7 @@ mod conformance;
 mod connections;
 mod docs;
 mod doctor;
+mod drain;
 mod hash;
 mod http;
 mod http_requests;

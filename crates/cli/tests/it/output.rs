@@ -1,12 +1,12 @@
 //! Every subcommand on a closed or full stdout: a closed pipe (`| head`) is not an error, a full disk is
 //! one, and nothing panics.
 
-use crate::support::Server;
+use crate::support::{Server, hub::hub};
 
 use std::{
     fs::File,
     io::{BufRead, BufReader, pipe},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     os::unix::fs::symlink,
     path::Path,
     process::{Child, Command, Output, Stdio},
@@ -22,16 +22,17 @@ const FORMATS: [&str; 4] = ["bmf", "gha-benchmark", "prometheus", "hdr-log"];
 /// Of the server's replies: a load as fast as they come leaves CPU to other tests.
 const DELAY: [&str; 2] = ["--delay", "fixed:2ms"];
 
-/// A folder with the result of a short race in `out`, and a server to load.
+/// A folder with the result of a short race in `out`, a server to load, and a hub.
 struct Place {
     folder: TempDir,
     server: Server,
+    hub: (Server, SocketAddr),
 }
 
 impl Place {
     fn new() -> Place {
-        let place =
-            Place { folder: TempDir::new().unwrap(), server: Server::double("epoll", &DELAY) };
+        let server = Server::double("epoll", &DELAY);
+        let place = Place { folder: TempDir::new().unwrap(), server, hub: hub("epoll", &[]) };
         std::fs::write(place.folder.path().join("race.toml"), RACE_FILE).unwrap();
         let raced = place.run(&[&RACE[..], &["--out", "out"]].concat(), Stdio::piped());
         assert_raced(&raced);
@@ -62,6 +63,7 @@ impl Place {
             words("report out --replay"),
             words("diff out out"),
             words("doctor"),
+            words(&format!("hub status {}", self.hub.1)),
             words("models"),
             words("services"),
             words("completions bash"),

@@ -32,6 +32,9 @@ pub struct Settings {
     /// MSET, DEL and UNLINK with keys on several nodes are split, which is not atomic. Otherwise they
     /// are refused.
     pub splits_writes: bool,
+    /// Clients may ask to be requested to reconnect before a stop disconnects them (CLIENT
+    /// MAINT_NOTIFICATIONS). Only if a stop drains over a time.
+    pub hands_over: bool,
 }
 
 /// Limits on a request of a client that has not authenticated: those of Redis. AUTH and HELLO need no
@@ -71,6 +74,7 @@ impl Settings {
             all_bytes: 256 << 20,
             patient: true,
             splits_writes: true,
+            hands_over: false,
         }
     }
 }

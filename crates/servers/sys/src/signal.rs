@@ -17,12 +17,17 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicI32, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
-/// Sets `latch` on SIGTERM and SIGINT. A second one ends the process at once, with status 128 +
+/// Sets `latch` on SIGTERM and SIGINT, after `delay`. A second one ends the process at once, with status 128 +
 /// signal. SIGHUP prints `on_hangup`; SIGUSR1 and SIGUSR2 do nothing. None of these three ends the
 /// process. Returns the handlers' ids, for [`ignore`].
-pub fn handle(latch: &Arc<Latch>, on_hangup: &'static str) -> io::Result<[SigId; 5]> {
+pub fn handle(
+    latch: &Arc<Latch>,
+    delay: Duration,
+    on_hangup: &'static str,
+) -> io::Result<[SigId; 5]> {
     let seen = Arc::new(AtomicBool::new(false));
     let register = |signal| {
         let (latch, seen) = (Arc::clone(latch), Arc::clone(&seen));
@@ -31,12 +36,13 @@ pub fn handle(latch: &Arc<Latch>, on_hangup: &'static str) -> io::Result<[SigId;
                 let _ = rustix::io::write(io::stderr(), on_hangup.as_bytes());
             }
             SIGTERM | SIGINT if seen.swap(true, SeqCst) => low_level::exit(128 + signal),
-            SIGTERM | SIGINT => latch.set(),
+            SIGTERM | SIGINT => latch.set_after(delay),
             _ => {}
         };
-        // SAFETY: the handler swaps an atomic, then calls _exit(2), or stores an atomic and calls
-        // write(2), or only calls write(2). All of these are async-signal-safe (signal-safety(7)).
-        // It neither locks nor allocates.
+        // SAFETY: the handler swaps an atomic, then calls _exit(2), or changes an atomic and calls
+        // timerfd_settime(2), or only calls write(2). The latter two are async-signal-safe
+        // (signal-safety(7)), and so is timerfd_settime, a system call that is made directly and
+        // does not touch errno. It neither locks nor allocates.
         unsafe { low_level::register(signal, handler) }
     };
     Ok([

@@ -78,11 +78,20 @@ pub struct ShardArgs {
     /// Maximum number of open client connections; more wait
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
-    /// How long to wait for pending replies after SIGTERM or SIGINT
+    /// How long the proxy still accepts new clients after SIGTERM or SIGINT, while /ready of --metrics
+    /// already answers with 503, so that a load balancer sends them elsewhere
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    drain_delay: Duration,
+    /// After that, close idle clients one after the other, spread evenly over this time, and each of the
+    /// others when it is idle, or at the end. Clients that ask for it (CLIENT MAINT_NOTIFICATIONS) are asked to
+    /// reconnect first. 0s: all at once. Not on threads, green, fork and prefork
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    drain: Duration,
+    /// How long to wait then for pending replies
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
-    /// Serve Prometheus metrics at /metrics on this address. Not on threads, green, fork and prefork.
-    /// Default: no metrics
+    /// Serve Prometheus metrics at /metrics on this address; also /live, and /ready, which answers with 503
+    /// once a stop is requested. Not on threads, green, fork and prefork. Default: no metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
@@ -187,13 +196,15 @@ impl SplitWrites {
 pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
-    let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    let (mut settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    settings.hands_over = !args.drain.is_zero();
     check_metrics(args.model, args.metrics)?;
+    check_drain(args.model, args.drain)?;
     if args.check {
         return Ok(Outcome::Success);
     }
     let stop = Stop::new()?;
-    stop.on_signals()?;
+    stop.on_signals(args.drain_delay)?;
     let limits = Limits::default();
     let host = Host {
         listen: args.listen,
@@ -205,6 +216,7 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
         },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: None,
+        drain: args.drain,
         grace: args.grace,
         on_ready: service_manager::ready,
         stop,
@@ -254,6 +266,16 @@ fn check_metrics(model: Model, metrics: Option<SocketAddr>) -> Result<(), ServeE
     }
 }
 
+fn check_drain(model: Model, drain: Duration) -> Result<(), ServeError> {
+    if drain.is_zero() || !is_sequential(model) {
+        return Ok(());
+    }
+    let because = "each client has its own program there, and a stop closes all of them at once; use \
+                   percore, uring, epoll, poll or select";
+    let (model, service, option) = (model.name(), Service::Shard.name(), "--drain");
+    Err(ServeError::NoOption { model, service, option, because })
+}
+
 /// `names`: the nodes as HOST:PORT; `metrics`: where the page with the metrics is served, if anywhere.
 fn serve_proxy(
     settings: Settings,
@@ -275,7 +297,7 @@ fn serve_proxy(
         names::follow(&settings.nodes, names)?;
     }
     let shared = Arc::new(Shared::counting(settings, counts));
-    let metrics = metrics.map(|listen| metrics_host(listen, host));
+    let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;
     let page = Metrics::new(Arc::clone(&shared));
     let ended = if is_sequential(model) {
         serve_sequential(Sequential::new(shared), model, host)

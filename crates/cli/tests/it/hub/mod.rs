@@ -3,6 +3,7 @@
 mod access;
 mod begun;
 mod cluster;
+mod drain;
 mod limits;
 mod malformed;
 mod memory;

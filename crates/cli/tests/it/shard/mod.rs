@@ -4,6 +4,7 @@ mod blocked;
 mod configuration;
 mod described;
 mod differential;
+mod drain;
 mod everyday;
 mod memory;
 mod metrics;

@@ -7,7 +7,10 @@ use crate::{
     proxy::state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Engine, Never};
-use std::{io, mem, time::Instant};
+use std::{
+    io, mem,
+    time::{Duration, Instant},
+};
 
 impl Engine for Proxy {
     type Job = Never;
@@ -80,6 +83,14 @@ impl Engine for Proxy {
         if let Some(upstream) = self.peers.upstream(conn) {
             upstream.shortage = is_own(why).then(|| why.to_string());
         }
+    }
+
+    fn drain_begins(&mut self, over: Duration, effects: &mut Fx) {
+        self.hand_over(over, effects);
+    }
+
+    fn retire(&mut self, conn: Conn, _random: u32, effects: &mut Fx) {
+        self.retire_client(conn, effects);
     }
 
     /// The node is asked again to end a blocking command.
