@@ -234,6 +234,11 @@ impl<E: Engine> Effects<E> {
         self.look(conn).map_or(0, Link::pending)
     }
 
+    /// Returns when input of a connection was last read; `None` if the connection is gone.
+    pub fn last_read(&self, conn: Conn) -> Option<Instant> {
+        self.look(conn).map(Link::last_read)
+    }
+
     /// Returns the length of the buffer with output that the driver has taken and not written yet.
     pub(crate) fn taken(&self, conn: Conn) -> usize {
         self.look(conn).map_or(0, |link| link.taken)

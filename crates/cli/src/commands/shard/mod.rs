@@ -82,9 +82,9 @@ pub struct ShardArgs {
     /// already answers with 503, so that a load balancer sends them elsewhere
     #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
     drain_delay: Duration,
-    /// After that, close idle clients one after the other, spread evenly over this time, and each of the
-    /// others when it is idle, or at the end. Clients that ask for it (CLIENT MAINT_NOTIFICATIONS) are asked to
-    /// reconnect first. 0s: all at once. Not on threads, green, fork and prefork
+    /// After that, close clients one after the other, spread evenly over this time: silent ones at once, each
+    /// of the others right behind a reply, or at the end. Clients that ask for it (CLIENT MAINT_NOTIFICATIONS)
+    /// are asked to reconnect first. 0s: all at once. Not on threads, green, fork and prefork
     #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
     drain: Duration,
     /// How long to wait then for pending replies

@@ -32,6 +32,7 @@ fn idle_clients_are_closed_evenly_over_the_drain(model: &str) {
     let mut server = proxy(model);
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| client(&server)).collect();
     clients.iter_mut().for_each(|client| assert_eq!(client.say("PING"), "+PONG\r\n"));
+    thread::sleep(Duration::from_millis(1100)); // they count as silent after a second
     let begins = Barrier::new(CLIENTS + 1);
     let mut start = Instant::now();
     let closed: Vec<Instant> = thread::scope(|scope| {
@@ -57,6 +58,38 @@ fn idle_clients_are_closed_evenly_over_the_drain(model: &str) {
         assert!(here <= even * 7 / 5, "{model}: {here} in part {part}, {even} are even");
     }
     assert!(server.ended().success(), "{model}");
+}
+
+on_models!(a_client_that_sends_requests_is_closed_behind_a_reply: select, poll, epoll, percore, uring);
+
+/// It learns of the close before it sends another request.
+fn a_client_that_sends_requests_is_closed_behind_a_reply(model: &str) {
+    let mut server = proxy(model);
+    let mut clients: Vec<Client> = (0..10).map(|_| client(&server)).collect();
+    let start = Instant::now();
+    server.signal("-TERM");
+    until("nobody is admitted", || TcpStream::connect(server.addr).is_err());
+    while !clients.is_empty() && start.elapsed() < DRAIN * 3 / 4 {
+        clients.retain(|client| !has_ended(&client.stream));
+        for mut client in std::mem::take(&mut clients) {
+            assert_eq!(client.say("PING"), "+PONG\r\n", "{model}");
+            if !has_ended(&client.stream) {
+                clients.push(client);
+            }
+        }
+    }
+    assert!(clients.len() < 8, "{model}: {} clients are left", clients.len());
+    drop(clients);
+    assert!(server.ended().success(), "{model}");
+}
+
+/// Whether the end of input has arrived with the last reply, or shortly after it.
+fn has_ended(stream: &TcpStream) -> bool {
+    let usual = stream.read_timeout().unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let ended = matches!(stream.peek(&mut [0]), Ok(0));
+    stream.set_read_timeout(usual).unwrap();
+    ended
 }
 
 on_models!(a_client_that_asks_for_it_is_requested_to_reconnect: select, poll, epoll, percore, uring);

@@ -17,7 +17,7 @@ pub(crate) enum Leaving {
     No,
     /// It was asked to reconnect, and leaves by itself.
     Asked,
-    /// It is disconnected when it is idle.
+    /// It is disconnected when the proxy serves it next and it is idle then.
     WhenIdle,
 }
 

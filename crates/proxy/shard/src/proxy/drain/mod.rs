@@ -1,5 +1,8 @@
 //! A paced drain: clients that ask for handoffs are requested to reconnect; the others are disconnected one after the
-//! other, each when it is idle.
+//! other.
+//!
+//! A client that is disconnected while its next request is on its way cannot know whether that was carried out. So one
+//! that sends requests is disconnected right behind a reply: it learns of both at once, before its next request.
 
 use crate::{
     clients::{
@@ -11,6 +14,9 @@ use crate::{
 use regatta_engine::Conn;
 use regatta_proto::resp::Command;
 use std::time::Duration;
+
+/// A client that has sent nothing for this long is disconnected at its turn, without another reply.
+const SILENT: Duration = Duration::from_secs(1);
 
 impl Proxy {
     /// Returns whether the proxy answers CLIENT MAINT_NOTIFICATIONS to this client, instead of refusing it as an
@@ -59,7 +65,11 @@ impl Proxy {
             && client.leaving == Leaving::No
         {
             client.leaving = Leaving::WhenIdle;
-            self.resume_later(conn);
+            let silent_since = effects.last_read(conn).unwrap_or(effects.now().instant);
+            // Otherwise its next reply resumes it.
+            if effects.now().instant >= silent_since + SILENT {
+                self.resume_later(conn);
+            }
         }
         self.resume_due(effects);
     }

@@ -63,6 +63,21 @@ fn an_idle_client_leaves_at_its_turn_and_a_transaction_ends_first() {
 }
 
 #[test]
+fn a_client_that_sends_requests_leaves_right_behind_a_reply() {
+    let mut core = core(false);
+    let conn = core.accept();
+    let start = core.now();
+    core.drain(OVER, 7);
+    let turn = Now { instant: core.due().unwrap(), ..start };
+    core.turn(Now { instant: turn.instant - Duration::from_millis(900), ..start });
+    assert_eq!(say(&mut core, conn, "PING"), "+PONG\r\n");
+    core.turn(turn);
+    core.tick(&());
+    assert_eq!(hear(&mut core, conn), "", "its next request may be on its way");
+    assert_eq!(say(&mut core, conn, "PING"), "+PONG\r\nFIN");
+}
+
+#[test]
 fn a_client_that_asks_is_requested_to_reconnect_and_stays() {
     let mut core = core(true);
     let [asks, stops, other, multi] = [(); 4].map(|()| core.accept());
