@@ -495,6 +495,13 @@ impl<E: Engine> Core<E> {
         deadlines.filter(move |(due, _)| *due <= now).map(|(_, timer)| timer)
     }
 
+    /// The clients that the next [`Core::tick`] retires, unless they time out.
+    pub(crate) fn retiring(&self) -> impl Iterator<Item = Conn> {
+        let now = self.now().instant;
+        let due = self.drain.iter().flat_map(move |drain| drain.due_clients(now));
+        due.filter(|conn| self.effects.look(*conn).is_some_and(Link::is_open))
+    }
+
     pub(crate) fn grace_is_over(&self) -> bool {
         self.cut_at.is_some_and(|at| at <= self.now().instant)
     }

@@ -35,6 +35,13 @@ impl Drain {
         Some((conn, self.random.random()))
     }
 
+    /// The clients whose moment has come, in their order.
+    #[cfg(feature = "simulator")]
+    pub fn due_clients(&self, now: Instant) -> impl Iterator<Item = Conn> {
+        let due = self.clients.iter().rev().take_while(move |(at, _)| *at <= now);
+        due.map(|(_, conn)| *conn)
+    }
+
     /// The next moment at which something is to do.
     pub fn due(&self) -> Instant {
         self.clients.last().map_or(self.ends_at, |(at, _)| *at)
