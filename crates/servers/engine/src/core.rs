@@ -413,10 +413,7 @@ impl<E: Engine> Core<E> {
             self.engine.tick(&mut self.effects);
         }
         while let Some((conn, random)) = self.drain.as_mut().and_then(|drain| drain.next(now)) {
-            if self.effects.get(conn).is_some_and(|link| link.is_open()) {
-                self.call(conn, |engine, effects| engine.retire(conn, random, effects));
-                self.effects.mark(conn);
-            }
+            self.retire(conn, random);
         }
         if self.cut_at.is_some_and(|at| now >= at) {
             self.cut();
@@ -430,7 +427,21 @@ impl<E: Engine> Core<E> {
     pub fn drain(&mut self, over: Duration, seed: u64) {
         let (clients, now) = (self.to_drain().collect(), self.now().instant);
         self.drain = Some(Drain::new(clients, now, over, seed));
+        self.drain_begins(over);
+    }
+
+    /// Notifies the engine that a paced drain begins. An engine that runs another one in a core of its own
+    /// passes this on, and [`Core::retire`].
+    pub fn drain_begins(&mut self, over: Duration) {
         self.engine.drain_begins(over, &mut self.effects);
+    }
+
+    /// Notifies the engine that it is the turn of a client to leave. `random`: see [`Engine::retire`].
+    pub fn retire(&mut self, conn: Conn, random: u32) {
+        if self.effects.get(conn).is_some_and(|link| link.is_open()) {
+            self.call(conn, |engine, effects| engine.retire(conn, random, effects));
+            self.effects.mark(conn);
+        }
     }
 
     /// Whether the time of a paced drain is over, and the stop has not started.
