@@ -19,11 +19,11 @@ mod program_name;
 mod screen;
 mod service_manager;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use args::{Args, Command};
-use clap::FromArgMatches;
+use clap::{ArgMatches, FromArgMatches};
 use options::config_file::{self, with_options_of_file};
-use std::{env, process::ExitCode};
+use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 
 fn main() -> ExitCode {
     let program = help::command();
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let (args, checked) = match parsed {
         Ok(parsed) => parsed,
         Err(shown) => {
-            if let Some(file) = file.filter(|_| shown.use_stderr()) {
+            if let Some(file) = file.as_ref().filter(|_| shown.use_stderr()) {
                 output::message(&format!("with the options in {}:", file.path.display()));
             }
             return exit::code(output::usage(&shown));
@@ -54,7 +54,9 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Serve(args) => commands::serve::run(*args),
         Command::Hub(args) => commands::hub::run(*args),
-        Command::Shard(args) => commands::shard::run(*args),
+        Command::Shard(args) => {
+            commands::shard::run(*args, file.is_some().then_some(arguments_again))
+        }
         Command::Models => commands::serve::models(),
         Command::Services => commands::serve::services(),
         Command::Completions { shell } => commands::manual::completions(shell, help::command()),
@@ -65,4 +67,19 @@ fn main() -> ExitCode {
     };
     let printed = |outcome| checked.map_or(Ok(()), |text| output::print(&text)).map(|()| outcome);
     exit::code(outcome.and_then(printed))
+}
+
+/// Reads the configuration file and the command line again. Returns the options of the subcommand, and their values
+/// as they were written, by key.
+fn arguments_again() -> anyhow::Result<(ArgMatches, BTreeMap<String, Vec<OsString>>)> {
+    let program = help::command();
+    let (arguments, _) =
+        with_options_of_file(env::args_os().collect(), &program).map_err(|what| anyhow!(what))?;
+    let matches = program.clone().try_get_matches_from(arguments).map_err(|error| {
+        let text = error.render().to_string();
+        anyhow!(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
+    })?;
+    let (name, matches) = matches.subcommand().context("there is no subcommand")?;
+    let command = program.find_subcommand(name).context("the subcommand is unknown")?;
+    Ok((matches.clone(), config_file::values(command, matches)))
 }

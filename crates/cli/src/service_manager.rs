@@ -41,3 +41,15 @@ pub fn ready(addr: SocketAddr) {
         message(&format!("regatta: cannot notify the service manager (NOTIFY_SOCKET): {error}"));
     }
 }
+
+/// Notifies the service manager that the configuration is read again, until [`reloaded`].
+pub fn reloading() {
+    let states = NotifyState::monotonic_usec_now().map(|now| [NotifyState::Reloading, now]);
+    // Without it the service manager shows the service as running, which it is.
+    let _ = states.map(|states| sd_notify::notify(&states));
+}
+
+/// Notifies the service manager that the configuration was read.
+pub fn reloaded() {
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+}

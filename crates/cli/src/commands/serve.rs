@@ -96,7 +96,7 @@ pub struct ServeArgs {
 pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
     regatta_serve::raise_open_files();
     let stop = Stop::new()?;
-    stop.on_signals()?;
+    stop.on_signals(Duration::ZERO)?;
     let host = Host {
         listen: args.listen,
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
@@ -104,6 +104,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         inherited: None,
         offload: args.offload,
+        drain: Duration::ZERO,
         grace: args.grace,
         on_ready: output::print_address,
         stop,

@@ -3,7 +3,12 @@
 //! line, so both have the same values, limits and errors; an option of the command line replaces the key.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource};
-use std::{collections::BTreeSet, ffi::OsString, fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs,
+    path::PathBuf,
+};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -177,6 +182,17 @@ pub fn checked(
         lines.push(String::new());
         lines.join("\n")
     })
+}
+
+/// The values of the options of a command as they were written, by key.
+pub fn values(command: &Command, matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
+    let options = command.get_arguments().filter_map(|arg| Some((arg.get_long()?, arg)));
+    let options = options.filter(|(long, _)| !NO_KEYS.contains(long));
+    let value = |(long, arg): (&str, &Arg)| {
+        let raw = matches.try_get_raw(arg.get_id().as_str()).ok().flatten();
+        (long.replace('-', "_"), raw.into_iter().flatten().map(OsString::from).collect())
+    };
+    options.map(value).collect()
 }
 
 /// The value of an option as TOML; empty if it has none.

@@ -129,8 +129,8 @@ pub struct HubArgs {
     /// per core
     #[arg(long, value_name = "MIB")]
     memory: Option<NonZeroUsize>,
-    /// Serve Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
-    /// Default: no metrics
+    /// Serve Prometheus metrics at /metrics on this address, on `cluster` without the number of rooms; also
+    /// /live, and /ready, which answers with 503 once a stop is requested. Default: no metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 }
@@ -193,7 +193,7 @@ impl HubArgs {
     /// Serves a hub.
     pub fn serve(&self, model: Model, host: &Host) -> anyhow::Result<()> {
         let settings = self.settings(model, host)?;
-        let metrics = self.metrics.map(|listen| metrics_host(listen, host));
+        let metrics = self.metrics.map(|listen| metrics_host(listen, host)).transpose()?;
         let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()? };
         Ok(serve_hub(settings, model, how)?)
     }

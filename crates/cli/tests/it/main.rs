@@ -9,6 +9,7 @@ mod connections;
 mod dashboards;
 mod docs;
 mod doctor;
+mod drain;
 mod hash;
 mod http;
 mod http_requests;

@@ -1,7 +1,10 @@
 //! Every subcommand on a closed or full stdout: a closed pipe (`| head`) is not an error, a full disk is
 //! one, and nothing panics.
 
-use crate::support::{Server, hub::with_metrics};
+use crate::support::{
+    Server,
+    hub::{hub, with_metrics},
+};
 
 use std::{
     fs::File,
@@ -22,10 +25,11 @@ const FORMATS: [&str; 4] = ["bmf", "gha-benchmark", "prometheus", "hdr-log"];
 /// Of the server's replies: a load as fast as they come leaves CPU to other tests.
 const DELAY: [&str; 2] = ["--delay", "fixed:2ms"];
 
-/// A folder with the result of a short race in `out`, a server to load, and a proxy with metrics.
+/// A folder with the result of a short race in `out`, a server to load, a hub, and a proxy with metrics.
 struct Place {
     folder: TempDir,
     server: Server,
+    hub: (Server, SocketAddr),
     _proxy: Server,
     metrics: SocketAddr,
 }
@@ -36,7 +40,8 @@ impl Place {
             ["shard", "--model", "epoll", "--nodes", "127.0.0.1:1", "--metrics", "127.0.0.1:0"];
         let (_proxy, metrics) = with_metrics(regatta(&proxy));
         let (folder, server) = (TempDir::new().unwrap(), Server::double("epoll", &DELAY));
-        let place = Place { folder, server, _proxy, metrics };
+        let hub = hub("epoll", &[]);
+        let place = Place { folder, server, hub, _proxy, metrics };
         std::fs::write(place.folder.path().join("race.toml"), RACE_FILE).unwrap();
         let raced = place.run(&[&RACE[..], &["--out", "out"]].concat(), Stdio::piped());
         assert_raced(&raced);
@@ -69,6 +74,7 @@ impl Place {
             words("doctor"),
             words(&format!("shard status {}", self.metrics)),
             words(&format!("shard status {} --json", self.metrics)),
+            words(&format!("hub status {}", self.hub.1)),
             words("models"),
             words("services"),
             words("completions bash"),

@@ -86,6 +86,18 @@ pub fn metrics(page: SocketAddr) -> String {
     reply
 }
 
+/// Returns the status of a page for operators, and its text.
+pub fn page(addr: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    let (head, text) = reply.split_once("\r\n\r\n").expect("a reply");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.expect("a status"), text.to_owned())
+}
+
 /// Starts a hub with metrics. Long buffers that it frees leave the process at once.
 pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));

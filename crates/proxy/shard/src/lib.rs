@@ -20,7 +20,8 @@
 //! - `clients`: what is known of a client: who it is, its transaction and subscriptions, its pending replies.
 //! - `node`: the nodes, and connections to them.
 //! - `reply`: several replies made into one, and those of the proxy itself.
-//! - `proxy`: what happens at each event of a connection, and the state of one core; `shared`: what all cores share.
+//! - `proxy`: what happens at each event of a connection, a stop that is spread over a time (`drain`), and
+//!   the state of one core; `shared`: what all cores share.
 //! - `tally`: what a core counts; `observe`: how long nodes take; `metrics`: the page that shows both.
 //! - `sequential`: the same with blocking calls.
 

@@ -37,6 +37,9 @@ pub struct Settings {
     pub slow: Option<Duration>,
     /// Maximum number of entries of the slow log.
     pub slow_entries: usize,
+    /// Clients may ask to be requested to reconnect before a stop disconnects them (CLIENT
+    /// MAINT_NOTIFICATIONS). Only if a stop drains over a time.
+    pub hands_over: bool,
 }
 
 /// Limits on a request of a client that has not authenticated: those of Redis. AUTH and HELLO need no
@@ -78,6 +81,7 @@ impl Settings {
             splits_writes: true,
             slow: Some(Duration::from_millis(10)),
             slow_entries: 128,
+            hands_over: false,
         }
     }
 }

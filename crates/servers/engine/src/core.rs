@@ -6,6 +6,7 @@ use crate::{
         link::{ConnInterest, End, Link, Step},
         timers::Timers,
     },
+    drain::Drain,
 };
 use std::{
     io,
@@ -52,7 +53,9 @@ pub struct Core<E: Engine> {
     clients: usize,
     /// When the previous turn started.
     turn_before: Instant,
-    /// The deadline of a drain, after which the remaining connections are cut.
+    /// A paced drain, which comes before the stop of all that remain.
+    drain: Option<Drain>,
+    /// The deadline of a stop, after which the remaining connections are cut.
     cut_at: Option<Instant>,
 }
 
@@ -66,6 +69,7 @@ impl<E: Engine> Core<E> {
             timers: Timers::default(),
             clients: 0,
             turn_before: now.instant,
+            drain: None,
             cut_at: None,
         }
     }
@@ -383,11 +387,12 @@ impl<E: Engine> Core<E> {
     #[inline]
     pub fn due(&self) -> Option<Instant> {
         let engine = self.engine.due();
-        self.timers.next().into_iter().chain(self.cut_at).chain(engine).min()
+        let drain = self.drain.as_ref().map(Drain::due);
+        self.timers.next().into_iter().chain(self.cut_at).chain(engine).chain(drain).min()
     }
 
-    /// Serves timers that are due, at most 256 of them, the engine's own timer, and the end of a
-    /// drain's grace period. Affected connections are added to [`Core::next_changed`].
+    /// Serves timers that are due, at most 256 of them, the engine's own timer, a paced drain, and the
+    /// end of a stop's grace period. Affected connections are added to [`Core::next_changed`].
     pub fn tick(&mut self, socket: &impl SocketProbe) {
         let now = self.now().instant;
         for _ in 0..TIMERS {
@@ -414,22 +419,55 @@ impl<E: Engine> Core<E> {
         if self.engine.due().is_some_and(|due| due <= now) {
             self.engine.tick(&mut self.effects);
         }
+        while let Some((conn, random)) = self.drain.as_mut().and_then(|drain| drain.next(now)) {
+            self.retire(conn, random);
+        }
         if self.cut_at.is_some_and(|at| now >= at) {
             self.cut();
         }
+    }
+
+    /// Starts a paced drain, which lasts `over`. The driver accepts no more clients. Each client is
+    /// served as before until [`Engine::retire`] is called for it. These calls are spread evenly, in an
+    /// order that `seed` determines. After [`Core::is_drained`], [`Core::stop`] closes those that
+    /// remain.
+    pub fn drain(&mut self, over: Duration, seed: u64) {
+        let (clients, now) = (self.to_drain().collect(), self.now().instant);
+        self.drain = Some(Drain::new(clients, now, over, seed));
+        self.drain_begins(over);
+    }
+
+    /// Notifies the engine that a paced drain begins. An engine that runs another one in a core of its own
+    /// passes this on, and [`Core::retire`].
+    pub fn drain_begins(&mut self, over: Duration) {
+        self.engine.drain_begins(over, &mut self.effects);
+    }
+
+    /// Notifies the engine that it is the turn of a client to leave. `random`: see [`Engine::retire`].
+    pub fn retire(&mut self, conn: Conn, random: u32) {
+        if self.effects.get(conn).is_some_and(|link| link.is_open()) {
+            self.call(conn, |engine, effects| engine.retire(conn, random, effects));
+            self.effects.mark(conn);
+        }
+    }
+
+    /// Whether the time of a paced drain is over, and the stop has not started.
+    pub fn is_drained(&self) -> bool {
+        self.drain.as_ref().is_some_and(|drain| drain.is_over(self.now().instant))
     }
 
     /// Starts a graceful shutdown. The driver accepts no more clients and shuts down the input of
     /// each, so that [`Core::ended`] follows the bytes that have arrived. Connections that remain
     /// after `grace` are cut.
     pub fn stop(&mut self, grace: Duration) {
+        self.drain = None;
         self.cut_at = Some(self.now().instant + grace);
     }
 
-    /// Whether a graceful shutdown is in progress.
+    /// Whether a drain or a graceful shutdown is in progress.
     #[inline]
     pub fn is_stopping(&self) -> bool {
-        self.cut_at.is_some()
+        self.cut_at.is_some() || self.drain.is_some()
     }
 
     /// The clients whose input is shut down by a stop: all except those that linger, whose sending
@@ -497,6 +535,13 @@ impl<E: Engine> Core<E> {
         let links = self.effects.links.iter();
         let deadlines = links.filter_map(|(_, link)| link.deadline(&self.limits));
         deadlines.filter(move |(due, _)| *due <= now).map(|(_, timer)| timer)
+    }
+
+    /// The clients that the next [`Core::tick`] retires, unless they time out.
+    pub(crate) fn retiring(&self) -> impl Iterator<Item = Conn> {
+        let now = self.now().instant;
+        let due = self.drain.iter().flat_map(move |drain| drain.due_clients(now));
+        due.filter(|conn| self.effects.look(*conn).is_some_and(Link::is_open))
     }
 
     pub(crate) fn grace_is_over(&self) -> bool {

@@ -5,7 +5,13 @@ use crate::{
     connection::link::{ConnInterest, End, Link},
 };
 use slab::Slab;
-use std::{collections::VecDeque, io, net::SocketAddr, sync::Weak, time::Instant};
+use std::{
+    collections::VecDeque,
+    io,
+    net::SocketAddr,
+    sync::Weak,
+    time::{Duration, Instant},
+};
 
 /// Maximum number of output buffers kept for reuse, and maximum size of each in bytes.
 const SPARE: usize = 64;
@@ -75,6 +81,15 @@ pub trait Engine: Sized {
 
     /// Called when the alarm of [`ConnInterest::alarm`] is due.
     fn alarm(&mut self, _conn: Conn, _effects: &mut Effects<Self>) {}
+
+    /// Called when a paced drain begins, which lasts `over`: no more clients come, and
+    /// [`Engine::retire`] follows for each.
+    fn drain_begins(&mut self, _over: Duration, _effects: &mut Effects<Self>) {}
+
+    /// Called once for each client during a paced drain, when its turn has come to leave. The engine
+    /// closes the connection when that disturbs the client least. What is still open at the end of the
+    /// drain is stopped. `random`: a random number, e.g. to spread what clients do next.
+    fn retire(&mut self, _conn: Conn, _random: u32, _effects: &mut Effects<Self>) {}
 
     /// Called when a job is done. `finish` appends its reply and returns what the connection does
     /// next.
@@ -219,6 +234,11 @@ impl<E: Engine> Effects<E> {
     #[inline]
     pub fn pending(&self, conn: Conn) -> usize {
         self.look(conn).map_or(0, Link::pending)
+    }
+
+    /// Returns when input of a connection was last read; `None` if the connection is gone.
+    pub fn last_read(&self, conn: Conn) -> Option<Instant> {
+        self.look(conn).map(Link::last_read)
     }
 
     /// Returns the length of the buffer with output that the driver has taken and not written yet.

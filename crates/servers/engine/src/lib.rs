@@ -67,6 +67,7 @@
 //!
 //! - `engine`: the trait, and the effects of an engine.
 //! - `core`: an engine with its connections, as a driver runs them; it asks for their timeouts (`Core::tick`).
+//! - `drain`: when each client is closed if a stop is spread over a time.
 //! - `connection`: one connection: lifecycle, limits, deadlines, order of replies.
 //! - `pushes`: sessions, what they post to each other, and queues of slow consumers.
 //! - `memory` and `counter`: limits over all connections; `connection::job`: work outside the loop.
@@ -74,6 +75,7 @@
 mod connection;
 mod core;
 mod counter;
+mod drain;
 mod engine;
 mod memory;
 mod pushes;

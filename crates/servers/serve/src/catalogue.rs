@@ -15,6 +15,7 @@ use regatta_service::{
     hello::Hello,
     http::{Resource, Site},
     hub::{Hub, Settings as HubSettings},
+    operators::OperatorPages,
     tls::TlsSessionFactory,
 };
 use regatta_sys::shared::SharedCounter;
@@ -182,8 +183,8 @@ pub fn serve_handicapped(cost: Duration, host: &Host) -> Result<(), ServeError> 
 pub struct HubHost<'a> {
     /// The address and limits of the hub.
     pub host: &'a Host,
-    /// The address and limits of its Prometheus page, `/metrics`, which uses a thread per
-    /// connection. The hub and the page stop together.
+    /// The address and limits of its pages `/metrics`, `/live` and `/ready`, which use a thread per
+    /// connection. They stop after the hub.
     pub metrics: Option<&'a Host>,
     /// Its certificates, if it uses TLS.
     pub tls: Option<Arc<ServerConfig>>,
@@ -224,6 +225,11 @@ pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<()
     if let Some(because) = why_no_members(model) {
         return Err(ServeError::Unsupported { model: name, service, because });
     }
+    if !host.drain.is_zero() && matches!(model, Model::Threads | Model::Green | Model::Async) {
+        let because = "each member has its own thread or task there, and a stop closes all of them at \
+                       once; leave the option out, or use percore, uring, cluster or epoll";
+        return Err(ServeError::NoOption { model: name, service, option: "--drain", because });
+    }
     match single_process_option(settings).filter(|_| model == Model::Cluster) {
         Some(option) => {
             let because = "two of its processes could admit the last one at the same moment; \
@@ -245,7 +251,8 @@ fn single_process_option(settings: &HubSettings) -> Option<&'static str> {
     asked.into_iter().find_map(|(asked, option)| asked.then_some(option))
 }
 
-/// Serves, and serves a page of metrics if requested. If one ends, so does the other.
+/// Serves, and serves a page of metrics, `/live` and `/ready` if requested. If one ends, so does the other: the pages
+/// last until the clients are drained, and have their own [`Stop`](crate::Stop).
 ///
 /// # Errors
 /// Those of `serve`, and of [`serve`](fn@serve) for the page.
@@ -258,7 +265,9 @@ pub fn with_metrics_page<R: Resource<Job = Never>>(
     let Some(metrics) = metrics else { return serve() };
     thread::scope(|scope| {
         let page = thread::Builder::new().name("metrics".into()).spawn_scoped(scope, || {
-            let ended = run(site(page), Model::Threads, metrics);
+            let stop = host.stop.clone();
+            let pages = OperatorPages::new(page, move || stop.readiness());
+            let ended = run(ServiceProgram(pages), Model::Threads, metrics);
             host.stop.set();
             ended
         })?;

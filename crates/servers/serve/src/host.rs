@@ -19,8 +19,14 @@ use std::{
     io,
     net::SocketAddr,
     num::NonZeroUsize,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     thread,
     time::Duration,
 };
@@ -118,7 +124,10 @@ pub struct Host {
     /// Number of additional threads per process for the long jobs of a service. `None`: the serving
     /// threads run them.
     pub offload: Option<NonZeroUsize>,
-    /// How long connections may finish pending replies after a stop.
+    /// Over how much time a stop closes the clients one after the other; zero: all at once. Only where an engine
+    /// serves: not on `threads`, `green`, `async`, `fork` and `prefork`.
+    pub drain: Duration,
+    /// How long connections may finish pending replies after a stop, and after the drain.
     pub grace: Duration,
     /// Called once with the address, when the server accepts connections.
     pub on_ready: fn(SocketAddr),
@@ -234,6 +243,7 @@ impl Host {
 
     /// Reports that connections on `listener` are accepted.
     pub(crate) fn ready(&self, listener: &OwnedFd) -> io::Result<()> {
+        self.stop.0.is_listening.store(true, Relaxed);
         (self.on_ready)(net::local_addr(listener)?);
         Ok(())
     }
@@ -288,20 +298,32 @@ pub struct Stop(Arc<Inner>);
 struct Inner {
     latch: Arc<Latch>,
     signals: OnceLock<[SigId; 5]>,
+    /// The server that it stops has begun to listen.
+    is_listening: AtomicBool,
 }
 
 impl Stop {
     /// Creates a stop that is not set.
     pub fn new() -> io::Result<Self> {
-        Ok(Stop(Arc::new(Inner { latch: Arc::new(Latch::new()?), signals: OnceLock::new() })))
+        let latch = Arc::new(Latch::new()?);
+        let is_listening = AtomicBool::new(false);
+        Ok(Stop(Arc::new(Inner { latch, signals: OnceLock::new(), is_listening })))
     }
 
-    /// Sets the stop on SIGTERM and SIGINT. A second one ends the process at once. SIGHUP, SIGUSR1
-    /// and SIGUSR2 do not end it.
-    pub fn on_signals(&self) -> io::Result<()> {
-        let signals = signal::handle(&self.0.latch, NOTHING_TO_RELOAD)?;
+    /// Sets the stop on SIGTERM and SIGINT, after `delay`, during which [`Stop::readiness`] already
+    /// reports it. A second signal ends the process at once. SIGHUP, SIGUSR1 and SIGUSR2 do not end
+    /// it.
+    pub fn on_signals(&self, delay: Duration) -> io::Result<()> {
+        let signals = signal::handle(&self.0.latch, delay, Some(NOTHING_TO_RELOAD))?;
         self.0.signals.get_or_init(|| signals);
         Ok(())
+    }
+
+    /// Like [`Stop::on_signals`]. Returns a stream that becomes readable at SIGHUP.
+    pub fn on_signals_but_hangups(&self, delay: Duration) -> io::Result<UnixStream> {
+        let signals = signal::handle(&self.0.latch, delay, None)?;
+        self.0.signals.get_or_init(|| signals);
+        signal::hangups()
     }
 
     /// Makes this child process ignore the signals. Its parent forwards the stop.
@@ -317,6 +339,22 @@ impl Stop {
     /// Whether the stop is set.
     pub fn is_set(&self) -> bool {
         self.0.latch.is_set()
+    }
+
+    /// Whether the server should get new clients. If not, returns the reason, for `/ready`.
+    ///
+    /// # Errors
+    /// The server does not listen yet, or a stop is requested.
+    pub fn readiness(&self) -> Result<(), &'static str> {
+        if self.is_set() {
+            Err("stopping: no more clients are accepted")
+        } else if self.0.latch.is_requested() {
+            Err("stopping: clients are accepted until the drain delay is over")
+        } else if !self.0.is_listening.load(Relaxed) {
+            Err("starting: the server does not listen yet")
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether a connection may be closed. During a stop, it is kept until its peer has
@@ -396,6 +434,7 @@ mod tests {
             connections,
             inherited: None,
             offload: None,
+            drain: Duration::ZERO,
             grace: Duration::ZERO,
             on_ready: |_| (),
             stop: Stop::new().unwrap(),
@@ -411,6 +450,17 @@ mod tests {
         assert!(places.are_full() && places.take().is_none());
         drop(first);
         assert!(places.take().is_some(), "those that found no place took none");
+    }
+
+    #[test]
+    fn a_server_is_ready_from_when_it_listens_until_a_stop() {
+        let host = host(1);
+        assert!(host.stop.readiness().unwrap_err().starts_with("starting"));
+        let listener = host.listen().unwrap();
+        host.ready(&listener).unwrap();
+        assert_eq!(host.stop.readiness(), Ok(()));
+        host.stop.set();
+        assert!(host.stop.readiness().unwrap_err().starts_with("stopping"));
     }
 
     #[test]

@@ -230,6 +230,15 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         self.call(context, |inner, context| inner.on_end(context))
     }
 
+    fn on_retire(&mut self, context: &mut Context<'_, Self>, random: u32) -> Flow {
+        // A client in its handshake has sent no request yet.
+        let opening = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
+        if opening || self.ended {
+            return Flow::Continue;
+        }
+        self.call(context, |inner, context| inner.on_retire(context, random))
+    }
+
     fn on_taken(&mut self, bytes: usize) {
         self.inner.on_taken(bytes);
     }

@@ -17,26 +17,34 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicI32, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
-/// Sets `latch` on SIGTERM and SIGINT. A second one ends the process at once, with status 128 +
-/// signal. SIGHUP prints `on_hangup`; SIGUSR1 and SIGUSR2 do nothing. None of these three ends the
+/// Sets `latch` on SIGTERM and SIGINT, after `delay`. A second one ends the process at once, with status 128 +
+/// signal. SIGHUP prints `on_hangup`, if anything; SIGUSR1 and SIGUSR2 do nothing. None of these three ends the
 /// process. Returns the handlers' ids, for [`ignore`].
-pub fn handle(latch: &Arc<Latch>, on_hangup: &'static str) -> io::Result<[SigId; 5]> {
+pub fn handle(
+    latch: &Arc<Latch>,
+    delay: Duration,
+    on_hangup: Option<&'static str>,
+) -> io::Result<[SigId; 5]> {
     let seen = Arc::new(AtomicBool::new(false));
     let register = |signal| {
         let (latch, seen) = (Arc::clone(latch), Arc::clone(&seen));
         let handler = move || match signal {
             SIGHUP => {
-                let _ = rustix::io::write(io::stderr(), on_hangup.as_bytes());
+                if let Some(text) = on_hangup {
+                    let _ = rustix::io::write(io::stderr(), text.as_bytes());
+                }
             }
             SIGTERM | SIGINT if seen.swap(true, SeqCst) => low_level::exit(128 + signal),
-            SIGTERM | SIGINT => latch.set(),
+            SIGTERM | SIGINT => latch.set_after(delay),
             _ => {}
         };
-        // SAFETY: the handler swaps an atomic, then calls _exit(2), or stores an atomic and calls
-        // write(2), or only calls write(2). All of these are async-signal-safe (signal-safety(7)).
-        // It neither locks nor allocates.
+        // SAFETY: the handler swaps an atomic, then calls _exit(2), or changes an atomic and calls
+        // timerfd_settime(2), or only calls write(2). The latter two are async-signal-safe
+        // (signal-safety(7)), and so is timerfd_settime, a system call that is made directly and
+        // does not touch errno. It neither locks nor allocates.
         unsafe { low_level::register(signal, handler) }
     };
     Ok([
@@ -53,6 +61,13 @@ pub fn ignore(signals: &[SigId]) {
     for &signal in signals {
         low_level::unregister(signal); // the remaining handler does nothing
     }
+}
+
+/// Returns a stream that becomes readable at SIGHUP. Reading from it blocks.
+pub fn hangups() -> io::Result<UnixStream> {
+    let (reader, writer) = UnixStream::pair()?;
+    low_level::pipe::register(SIGHUP, writer)?;
+    Ok(reader)
 }
 
 /// Returns a stream that becomes readable when a child ends (SIGCHLD).

@@ -1,6 +1,7 @@
 //! `regatta shard`: the sharding proxy in front of Redis nodes.
 
 mod names;
+mod reload;
 mod status;
 mod tls;
 
@@ -27,6 +28,7 @@ use regatta_service::{
 use regatta_shard::{
     Auth, Counts, Credentials, Metrics, Nodes, Proxy, Sequential, Settings, Shared,
 };
+use reload::{Again, Reloads};
 use std::{
     fs,
     net::SocketAddr,
@@ -90,11 +92,20 @@ pub struct ShardArgs {
     /// Maximum number of open client connections; more wait
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
-    /// How long to wait for pending replies after SIGTERM or SIGINT
+    /// How long the proxy still accepts new clients after SIGTERM or SIGINT, while /ready of --metrics
+    /// already answers with 503, so that a load balancer sends them elsewhere
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    drain_delay: Duration,
+    /// After that, close clients one after the other, spread evenly over this time: silent ones at once, each
+    /// of the others right behind a reply, or at the end. Clients that ask for it (CLIENT MAINT_NOTIFICATIONS)
+    /// are asked to reconnect first. 0s: all at once. Not on threads, green, fork and prefork
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    drain: Duration,
+    /// How long to wait then for pending replies
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
-    /// Serve Prometheus metrics at /metrics on this address. Not on threads, green, fork and prefork.
-    /// Default: no metrics
+    /// Serve Prometheus metrics at /metrics on this address; also /live, and /ready, which answers with 503
+    /// once a stop is requested. Not on threads, green, fork and prefork. Default: no metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
@@ -135,6 +146,9 @@ pub struct ShardOptions {
     #[arg(long, default_value = "allow", value_name = "HOW",
           value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
     split_writes: SplitWrites,
+    /// On a reload (SIGHUP), accept nodes and a map that would look for keys at other nodes than before
+    #[arg(long)]
+    allow_remap: bool,
     /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
     /// the end of the file is ignored
     #[arg(long, value_name = "PATH")]
@@ -214,21 +228,33 @@ impl SplitWrites {
 }
 
 /// Runs the proxy until SIGTERM or SIGINT, or shows the state of another one.
-pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
+///
+/// `again`: reads the options again, if they are in a file: on SIGHUP.
+pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
     if let Some(Action::Status(args)) = &args.action {
         return status::run(args);
     }
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
-    let (settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    let (mut settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    settings.hands_over = !args.drain.is_zero();
     check_metrics(args.model, args.metrics)?;
+    check_drain(args.model, args.drain)?;
     check_tls(args.model, &args.tls)?;
     let tls = args.tls.read(&names)?;
     if args.check {
         return Ok(Outcome::Success);
     }
     let stop = Stop::new()?;
-    stop.on_signals()?;
+    let reloads = match again.filter(|_| !is_sequential(args.model)) {
+        Some(again) => Some(Reloads {
+            signals: stop.on_signals_but_hangups(args.drain_delay)?,
+            again,
+            values: again()?.1,
+            has_node_names: args.tls.checks_names(),
+        }),
+        None => stop.on_signals(args.drain_delay).map(|()| None)?,
+    };
     let limits = Limits::default();
     let host = Host {
         listen: args.listen,
@@ -240,11 +266,12 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Outcome> {
         },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: None,
+        drain: args.drain,
         grace: args.grace,
         on_ready: service_manager::ready,
         stop,
     };
-    serve_proxy(Proxied { settings, names, tls }, args.model, &host, args.metrics)?;
+    serve_proxy(Proxied { settings, names, tls, reloads }, args.model, &host, args.metrics)?;
     Ok(Outcome::Success)
 }
 
@@ -259,7 +286,7 @@ pub fn serve(
     match (service, options) {
         (Service::Shard, Some(options)) => {
             let (settings, names) = options.settings(false)?;
-            serve_proxy(Proxied { settings, names, tls: None }, model, host, None)?;
+            serve_proxy(Proxied { settings, names, tls: None, reloads: None }, model, host, None)?;
             Ok(true)
         }
         (Service::Shard, None) => bail!(NO_NODES),
@@ -301,12 +328,23 @@ fn check_tls(model: Model, tls: &TlsArgs) -> Result<(), ServeError> {
     }
 }
 
+fn check_drain(model: Model, drain: Duration) -> Result<(), ServeError> {
+    if drain.is_zero() || !is_sequential(model) {
+        return Ok(());
+    }
+    let because = "each client has its own program there, and a stop closes all of them at once; use \
+                   percore, uring, epoll, poll or select";
+    let (model, service, option) = (model.name(), Service::Shard.name(), "--drain");
+    Err(ServeError::NoOption { model, service, option, because })
+}
+
 /// What is served.
 struct Proxied {
     settings: Settings,
     /// The nodes as HOST:PORT.
     names: Vec<String>,
     tls: Option<Arc<Tls>>,
+    reloads: Option<Reloads>,
 }
 
 /// `metrics`: where the page with the metrics is served, if anywhere.
@@ -316,7 +354,7 @@ fn serve_proxy(
     host: &Host,
     metrics: Option<SocketAddr>,
 ) -> Result<(), ServeError> {
-    let Proxied { settings, names, tls } = proxied;
+    let Proxied { settings, names, tls, reloads } = proxied;
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
@@ -330,7 +368,10 @@ fn serve_proxy(
         names::follow(&settings.nodes, names)?;
     }
     let shared = Arc::new(Shared::counting(settings, counts));
-    let metrics = metrics.map(|listen| metrics_host(listen, host));
+    if let Some(reloads) = reloads {
+        reloads.follow(Arc::clone(&shared))?;
+    }
+    let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;
     let page = Metrics::new(Arc::clone(&shared));
     let ended = if is_sequential(model) {
         serve_sequential(Sequential::new(shared), model, host)

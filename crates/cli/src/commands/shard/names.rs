@@ -47,7 +47,8 @@ pub fn resolve(node: &str) -> anyhow::Result<SocketAddr> {
     address.with_context(|| format!("the node {node} has no address"))
 }
 
-/// Follows the addresses of the nodes from now on, in a thread of its own, because resolving blocks.
+/// Follows the addresses of the nodes from now on, in a thread of its own, because resolving blocks. It ends when a
+/// reload replaces the nodes.
 /// `nodes`: each as `HOST:PORT`.
 ///
 /// # Errors
@@ -58,8 +59,8 @@ pub fn follow(nodes: &Arc<Nodes>, names: Vec<String>) -> io::Result<()> {
     }
     let nodes = Arc::clone(nodes);
     let follow = move || {
-        loop {
-            for node in nodes.wait_for_lost() {
+        while let Some(lost) = nodes.wait_for_lost() {
+            for node in lost {
                 let before = nodes.address(node);
                 if let Ok(Some(address)) = choose(&names[node], Some(before), &Machine) {
                     nodes.set_address(node, address);

@@ -54,6 +54,11 @@ impl TlsArgs {
         }
     }
 
+    /// Whether the certificate of each node must have the name of that node.
+    pub fn checks_names(&self) -> bool {
+        self.node_tls_ca.is_some() && self.node_tls_server_name.is_none()
+    }
+
     /// Reads the files. `nodes`: each as `HOST:PORT`. `None`: there is no TLS.
     ///
     /// # Errors

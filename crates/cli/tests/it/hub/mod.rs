@@ -4,6 +4,7 @@ mod access;
 mod api;
 mod begun;
 mod cluster;
+mod drain;
 mod limits;
 mod malformed;
 mod memory;

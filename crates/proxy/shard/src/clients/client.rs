@@ -1,7 +1,8 @@
 //! A client of the proxy.
 
 use crate::clients::{
-    identity::Identity, leased::Transaction, ring::Ring, subscribed::Subscriptions,
+    handoff::Leaving, identity::Identity, leased::Transaction, ring::Ring,
+    subscribed::Subscriptions,
 };
 use regatta_engine::{Conn, ConnInterest};
 use regatta_proto::resp::Commands;
@@ -39,6 +40,7 @@ pub(crate) struct Client {
     pub(crate) partial_since: Option<Instant>,
     /// It was disconnected at once.
     pub(crate) is_cut: bool,
+    pub(crate) leaving: Leaving,
     /// The client has closed its sending side.
     pub(crate) has_ended: bool,
     /// A node does not read its requests fast enough.
@@ -166,6 +168,7 @@ impl Client {
             promised: 0,
             partial_since: None,
             is_cut: false,
+            leaving: Leaving::No,
             has_ended: false,
             node_is_full: false,
             last_succeeded: false,

@@ -32,6 +32,8 @@ pub(crate) struct Identity {
     pub(crate) resp3: bool,
     /// The client has authenticated, or no password is set.
     pub(crate) is_trusted: bool,
+    /// The client asks for [handoffs](super::handoff).
+    pub(crate) asks_for_handoffs: bool,
     name: Vec<u8>,
 }
 
@@ -40,12 +42,17 @@ impl Identity {
     pub(crate) fn new(shared: &Shared, auth: &Auth) -> Self {
         let id = shared.counts.connections.add(1) as u64 + 1;
         let is_trusted = auth.clients.is_none();
-        Identity { id, resp3: false, is_trusted, name: Vec::new() }
+        Identity::numbered(id, is_trusted)
+    }
+
+    /// The identity of a client with this number that has sent nothing yet.
+    fn numbered(id: u64, is_trusted: bool) -> Self {
+        Identity { id, resp3: false, is_trusted, asks_for_handoffs: false, name: Vec::new() }
     }
 
     /// Resets everything except the number.
     pub(crate) fn reset(&mut self, own: Option<&Credentials>) {
-        *self = Identity { id: self.id, resp3: false, is_trusted: own.is_none(), name: Vec::new() };
+        *self = Identity::numbered(self.id, own.is_none());
     }
 
     /// The name that it has set; empty if none.
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_client_learns_its_number_and_the_name_that_it_has_set() {
-        let mut identity = Identity { id: 7, resp3: false, is_trusted: true, name: Vec::new() };
+        let mut identity = Identity::numbered(7, true);
         let mut says = |line: &str, reply: &str| {
             let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
             let mut commands = Commands::new(limits);
@@ -283,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_ping_is_answered_with_its_one_text() {
-        let identity = Identity { id: 7, resp3: false, is_trusted: true, name: Vec::new() };
+        let identity = Identity::numbered(7, true);
         let ping = |line: &str, is_subscribed| {
             let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
             let mut commands = Commands::new(limits);

@@ -2,6 +2,7 @@
 
 pub(crate) mod blocking;
 pub(crate) mod client;
+pub(crate) mod handoff;
 pub(crate) mod identity;
 pub(crate) mod leased;
 pub(crate) mod next;

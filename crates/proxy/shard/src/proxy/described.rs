@@ -31,9 +31,10 @@ impl Proxy {
         refused: Decision,
         effects: &mut Fx,
     ) -> Result<Decision, Next> {
-        let Some(name) = self.described.name(command).filter(|_| !is_set_info(command)) else {
+        if is_set_info(command) || self.hands_over(client, command) {
             return Ok(refused);
-        };
+        }
+        let Some(name) = self.described.name(command) else { return Ok(refused) };
         let now = effects.now().instant;
         match self.described.get(&name) {
             Some(Known::Is(known)) => {

@@ -8,7 +8,10 @@ use crate::{
 };
 use regatta_engine::{Conn, Engine, Never};
 use regatta_service::tls_engine::Upstreams;
-use std::{io, mem, time::Instant};
+use std::{
+    io, mem,
+    time::{Duration, Instant},
+};
 
 impl Engine for Proxy {
     type Job = Never;
@@ -20,6 +23,7 @@ impl Engine for Proxy {
             upstream.is_open = true;
             return;
         }
+        self.follow_settings(effects);
         let mut client =
             Box::new(Client::new(conn, Identity::new(&self.shared, &self.settings.auth)));
         self.pools.enter(client.pool);
@@ -87,6 +91,14 @@ impl Engine for Proxy {
         } else if is_own(why) {
             upstream.not_opened = Some(Loss::NotOpened(why.to_string()));
         }
+    }
+
+    fn drain_begins(&mut self, over: Duration, effects: &mut Fx) {
+        self.hand_over(over, effects);
+    }
+
+    fn retire(&mut self, conn: Conn, _random: u32, effects: &mut Fx) {
+        self.retire_client(conn, effects);
     }
 
     /// The node is asked again to end a blocking command.

@@ -125,7 +125,9 @@ impl Proxy {
             decision = decision.without_split_writes();
         }
         self.kind = match Kind::of(&decision) {
-            Kind::Refused if is_set_info(command) => Kind::Local,
+            Kind::Refused if is_set_info(command) || self.hands_over(client, command) => {
+                Kind::Local
+            }
             kind if client.identity.is_trusted || kind == Kind::Local => kind,
             _ => Kind::Refused,
         };
@@ -161,6 +163,10 @@ impl Proxy {
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
             Route::Refused(_) if is_set_info(command) => {
                 client.answer(&set_info(command), effects);
+                Next::Go
+            }
+            Route::Refused(_) if self.hands_over(client, command) => {
+                self.answer_about_handoffs(client, command, effects);
                 Next::Go
             }
             Route::Refused(text) => {
@@ -214,7 +220,7 @@ impl Proxy {
         let blocking = client.blocking();
         let is_over = match client.input {
             Input::Ended => client.ring.is_empty(),
-            Input::Read => client.has_ended && client.ring.is_empty(),
+            Input::Read => (client.has_ended || client.leaves_now()) && client.ring.is_empty(),
             Input::Waits => {
                 let is_left = blocking.map_or(client.is_blocked(), |blocking| blocking.is_left);
                 client.has_ended && is_left

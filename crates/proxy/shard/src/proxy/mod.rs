@@ -2,6 +2,7 @@
 
 pub(crate) mod budget;
 mod described;
+mod drain;
 mod engine;
 pub(crate) mod forward;
 mod health;

@@ -4,6 +4,7 @@ use crate::{
     clients::{
         blocking::BlockingTime,
         client::{Client, Input},
+        handoff::Leaving,
     },
     node::{
         loss_reason::Loss,
@@ -348,6 +349,7 @@ impl Client {
             || pending >= LARGE / 4
             || self.ring.held() >= LARGE / 4
             || self.counted > 0
+            || self.leaving == Leaving::WhenIdle
     }
 }
 

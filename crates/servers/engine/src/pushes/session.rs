@@ -75,6 +75,13 @@ pub trait Session: Sized + 'static {
         None
     }
 
+    /// Called once during a paced drain, when it is the turn of this session to leave. One that
+    /// continues is stopped at the end of the drain. `random`: a random number, e.g. to spread what
+    /// clients do next.
+    fn on_retire(&mut self, _context: &mut Context<'_, Self>, _random: u32) -> Flow {
+        Flow::Continue
+    }
+
     /// Called when the alarm of [`Session::alarm`] is due.
     fn on_alarm(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue

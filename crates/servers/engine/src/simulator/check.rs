@@ -184,8 +184,9 @@ impl<S: Scenario> World<S> {
         if let Some(stopped) = self.stopped.filter(|_| !is_over) {
             let slack = Duration::from_micros(8 * self.lag) + Duration::from_millis(20);
             let over = Duration::from_micros(self.time - stopped);
-            if over > self.grace + slack {
-                wrong = Some(format!("open {over:?} after a stop with grace {:?}", self.grace));
+            let most = self.drain + self.grace;
+            if over > most + slack {
+                wrong = Some(format!("open {over:?} after a stop that may take {most:?}"));
             }
         }
         let late = self.late(who, now);
@@ -260,7 +261,8 @@ impl<S: Scenario> World<S> {
             End::Aborted if line.side == Some(Side::Upstream) => true,
             End::Aborted => expected.may_abort && backlog >= S::BACKLOG,
             End::Cut => {
-                self.stopped.is_some_and(|at| Duration::from_micros(self.time - at) >= self.grace)
+                let least = self.drain + self.grace;
+                self.stopped.is_some_and(|at| Duration::from_micros(self.time - at) >= least)
             }
             End::Idle => {
                 since(heard, idle) && since(took, idle) && since(done_at, idle) && jobs == 0

@@ -57,6 +57,8 @@ visits! {
     JobLate,
     Letter,
     Stop,
+    /// A drain retired a client.
+    Retired,
 }
 
 impl From<State> for Visit {

@@ -50,6 +50,10 @@ impl<S: Scenario> World<S> {
         self.stop_at = random.chance(300).then(|| random.between(0, ends));
         self.stopped = None;
         self.grace = millis(random.pick(&[20, 200, 1000]));
+        // Of its own, as the slices.
+        let mut drains = Random::new(seed.rotate_left(32));
+        let is_paced = S::DRAINS && drains.chance(500);
+        self.drain = millis(if is_paced { drains.pick(&[1, 30, 500, 5000]) } else { 0 });
         let cores = self.scenario.begin(random);
         let now = self.now();
         self.stations.clear();
@@ -69,11 +73,12 @@ impl<S: Scenario> World<S> {
         }
         note!(
             self,
-            "{cores} cores, {} clients, {:?}, reads of {}, stop {:?} grace {:?}",
+            "{cores} cores, {} clients, {:?}, reads of {}, stop {:?} drain {:?} grace {:?}",
             self.used,
             self.limits,
             self.read,
             self.stop_at,
+            self.drain,
             self.grace
         );
     }

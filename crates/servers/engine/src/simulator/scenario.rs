@@ -70,6 +70,9 @@ pub trait Scenario {
     /// Minimum pending output in bytes for which the engine may abort a connection.
     const BACKLOG: usize = 0;
 
+    /// Whether a stop may drain over a time; see [`Scenario::retired`].
+    const DRAINS: bool = false;
+
     /// Starts a new history. Returns the number of cores.
     fn begin(&mut self, random: &mut Random) -> usize;
 
@@ -92,6 +95,9 @@ pub trait Scenario {
 
     /// Called when an engine is notified that the input of a connection has ended.
     fn ended(&mut self, _who: usize, _now: Now, _all: &mut [Expected]) {}
+
+    /// Called when a drain has retired a client, which was open. Its alarm may have been served just before.
+    fn retired(&mut self, _who: usize, _now: Now, _all: &mut [Expected]) {}
 
     /// Called when a connection is no longer open, so nothing more is appended to its output.
     fn left(&mut self, _who: usize, _all: &mut [Expected]) {}

@@ -55,6 +55,8 @@ pub(super) struct World<S: Scenario> {
     pub lag: u64,
     pub stop_at: Option<u64>,
     pub stopped: Option<u64>,
+    /// Over how much time a stop retires the clients, before its grace period.
+    pub drain: Duration,
     pub grace: Duration,
     pub coverage: Coverage,
     pub events: usize,
@@ -88,6 +90,7 @@ impl<S: Scenario> World<S> {
             lag: 0,
             stop_at: None,
             stopped: None,
+            drain: Duration::ZERO,
             grace: Duration::ZERO,
             coverage: Coverage::default(),
             events: 0,

@@ -10,7 +10,9 @@ use super::{
     dismissal::Dismissal,
     door::{self, Entered},
     holding::{COUNTED, Holding},
-    message::{Change, Message, write_echo, write_error, write_result, write_roster},
+    message::{
+        Change, Message, write_echo, write_error, write_reconnect, write_result, write_roster,
+    },
     results::Results,
     settings::Settings,
     state::State,
@@ -36,6 +38,8 @@ const FULL: usize = 64 * 1024;
 const EXPIRED: CloseCode = CloseCode(3005);
 /// How long a member that leaves waits for the results of its broadcasts.
 const RESULTS: Duration = Duration::from_secs(1);
+/// The longest pause before a reconnect that a drain asks of a member, in milliseconds.
+const RECONNECT_MS: u32 = 1000;
 
 /// One connection of the hub.
 #[derive(Debug)]
@@ -114,12 +118,26 @@ impl Session for Member {
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         match self.state {
             State::Open { .. } => {
-                self.leave(context.now.instant, CloseCode::GOING_AWAY);
+                self.leave(context.now.instant, CloseCode::GOING_AWAY, None);
                 self.on_drained(context)
             }
             // The client closed its side after its Close frame.
-            State::Leaving(_) if self.is_working() || self.wants_drained() => Flow::Continue,
+            State::Leaving { .. } if self.is_working() || self.wants_drained() => Flow::Continue,
             _ => Flow::Close,
+        }
+    }
+
+    /// Pending broadcasts and results are sent, then the pause before a reconnect and a Close frame.
+    fn on_retire(&mut self, context: &mut Context<'_, Self>, random: u32) -> Flow {
+        match self.state {
+            State::Open { echoes, .. } => {
+                let pause_ms = (!echoes).then_some((random % (RECONNECT_MS + 1)) as u16);
+                self.leave(context.now.instant, CloseCode::GOING_AWAY, pause_ms);
+                self.on_drained(context)
+            }
+            // No request has begun.
+            State::Http(_) if self.held.is_empty() => Flow::Close,
+            _ => Flow::Continue,
         }
     }
 
@@ -189,9 +207,12 @@ impl Session for Member {
             self.starve(context.out.len());
             return Flow::Close;
         }
-        if let State::Leaving(code) = self.state {
+        if let State::Leaving { code, reconnect_ms } = self.state {
             if !self.backlog.is_empty() || !self.results.is_empty() {
                 return Flow::Continue;
+            }
+            if let Some(after_ms) = reconnect_ms {
+                write_reconnect(after_ms, context.out);
             }
             self.close(context, code, "");
             return Flow::Close;
@@ -202,7 +223,7 @@ impl Session for Member {
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        if matches!(self.state, State::Leaving(_)) {
+        if matches!(self.state, State::Leaving { .. }) {
             // A core does not answer.
             self.pings_at = None;
             self.results = Results::default();
@@ -256,7 +277,7 @@ impl Session for Member {
             self.has_room(context.out.len(), 0);
         }
         match self.state {
-            State::Leaving(_) => self.on_drained(context),
+            State::Leaving { .. } => self.on_drained(context),
             _ => Flow::Continue,
         }
     }
@@ -269,7 +290,7 @@ impl Session for Member {
 
     /// A member that leaves waits for the results of its broadcasts.
     fn is_working(&self) -> bool {
-        matches!(self.state, State::Leaving(_)) && !self.results.is_empty()
+        matches!(self.state, State::Leaving { .. }) && !self.results.is_empty()
     }
 }
 
@@ -354,7 +375,7 @@ impl Member {
         while taken < bytes.len() {
             let input = &mut bytes[taken..];
             let (more, flow) = match &mut self.state {
-                State::Leaving(_) | State::Closed | State::Cut => {
+                State::Leaving { .. } | State::Closed | State::Cut => {
                     return (bytes.len(), Some(Flow::Continue));
                 }
                 State::Http(_) => self.request(context, input),
@@ -445,8 +466,8 @@ impl Member {
     }
 
     /// Handles no more input. A Close frame follows once everything pending has been sent.
-    fn leave(&mut self, now: Instant, code: CloseCode) {
-        self.state = State::Leaving(code);
+    fn leave(&mut self, now: Instant, code: CloseCode, reconnect_ms: Option<u16>) {
+        self.state = State::Leaving { code, reconnect_ms };
         // The client can no longer answer a ping.
         self.pings_at = (!self.results.is_empty()).then(|| now + RESULTS);
     }
@@ -530,7 +551,7 @@ impl Member {
                 if !self.results.is_empty() {
                     // The client may have sent the Close frame right behind a broadcast.
                     self.backlog.clear();
-                    self.leave(context.now.instant, code);
+                    self.leave(context.now.instant, code, None);
                     return (taken, Flow::Continue);
                 }
                 Some((code, ""))

@@ -94,6 +94,13 @@ pub fn write_result(payload: &str, members: u32, out: &mut Vec<u8>) {
     frame(&[start, payload.as_bytes(), br#","listenerCount":"#, members, b"}"], out);
 }
 
+/// Appends the frame that asks a client to reconnect this long after its connection is closed.
+pub fn write_reconnect(after_ms: u16, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    let after_ms = digits.format(after_ms).as_bytes();
+    frame(&[br#"{"type":"reconnect","after_ms":"#, after_ms, b"}"], out);
+}
+
 /// What happened to a member of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {

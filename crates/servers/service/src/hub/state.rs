@@ -17,7 +17,11 @@ pub(super) enum State {
     },
     /// The input has ended, but broadcasts or results are pending. A Close frame with this code
     /// follows them.
-    Leaving(CloseCode),
+    Leaving {
+        code: CloseCode,
+        /// How long the client should wait after the close before it reconnects, if a drain closes it.
+        reconnect_ms: Option<u16>,
+    },
     /// A Close frame was sent. Input is ignored.
     Closed,
     /// There is no memory for it, and it has output to read before it would see a Close frame.

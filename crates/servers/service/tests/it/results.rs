@@ -201,6 +201,25 @@ fn a_member_that_ends_its_side_receives_its_results_first() {
 }
 
 #[test]
+fn a_member_that_a_drain_retires_receives_its_results_and_then_a_pause() {
+    let mut cores = Cores::new();
+    let [sender, reader] = [(); 2].map(|()| member(&mut cores.all[0]));
+    cores.all[0].received(sender, &mut broadcast(1));
+    cores.all[0].drain(Duration::from_secs(5), 1);
+    cores.wait(Duration::from_secs(5));
+    assert_eq!(read(&mut cores.all[0], sender), [copy(1)], "it waits for its result");
+    let heard = read(&mut cores.all[0], reader);
+    assert_eq!((&heard[..1], &heard[2..]), (&[copy(1)][..], &["1001".into(), "FIN".into()][..]));
+    let pause = heard[1].strip_prefix(r#"{"type":"reconnect","after_ms":"#).expect(&heard[1]);
+    assert!(pause.strip_suffix('}').is_some_and(|ms| ms.parse::<u16>().is_ok_and(|ms| ms <= 1000)));
+    cores.exchange();
+    let heard = read(&mut cores.all[0], sender);
+    assert_eq!((&heard[0], heard.len()), (&result(1, 2), 4));
+    assert!(heard[1].contains("reconnect"), "{heard:?}");
+    assert_eq!(heard[2..], ["1001", "FIN"]);
+}
+
+#[test]
 fn a_core_that_never_answers_delays_a_close_by_a_second_only() {
     for frame in [true, false] {
         let mut cores = Cores::new();

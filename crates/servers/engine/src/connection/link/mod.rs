@@ -400,6 +400,11 @@ impl Link {
         self.stuck.is_some() && self.pending() > limit
     }
 
+    /// When input was last read; before that, when the connection was created.
+    pub(crate) fn last_read(&self) -> Instant {
+        self.read
+    }
+
     /// Closes the connection once its output is written.
     ///
     /// [`Flow::ClosedByClient`] takes effect only if all input has just been read and all output can be

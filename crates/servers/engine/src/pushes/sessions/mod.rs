@@ -256,6 +256,10 @@ impl<F: SessionFactory> Engine for Sessions<F> {
         self.call(conn, effects, |session, context| session.on_alarm(context));
     }
 
+    fn retire(&mut self, conn: Conn, random: u32, effects: &mut Effects<Self>) {
+        self.call(conn, effects, |session, context| session.on_retire(context, random));
+    }
+
     fn done(
         &mut self,
         conn: Conn,
@@ -301,7 +305,7 @@ mod tests {
     use super::*;
     use crate::{Core, Limits, Next};
     use crate::{Never, Now};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     /// Posts if its input starts with `p`; otherwise echoes it.
     #[derive(Default)]
@@ -333,6 +337,10 @@ mod tests {
         }
 
         fn on_end(&mut self, _: &mut Context<'_, Self>) -> Flow {
+            Flow::Close
+        }
+
+        fn on_retire(&mut self, _: &mut Context<'_, Self>, _: u32) -> Flow {
             Flow::Close
         }
 
@@ -372,6 +380,36 @@ mod tests {
         core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.next(slow, &()), Next::Close);
         assert_eq!(core.next(loud, &()), Next::Wait, "the others are unaffected");
+    }
+
+    #[test]
+    fn a_drain_retires_each_session_within_its_time_and_the_others_stay() {
+        let mut core = core();
+        let conns: Vec<Conn> = (0..10).map(|_| core.accept()).collect();
+        let (start, over) = (core.now(), Duration::from_secs(10));
+        assert!(!core.is_stopping());
+        core.drain(over, 1);
+        assert!(core.is_stopping() && !core.is_drained());
+        let mut open = conns.len();
+        while !core.is_drained() {
+            let now = Now { instant: core.due().unwrap(), ..start };
+            core.turn(now);
+            core.tick(&());
+            while let Some(conn) = core.next_changed() {
+                assert_eq!(core.next(conn, &()), Next::ShutdownWrite, "the usual way to close");
+                core.shutdown_completed(conn, true);
+                core.ended(conn);
+                assert_eq!(core.next(conn, &()), Next::Close);
+                core.closed(conn);
+                open -= 1;
+            }
+            let passed = now.instant - start.instant;
+            let left = 10 - passed.as_secs() as usize;
+            assert!(open == left || open + 1 == left, "{open} are open after {passed:?}");
+        }
+        assert_eq!((open, core.clients()), (0, 0));
+        core.stop(Duration::ZERO);
+        assert!(core.is_stopping() && !core.is_drained());
     }
 
     #[test]

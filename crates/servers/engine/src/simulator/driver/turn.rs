@@ -207,12 +207,22 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Starts a graceful shutdown: shuts down the input of all clients.
+    /// Accepts no more clients, and starts to drain those that are connected.
     fn stop(&mut self, index: usize) {
         note!(self, "core {index}: stops");
         for who in std::mem::take(&mut self.stations[index].accepts) {
             (self.lines[who].phase, self.lines[who].peer.done) = (Phase::Unused, true);
         }
+        if self.drain.is_zero() {
+            self.end_input(index);
+        } else {
+            self.stations[index].core.drain(self.drain, self.time);
+        }
+    }
+
+    /// Shuts down the input of all clients.
+    fn end_input(&mut self, index: usize) {
+        note!(self, "core {index}: shuts down the input");
         self.stations[index].core.stop(self.grace);
         let drained: Vec<Conn> = self.stations[index].core.to_drain().collect();
         for conn in drained {
@@ -268,6 +278,7 @@ impl<S: Scenario> World<S> {
         if station.core.grace_is_over() {
             self.coverage.visit(Visit::TimerGrace);
         }
+        let retiring: Vec<Conn> = station.core.retiring().collect();
         let sockets = Sockets::new(&self.lines, &station.table);
         station.core.tick(&sockets);
         let asked = sockets.asked();
@@ -276,8 +287,22 @@ impl<S: Scenario> World<S> {
         if asked > due * LOOKS {
             self.fail(format!("a tick with {due} timers checked {asked} sockets for input"));
         }
+        for conn in retiring {
+            let link = self.stations[index].core.link(conn);
+            // Otherwise it has timed out.
+            if let Some(who) = self.who(index, conn)
+                && link.is_some_and(|link| link.why().is_none())
+            {
+                note!(self, "{who}: retired");
+                self.coverage.visit(Visit::Retired);
+                self.scenario.retired(who, now, &mut self.expected[..self.used]);
+            }
+        }
         self.observe_all(index);
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
+        if self.stations[index].core.is_drained() {
+            self.end_input(index);
+        }
     }
 
     /// Serves the connections that have changed, or a slice of them if the engine posts. Serving

@@ -156,6 +156,7 @@ impl Scenario for Model {
     const GROWTH: usize = 1200;
     const HELD: usize = LONGEST + 2;
     const BACKLOG: usize = BACKLOG + 1;
+    const DRAINS: bool = true;
 
     fn begin(&mut self, random: &mut Random) -> usize {
         self.members.clear();
@@ -313,6 +314,15 @@ impl Scenario for Model {
             all[who].output.extend_from_slice(b"over\n");
             self.members[who].left = true;
         }
+    }
+
+    fn retired(&mut self, who: usize, now: Now, all: &mut [Expected]) {
+        let (member, expected) = (&mut self.members[who], &mut all[who]);
+        if member.alarm.take_if(|at| *at <= now.instant).is_some() {
+            expected.output.extend_from_slice(b"alarm\n");
+        }
+        expected.output.extend_from_slice(b"retired\n");
+        expected.closes = true;
     }
 
     fn left(&mut self, who: usize, _: &mut [Expected]) {

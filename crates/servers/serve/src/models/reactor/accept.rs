@@ -101,13 +101,23 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Ok(())
     }
 
-    /// Shuts down the input of all clients. Input that has arrived is still answered.
+    /// Accepts no more clients, and starts to drain those that are connected.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.readiness.remove(self.host.stop.as_fd())?;
         if let (Some(listener), false) = (self.seat.listener.take(), self.paused) {
             self.readiness.remove(listener.as_fd())?;
         }
         self.resume_at = None;
+        if self.host.drain.is_zero() {
+            self.end_input();
+        } else {
+            self.core.drain(self.host.drain, rand::random());
+        }
+        Ok(())
+    }
+
+    /// Shuts down the input of all clients. Input that has arrived is still answered.
+    pub(super) fn end_input(&mut self) {
         self.core.stop(self.host.grace);
         for conn in self.core.to_drain() {
             if let Some(slot) = self.sockets.get(conn) {
@@ -115,6 +125,5 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                 let _ = net::shutdown_read(&slot.fd);
             }
         }
-        Ok(())
     }
 }

@@ -184,6 +184,9 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         let now = self.core.now().instant;
         if self.core.due().is_some_and(|due| due <= now) {
             self.core.tick(&self.sockets);
+            if self.core.is_drained() {
+                self.end_input();
+            }
         }
         self.flush()?;
         if E::Job::EVER

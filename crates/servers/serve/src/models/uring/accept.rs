@@ -129,7 +129,7 @@ impl<E: Engine> Driver<'_, E> {
         self.change(conn);
     }
 
-    /// Shuts down the input of all clients. Input that has arrived is still answered.
+    /// Accepts no more clients, and starts to drain those that are connected.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         if self.accepting {
             self.ring.cancel_accept()?;
@@ -138,6 +138,16 @@ impl<E: Engine> Driver<'_, E> {
         }
         self.parked.clear();
         self.resume_at = None;
+        if self.host.drain.is_zero() {
+            self.end_input();
+        } else {
+            self.core.drain(self.host.drain, rand::random());
+        }
+        Ok(())
+    }
+
+    /// Shuts down the input of all clients. Input that has arrived is still answered.
+    pub(super) fn end_input(&mut self) {
         self.core.stop(self.host.grace);
         for conn in self.core.to_drain() {
             if let Some(slot) = self.sockets.get(conn) {
@@ -145,6 +155,5 @@ impl<E: Engine> Driver<'_, E> {
                 let _ = net::shutdown_read(&slot.fd);
             }
         }
-        Ok(())
     }
 }

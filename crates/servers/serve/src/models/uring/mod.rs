@@ -263,6 +263,9 @@ impl<'h, E: Engine> Driver<'h, E> {
         // Completions that the kernel could not deliver yet may be input of seemingly idle peers.
         if self.core.due().is_some_and(|due| due <= now) && !self.ring.has_overflown() {
             self.core.tick(&self.sockets);
+            if self.core.is_drained() {
+                self.end_input();
+            }
         }
         self.settle_letters();
         self.flush()?;

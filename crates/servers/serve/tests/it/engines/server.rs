@@ -25,6 +25,7 @@ pub fn models() -> impl Iterator<Item = Model> {
 pub struct Setting {
     pub cores: usize,
     pub limits: Limits,
+    pub drain: Duration,
     pub grace: Duration,
     /// A client sends this before the server accepts connections.
     pub early: Option<&'static str>,
@@ -32,7 +33,8 @@ pub struct Setting {
 
 impl Default for Setting {
     fn default() -> Self {
-        Setting { cores: 1, limits: Limits::default(), grace: DEADLINE, early: None }
+        let (limits, drain) = (Limits::default(), Duration::ZERO);
+        Setting { cores: 1, limits, drain, grace: DEADLINE, early: None }
     }
 }
 
@@ -117,6 +119,7 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         connections: usize::MAX,
         inherited: None,
         offload: None,
+        drain: setting.drain,
         grace: setting.grace,
         on_ready: ready,
         stop,

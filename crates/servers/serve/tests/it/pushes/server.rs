@@ -59,6 +59,7 @@ pub fn wait_until(why: &str, mut what: impl FnMut() -> bool) {
 pub struct Setting {
     pub limits: Limits,
     pub connections: usize,
+    pub drain: Duration,
     pub grace: Duration,
     pub greets: bool,
 }
@@ -68,6 +69,7 @@ impl Default for Setting {
         Setting {
             limits: Limits { idle: 2 * DEADLINE, request: DEADLINE },
             connections: usize::MAX,
+            drain: Duration::ZERO,
             grace: DEADLINE,
             greets: false,
         }
@@ -159,6 +161,7 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         connections: setting.connections,
         inherited: None,
         offload: None,
+        drain: setting.drain,
         grace: setting.grace,
         on_ready: ready,
         stop,

@@ -142,6 +142,11 @@ impl Session for Chat {
         Flow::Close
     }
 
+    fn on_retire(&mut self, context: &mut Context<'_, Self>, _: u32) -> Flow {
+        context.out.extend_from_slice(b"retired\n");
+        Flow::Close
+    }
+
     fn on_push(&mut self, _: Now, push: &Said, out: &mut Vec<u8>) -> PushOutcome {
         out.extend_from_slice(&push.0);
         if push.0.ends_with(b"!\n") { PushOutcome::Close } else { PushOutcome::Queued }

@@ -1,5 +1,7 @@
 //! `regatta hub`: the WebSocket hub.
 
+mod status;
+
 use crate::{
     exit::Outcome,
     options::{
@@ -19,8 +21,10 @@ use std::{
 /// on ADDR` when it is ready, and notifies systemd. On SIGTERM or SIGINT every member receives the messages queued for it, then
 /// close code 1001. `regatta serve hub` is the same hub, with the defaults of races.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 #[command(after_help = "Examples:
   regatta hub --listen 127.0.0.1:8080 --page
+  regatta hub status 127.0.0.1:9090
   regatta hub --config hub.toml --check
   regatta hub --config hub.toml --listen 127.0.0.1:8081
 
@@ -55,15 +59,35 @@ pub struct HubCommandArgs {
     /// `regatta models`)
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
-    /// How long members may take to read what is queued for them after SIGTERM or SIGINT
+    /// How long the hub still admits new members after SIGTERM or SIGINT, while /ready of --metrics already
+    /// answers with 503, so that a load balancer sends them elsewhere
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    drain_delay: Duration,
+    /// After that, close the members one after the other, spread evenly over this time. 0s: all at once. Not
+    /// on threads, green and async
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    drain: Duration,
+    /// How long members may then take to read what is queued for them
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
     #[command(flatten)]
     hub: HubArgs,
+    /// What to do instead of serving
+    #[command(subcommand)]
+    action: Option<Action>,
 }
 
-/// Runs the hub until SIGTERM or SIGINT.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print the state of a running hub
+    Status(status::StatusArgs),
+}
+
+/// Runs the hub until SIGTERM or SIGINT, or prints the state of one.
 pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
+    if let Some(Action::Status(status)) = &args.action {
+        return status::run(status);
+    }
     regatta_serve::raise_open_files();
     let stop = Stop::new()?;
     let host = Host {
@@ -73,6 +97,7 @@ pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: None,
+        drain: args.drain,
         grace: args.grace,
         on_ready: service_manager::ready,
         stop,
@@ -81,7 +106,7 @@ pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
         args.hub.check(args.model, &host)?;
         return Ok(Outcome::Success);
     }
-    host.stop.on_signals()?;
+    host.stop.on_signals(args.drain_delay)?;
     args.hub.serve(args.model, &host)?;
     Ok(Outcome::Success)
 }

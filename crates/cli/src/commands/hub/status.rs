@@ -1,0 +1,142 @@
+//! `regatta hub status`: the state of a running hub, from its pages for operators.
+
+use crate::{exit::Outcome, output};
+use anyhow::{Context, bail, ensure};
+use regatta_report::grouped;
+use std::{
+    io::{self, Read, Write},
+    net::{TcpStream, ToSocketAddrs},
+    time::Duration,
+};
+
+/// Maximum time to connect, and for each read and write.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Maximum size of a page, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Print the state of a running hub, from the pages of its --metrics: whether it is ready, its members, rooms,
+/// messages, and whom it refused or disconnected.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  regatta hub status 127.0.0.1:9090
+
+Exit status: 0 if the hub is ready, 1 if it is stopping or starting, 2 if it does not answer.")]
+pub struct StatusArgs {
+    /// HOST:PORT of the hub's --metrics
+    #[arg(value_name = "ADDR")]
+    addr: String,
+}
+
+/// Prints the state of a hub.
+pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
+    let (ready, text) = page(&args.addr, "/ready")?;
+    let (status, metrics) = page(&args.addr, "/metrics")?;
+    let is_hub = status == 200 && value(&metrics, "members").is_some();
+    ensure!(is_hub, "{} does not have the metrics of a hub; expected its --metrics", args.addr);
+    let outcome = match ready {
+        200 => Outcome::Success,
+        503 => Outcome::Failure,
+        other => bail!("/ready of {} has the unexpected status {other}", args.addr),
+    };
+    output::print(&shown(text.trim(), &metrics))?;
+    Ok(outcome)
+}
+
+/// Returns the status and the text of a page.
+fn page(addr: &str, path: &str) -> anyhow::Result<(u16, String)> {
+    let reply = request(addr, path).with_context(|| format!("cannot read http://{addr}{path}"))?;
+    let (head, text) = reply.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let status = status.with_context(|| format!("{addr} does not answer over HTTP"))?;
+    Ok((status, text.to_owned()))
+}
+
+fn request(addr: &str, path: &str) -> io::Result<String> {
+    let mut stream = connect(addr)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut reply = String::new();
+    stream.take(LONGEST).read_to_string(&mut reply)?;
+    Ok(reply)
+}
+
+/// Connects to the first address of a name that accepts connections.
+fn connect(addr: &str) -> io::Result<TcpStream> {
+    let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = Err(nowhere());
+    for to in addr.to_socket_addrs()? {
+        last = TcpStream::connect_timeout(&to, LIMIT);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+/// Returns a value of the metrics, by its name behind the prefix, and its labels.
+fn value(metrics: &str, name: &str) -> Option<u64> {
+    let name = format!("regatta_hub_{name} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok())
+}
+
+/// The text for people. `state`: what `/ready` says.
+fn shown(state: &str, metrics: &str) -> String {
+    // A hub of another version may lack some.
+    let number = |name: &str| value(metrics, name).map_or("?".into(), grouped);
+    let of = |name: &str, label: &str, of: &str| number(&format!("{name}{{{label}=\"{of}\"}}"));
+    let mib = |name: &str| value(metrics, name).map_or("?".into(), |bytes| grouped(bytes >> 20));
+    // The processes of `cluster` do not know these.
+    let rooms = value(metrics, "rooms").map(|rooms| format!(" in {} rooms", grouped(rooms)));
+    let held = value(metrics, "memory_bytes").map(|_| format!("{} of ", mib("memory_bytes")));
+    let (rooms, held) = (rooms.unwrap_or_default(), held.unwrap_or_default());
+    format!(
+        "state      {state}\n\
+         members    {}{rooms}, {} since the start\n\
+         messages   {} broadcasts, {} echoes, {} malformed\n\
+         deliveries {}\n\
+         refused    {} members\n\
+         slow       {} disconnected, {} broadcasts skipped, {} conflated\n\
+         memory     {held}{} MiB, {} members disconnected for it\n",
+        number("members"),
+        number("members_total"),
+        of("messages_total", "type", "broadcast"),
+        of("messages_total", "type", "echo"),
+        of("messages_total", "type", "malformed"),
+        number("deliveries_total"),
+        number("refused_total"),
+        of("slow_total", "policy", "close"),
+        of("slow_total", "policy", "skip"),
+        of("slow_total", "policy", "conflate"),
+        mib("memory_limit_bytes"),
+        number("memory_closed_total"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_shown_with_the_numbers_that_are_there() {
+        let metrics = "# TYPE regatta_hub_members gauge\nregatta_hub_members 1234\n\
+            regatta_hub_rooms 5\nregatta_hub_members_total 2000\n\
+            regatta_hub_messages_total{type=\"broadcast\"} 7\nregatta_hub_slow_total{policy=\"skip\"} 3\n\
+            regatta_hub_memory_bytes 3145728\nregatta_hub_memory_limit_bytes 268435456\n";
+        let text = shown("ready", metrics);
+        for line in [
+            "state      ready",
+            "members    1,234 in 5 rooms, 2,000 since the start",
+            "messages   7 broadcasts, ? echoes, ? malformed",
+            "slow       ? disconnected, 3 broadcasts skipped, ? conflated",
+            "memory     3 of 256 MiB, ? members disconnected for it",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
+        }
+        let apart =
+            shown("stopping: x", "regatta_hub_members 1\nregatta_hub_memory_limit_bytes 0\n");
+        assert!(apart.contains("members    1, ? since"), "{apart}");
+        assert!(apart.contains("memory     0 MiB"), "{apart}");
+    }
+}
