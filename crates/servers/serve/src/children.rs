@@ -119,7 +119,7 @@ impl Children {
     /// Lets every child answer the input that has arrived and exit, within the host's times to drain and of grace.
     /// Kills the rest.
     pub(crate) fn drain(mut self, host: &Host) -> Result<(), ServeError> {
-        let until = Instant::now() + host.drain + host.grace;
+        let until = Instant::now() + host.drain_time() + host.grace;
         self.signal(Signal::USR1);
         self.reap()?;
         while self.len() > 0 && Instant::now() < until {

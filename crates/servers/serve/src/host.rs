@@ -25,7 +25,10 @@ use std::{
     },
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{
+            AtomicBool,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
     thread,
     time::Duration,
@@ -223,6 +226,11 @@ impl Host {
         })
     }
 
+    /// Over how much time the stop that is set closes the clients one after the other.
+    pub(crate) fn drain_time(&self) -> Duration {
+        if self.stop.0.failed.load(SeqCst) == 0 { self.drain } else { Duration::ZERO }
+    }
+
     /// Starts the threads for jobs, if any are requested. Must not be called before a fork.
     pub(crate) fn pool(&self) -> io::Result<Option<Pool>> {
         self.offload.map(Pool::new).transpose()
@@ -300,14 +308,16 @@ struct Inner {
     signals: OnceLock<[SigId; 5]>,
     /// The server that it stops has begun to listen.
     is_listening: AtomicBool,
+    /// 1 if it was set because a part of the server has failed.
+    failed: SharedCounter,
 }
 
 impl Stop {
     /// Creates a stop that is not set.
     pub fn new() -> io::Result<Self> {
         let latch = Arc::new(Latch::new()?);
-        let is_listening = AtomicBool::new(false);
-        Ok(Stop(Arc::new(Inner { latch, signals: OnceLock::new(), is_listening })))
+        let (is_listening, failed) = (AtomicBool::new(false), SharedCounter::new()?);
+        Ok(Stop(Arc::new(Inner { latch, signals: OnceLock::new(), is_listening, failed })))
     }
 
     /// Sets the stop on SIGTERM and SIGINT, after `delay`, during which [`Stop::readiness`] already
@@ -334,6 +344,15 @@ impl Stop {
     /// Stops the server.
     pub fn set(&self) {
         self.0.latch.set();
+    }
+
+    /// Stops the server because a part of it has ended: at once, because what remains cannot serve
+    /// its clients for the time of a drain. Does nothing if the stop is set.
+    pub(crate) fn fail(&self) {
+        if !self.is_set() {
+            self.0.failed.store(1, SeqCst);
+            self.set();
+        }
     }
 
     /// Whether the stop is set.
@@ -370,12 +389,12 @@ impl Stop {
     }
 }
 
-/// Stops the server when it is dropped.
+/// Stops the server when it is dropped. Without a stop, a core ends only by an error or a panic.
 struct StopOnEnd<'s>(&'s Stop);
 
 impl Drop for StopOnEnd<'_> {
     fn drop(&mut self) {
-        self.0.set();
+        self.0.fail();
     }
 }
 
@@ -461,6 +480,19 @@ mod tests {
         assert_eq!(host.stop.readiness(), Ok(()));
         host.stop.set();
         assert!(host.stop.readiness().unwrap_err().starts_with("stopping"));
+    }
+
+    #[test]
+    fn a_server_of_which_a_part_has_failed_does_not_drain() {
+        let mut host = host(1);
+        host.drain = Duration::from_secs(60);
+        assert_eq!(host.drain_time(), host.drain);
+        drop(StopOnEnd(&host.stop));
+        assert!(host.stop.is_set() && host.drain_time().is_zero());
+        host.stop = Stop::new().unwrap();
+        host.stop.set();
+        drop(StopOnEnd(&host.stop));
+        assert_eq!(host.drain_time(), host.drain, "the end of a core that has drained is none");
     }
 
     #[test]

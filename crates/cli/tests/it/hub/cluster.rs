@@ -90,11 +90,17 @@ fn a_broadcast_reaches_the_members_of_all_processes_and_counts_them() {
 }
 
 /// The members of the other process are closed with 1001 (going away), including one that waits for a
-/// result from the dead process.
+/// result from the dead process. Also if a stop would drain for long: a part of a cluster serves nobody well.
 #[test]
 fn a_killed_process_stops_the_cluster_and_closes_members_that_wait_for_it() {
+    for arguments in [&["serve", "hub"][..], &["hub", "--drain", "1h", "--drain-delay", "1h"]] {
+        killed(arguments);
+    }
+}
+
+fn killed(arguments: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hub", "--model", "cluster", "--cores", "2"]).stderr(Stdio::piped());
+    command.args(arguments).args(["--model", "cluster", "--cores", "2"]).stderr(Stdio::piped());
     let mut server = Server::start(command);
     let mut both = members_of_both(&server);
     let (dead, _) = both.pop_first().unwrap();

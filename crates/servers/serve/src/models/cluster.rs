@@ -79,7 +79,8 @@ impl<'h> Processes<'h> {
     /// Waits until the host stops or a process has ended. Then all processes end.
     pub(crate) fn run(mut self) -> Result<(), ServeError> {
         let watched = self.children.watch(self.host);
-        self.host.stop.set(); // also if a child has ended: the others finish their pending replies
+        // If a child has ended before a stop, the others finish their pending replies.
+        self.host.stop.fail();
         self.children.drain(self.host)?;
         watched
     }

@@ -108,10 +108,11 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
             self.readiness.remove(listener.as_fd())?;
         }
         self.resume_at = None;
-        if self.host.drain.is_zero() {
+        let drain = self.host.drain_time();
+        if drain.is_zero() {
             self.end_input();
         } else {
-            self.core.drain(self.host.drain, rand::random());
+            self.core.drain(drain, rand::random());
         }
         Ok(())
     }

@@ -138,10 +138,11 @@ impl<E: Engine> Driver<'_, E> {
         }
         self.parked.clear();
         self.resume_at = None;
-        if self.host.drain.is_zero() {
+        let drain = self.host.drain_time();
+        if drain.is_zero() {
             self.end_input();
         } else {
-            self.core.drain(self.host.drain, rand::random());
+            self.core.drain(drain, rand::random());
         }
         Ok(())
     }
