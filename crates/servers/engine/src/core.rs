@@ -266,13 +266,7 @@ impl<E: Engine> Core<E> {
         if let Some(due) = link.sooner_due(&self.limits) {
             self.timers.ensure(conn.index(), due);
         }
-        self.free_unused(conn);
-    }
-
-    /// Gives an unused buffer of a connection to other connections.
-    #[inline]
-    pub fn free_unused(&mut self, conn: Conn) {
-        if let Some(memory) = self.effects.get(conn).and_then(Link::take_unused) {
+        if let Some(memory) = link.take_unused() {
             self.effects.keep(memory);
         }
     }
@@ -489,6 +483,14 @@ impl<E: Engine> Core<E> {
     // ---- for a driver that is an engine itself ----
     //
     // Its connections have the limits and timers, so it calls `free_unused` instead of `settle`.
+
+    /// Gives an unused buffer of a connection to other connections.
+    #[inline]
+    pub fn free_unused(&mut self, conn: Conn) {
+        if let Some(memory) = self.effects.get(conn).and_then(Link::take_unused) {
+            self.effects.keep(memory);
+        }
+    }
 
     /// What the engine wants for a connection now. Its alarm is omitted while it waits until output
     /// is written. `None`: the connection is gone.

@@ -68,6 +68,13 @@ fn words(error: &Error, in_handshake: bool) -> String {
             "the server's certificate is not signed by a trusted CA, but by another one of the same name"
                 .into()
         }
+        // Without the time, which would make each failure a new one.
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "the server's certificate has expired".into(),
+        Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => "the server's certificate is not valid yet, by the clock of this machine".into(),
         // Of webpki: such a certificate must not be that of a server.
         Error::InvalidCertificate(CertificateError::Other(other))
             if other.to_string().contains("CaUsedAsEndEntity") =>

@@ -206,3 +206,22 @@ fn a_handshake_has_a_deadline() {
     let why = ["no TLS handshake within 5s; the server may not speak TLS"];
     assert_eq!(world.engine().reasons, why);
 }
+
+#[test]
+fn the_alarms_of_the_engine_ring() {
+    let after = Duration::from_secs(7);
+    let mut configs = Configs::new(&Identity::new());
+    configs.alarm_after = Some(after);
+    let mut world = World::new(6, configs);
+    let client = world.client();
+    world.peers[client].say(b"hello");
+    while world.peers[client].plain != b"ifmmp" {
+        world.step();
+    }
+    world.wait(after - Duration::from_millis(1));
+    assert_eq!(world.engine().rung, 0);
+    world.wait(Duration::from_millis(1));
+    assert_eq!(world.engine().rung, 1);
+    world.wait(after);
+    assert_eq!(world.engine().rung, 1, "each rings once");
+}

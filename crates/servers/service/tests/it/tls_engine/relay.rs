@@ -2,7 +2,12 @@
 
 use regatta_engine::{Conn, ConnInterest, Effects, Engine, Flow, Never};
 use regatta_service::tls_engine::Upstreams;
-use std::{collections::HashMap, io, net::SocketAddr};
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 /// Pending output of one side from which on the other is not read.
 pub const FULL: usize = 64 * 1024;
@@ -16,6 +21,10 @@ pub struct Relay {
     pub reasons: Vec<String>,
     /// The most bytes that were pending for a connection.
     pub most: usize,
+    /// Each client has an alarm so long after it has connected.
+    pub alarm_after: Option<Duration>,
+    /// How many alarms have rung.
+    pub rung: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -25,6 +34,7 @@ enum End {
         /// Bytes that the server has not answered.
         owed: usize,
         has_ended: bool,
+        alarm: Option<Instant>,
     },
     Server {
         client: Conn,
@@ -38,7 +48,7 @@ impl Relay {
 
     /// Closes a client that has ended its side and has all answers. Otherwise, sets which side is read.
     fn settle(&mut self, client: Conn, effects: &mut Effects<Self>) {
-        let Some(End::Client { server, owed, has_ended }) = self.end(client) else { return };
+        let Some(End::Client { server, owed, has_ended, alarm }) = self.end(client) else { return };
         if has_ended && owed == 0 {
             effects.close(client, Flow::Close);
             // Its end is not the client's.
@@ -52,7 +62,7 @@ impl Relay {
             wants_drained: own > 0,
             ..ConnInterest::default()
         };
-        effects.set(client, interest(for_server, for_client));
+        effects.set(client, ConnInterest { alarm, ..interest(for_server, for_client) });
         effects.set(server, interest(for_client, for_server));
     }
 }
@@ -68,18 +78,20 @@ impl Engine for Relay {
         }
         self.clients += 1;
         let server = effects.connect(SocketAddr::from(([127, 0, 0, 1], 1)));
-        self.ends.insert(conn, End::Client { server, owed: 0, has_ended: false });
+        let alarm = self.alarm_after.map(|after| effects.now().instant + after);
+        self.ends.insert(conn, End::Client { server, owed: 0, has_ended: false, alarm });
         self.ends.insert(server, End::Server { client: conn });
+        self.settle(conn, effects);
     }
 
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>) {
         let client = match self.end(conn) {
-            Some(End::Client { server, owed, has_ended }) => {
+            Some(End::Client { server, owed, has_ended, alarm }) => {
                 if let Some(out) = effects.out(server) {
                     out.extend_from_slice(bytes);
                 }
                 let owed = owed + bytes.len();
-                self.ends.insert(conn, End::Client { server, owed, has_ended });
+                self.ends.insert(conn, End::Client { server, owed, has_ended, alarm });
                 conn
             }
             Some(End::Server { client }) => {
@@ -120,6 +132,14 @@ impl Engine for Relay {
             Some(End::Server { client }) => effects.abort(client),
             None => {}
         }
+    }
+
+    fn alarm(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        if let Some(End::Client { alarm, .. }) = self.ends.get_mut(&conn) {
+            *alarm = None;
+            self.rung += 1;
+        }
+        self.settle(conn, effects);
     }
 
     fn not_opened(&mut self, _: Conn, why: &io::Error) {

@@ -72,6 +72,8 @@ pub struct Configs {
     pub client: Arc<ClientConfig>,
     /// Of the servers.
     pub server: Arc<ServerConfig>,
+    /// Of the engine.
+    pub alarm_after: Option<Duration>,
 }
 
 impl Configs {
@@ -82,6 +84,7 @@ impl Configs {
             servers: Some(Arc::clone(&client)),
             client,
             server,
+            alarm_after: None,
         }
     }
 }
@@ -123,7 +126,9 @@ impl World {
             }),
         };
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
-        let engine = TlsEngine::new(Relay::default(), Arc::new(tls), now);
+        let mut relay = Relay::default();
+        relay.alarm_after = configs.alarm_after;
+        let engine = TlsEngine::new(relay, Arc::new(tls), now);
         let core = Core::new(engine, Limits::default(), now);
         let completes = random.chance(500);
         let (peers, are_silent) = (Vec::new(), false);
