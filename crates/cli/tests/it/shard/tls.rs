@@ -80,6 +80,36 @@ fn everything_works_over_tls_on_both_sides(model: &str) {
     assert_eq!(known.next().unwrap(), None, "{model}: it ends with a close_notify");
 }
 
+on_shard_models!(clients_over_tls_leave_in_a_drain_as_others_do: epoll, uring);
+
+/// One that asks for it is requested to reconnect, and one that sends requests is closed behind a reply.
+fn clients_over_tls_leave_in_a_drain_as_others_do(model: &str) {
+    let ca = Ca::new("A");
+    let nodes = two_nodes(&ca);
+    let options = [both_sides(&ca), vec!["--drain".into(), "2s".into()]].concat();
+    let mut proxy = proxy(model, &nodes, &strs(&options));
+    let config = ca.client(None);
+    let mut asks = TlsClient::connect(&proxy, &config);
+    assert!(asks.say("HELLO 3").starts_with('%'), "{model}");
+    assert_eq!(asks.say("CLIENT MAINT_NOTIFICATIONS ON"), "+OK\r\n", "{model}");
+    let mut busy = TlsClient::connect(&proxy, &config);
+    assert_eq!(busy.say("SET a 1"), "+OK\r\n", "{model}");
+    let start = Instant::now();
+    proxy.signal("-TERM");
+    let push = asks.next().unwrap().unwrap();
+    assert!(push.starts_with(b">4\r\n"), "{model}: {}", push.escape_ascii());
+    let is_open = |client: &mut TlsClient| match client.try_ask(&["GET", "a"]) {
+        Ok(reply) => reply == b"$1\r\n1\r\n",
+        Err(_) => false,
+    };
+    while is_open(&mut busy) {
+        thread::sleep(Duration::from_millis(5)); // the pace of the client
+    }
+    assert!(start.elapsed() < Duration::from_secs(2), "{model}: before the end of the drain");
+    drop(asks);
+    assert!(proxy.ended().success(), "{model}");
+}
+
 on_shard_models!(large_values_and_pipelines_arrive_over_tls: epoll, percore, uring);
 
 fn large_values_and_pipelines_arrive_over_tls(model: &str) {

@@ -7,7 +7,10 @@ use super::{
     state::{Fx, TlsEngine},
 };
 use regatta_engine::{Conn, Engine, Limits, Never};
-use std::{io, time::Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 impl<E: Upstreams<Job = Never, Letter = Never>> Engine for TlsEngine<E> {
     type Job = Never;
@@ -90,6 +93,23 @@ impl<E: Upstreams<Job = Never, Letter = Never>> Engine for TlsEngine<E> {
             }
             (_, Some(inner)) => self.core.ring(inner),
             _ => {}
+        }
+        self.finish(conn, effects);
+        self.settle(effects);
+    }
+
+    fn drain_begins(&mut self, over: Duration, effects: &mut Fx<E>) {
+        self.turn(effects);
+        self.core.drain_begins(over);
+        self.settle(effects);
+    }
+
+    /// One whose handshake is incomplete has sent no request: it is closed at the end of the drain.
+    fn retire(&mut self, outer: Conn, random: u32, effects: &mut Fx<E>) {
+        self.turn(effects);
+        let Some(conn) = self.conns.take(outer) else { return };
+        if let (Stage::Ready, Some(inner)) = (conn.stage, conn.inner) {
+            self.core.retire(inner, random);
         }
         self.finish(conn, effects);
         self.settle(effects);
