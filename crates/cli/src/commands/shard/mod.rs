@@ -1,9 +1,12 @@
 //! `regatta shard`: the sharding proxy in front of Redis nodes.
 
 mod names;
+mod options;
 mod reload;
 mod status;
 mod tls;
+
+pub use options::ShardOptions;
 
 use crate::{
     exit::Outcome,
@@ -13,11 +16,8 @@ use crate::{
     },
     service_manager,
 };
-use anyhow::{Context, bail, ensure};
-use regatta_keyspace::map::{
-    Map, RedisSharding, Slots, Twemproxy,
-    twemproxy::{Distribution, Hash, Server},
-};
+use anyhow::bail;
+use options::NO_NODES;
 use regatta_serve::{
     Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential, with_metrics_page,
 };
@@ -25,15 +25,12 @@ use regatta_service::{
     Limits, Now,
     tls_engine::{Tls, TlsEngine},
 };
-use regatta_shard::{
-    Auth, Counts, Credentials, Metrics, Nodes, Proxy, Sequential, Settings, Shared,
-};
+use regatta_shard::{Counts, Metrics, Proxy, Sequential, Settings, Shared};
 use reload::{Again, Reloads};
 use std::{
-    fs,
     net::SocketAddr,
     num::NonZeroUsize,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     thread::available_parallelism,
     time::{Duration, Instant},
@@ -119,114 +116,6 @@ enum Action {
     Status(status::StatusArgs),
 }
 
-/// Options of the proxy on every I/O model.
-#[derive(Debug, clap::Args)]
-#[group(id = "of_the_proxy", multiple = true)]
-pub struct ShardOptions {
-    /// The nodes (at least one) as HOST:PORT, separated by commas. With --map ketama or modula, write
-    /// them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
-    #[arg(long, value_name = "NODES", value_delimiter = ',')]
-    nodes: Vec<String>,
-    /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
-    /// as in the program RedisSharding; ketama, modula: as in twemproxy
-    #[arg(long, default_value = "slots", value_name = "MAP",
-          value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
-    map: MapName,
-    /// The hash function of --map ketama and modula, by its name in twemproxy
-    #[arg(long, default_value = "fnv1a_64", value_name = "NAME",
-          value_parser = |text: &str| one_of(text, &Hash::ALL, Hash::name))]
-    hash: Hash,
-    /// The two characters that enclose the part of a key to hash, with --map ketama and modula;
-    /// twemproxy's hash_tag. Default: the whole key is hashed
-    #[arg(long, value_name = "CHARS")]
-    hash_tag: Option<String>,
-    /// MSET, DEL and UNLINK with keys on several nodes: allow splits them over the nodes, so that other
-    /// clients may see some keys changed before others; refuse answers with CROSSSLOT, as Redis Cluster
-    /// does
-    #[arg(long, default_value = "allow", value_name = "HOW",
-          value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
-    split_writes: SplitWrites,
-    /// On a reload (SIGHUP), accept nodes and a map that would look for keys at other nodes than before
-    #[arg(long)]
-    allow_remap: bool,
-    /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
-    /// the end of the file is ignored
-    #[arg(long, value_name = "PATH")]
-    password_file: Option<PathBuf>,
-    /// The file with the password that the proxy sends to the nodes
-    #[arg(long, value_name = "PATH")]
-    node_password_file: Option<PathBuf>,
-    /// The user name that the proxy sends to the nodes
-    #[arg(long, default_value = "default", value_name = "NAME", requires = "node_password_file")]
-    node_user: String,
-    /// Maximum time for a reply from a node, except to a blocking command
-    #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
-    node_timeout: Duration,
-    /// Maximum MiB of unread replies of one client, at most 512. A reply without room is replaced by an
-    /// error, or disconnects the client if it has begun. On threads, green, fork and prefork only merged
-    /// replies count, because the others wait in the nodes
-    #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
-    client_buffer: NonZeroUsize,
-    /// Maximum MiB of memory for all clients of one core: unread replies, and requests that are
-    /// incomplete or queued. Beyond it, the clients with the most are disconnected. Not on threads,
-    /// green, fork and prefork
-    #[arg(long, default_value = "256", value_name = "MIB")]
-    all_buffers: NonZeroUsize,
-    /// Maximum size of one request, in MiB; at most 512
-    #[arg(long, default_value = "64", value_parser = mib, value_name = "MIB")]
-    max_request: NonZeroUsize,
-    /// Log requests to which a node takes this long or longer to reply, for SLOWLOG GET; 0s logs all, off
-    /// none. Not on threads, green, fork and prefork
-    #[arg(long, default_value = "10ms", value_parser = slow, value_name = "TIME")]
-    slowlog: Slow,
-    /// Maximum number of entries of the slow log, at most 10000; the oldest make room
-    #[arg(long, default_value = "128", value_parser = slowlog_entries, value_name = "N")]
-    slowlog_entries: NonZeroUsize,
-}
-
-/// From which time on a request is slow, if any is.
-#[derive(Clone, Copy, Debug)]
-struct Slow(Option<Duration>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MapName {
-    Slots,
-    RedisSharding,
-    Ketama,
-    Modula,
-}
-
-impl MapName {
-    const ALL: [MapName; 4] =
-        [MapName::Slots, MapName::RedisSharding, MapName::Ketama, MapName::Modula];
-
-    fn name(self) -> &'static str {
-        match self {
-            MapName::Slots => "slots",
-            MapName::RedisSharding => "redissharding",
-            MapName::Ketama => "ketama",
-            MapName::Modula => "modula",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SplitWrites {
-    Allow,
-    Refuse,
-}
-
-impl SplitWrites {
-    const ALL: [SplitWrites; 2] = [SplitWrites::Allow, SplitWrites::Refuse];
-
-    fn name(self) -> &'static str {
-        match self {
-            SplitWrites::Allow => "allow",
-            SplitWrites::Refuse => "refuse",
-        }
-    }
-}
-
 /// Runs the proxy until SIGTERM or SIGINT, or shows the state of another one.
 ///
 /// `again`: reads the options again, if they are in a file: on SIGHUP.
@@ -296,8 +185,6 @@ pub fn serve(
         (_, None) => Ok(false),
     }
 }
-
-const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
 
 /// Whether each client has its own connections to the nodes, and sequential code.
 fn is_sequential(model: Model) -> bool {
@@ -393,101 +280,4 @@ fn serve_proxy(
         }
         other => other,
     })
-}
-
-impl ShardOptions {
-    /// Returns the settings, and the nodes as HOST:PORT. `patient`: clients that send nothing are not
-    /// disconnected.
-    fn settings(&self, patient: bool) -> anyhow::Result<(Settings, Vec<String>)> {
-        let (map, nodes, names) = map(self)?;
-        let mut settings = Settings::new(map, nodes);
-        let read = |user, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| credentials(user, path)).transpose()
-        };
-        settings.auth = Auth {
-            clients: read("default", &self.password_file)?,
-            nodes: read(&self.node_user, &self.node_password_file)?,
-        };
-        let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
-        settings.node_timeout = self.node_timeout;
-        settings.client_bytes = bytes(self.client_buffer);
-        settings.all_bytes = bytes(self.all_buffers);
-        settings.request.bulk = bytes(self.max_request);
-        settings.request.command = bytes(self.max_request);
-        settings.patient = patient;
-        settings.splits_writes = self.split_writes == SplitWrites::Allow;
-        settings.slow = self.slowlog.0;
-        settings.slow_entries = self.slowlog_entries.get();
-        Ok((settings, names))
-    }
-}
-
-/// Returns the map, the nodes, and each of them as HOST:PORT.
-fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
-    ensure!(!args.nodes.is_empty(), NO_NODES);
-    let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
-    if args.hash_tag.is_some() && !is_twemproxy {
-        bail!("--hash-tag applies only to --map ketama and modula; remove it");
-    }
-    let count = args.nodes.len();
-    if !is_twemproxy {
-        let nodes = nodes(args.nodes.iter().map(|node| (&node[..], &node[..])))?;
-        let map = match args.map {
-            MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
-            _ => Map::new(1, Slots::even(count)?),
-        };
-        return Ok((map, nodes, args.nodes.clone()));
-    }
-    let servers: Vec<Server> =
-        args.nodes.iter().map(|line| Ok(line.parse()?)).collect::<anyhow::Result<_>>()?;
-    let tag = args.hash_tag.as_deref().map(|tag| {
-        <[u8; 2]>::try_from(tag.as_bytes())
-            .with_context(|| format!("--hash-tag {tag}: expected two characters, e.g. {{}}"))
-    });
-    let distribution = match args.map {
-        MapName::Modula => Distribution::Modula,
-        _ => Distribution::Ketama,
-    };
-    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())))?;
-    let names = servers.iter().map(|server| server.address().to_string()).collect();
-    let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, &servers)?;
-    Ok((Map::new(1, map), nodes, names))
-}
-
-/// Resolves nodes, each with its name for messages and as HOST:PORT.
-fn nodes<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Nodes> {
-    let resolved = nodes.map(|(name, node)| Ok((name.to_string(), names::resolve(node)?)));
-    Ok(Nodes::new(resolved.collect::<anyhow::Result<Vec<_>>>()?))
-}
-
-/// The largest value of --client-buffer and --max-request, in MiB: that of an argument in Redis. Offsets
-/// in a client's stash of replies have 32 bits, and the stash may be several times as large.
-const MOST_MIB: usize = 512;
-
-fn mib(text: &str) -> Result<NonZeroUsize, String> {
-    let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_MIB);
-    number.ok_or_else(|| format!("expected a number from 1 to {MOST_MIB}"))
-}
-
-fn slow(text: &str) -> Result<Slow, String> {
-    match text {
-        "off" => Ok(Slow(None)),
-        _ => Ok(Slow(Some(duration(text).map_err(|error| format!("{error}, or off"))?))),
-    }
-}
-
-/// The largest value of --slowlog-entries. An entry takes up to about a kilobyte, and SLOWLOG GET copies all.
-const MOST_ENTRIES: usize = 10_000;
-
-fn slowlog_entries(text: &str) -> Result<NonZeroUsize, String> {
-    let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST_ENTRIES);
-    number.ok_or_else(|| format!("expected a number from 1 to {MOST_ENTRIES}"))
-}
-
-fn credentials(user: &str, path: &Path) -> anyhow::Result<Credentials> {
-    let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let text = text.strip_suffix(b"\n").unwrap_or(&text);
-    let password = text.strip_suffix(b"\r").unwrap_or(text).to_vec();
-    ensure!(!password.is_empty(), "{} contains no password", path.display());
-    Ok(Credentials { user: user.as_bytes().to_vec(), password })
 }

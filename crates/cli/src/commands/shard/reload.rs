@@ -1,7 +1,7 @@
 //! Reloads: on SIGHUP the configuration file is read again, and what can change while clients are served is changed.
 //! A file that is wrong changes nothing.
 
-use super::{ShardArgs, names};
+use super::{names, options::ShardOptions};
 use crate::{output, service_manager};
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, FromArgMatches};
@@ -79,13 +79,12 @@ impl Reloads {
     /// Reads the options and applies them. Returns what was done, for people.
     fn reload(&mut self, shared: &Shared) -> anyhow::Result<String> {
         let (matches, new) = (self.again)()?;
-        let args = ShardArgs::from_arg_matches(&matches).context("the options")?;
-        let (mut settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+        let options = ShardOptions::from_arg_matches(&matches).context("the options")?;
         let before = shared.current();
-        self.check(&before, &settings, args.options.allow_remap)?;
+        let (mut settings, names) = options.settings(before.patient)?;
+        self.check(&before, &settings, options.allow_remap)?;
         // These were decided at the start.
         settings.hands_over = before.hands_over;
-        settings.patient = before.patient;
         settings.slow_entries = before.slow_entries;
         let epoch = before.map.epoch();
         if settings.map.assigns_like(&before.map) {

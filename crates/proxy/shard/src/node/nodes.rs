@@ -61,7 +61,7 @@ impl Nodes {
     }
 
     /// Waits until connections were lost. Returns their nodes, whose addresses may have changed. `None`:
-    /// these nodes are not used any more.
+    /// these nodes are no longer used.
     pub fn wait_for_lost(&self) -> Option<BTreeSet<usize>> {
         let is_waiting = |all: &mut Addresses| all.in_doubt.is_empty() && !all.are_retired;
         let addresses = self.lost.wait_while(self.lock(), is_waiting);

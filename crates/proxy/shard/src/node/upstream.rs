@@ -63,7 +63,7 @@ pub(crate) enum Use {
     Subscribed(Conn),
     /// The proxy, to check that the node answers.
     Probe,
-    /// Nothing any more, once it has brought all replies: its node is another server now.
+    /// Nothing new: its node is another server now. It is closed once it has brought all replies.
     Retired,
 }
 

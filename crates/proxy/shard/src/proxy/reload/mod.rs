@@ -75,7 +75,7 @@ impl Proxy {
         self.check_soon(effects.now().instant);
     }
 
-    /// Closes connections that are not used any more and have brought all replies.
+    /// Closes connections that are retired and have brought all replies.
     pub(crate) fn close_retired(&mut self, effects: &mut Fx) {
         let is_over = |one: &&Upstream| one.use_ == Use::Retired && one.waiting.is_empty();
         let over: Vec<Conn> = self.peers.upstreams().filter(is_over).map(|one| one.conn).collect();
