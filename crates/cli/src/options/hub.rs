@@ -1,10 +1,13 @@
 //! Options of `regatta serve hub`.
 
-use crate::options::{
-    certificate::RenewedCertificate,
-    metrics::metrics_host,
-    renewed::Renewed,
-    values::{duration, one_of},
+use crate::{
+    options::{
+        certificate::RenewedCertificate,
+        metrics::metrics_host,
+        renewed::Renewed,
+        values::{duration, one_of},
+    },
+    output,
 };
 use anyhow::{Context, bail};
 use clap::Args;
@@ -269,22 +272,25 @@ impl HubArgs {
     }
 
     fn access(&self) -> anyhow::Result<HubAccess> {
+        if (self.jwks.is_none() && self.jwt_key.is_none())
+            && (self.jwt_audience.is_some() || self.jwt_issuer.is_some())
+        {
+            bail!("--jwt-audience and --jwt-issuer need the keys of tokens: --jwks or --jwt-key");
+        }
         if let Some(path) = &self.token_file {
             return Ok(HubAccess::Token(word(path, "token")?.into()));
         }
         let (path, signed) = match (&self.jwks, &self.jwt_key) {
             (Some(path), _) => (path.clone(), None),
             (None, Some(path)) => (path.clone(), self.jwt_algorithm),
-            (None, None) if self.jwt_audience.is_some() || self.jwt_issuer.is_some() => {
-                bail!(
-                    "--jwt-audience and --jwt-issuer need the keys of tokens: --jwks or --jwt-key"
-                )
-            }
             (None, None) => return Ok(HubAccess::Open),
         };
         let (audience, issuer) = (self.jwt_audience.clone(), self.jwt_issuer.clone());
         let keys = Renewed::read(vec![path.clone()], "keys of tokens", move || {
             let keys = token_keys(&path, signed)?;
+            for ignored in keys.ignored() {
+                output::message(&format!("regatta: {}: {ignored}", path.display()));
+            }
             Ok(keys.requiring(audience.clone(), issuer.clone()))
         })?;
         Ok(HubAccess::Jwt(Arc::new(move || keys.current())))

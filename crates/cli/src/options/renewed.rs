@@ -5,7 +5,7 @@ use std::{
     fmt, fs,
     os::unix::fs::MetadataExt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -20,14 +20,14 @@ pub struct Renewed<T> {
     /// What is read, for messages.
     what: &'static str,
     read: Box<dyn Fn() -> anyhow::Result<T> + Send + Sync>,
-    state: Mutex<State<T>>,
+    current: Mutex<Arc<T>>,
+    state: Mutex<State>,
 }
 
-struct State<T> {
+struct State {
     checked: Instant,
     /// Of the files when they were last read.
     stamps: Vec<Option<Stamp>>,
-    current: Arc<T>,
 }
 
 /// Inode, length, and time of the last change (seconds, nanoseconds) of a file.
@@ -51,23 +51,28 @@ impl<T> Renewed<T> {
     ) -> anyhow::Result<Renewed<T>> {
         // Before they are read: a change meanwhile is seen the next time.
         let stamps = stamps(&files);
-        let current = Arc::new(read()?);
-        let state = Mutex::new(State { checked: Instant::now(), stamps, current });
-        Ok(Renewed { files, what, read: Box::new(read), state })
+        let current = Mutex::new(Arc::new(read()?));
+        let state = Mutex::new(State { checked: Instant::now(), stamps });
+        Ok(Renewed { files, what, read: Box::new(read), current, state })
     }
 
-    /// The newest value that can be used.
+    /// The newest value that can be used. While another thread reads the files, it is the one before.
     pub fn current(&self) -> Arc<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.checked.elapsed() >= CHECK_EVERY {
+        if let Ok(mut state) = self.state.try_lock()
+            && state.checked.elapsed() >= CHECK_EVERY
+        {
             state.checked = Instant::now();
             self.renew(&mut state);
         }
-        Arc::clone(&state.current)
+        Arc::clone(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<T>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the files again if one of them has changed.
-    fn renew(&self, state: &mut State<T>) {
+    fn renew(&self, state: &mut State) {
         let stamps = stamps(&self.files);
         let changed = stamps.iter().zip(&state.stamps).position(|(now, before)| now != before);
         let Some(path) = changed.map(|place| self.files[place].display()) else { return };
@@ -75,7 +80,7 @@ impl<T> Renewed<T> {
         let what = self.what;
         output::message(&match (self.read)() {
             Ok(renewed) => {
-                state.current = Arc::new(renewed);
+                *self.lock() = Arc::new(renewed);
                 format!("regatta: new connections get the new {what} in {path}")
             }
             Err(error) => format!("regatta: {error:#}; the previous {what} stays in use"),

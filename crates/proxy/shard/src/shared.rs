@@ -94,14 +94,21 @@ impl Shared {
         assert_eq!(settings.nodes.count(), count, "the number of nodes cannot change");
         let mut current = self.lock();
         let (before, changes) = &mut *current;
-        let has_moved = settings.nodes.differing(&before.nodes).any(|differs| differs);
+        if !Arc::ptr_eq(&before.nodes, &settings.nodes) {
+            // From now on its addresses do not change, so all cores find the same differences.
+            before.nodes.retire();
+        }
+        let mut has_moved = false;
+        for (node, differs) in settings.nodes.differing(&before.nodes).enumerate() {
+            has_moved |= differs;
+            if differs {
+                self.versions.forget(node);
+            }
+        }
         if has_moved && settings.map.epoch() <= before.map.epoch() {
             settings.map = Arc::new(settings.map.with_epoch(before.map.epoch() + 1));
         }
         let epoch = settings.map.epoch();
-        if !Arc::ptr_eq(&before.nodes, &settings.nodes) {
-            before.nodes.retire();
-        }
         *before = Arc::new(settings);
         *changes += 1;
         self.epoch.store(epoch, Release);

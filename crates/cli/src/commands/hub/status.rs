@@ -94,7 +94,7 @@ fn shown(state: &str, metrics: &str) -> String {
     format!(
         "state      {state}\n\
          members    {}{rooms}, {} since the start\n\
-         messages   {} broadcasts, {} echoes, {} malformed\n\
+         messages   {} broadcasts, {} publications, {} echoes, {} malformed\n\
          deliveries {}\n\
          refused    {} members\n\
          slow       {} disconnected, {} broadcasts skipped, {} conflated\n\
@@ -102,6 +102,7 @@ fn shown(state: &str, metrics: &str) -> String {
         number("members"),
         number("members_total"),
         of("messages_total", "type", "broadcast"),
+        of("messages_total", "type", "publication"),
         of("messages_total", "type", "echo"),
         of("messages_total", "type", "malformed"),
         number("deliveries_total"),
@@ -128,7 +129,7 @@ mod tests {
         for line in [
             "state      ready",
             "members    1,234 in 5 rooms, 2,000 since the start",
-            "messages   7 broadcasts, ? echoes, ? malformed",
+            "messages   7 broadcasts, ? publications, ? echoes, ? malformed",
             "slow       ? disconnected, 3 broadcasts skipped, ? conflated",
             "memory     3 of 256 MiB, ? members disconnected for it",
         ] {

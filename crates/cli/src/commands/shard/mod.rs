@@ -125,8 +125,9 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
     }
     regatta_serve::raise_open_files();
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
-    let (mut settings, names) = args.options.settings(args.idle_timeout.is_none())?;
+    let (mut settings, names) = args.options.settings(args.idle_timeout.is_none(), None)?;
     settings.hands_over = !args.drain.is_zero();
+    check_model(args.model)?;
     check_metrics(args.model, args.metrics)?;
     check_drain(args.model, args.drain)?;
     check_tls(args.model, &args.tls)?;
@@ -140,7 +141,8 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
             signals: stop.on_signals_but_hangups(args.drain_delay)?,
             again,
             values: again()?.1,
-            has_node_names: args.tls.checks_names(),
+            certified: args.tls.checks_names().then(|| names.clone()),
+            stop: stop.clone(),
         }),
         None => stop.on_signals(args.drain_delay).map(|()| None)?,
     };
@@ -174,7 +176,7 @@ pub fn serve(
 ) -> anyhow::Result<bool> {
     match (service, options) {
         (Service::Shard, Some(options)) => {
-            let (settings, names) = options.settings(false)?;
+            let (settings, names) = options.settings(false, None)?;
             serve_proxy(Proxied { settings, names, tls: None, reloads: None }, model, host, None)?;
             Ok(true)
         }
@@ -189,6 +191,17 @@ pub fn serve(
 /// Whether each client has its own connections to the nodes, and sequential code.
 fn is_sequential(model: Model) -> bool {
     matches!(model, Model::Fork | Model::Prefork | Model::Threads | Model::Green)
+}
+
+fn check_model(model: Model) -> Result<(), ServeError> {
+    let because = match model {
+        Model::Async => {
+            "it serves each connection with a separate program; use percore, uring or epoll"
+        }
+        Model::Cluster => "the proxy cannot span its processes; use percore, uring or epoll",
+        _ => return Ok(()),
+    };
+    Err(ServeError::Unsupported { model: model.name(), service: Service::Shard.name(), because })
 }
 
 fn check_metrics(model: Model, metrics: Option<SocketAddr>) -> Result<(), ServeError> {

@@ -36,13 +36,13 @@ impl Network for Machine {
     }
 }
 
-/// Resolves a node, `HOST:PORT`. If it has several addresses, each is tried. Takes up to a second for
+/// Resolves a node, `HOST:PORT`. If it has several addresses, each is tried, the one `before` first. Takes up to a second for
 /// each of them.
 ///
 /// # Errors
 /// Fails if the name cannot be resolved.
-pub fn resolve(node: &str) -> anyhow::Result<SocketAddr> {
-    let address = choose(node, None, &Machine)
+pub fn resolve(node: &str, before: Option<SocketAddr>) -> anyhow::Result<SocketAddr> {
+    let address = choose(node, before, &Machine)
         .with_context(|| format!("the node {node}: expected HOST:PORT, e.g. 127.0.0.1:6379"))?;
     address.with_context(|| format!("the node {node} has no address"))
 }

@@ -127,9 +127,13 @@ impl SplitWrites {
 
 impl ShardOptions {
     /// Returns the settings, and the nodes as HOST:PORT. `patient`: clients that send nothing are not
-    /// disconnected.
-    pub fn settings(&self, patient: bool) -> anyhow::Result<(Settings, Vec<String>)> {
-        let (map, nodes, names) = map(self)?;
+    /// disconnected. `present`: the nodes whose addresses are preferred, if they have several.
+    pub fn settings(
+        &self,
+        patient: bool,
+        present: Option<&Nodes>,
+    ) -> anyhow::Result<(Settings, Vec<String>)> {
+        let (map, nodes, names) = map(self, present)?;
         let mut settings = Settings::new(map, nodes);
         let read = |user, path: &Option<PathBuf>| {
             path.as_deref().map(|path| credentials(user, path)).transpose()
@@ -153,7 +157,7 @@ impl ShardOptions {
 }
 
 /// Returns the map, the nodes, and each of them as HOST:PORT.
-fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
+fn map(args: &ShardOptions, present: Option<&Nodes>) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
     ensure!(!args.nodes.is_empty(), NO_NODES);
     let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
     if args.hash_tag.is_some() && !is_twemproxy {
@@ -161,7 +165,7 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
     }
     let count = args.nodes.len();
     if !is_twemproxy {
-        let nodes = nodes(args.nodes.iter().map(|node| (&node[..], &node[..])))?;
+        let nodes = nodes(args.nodes.iter().map(|node| (&node[..], &node[..])), present)?;
         let map = match args.map {
             MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
             _ => Map::new(1, Slots::even(count)?),
@@ -178,15 +182,25 @@ fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes, Vec<String>)> {
         MapName::Modula => Distribution::Modula,
         _ => Distribution::Ketama,
     };
-    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())))?;
+    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())), present)?;
     let names = servers.iter().map(|server| server.address().to_string()).collect();
     let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, &servers)?;
     Ok((Map::new(1, map), nodes, names))
 }
 
-/// Resolves nodes, each with its name for messages and as HOST:PORT.
-fn nodes<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Nodes> {
-    let resolved = nodes.map(|(name, node)| Ok((name.to_string(), names::resolve(node)?)));
+/// Resolves nodes, each with its name for messages and as HOST:PORT. One of the same name in `present` has a preferred
+/// address.
+fn nodes<'a>(
+    nodes: impl Iterator<Item = (&'a str, &'a str)>,
+    present: Option<&Nodes>,
+) -> anyhow::Result<Nodes> {
+    let before = |name: &str| {
+        let present = present?;
+        let node = (0..present.count()).find(|node| present.name(*node) == name)?;
+        Some(present.address(node))
+    };
+    let resolved =
+        nodes.map(|(name, node)| Ok((name.to_string(), names::resolve(node, before(name))?)));
     Ok(Nodes::new(resolved.collect::<anyhow::Result<Vec<_>>>()?))
 }
 

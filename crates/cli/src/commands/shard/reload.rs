@@ -6,6 +6,7 @@ use crate::{output, service_manager};
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, FromArgMatches};
 use regatta_keyspace::map::Map;
+use regatta_serve::Stop;
 use regatta_shard::{Nodes, Settings, Shared};
 use std::{
     collections::BTreeMap,
@@ -51,8 +52,10 @@ pub struct Reloads {
     pub again: Again,
     /// Their present values.
     pub values: Values,
-    /// Whether the certificates of nodes must have the names of these nodes.
-    pub has_node_names: bool,
+    /// The nodes as HOST:PORT, if their certificates must have the names of these hosts.
+    pub certified: Option<Vec<String>>,
+    /// The server, which need not listen yet.
+    pub stop: Stop,
 }
 
 impl Reloads {
@@ -64,12 +67,18 @@ impl Reloads {
         let follow = move || {
             // Several signals that arrive together are one.
             while matches!(self.signals.read(&mut [0; 64]), Ok(1..)) {
-                service_manager::reloading();
+                // The service manager must not be notified before the service is ready.
+                let is_ready = self.stop.readiness().is_ok();
+                if is_ready {
+                    service_manager::reloading();
+                }
                 let report = match self.reload(&shared) {
                     Ok(report) => report,
                     Err(error) => format!("the configuration stays as it is: {error:#}"),
                 };
-                service_manager::reloaded();
+                if is_ready {
+                    service_manager::reloaded();
+                }
                 output::message(&format!("regatta: {report}"));
             }
         };
@@ -81,8 +90,14 @@ impl Reloads {
         let (matches, new) = (self.again)()?;
         let options = ShardOptions::from_arg_matches(&matches).context("the options")?;
         let before = shared.current();
-        let (mut settings, names) = options.settings(before.patient)?;
+        let (mut settings, names) = options.settings(before.patient, Some(&before.nodes))?;
         self.check(&before, &settings, options.allow_remap)?;
+        if self.certified.as_ref().is_some_and(|certified| *certified != names) {
+            bail!(
+                "other nodes need a restart, because their certificates must have their names (or set \
+                 node_tls_server_name)"
+            );
+        }
         // These were decided at the start.
         settings.hands_over = before.hands_over;
         settings.slow_entries = before.slow_entries;
@@ -124,26 +139,30 @@ impl Reloads {
                 elsewhere as f64 * 100.0 / SAMPLES as f64
             );
         }
-        let names = |nodes: &Nodes| {
-            (0..nodes.count()).map(|n| nodes.name(n).to_owned()).collect::<Vec<_>>()
-        };
-        if self.has_node_names && names(&before.nodes) != names(&after.nodes) {
-            bail!(
-                "other nodes need a restart, because their certificates must have their names (or set \
-                 node_tls_server_name)"
-            );
-        }
         Ok(())
     }
 }
 
-/// How many of the sample keys belong to a node with another name.
+/// How many of the sample keys belong to a node with another name. Every second key has hash tags.
 fn elsewhere(before: (&Map, &Nodes), after: (&Map, &Nodes)) -> usize {
-    let has_moved = |key: &String| {
-        let name = |(map, nodes): (&Map, &Nodes)| nodes.name(map.node(key.as_bytes())).to_owned();
+    let has_moved = |key: &Vec<u8>| {
+        let name = |(map, nodes): (&Map, &Nodes)| nodes.name(map.node(key)).to_owned();
         name(before) != name(after)
     };
-    (0..SAMPLES).map(|number| format!("key:{number}")).filter(has_moved).count()
+    let tags = [before.0.hash_tag(), after.0.hash_tag()];
+    (0..SAMPLES).map(|number| sample(number, tags)).filter(has_moved).count()
+}
+
+/// A sample key: `key:2`, or, with these tags, `a{key:3}3` and so on.
+fn sample(number: usize, tags: [Option<[u8; 2]>; 2]) -> Vec<u8> {
+    let key = format!("key:{number}");
+    match tags[number / 2 % 2] {
+        Some([open, close]) if number % 2 == 1 => {
+            let end = number.to_string();
+            [b"a", &[open][..], key.as_bytes(), &[close], end.as_bytes()].concat()
+        }
+        _ => key.into_bytes(),
+    }
 }
 
 fn are_same(one: &Nodes, other: &Nodes) -> bool {
@@ -166,7 +185,10 @@ fn report(live: &[&str], others: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_keyspace::map::Slots;
+    use regatta_keyspace::map::{
+        Slots, Twemproxy,
+        twemproxy::{Distribution, Hash, Server},
+    };
 
     fn nodes(names: &[&str]) -> Nodes {
         Nodes::new(names.iter().map(|name| ((*name).to_owned(), ([127, 0, 0, 1], 1).into())))
@@ -180,6 +202,21 @@ mod tests {
         assert_eq!(elsewhere((&map, &one), (&map, &swapped)), SAMPLES);
         let half = elsewhere((&map, &one), (&map, &other));
         assert!((4_500..5_500).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn keys_with_other_hash_tags_are_elsewhere() {
+        let servers = ["a:1:1", "b:1:1"].map(|line| line.parse::<Server>().unwrap());
+        let map = |tag| {
+            Map::new(1, Twemproxy::new(Distribution::Ketama, Hash::Fnv1a64, tag, &servers).unwrap())
+        };
+        let nodes = nodes(&["a", "b"]);
+        for (before, after) in
+            [(None, Some(*b"{}")), (Some(*b"{}"), None), (Some(*b"{}"), Some(*b"$$"))]
+        {
+            let moved = elsewhere((&map(before), &nodes), (&map(after), &nodes));
+            assert!(moved > SAMPLES / 10, "{before:?} {after:?}: {moved}");
+        }
     }
 
     #[test]

@@ -231,6 +231,7 @@ fn invalid_key_files_and_origins_are_refused_at_the_start() {
         (&["--token-file", "/nowhere/token"], "cannot read /nowhere/token"),
         (&["--api-key-file", path], "one word"),
         (&["--jwt-issuer", "me"], "--jwks or --jwt-key"),
+        (&["--token-file", path, "--jwt-audience", "me"], "--jwks or --jwt-key"),
         (&["--jwt-key", path], "--jwt-algorithm"),
         (&["--jwt-key", path, "--jwt-algorithm", "none"], "HS256, RS256, EdDSA"),
         (&["--slow", "wait"], "close, skip, conflate"),

@@ -7,7 +7,7 @@ use crate::support::{
 };
 use jsonwebtoken::{EncodingKey, Header, encode};
 use regatta_testkit::skip;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use std::{
     fs,
     io::{Read, Write},
@@ -173,6 +173,66 @@ fn a_publication_with_a_known_idempotency_key_is_published_once() {
     for data in [1, 3, 4, 5] {
         assert_eq!(hear(&mut ann)["payload"], data);
     }
+}
+
+#[test]
+fn an_idempotency_key_is_that_of_one_room() {
+    let (_folder, server, _) = hub_with_api("epoll");
+    let (mut red, mut blue) = (user(&server, "red", "ann"), user(&server, "blue", "bob"));
+    let publish = |room: &str| json!({"channel": room, "data": room, "idempotency_key": "17"});
+    call(&server, "publish", &publish("red"));
+    call(&server, "publish", &publish("blue"));
+    let both = json!({"channels": ["red", "blue", "green"], "data": 2, "idempotency_key": "17"});
+    let responses = call(&server, "broadcast", &both)["result"]["responses"].clone();
+    assert_eq!(responses.as_array().unwrap().len(), 3);
+    for (socket, room) in [(&mut red, "red"), (&mut blue, "blue")] {
+        assert_eq!(hear(socket)["payload"], room);
+        call(&server, "publish", &json!({"channel": room, "data": "next"}));
+        assert_eq!(hear(socket)["payload"], "next", "{room}: nothing was published twice");
+    }
+}
+
+/// What a token says of its user reaches backends byte for byte, and nothing else reads it.
+#[test]
+fn strange_information_about_a_user_does_no_harm() {
+    let (_folder, server, _) = hub_with_api("epoll");
+    let deep = format!("{}1{}", "[".repeat(150), "]".repeat(150));
+    for info in [&deep[..], "1e400", "123456789012345678901234567890", r#"{"b":1,"a":1.0}"#] {
+        let claims: Box<RawValue> = serde_json::from_str(&format!(r#"{{"info":{info}}}"#)).unwrap();
+        let token =
+            encode(&Header::default(), &claims, &EncodingKey::from_secret(&SECRET)).unwrap();
+        let mut member = member_of(&server, &format!("/ws/red?access_token={token}"));
+        send(&mut member, &json!({"type": "echo", "payload": 0}));
+        assert_eq!(hear(&mut member)["type"], "echo");
+        let field = format!("X-API-Key: {KEY}");
+        let presence = r#"{"channel":"red"}"#;
+        let batch = format!(r#"{{"commands":[{{"presence":{presence}}}]}}"#);
+        for (method, body) in [("presence", presence), ("batch", &batch)] {
+            let (status, content) = posted(&server, method, &field, body);
+            let expected = format!(r#""conn_info":{info}"#);
+            assert!(status == 200 && content.contains(&expected), "{method}: {content}");
+        }
+        member.close(None).unwrap();
+        until("the member left", || {
+            !posted(&server, "presence", &field, presence).1.contains("conn_info")
+        });
+    }
+}
+
+#[test]
+fn a_batch_with_long_replies_is_cut_short() {
+    let (_folder, server, _) = hub_with_api("epoll");
+    let info = "x".repeat(3_000);
+    let _members: Vec<_> =
+        (0..20).map(|_| member_with(&server, "red", &json!({"info": info}))).collect();
+    let commands = vec![json!({"presence": {"channel": "red"}}); 100];
+    let replies = call(&server, "batch", &json!({"commands": commands}))["replies"].clone();
+    let replies = replies.as_array().unwrap();
+    let good = replies.iter().filter(|reply| reply["presence"].is_object()).count();
+    assert!((15..20).contains(&good), "{good} of 60 KB each");
+    assert!(
+        replies[good..].iter().all(|reply| reply["error"]["code"] == 111) && replies.len() == 100
+    );
 }
 
 #[test]

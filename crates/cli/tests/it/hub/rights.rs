@@ -161,9 +161,9 @@ fn a_key_set_that_cannot_be_used_is_refused_at_the_start() {
     let path = folder.path().join("keys.json");
     for (set, expected) in [
         ("[]", "JSON Web Key Set"),
-        (r#"{"keys":[]}"#, "no keys"),
-        (r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#, "key 1 of the set is not usable"),
-        (r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA","alg":"RS256"}]}"#, "expected EdDSA"),
+        (r#"{"keys":[]}"#, "no public key"),
+        (r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#, "key 1 of the set is a secret"),
+        (r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA","alg":"RS256"}]}"#, "no public key"),
     ] {
         fs::write(&path, set).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));

@@ -221,4 +221,9 @@ fn a_new_password_is_required_of_new_clients() {
     let mut last = client(&proxy.server);
     assert!(last.say("AUTH new").starts_with("-WRONGPASS"));
     assert_eq!(last.say("AUTH newer"), "+OK\r\n");
+    // Without a password, a client that has not authenticated needs none.
+    let mut waiting = client(&proxy.server);
+    assert!(waiting.say("GET a").starts_with("-NOAUTH"));
+    proxy.reload(&nodes(&all, ""));
+    assert_eq!(waiting.say("GET a"), "$1\r\n1\r\n");
 }

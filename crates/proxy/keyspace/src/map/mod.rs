@@ -67,6 +67,15 @@ impl Map {
         self.mode == other.mode
     }
 
+    /// The two characters that enclose the part of a key to hash, if there are such.
+    pub fn hash_tag(&self) -> Option<[u8; 2]> {
+        match &self.mode {
+            Mode::Slots(_) => Some(*b"{}"),
+            Mode::RedisSharding(_) => None,
+            Mode::Twemproxy(pool) => pool.hash_tag(),
+        }
+    }
+
     /// The number of this snapshot.
     pub fn epoch(&self) -> u64 {
         self.epoch

@@ -32,6 +32,11 @@ impl Described {
         self.0.insert(name, known);
     }
 
+    /// Forgets a name: it is asked for again.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        self.0.remove(name);
+    }
+
     /// Forgets everything, except what another connection than `lost` is about to report.
     pub(crate) fn forget(&mut self, lost: Conn) {
         self.0.retain(|_, known| matches!(known, Known::Asked(conn) if *conn != lost));

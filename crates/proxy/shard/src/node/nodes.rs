@@ -49,9 +49,12 @@ impl Nodes {
         self.lock().addresses[node]
     }
 
-    /// Changes the address of a node for new connections.
+    /// Changes the address of a node for new connections, unless other nodes are used now.
     pub fn set_address(&self, node: usize, address: SocketAddr) {
-        self.lock().addresses[node] = address;
+        let mut addresses = self.lock();
+        if !addresses.are_retired {
+            addresses.addresses[node] = address;
+        }
     }
 
     /// Notes that a connection to a node was lost, or could not be opened.

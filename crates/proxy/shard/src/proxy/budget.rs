@@ -113,7 +113,8 @@ impl Proxy {
         if bytes < FULL {
             return false;
         }
-        let shared = self.peers.upstreams().filter(|one| one.use_ == Use::Shared);
+        let is_shared = |one: &&Upstream| matches!(one.use_, Use::Shared | Use::Retired);
+        let shared = self.peers.upstreams().filter(is_shared);
         let to_nodes: usize = shared.map(|one| effects.pending(one.conn)).sum();
         self.held + to_nodes + bytes > self.settings.all_bytes
     }

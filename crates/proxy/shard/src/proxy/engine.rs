@@ -29,6 +29,7 @@ impl Engine for Proxy {
         self.pools.enter(client.pool);
         self.resume(&mut client, effects);
         self.peers.put(conn, Peer::Client(client));
+        self.resume_due(effects);
     }
 
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Fx) {
@@ -46,6 +47,7 @@ impl Engine for Proxy {
     }
 
     fn room(&mut self, conn: Conn, effects: &mut Fx) {
+        self.follow_settings(effects);
         if let Some(upstream) = self.peers.upstream(conn) {
             let held = mem::take(&mut upstream.held);
             upstream.wants_drained(false, effects);
@@ -57,6 +59,7 @@ impl Engine for Proxy {
     }
 
     fn ended(&mut self, conn: Conn, effects: &mut Fx) {
+        self.follow_settings(effects);
         match self.peers.take(conn) {
             Some(Peer::Client(mut client)) => {
                 client.has_ended = true;
@@ -72,6 +75,7 @@ impl Engine for Proxy {
     }
 
     fn closed(&mut self, conn: Conn, effects: &mut Fx) {
+        self.follow_settings(effects);
         match self.peers.take(conn) {
             Some(Peer::Client(client)) => self.leave(client, effects),
             Some(Peer::Upstream(upstream)) => {
@@ -103,6 +107,7 @@ impl Engine for Proxy {
 
     /// The node is asked again to end a blocking command.
     fn alarm(&mut self, conn: Conn, effects: &mut Fx) {
+        self.follow_settings(effects);
         self.resume_later(conn);
         self.resume_due(effects);
     }

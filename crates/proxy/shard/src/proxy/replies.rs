@@ -174,7 +174,7 @@ impl Proxy {
                 if let Some(text) = error_text(reply) {
                     return Some(Loss::Refused(text));
                 }
-                if waiter.what == What::Selected {
+                if waiter.what == What::Selected && upstream.use_ != Use::Retired {
                     self.pools.get(upstream.pool).is_verified = true;
                 }
             }
@@ -186,12 +186,17 @@ impl Proxy {
             }
             What::Described => {
                 let name = upstream.described.pop_front().unwrap_or_default();
-                self.describe(name, reply, effects.now().instant);
+                if upstream.use_ == Use::Retired {
+                    self.described.remove(&name);
+                } else {
+                    self.describe(name, reply, effects.now().instant);
+                }
                 let held = std::mem::take(&mut upstream.held);
                 self.release(held);
             }
             What::Version => {
-                if let Some(version) = Version::of_info(reply) {
+                let is_current = upstream.use_ != Use::Retired;
+                if let Some(version) = Version::of_info(reply).filter(|_| is_current) {
                     self.shared.versions.set(upstream.node, version);
                 }
             }

@@ -45,6 +45,8 @@ pub struct Proxy {
     pub(super) spare: Vec<Box<Rest>>,
     /// Bytes held for all clients that count; see `budget`.
     pub(super) held: usize,
+    /// When the drain ends that has begun.
+    pub(super) drains_until: Option<Instant>,
     /// When the nodes are checked next.
     pub(super) tick_at: Option<Instant>,
     pub(super) random: SmallRng,
@@ -81,6 +83,7 @@ impl Proxy {
             plan: Plan::default(),
             spare: Vec::new(),
             held: 0,
+            drains_until: None,
             tick_at: None,
             random: SmallRng::seed_from_u64(seed),
             map: Arc::clone(&settings.map),

@@ -14,8 +14,8 @@ pub enum Policy {
     Close,
     /// New pushes are dropped until there is room again.
     Skip,
-    /// All queued pushes are dropped; only the newest is queued. Once one that
-    /// [must arrive](Push::must_arrive) is queued, new pushes are dropped instead.
+    /// All queued pushes are dropped, except those that [must arrive](Push::must_arrive), and the newest is
+    /// queued.
     Conflate,
 }
 
@@ -117,16 +117,18 @@ impl<P: Push> Backlog<P> {
             return PushOutcome::Close;
         }
         let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
-        let is_kept = bounds.policy != Policy::Close && push.must_arrive();
-        if fits || self.waiting.is_empty() || is_kept {
+        // Twice as many, so that they are bounded, too.
+        let is_kept = push.must_arrive() && self.waiting.len() / 2 < bounds.pushes;
+        if fits || self.waiting.is_empty() || is_kept && bounds.policy != Policy::Close {
             self.bytes = bytes;
             self.waiting.push_back(push);
             return PushOutcome::Queued;
         }
         match bounds.policy {
-            Policy::Conflate if self.waiting.iter().any(P::must_arrive) => {
-                bounds.counts.conflated.add(1);
-                PushOutcome::Missed
+            _ if push.must_arrive() => {
+                self.clear();
+                bounds.counts.closed.add(1);
+                PushOutcome::Close
             }
             Policy::Close => {
                 self.clear();
@@ -138,8 +140,12 @@ impl<P: Push> Backlog<P> {
                 PushOutcome::Missed
             }
             Policy::Conflate => {
-                bounds.counts.conflated.add(self.clear());
-                self.add(push, bounds)
+                let before = self.waiting.len();
+                self.waiting.retain(P::must_arrive);
+                bounds.counts.conflated.add(before - self.waiting.len());
+                self.bytes = self.waiting.iter().map(P::size).sum::<usize>() + push.size();
+                self.waiting.push_back(push);
+                PushOutcome::Queued
             }
         }
     }
@@ -264,13 +270,22 @@ mod tests {
 
     #[test]
     fn what_must_arrive_is_dropped_by_no_policy_but_close() {
-        for policy in [Policy::Skip, Policy::Conflate] {
+        for (policy, outcome, kept) in [
+            (Policy::Skip, PushOutcome::Missed, &[90, ORDER][..]),
+            (Policy::Conflate, PushOutcome::Queued, &[ORDER, 1]),
+        ] {
             let bounds = bounds(policy);
             let mut backlog = filled(&[90], &bounds);
             assert_eq!(backlog.add(Sized(ORDER), &bounds), PushOutcome::Queued, "{policy:?}");
-            assert_eq!(backlog.add(Sized(1), &bounds), PushOutcome::Missed, "{policy:?}");
-            assert_eq!(all(&mut backlog), [90, ORDER], "{policy:?}");
+            assert_eq!(backlog.add(Sized(1), &bounds), outcome, "{policy:?}");
             assert_eq!(bounds.counts.skipped() + bounds.counts.conflated(), 1, "{policy:?}");
+            assert_eq!(backlog.bytes, kept.iter().sum::<usize>(), "{policy:?}");
+            assert_eq!(all(&mut backlog), kept, "{policy:?}");
+            let mut backlog = filled(&[90], &bounds);
+            let mut added = (0..).map(|_| backlog.add(Sized(ORDER), &bounds));
+            let queued = added.by_ref().take_while(|added| *added == PushOutcome::Queued).count();
+            assert_eq!(queued, 5, "{policy:?}: twice the bound, and then the consumer is closed");
+            assert_eq!(bounds.counts.closed(), 1, "{policy:?}");
         }
         let bounds = bounds(Policy::Close);
         let mut backlog = filled(&[90], &bounds);

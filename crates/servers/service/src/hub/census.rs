@@ -1,5 +1,5 @@
-//! The members and rooms on all cores, and the counters: for limits and metrics. Deliveries do not
-//! use any of this.
+//! The members and rooms on all cores, and the counters: for limits, metrics and backends. Deliveries of members'
+//! messages do not use any of this; those of backends are counted here.
 
 use super::{bucket::Bucket, message::Change};
 use crate::prometheus::Exposition;
@@ -196,17 +196,6 @@ impl Census {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more member may join now.
-    pub fn may_join(&self, limits: &Limits, now: Instant) -> Result<(), Full> {
-        let Some(rate) = limits.joins else { return Ok(()) };
-        let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
-        if joins.take(rate, now) {
-            return Ok(());
-        }
-        self.refused.add(1);
-        Err(Full::Joins)
-    }
-
     /// After how many seconds a client that was refused may try again: after one to ten, so that those
     /// refused together do not return together.
     pub fn retry_after_s(&self) -> usize {
@@ -219,6 +208,7 @@ impl Census {
         room: &RoomName,
         person: Option<Person>,
         limits: &Limits,
+        now: Instant,
     ) -> Result<Presence, Full> {
         let mut rooms = self.rooms();
         let here = rooms.get(room).map(|room| room.members);
@@ -226,6 +216,8 @@ impl Census {
             _ if self.members.get() >= limits.members => Some(Full::Hub),
             Some(here) if here >= limits.members_of_room => Some(Full::Room),
             None if rooms.len() >= limits.rooms => Some(Full::Rooms),
+            // Last, so that a full room does not use up the rate of others.
+            _ if !self.may_join(limits, now) => Some(Full::Joins),
             // Another process may have taken the last place meanwhile.
             _ => (!self.members.add_below(limits.members)).then_some(Full::Hub),
         };
@@ -239,6 +231,12 @@ impl Census {
         let listed = lists.then(|| person.clone().unwrap_or_default());
         rooms.entry(room.clone()).or_default().add(number, listed);
         Ok(Presence { census: Arc::clone(self), room: room.clone(), person, number })
+    }
+
+    /// Whether one more member may join now.
+    fn may_join(&self, limits: &Limits, now: Instant) -> bool {
+        let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.joins.is_none_or(|rate| joins.take(rate, now))
     }
 
     /// Records that a member of another process joined or left. Returns the new number of members
@@ -285,9 +283,9 @@ impl Census {
 
     /// The number of users, in all rooms together. Members without one count as one.
     pub fn users(&self) -> usize {
-        let rooms = self.rooms();
-        let people = rooms.values().flat_map(|room| room.people.values());
-        people.map(|person| person.user()).collect::<HashSet<_>>().len()
+        let people: Vec<_> =
+            self.rooms().values().flat_map(|room| room.people.values()).cloned().collect();
+        people.iter().map(|person| person.user()).collect::<HashSet<_>>().len()
     }
 
     /// The number of members in all rooms.
@@ -385,8 +383,9 @@ mod tests {
     fn a_census_that_lists_all_knows_who_is_where() {
         let census = Arc::new(Census::new(true));
         let limits = Limits::default();
-        let enter =
-            |room: &str, person| census.enter(&RoomName::of(room), person, &limits).unwrap();
+        let enter = |room: &str, person| {
+            census.enter(&RoomName::of(room), person, &limits, Instant::now()).unwrap()
+        };
         let (ann, bob) = (enter("red", of_user("ann")), enter("red", of_user("bob")));
         let (again, nobody) = (enter("blue", of_user("ann")), enter("", None));
         let users = |room: &str| {
@@ -408,7 +407,7 @@ mod tests {
         drop((ann, bob, again, nobody));
         assert!(census.occupied().is_empty() && census.users() == 0);
         let usual = Arc::new(Census::default());
-        let _ann = usual.enter(&RoomName::LOBBY, of_user("ann"), &limits).unwrap();
+        let _ann = usual.enter(&RoomName::LOBBY, of_user("ann"), &limits, Instant::now()).unwrap();
         assert!(usual.people(&RoomName::LOBBY).is_empty() && !usual.knows_all());
     }
 
@@ -416,7 +415,7 @@ mod tests {
     fn each_limit_refuses_members_until_one_leaves() {
         let census = Arc::new(Census::default());
         let limits = Limits { members: 4, members_of_room: 2, rooms: 2, ..Limits::default() };
-        let enter = |room: &str| census.enter(&RoomName::of(room), None, &limits);
+        let enter = |room: &str| census.enter(&RoomName::of(room), None, &limits, Instant::now());
         let (a, b) = (enter("").unwrap(), enter("").unwrap());
         assert_eq!(enter("").unwrap_err(), Full::Room);
         let red = enter("red").unwrap();
@@ -435,8 +434,9 @@ mod tests {
     fn a_room_lists_the_names_of_its_members() {
         let census = Arc::new(Census::default());
         let limits = Limits::default();
-        let enter =
-            |room: &str, name| census.enter(&RoomName::of(room), named(name), &limits).unwrap();
+        let enter = |room: &str, name| {
+            census.enter(&RoomName::of(room), named(name), &limits, Instant::now()).unwrap()
+        };
         let (b, silent, a) = (enter("", Some("b")), enter("", None), enter("", Some("a")));
         let other = enter("red", Some("c"));
         let names = |one: &Presence, most| {
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn metrics_are_families_with_help_and_type() {
         let census = Arc::new(Census::default());
-        let _in = census.enter(&RoomName::LOBBY, None, &Limits::default()).unwrap();
+        let _in = census.enter(&RoomName::LOBBY, None, &Limits::default(), Instant::now()).unwrap();
         census.deliveries.add(7);
         let text = census.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
@@ -484,11 +484,14 @@ mod tests {
         };
         let (one, other) = (process(), process());
         let limits = Limits { members: 2, ..Limits::default() };
-        let _lobby = one.enter(&RoomName::LOBBY, None, &limits).unwrap();
-        let red = other.enter(&RoomName::of("red"), None, &limits).unwrap();
-        assert_eq!(one.enter(&RoomName::LOBBY, None, &limits).unwrap_err(), Full::Hub);
+        let _lobby = one.enter(&RoomName::LOBBY, None, &limits, Instant::now()).unwrap();
+        let red = other.enter(&RoomName::of("red"), None, &limits, Instant::now()).unwrap();
+        assert_eq!(
+            one.enter(&RoomName::LOBBY, None, &limits, Instant::now()).unwrap_err(),
+            Full::Hub
+        );
         drop(red);
-        let _lobby = one.enter(&RoomName::LOBBY, None, &limits).unwrap();
+        let _lobby = one.enter(&RoomName::LOBBY, None, &limits, Instant::now()).unwrap();
         other.deliveries.add(7);
         let text = one.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
@@ -512,9 +515,9 @@ mod tests {
         };
         let (one, other) = (process(), process());
         let (red, limits) = (RoomName::of("red"), Limits::default());
-        let a = one.enter(&red, named(Some("a")), &limits).unwrap();
+        let a = one.enter(&red, named(Some("a")), &limits, Instant::now()).unwrap();
         assert_eq!(other.record_remote(&red, &a.note(Change::Joined)), Some(1));
-        let b = other.enter(&red, named(Some("b")), &limits).unwrap();
+        let b = other.enter(&red, named(Some("b")), &limits, Instant::now()).unwrap();
         assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order of arrival");
         assert_eq!(one.record_remote(&red, &b.note(Change::Joined)), Some(2));
         let gone = a.note(Change::Left);

@@ -9,7 +9,7 @@ use super::{
 use crate::http::flow;
 use regatta_engine::{Flow, Now, RoomName};
 use regatta_proto::{
-    http1::{Date, Field, Fields, Method, Reply, Status, server::Request},
+    http1::{Date, Field, Fields, Method, Reply, Status, Terms, server::Request},
     websocket::{
         DeflateSettings,
         handshake::{Opening, Refusal},
@@ -72,8 +72,10 @@ pub(super) fn answer(
             let (status, challenge) = denied.challenge();
             let field = Field::new("WWW-Authenticate", challenge).expect("a valid field");
             let reply = Reply::text(status, denied.why().as_bytes());
-            reply.write_with(&[field], request.terms, date, out);
-            (None, flow(request.terms))
+            // Checking a token takes CPU, so the next one needs another connection.
+            let terms = Terms { keep_alive: false, ..request.terms };
+            reply.write_with(&[field], terms, date, out);
+            (None, flow(terms))
         }
         Err(NotOpened::Full(full)) => {
             let after = census.retry_after_s().to_string();
@@ -141,8 +143,7 @@ fn open(
         Some(room) => {
             let person = person(admission, request.query(), settings);
             // Last, so that a request refused for another reason is not counted.
-            census.may_join(&settings.limits, now.instant)?;
-            let presence = census.enter(&room, person, &settings.limits)?;
+            let presence = census.enter(&room, person, &settings.limits, now.instant)?;
             Some((room, presence))
         }
     };

@@ -493,7 +493,12 @@ impl Member {
         order.code.write(&order.reason, out);
         self.state = State::Closed;
         self.pings_at = None;
-        self.free();
+        (self.held, self.results) = Default::default();
+        self.backlog.clear();
+        if !self.settings.presence {
+            // Otherwise it is announced that it leaves, once its connection is closed.
+            self.presence = None;
+        }
         PushOutcome::Close
     }
 

@@ -91,6 +91,10 @@ impl Twemproxy {
         Ok(Twemproxy { hash, tag, given, spread })
     }
 
+    pub(super) fn hash_tag(&self) -> Option<[u8; 2]> {
+        self.tag
+    }
+
     pub(super) fn nodes(&self) -> usize {
         self.given.len()
     }

@@ -28,7 +28,7 @@ impl Proxy {
 
     /// Answers CLIENT MAINT_NOTIFICATIONS.
     pub(crate) fn answer_about_handoffs(
-        &self,
+        &mut self,
         client: &mut Client,
         command: &Command<'_>,
         effects: &mut Fx,
@@ -37,6 +37,15 @@ impl Proxy {
             Ok(asks) => {
                 client.identity.asks_for_handoffs = asks;
                 client.answer(b"+OK\r\n", effects);
+                // It connected just before the drain began.
+                if let Some(until) = self.drains_until
+                    && client.takes_handoff()
+                {
+                    let now = effects.now();
+                    let left = until.saturating_duration_since(now.instant);
+                    client.leaving = Leaving::Asked;
+                    client.answer(&moving(now.unix_s, left), effects);
+                }
             }
             Err(text) => client.fail(&[text], effects),
         }
@@ -45,10 +54,9 @@ impl Proxy {
     /// A drain begins: asks clients to reconnect. Those that are subscribed, blocked or in a transaction stay until
     /// that ends, because a reconnect would lose what they wait for.
     pub(crate) fn hand_over(&mut self, over: Duration, effects: &mut Fx) {
-        // Two proxies that drain one after the other must differ.
-        let sequence = effects.now().unix_s;
-        let seconds = over.as_millis().div_ceil(1000).max(1) as u64;
-        let push = handoff::moving(sequence, seconds);
+        let now = effects.now();
+        self.drains_until = Some(now.instant + over);
+        let push = moving(now.unix_s, over);
         let asked = self.peers.clients().filter(|client| client.takes_handoff());
         let asked: Vec<Conn> = asked.map(|client| client.conn).collect();
         for conn in asked {
@@ -73,6 +81,12 @@ impl Proxy {
         }
         self.resume_due(effects);
     }
+}
+
+/// The request to reconnect within this time. Its number is the time: two proxies that drain one after the other must
+/// differ.
+fn moving(unix_s: u64, within: Duration) -> Vec<u8> {
+    handoff::moving(unix_s, within.as_millis().div_ceil(1000).max(1) as u64)
 }
 
 impl Client {

@@ -120,3 +120,14 @@ fn the_command_is_known_only_in_resp3_of_a_proxy_that_hands_over() {
     core.drain(OVER, 1);
     assert_eq!(hear(&mut core, conn), "", "RESET ends it");
 }
+
+#[test]
+fn a_client_that_asks_for_handoffs_when_the_drain_has_begun_is_asked_at_once() {
+    let mut core = core(true);
+    let late = core.accept();
+    assert!(say(&mut core, late, "HELLO 3").starts_with('%'));
+    core.drain(OVER, 7);
+    let reply = say(&mut core, late, "CLIENT MAINT_NOTIFICATIONS ON");
+    let push = reply.strip_prefix("+OK\r\n").unwrap();
+    assert_eq!(push, ">4\r\n$6\r\nMOVING\r\n:1800000000\r\n:10\r\n_\r\n");
+}

@@ -27,6 +27,10 @@ impl Proxy {
     fn adopt(&mut self, settings: Arc<Settings>, effects: &mut Fx) {
         self.slow_us = slow_us(&settings);
         let before = mem::replace(&mut self.settings, settings);
+        if self.settings.auth.clients.is_none() {
+            // No password is needed.
+            self.peers.clients_mut().for_each(|client| client.identity.is_trusted = true);
+        }
         if self.map.epoch() == self.settings.map.epoch() {
             return;
         }
@@ -70,7 +74,6 @@ impl Proxy {
         }
         self.health[node] = Health::Up;
         self.tally.set_down(node, false);
-        self.shared.versions.forget(node);
         self.close_retired(effects);
         self.check_soon(effects.now().instant);
     }

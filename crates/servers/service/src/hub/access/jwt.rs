@@ -7,7 +7,7 @@ use super::{
 use jsonwebtoken::{
     Algorithm, DecodingKey, Validation,
     errors::Error as JwtError,
-    jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm},
+    jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,10 +15,15 @@ use serde_json::value::RawValue;
 /// Tolerance for the times in a token, in seconds, because clocks differ.
 const LEEWAY: u64 = 30;
 
+/// Maximum number of keys with which a token is checked: each takes CPU, and anybody may send one.
+const MOST_TRIED: usize = 4;
+
 /// The keys that tokens may be signed with, and what else they must say.
 #[derive(Clone)]
 pub struct Jwt {
     keys: Vec<Key>,
+    /// The keys of a set that are ignored, each with the reason.
+    ignored: Vec<String>,
     audience: Option<String>,
     issuer: Option<String>,
 }
@@ -37,16 +42,14 @@ pub enum InvalidKeySet {
     /// Not JSON of this form.
     #[error("expected a JSON Web Key Set, {{\"keys\": [...]}}: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// A key of another kind, or without a valid value.
-    #[error("key {number} of the set is not usable: {why}")]
-    Key {
+    /// A secret in a file of public keys is a mistake.
+    #[error("key {number} of the set is a secret; expected public keys")]
+    Secret {
         /// Its place, from 1.
         number: usize,
-        /// The reason.
-        why: String,
     },
     /// There are no keys for signatures.
-    #[error("the set has no keys for signatures")]
+    #[error("the set has no public key of RSA, P-256 or Ed25519 for signatures")]
     Empty,
 }
 
@@ -83,30 +86,43 @@ impl Jwt {
     }
 
     /// The public keys of a JSON Web Key Set: RS256, ES256, and EdDSA with Ed25519. A token that names a key
-    /// (`kid`) must be signed with that one; keys for encryption are ignored.
+    /// (`kid`) must be signed with that one. Keys of other kinds are [ignored](Jwt::ignored) (RFC 7517, 5).
     ///
     /// # Errors
-    /// Fails if the text is not such a set, or a key in it cannot be used.
+    /// Fails if the text is not such a set, if it contains a secret, or no key that can be used.
     pub fn key_set(text: &[u8]) -> Result<Jwt, InvalidKeySet> {
         let set: JwkSet = serde_json::from_slice(text)?;
-        let mut keys = Vec::new();
-        for (index, jwk) in set.keys.iter().enumerate() {
-            let unusable = |why| InvalidKeySet::Key { number: index + 1, why };
-            if jwk.common.public_key_use == Some(jsonwebtoken::jwk::PublicKeyUse::Encryption) {
-                continue;
+        let (mut keys, mut ignored) = (Vec::new(), Vec::new());
+        for (jwk, number) in set.keys.iter().zip(1..) {
+            if matches!(jwk.algorithm, AlgorithmParameters::OctetKey(_)) {
+                return Err(InvalidKeySet::Secret { number });
             }
-            let algorithm = algorithm(jwk).map_err(unusable)?;
-            let key = DecodingKey::from_jwk(jwk).map_err(|error| unusable(error.to_string()))?;
-            keys.push(Key { id: jwk.common.key_id.clone(), key, algorithm });
+            let key = || DecodingKey::from_jwk(jwk).map_err(|error| error.to_string());
+            match algorithm(jwk).and_then(|algorithm| Ok((algorithm, key()?))) {
+                Ok((algorithm, key)) => {
+                    keys.push(Key { id: jwk.common.key_id.clone(), key, algorithm });
+                }
+                Err(why) => ignored.push(format!("key {number} of the set is ignored: {why}")),
+            }
         }
         if keys.is_empty() {
             return Err(InvalidKeySet::Empty);
         }
-        Ok(Jwt { keys, audience: None, issuer: None })
+        Ok(Jwt { keys, ignored, audience: None, issuer: None })
     }
 
     fn of(key: DecodingKey, algorithm: Algorithm) -> Jwt {
-        Jwt { keys: vec![Key { id: None, key, algorithm }], audience: None, issuer: None }
+        Jwt {
+            keys: vec![Key { id: None, key, algorithm }],
+            ignored: Vec::new(),
+            audience: None,
+            issuer: None,
+        }
+    }
+
+    /// The keys of a set that are ignored, each with the reason.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
     }
 
     /// Tokens must also have this `aud` and this `iss`, unless `None`.
@@ -117,9 +133,13 @@ impl Jwt {
 
     /// What a token says, if it is valid now.
     pub(super) fn read(&self, token: &str, unix_s: u64) -> Option<Admission> {
-        let named = jsonwebtoken::decode_header(token).ok()?.kid;
-        let may_be = |key: &&Key| named.is_none() || key.id.is_none() || key.id == named;
-        let claims = self.keys.iter().filter(may_be).find_map(|key| self.claims(token, key))?;
+        let header = jsonwebtoken::decode_header(token).ok()?;
+        let may_be = |key: &&Key| {
+            let is_named = header.kid.is_none() || key.id.is_none() || key.id == header.kid;
+            is_named && key.algorithm == header.alg
+        };
+        let mut keys = self.keys.iter().filter(may_be).take(MOST_TRIED);
+        let claims = keys.find_map(|key| self.claims(token, key))?;
         let Claims { exp, nbf, sub, info, channels, caps } = claims;
         let expires_s = exp.map(|exp| exp + LEEWAY as f64);
         let is_valid = expires_s.is_none_or(|expires| (unix_s as f64) < expires)
@@ -151,6 +171,9 @@ impl Jwt {
 
 /// The algorithm of a key: the one that it names, or the usual one of its kind.
 fn algorithm(jwk: &Jwk) -> Result<Algorithm, String> {
+    if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
+        return Err("it is for encryption".to_owned());
+    }
     let usual = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => (KeyAlgorithm::RS256, Algorithm::RS256),
         AlgorithmParameters::EllipticCurve(curve) if curve.curve == EllipticCurve::P256 => {
@@ -159,7 +182,6 @@ fn algorithm(jwk: &Jwk) -> Result<Algorithm, String> {
         AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
             (KeyAlgorithm::EdDSA, Algorithm::EdDSA)
         }
-        // A secret in a file of public keys is a mistake.
         _ => return Err("expected a public key of RSA, P-256 or Ed25519".to_owned()),
     };
     match jwk.common.key_algorithm {

@@ -16,11 +16,13 @@ use crate::hub::{
 use regatta_engine::{Now, Post, RoomName};
 use regatta_proto::websocket::CloseCode;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Maximum number of rooms of a broadcast, and of methods of a batch.
 const MOST: usize = 1_000;
+/// Bytes of replies of a batch from which on its other methods are refused.
+const LONGEST_BATCH: usize = 1 << 20;
 /// Maximum length of an idempotency key, in bytes.
 const LONGEST_KEY: usize = 128;
 /// Maximum length of the reason of a Close frame, in bytes (RFC 6455, 5.5).
@@ -130,22 +132,26 @@ impl Backend<'_> {
             let why = format!("expected at most {MOST} commands");
             return serde_json::to_string(&Response(Err(Failure::bad(why))));
         }
-        let mut replies = Vec::new();
+        let (mut replies, mut length) = (Vec::new(), 0);
         for command in &batch.commands {
             let mut named = command.iter();
             let reply = match (named.next(), named.next()) {
+                _ if length > LONGEST_BATCH => {
+                    BTreeMap::from([("error", to_raw_value(&Failure::TOO_MANY)?)])
+                }
                 (Some((method, arguments)), None) => {
                     let malformed = |error: serde_json::Error| Err(Failure::bad(error.to_string()));
                     match self.one(method, arguments.get()).unwrap_or_else(malformed) {
-                        Ok(result) => BTreeMap::from([(&**method, serde_json::to_value(result)?)]),
-                        Err(error) => BTreeMap::from([("error", serde_json::to_value(error)?)]),
+                        Ok(result) => BTreeMap::from([(&**method, to_raw_value(&result)?)]),
+                        Err(error) => BTreeMap::from([("error", to_raw_value(&error)?)]),
                     }
                 }
                 _ => {
                     let error = Failure::bad("expected one method in each command");
-                    BTreeMap::from([("error", serde_json::to_value(error)?)])
+                    BTreeMap::from([("error", to_raw_value(&error)?)])
                 }
             };
+            length += reply.values().map(|json| json.get().len()).sum::<usize>();
             replies.push(reply);
         }
         serde_json::to_string(&BTreeMap::from([("replies", replies)]))
@@ -196,23 +202,27 @@ impl Backend<'_> {
             )));
         }
         let rooms = channels.iter().map(|channel| room(channel)).collect::<Result<Vec<_>, _>>()?;
-        let responses = || rooms.iter().map(|_| Response(Ok(Answer::Done {}))).collect();
+        let mut are_new = vec![true; rooms.len()];
         if let Some(key) = idempotency_key.filter(|key| !key.is_empty()) {
             self.needs_all()?;
             if key.len() > LONGEST_KEY {
                 return Err(Failure::bad("expected an idempotency key of at most 128 bytes"));
             }
-            match api.recent().is_new(&key, now.instant) {
-                Ok(true) => {}
-                Ok(false) => return Ok(responses()),
+            let names = rooms.iter().map(RoomName::as_str);
+            are_new = match api.recent().are_new(names, &key, now.instant) {
+                Ok(are_new) => are_new,
                 Err(Full) => return Err(Failure::TOO_MANY),
+            };
+        }
+        let push = Broadcast::of_backend(data, settings.deflate, &settings.backlog.memory);
+        let mut responses = Vec::new();
+        for (room, is_new) in rooms.into_iter().zip(are_new) {
+            responses.push(Response(Ok(Answer::Done {})));
+            if is_new {
+                census.published.add(1);
+                self.posts.push(Post::To(room, push.clone()));
             }
         }
-        let memory = &settings.backlog.memory;
-        let push = Broadcast::of_backend(data, settings.deflate, memory);
-        census.published.add(rooms.len());
-        let responses = responses();
-        self.posts.extend(rooms.into_iter().map(|room| Post::To(room, push.clone())));
         Ok(responses)
     }
 
@@ -265,11 +275,13 @@ impl Backend<'_> {
         if reason.len() > LONGEST_REASON {
             return Err(Failure::bad("expected a reason of at most 123 bytes"));
         }
+        let spared = asked.whitelist.iter().filter_map(|id| number(id).transpose());
+        let spared = spared.collect::<Result<_, _>>()?;
         let dismissal = Dismissal {
             number: number(&asked.client)?,
-            spared: asked.whitelist.iter().filter_map(|id| id.parse().ok()).collect(),
+            spared,
             code: CloseCode(if code == 0 { DISMISSED } else { code }),
-            reason: if code == 0 { "disconnected by a backend".to_owned() } else { reason },
+            reason: if reason.is_empty() { "disconnected by a backend".to_owned() } else { reason },
             user: asked.user,
         };
         let is_one = |number, person: &Person| dismissal.is_for(number, person.user());
