@@ -286,7 +286,7 @@ impl HubArgs {
             (None, None) => return Ok(HubAccess::Open),
         };
         let (audience, issuer) = (self.jwt_audience.clone(), self.jwt_issuer.clone());
-        let keys = Renewed::read(vec![path.clone()], "keys of tokens", move || {
+        let keys = Renewed::read(vec![path.clone()], "set of token keys", move || {
             let keys = token_keys(&path, signed)?;
             for ignored in keys.ignored() {
                 output::message(&format!("regatta: {}: {ignored}", path.display()));

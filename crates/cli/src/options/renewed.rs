@@ -74,10 +74,11 @@ impl<T> Renewed<T> {
     /// Reads the files again if one of them has changed.
     fn renew(&self, state: &mut State) {
         let stamps = stamps(&self.files);
-        let changed = stamps.iter().zip(&state.stamps).position(|(now, before)| now != before);
-        let Some(path) = changed.map(|place| self.files[place].display()) else { return };
+        if stamps == state.stamps {
+            return;
+        }
         state.stamps = stamps;
-        let what = self.what;
+        let (what, path) = (self.what, self.files[0].display());
         output::message(&match (self.read)() {
             Ok(renewed) => {
                 *self.lock() = Arc::new(renewed);

@@ -1,6 +1,7 @@
 //! State shared by the proxies of all cores.
 
 use crate::{
+    node::nodes::Nodes,
     observe::{slow_log::SlowLog, version::Versions},
     settings::Settings,
     tally::Tally,
@@ -10,9 +11,12 @@ use regatta_keyspace::{
     command::{Command, Description, VERSION},
     map::Map,
 };
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
+    },
 };
 
 /// Maximum number of commands that nodes describe; one that is described in two ways counts twice.
@@ -29,6 +33,7 @@ pub struct Shared {
     pub slow_log: SlowLog,
     /// The versions of the nodes.
     pub(super) versions: Versions,
+    report: OnceLock<Report>,
     /// What the cores count.
     tallies: Mutex<Vec<Arc<Tally>>>,
     /// The commands that nodes have described.
@@ -41,7 +46,31 @@ pub struct Shared {
     epoch: AtomicU64,
 }
 
+/// What happened to a node, for people: its name, its address, and why it is down. `None`: it answers again.
+type ReportNode = dyn Fn(&str, SocketAddr, Option<&str>) + Send + Sync;
+
+struct Report(Box<ReportNode>);
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Report")
+    }
+}
+
 impl Shared {
+    /// Calls this whenever a core finds that a node is down, and when the node answers it again. Only the first call has
+    /// an effect.
+    pub fn report_nodes(&self, report: Box<ReportNode>) {
+        let _ = self.report.set(Report(report));
+    }
+
+    /// A core finds that a node is down, or that it answers again.
+    pub(super) fn report(&self, nodes: &Nodes, node: usize, why: Option<&str>) {
+        if let Some(Report(report)) = self.report.get() {
+            report(nodes.name(node), nodes.address(node), why);
+        }
+    }
+
     /// Creates the shared state.
     pub fn new(settings: Settings) -> Self {
         Self::counting(settings, Counts::default())
@@ -53,6 +82,7 @@ impl Shared {
         Shared {
             slow_log: SlowLog::new(settings.slow_entries),
             versions: Versions::new(settings.nodes.count()),
+            report: OnceLock::new(),
             counts,
             tallies: Mutex::default(),
             commands: Mutex::default(),

@@ -96,7 +96,7 @@ fn shown(state: &str, metrics: &str) -> String {
          members    {}{rooms}, {} since the start\n\
          messages   {} broadcasts, {} publications, {} echoes, {} malformed\n\
          deliveries {}\n\
-         refused    {} members\n\
+         refused    {} members at a limit, {} tokens\n\
          slow       {} disconnected, {} broadcasts skipped, {} conflated\n\
          memory     {held}{} MiB, {} members disconnected for it\n",
         number("members"),
@@ -107,6 +107,7 @@ fn shown(state: &str, metrics: &str) -> String {
         of("messages_total", "type", "malformed"),
         number("deliveries_total"),
         number("refused_total"),
+        of("denied_total", "because", "token_not_valid"),
         of("slow_total", "policy", "close"),
         of("slow_total", "policy", "skip"),
         of("slow_total", "policy", "conflate"),

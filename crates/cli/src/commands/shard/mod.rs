@@ -3,6 +3,7 @@
 mod names;
 mod options;
 mod reload;
+mod reports;
 mod status;
 mod tls;
 
@@ -27,6 +28,7 @@ use regatta_service::{
 };
 use regatta_shard::{Counts, Metrics, Proxy, Sequential, Settings, Shared};
 use reload::{Again, Reloads};
+use reports::Reports;
 use std::{
     net::SocketAddr,
     num::NonZeroUsize,
@@ -93,7 +95,7 @@ pub struct ShardArgs {
     /// already answers with 503, so that a load balancer sends them elsewhere
     #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
     drain_delay: Duration,
-    /// After that, close clients one after the other, spread evenly over this time: silent ones at once, each
+    /// After that, close clients one after the other, spread evenly over this time: silent ones at their moment, each
     /// of the others right behind a reply, or at the end. Clients that ask for it (CLIENT MAINT_NOTIFICATIONS)
     /// are asked to reconnect first. 0s: all at once. Not on threads, green, fork and prefork
     #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
@@ -268,6 +270,9 @@ fn serve_proxy(
         names::follow(&settings.nodes, names)?;
     }
     let shared = Arc::new(Shared::counting(settings, counts));
+    if !is_sequential(model) {
+        report_nodes(&shared);
+    }
     if let Some(reloads) = reloads {
         reloads.follow(Arc::clone(&shared))?;
     }
@@ -293,4 +298,17 @@ fn serve_proxy(
         }
         other => other,
     })
+}
+
+/// Prints when a node is down, and when it answers again.
+fn report_nodes(shared: &Shared) {
+    let reports = Reports::default();
+    shared.report_nodes(Box::new(move |node, address, why| {
+        // TLS reports its failures itself.
+        if why.is_some_and(|why| why.starts_with(tls::NO_TLS)) {
+            return;
+        }
+        let why = why.map(|why| format!("down ({address}): {why}"));
+        reports.report(node, why.as_deref(), "up again");
+    }));
 }

@@ -43,7 +43,7 @@ impl Network for Machine {
 /// Fails if the name cannot be resolved.
 pub fn resolve(node: &str, before: Option<SocketAddr>) -> anyhow::Result<SocketAddr> {
     let address = choose(node, before, &Machine)
-        .with_context(|| format!("the node {node}: expected HOST:PORT, e.g. 127.0.0.1:6379"))?;
+        .with_context(|| format!("cannot resolve the node {node} (expected HOST:PORT)"))?;
     address.with_context(|| format!("the node {node} has no address"))
 }
 

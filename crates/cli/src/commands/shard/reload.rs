@@ -101,7 +101,7 @@ impl Reloads {
         // These were decided at the start.
         settings.hands_over = before.hands_over;
         settings.slow_entries = before.slow_entries;
-        let epoch = before.map.epoch();
+        let (epoch, has_other_passwords) = (before.map.epoch(), settings.auth != before.auth);
         if settings.map.assigns_like(&before.map) {
             settings.map = Arc::clone(&before.map);
         } else {
@@ -115,7 +115,12 @@ impl Reloads {
         shared.reload(settings);
         let is_changed = |key: &&str| self.values.get(*key) != new.get(*key);
         let changed = new.keys().map(String::as_str).filter(is_changed);
-        let (live, others): (Vec<&str>, Vec<&str>) = changed.partition(|key| LIVE.contains(key));
+        let (mut live, others): (Vec<&str>, Vec<&str>) =
+            changed.partition(|key| LIVE.contains(key));
+        let of_passwords = ["password_file", "node_password_file", "node_user"];
+        if has_other_passwords && !of_passwords.iter().any(|key| live.contains(key)) {
+            live.push("the passwords in the files");
+        }
         let report = report(&live, &others);
         // What needs a restart is reported each time.
         self.values.extend(new.into_iter().filter(|(key, _)| LIVE.contains(&&**key)));
@@ -127,7 +132,7 @@ impl Reloads {
         let counts = [before, after].map(|settings| settings.nodes.count());
         ensure!(
             counts[0] == counts[1],
-            "{} nodes instead of {}: another number of nodes needs a restart",
+            "it has {} of {} nodes: another number of nodes needs a restart",
             counts[1],
             counts[0]
         );

@@ -1,19 +1,17 @@
 //! TLS of the proxy: with its clients, and with the nodes.
 
-use crate::{
-    options::{
-        certificate::{CERTIFICATE, Pair, client_config, server_config},
-        renewed::Renewed,
-    },
-    output,
+use super::reports::Reports;
+use crate::options::{
+    certificate::{CERTIFICATE, Pair, client_config, server_config},
+    renewed::Renewed,
 };
 use anyhow::Context;
 use regatta_service::tls_engine::{Current, Servers, Tls};
 use rustls::{ServerConfig, pki_types::ServerName};
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
+
+/// The beginning of the reasons that `Tls` reports.
+pub const NO_TLS: &str = "no TLS connection";
 
 /// Options for TLS.
 #[derive(Debug, clap::Args)]
@@ -83,11 +81,16 @@ impl TlsArgs {
         let files = [ca.clone()].into_iter().chain(more).collect();
         let config = Renewed::read(files, CERTIFICATE, move || client_config(&ca, own.as_ref()))?;
         let names = nodes.iter().map(|node| self.name(node)).collect::<anyhow::Result<_>>()?;
-        let reports = Reports { nodes: nodes.to_vec(), failures: Mutex::default() };
+        let (nodes, reports) = (nodes.to_vec(), Reports::default());
+        let report = move |node: usize, failure: Option<&str>| {
+            let failure = failure.map(|why| format!("{NO_TLS}: {why}"));
+            let node = nodes.get(node).map_or("", String::as_str);
+            reports.report(node, failure.as_deref(), "TLS works again");
+        };
         Ok(Some(Servers {
             config: Box::new(move || config.current()),
             names,
-            report: Box::new(move |node, failure| reports.report(node, failure)),
+            report: Box::new(report),
         }))
     }
 
@@ -112,36 +115,6 @@ fn pair(certificate: &Option<PathBuf>, key: &Option<PathBuf>) -> Option<Pair> {
 fn host(node: &str) -> &str {
     let host = node.rsplit_once(':').map_or(node, |(host, _)| host);
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-}
-
-/// Prints why TLS with nodes fails: each failure once, until there is another or a success.
-struct Reports {
-    nodes: Vec<String>,
-    /// The last failure of each node that has one.
-    failures: Mutex<Vec<(usize, String)>>,
-}
-
-impl Reports {
-    fn report(&self, node: usize, failure: Option<&str>) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = failures.iter().position(|(of, _)| *of == node);
-        let name = self.nodes.get(node).map_or("", String::as_str);
-        match (known, failure) {
-            (None, None) => {}
-            (Some(known), None) => {
-                failures.swap_remove(known);
-                output::message(&format!("regatta: node {name}: TLS works again"));
-            }
-            (Some(known), Some(why)) if failures[known].1 == why => {}
-            (known, Some(why)) => {
-                if let Some(known) = known {
-                    failures.swap_remove(known);
-                }
-                failures.push((node, why.to_owned()));
-                output::message(&format!("regatta: node {name}: no TLS connection: {why}"));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::support::{
     Server,
-    hub::{Patient, Socket, closed, hear, on_hub_models, send},
+    hub::{self, Patient, Socket, closed, hear, metric, on_hub_models, send},
     until,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -84,6 +84,22 @@ fn a_member_is_disconnected_when_its_token_expires(model: &str) {
     for socket in [&mut stays, &mut forever] {
         send(socket, &json!({"type": "echo", "payload": 1}));
         assert_eq!(hear(socket)["payload"], 1, "{model}");
+    }
+}
+
+#[test]
+fn clients_without_the_right_token_are_counted() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("secret");
+    fs::write(&path, SECRET).unwrap();
+    let key = ["--jwt-key", path.to_str().unwrap(), "--jwt-algorithm", "HS256"];
+    let (server, page) = hub::hub("epoll", &key);
+    assert!(is_refused(enter(&server, "/ws/b", &json!({"channels": ["a"]})), "403"));
+    assert!(is_refused(enter(&server, "/ws", &json!({"exp": 1})), "401"));
+    assert!(is_refused(with_token(&server, "/ws", "nonsense"), "401"));
+    for (because, expected) in [("other_room", 1), ("token_not_valid", 2), ("origin", 0)] {
+        let name = format!("regatta_hub_denied_total{{because=\"{because}\"}}");
+        assert_eq!(metric(page, &name), expected, "{because}");
     }
 }
 

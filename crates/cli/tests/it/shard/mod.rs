@@ -14,6 +14,7 @@ mod protocol;
 mod refusals;
 mod regressions;
 mod reload;
+mod reports;
 mod scripts;
 mod slowlog;
 mod split_writes;

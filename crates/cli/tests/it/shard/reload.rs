@@ -92,7 +92,7 @@ fn a_file_that_is_wrong_changes_nothing_and_its_line_is_reported() {
         (nodes(&all, "split_writes = \"no\"\n"), "shard.toml, line 2: invalid value 'no'"),
         ("nodes = [\n".to_owned(), "shard.toml, line 1: unclosed array"),
         (nodes(&all, "password_file = \"/nowhere\"\n"), "cannot read /nowhere"),
-        (nodes(one, "split_writes = \"refuse\"\n"), "1 nodes instead of 2"),
+        (nodes(one, "split_writes = \"refuse\"\n"), "it has 1 of 2 nodes"),
         (nodes(&swapped, "split_writes = \"refuse\"\n"), "100.0% of 10000 sample keys"),
         (
             nodes(&all, "map = \"redissharding\"\nsplit_writes = \"refuse\"\n"),
@@ -217,7 +217,8 @@ fn a_new_password_is_required_of_new_clients() {
     assert_eq!(before.say("GET a"), "$1\r\n1\r\n", "it was permitted");
     // The content of the file counts.
     fs::write(&file, "newer\n").unwrap();
-    proxy.reload(&nodes(&all, &format!("password_file = {file:?}\n")));
+    let report = proxy.reload(&nodes(&all, &format!("password_file = {file:?}\n")));
+    assert!(report.ends_with("changed: the passwords in the files\n"), "{report}");
     let mut last = client(&proxy.server);
     assert!(last.say("AUTH new").starts_with("-WRONGPASS"));
     assert_eq!(last.say("AUTH newer"), "+OK\r\n");

@@ -59,6 +59,7 @@ impl Proxy {
     pub(crate) fn fails(&mut self, node: usize, why: &str, effects: &mut Fx) {
         let jitter = self.random.random();
         self.tally.set_down(node, true);
+        self.shared.report(&self.settings.nodes, node, Some(why));
         self.health[node].failed(effects.now().instant, why.to_string(), jitter);
         let due = self.health[node].due();
         self.tick_at = self.tick_at.into_iter().chain(due).min();

@@ -209,6 +209,7 @@ impl Proxy {
             What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
             What::Probed => {
                 self.health[upstream.node].answered();
+                self.shared.report(&self.settings.nodes, upstream.node, None);
                 self.tally.set_down(upstream.node, false);
                 effects.abort(upstream.conn);
             }

@@ -2,7 +2,7 @@
 //! messages do not use any of this; those of backends are counted here.
 
 use super::{bucket::Bucket, message::Change};
-use crate::prometheus::Exposition;
+use crate::prometheus::{Exposition, label};
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
 use serde_json::value::RawValue;
 use std::{
@@ -95,6 +95,28 @@ pub(super) struct Census {
     pub published: Counter,
     pub malformed: Counter,
     pub deliveries: Counter,
+    /// Clients that may not open a WebSocket, by [`Denial`].
+    denied: [Counter; Denial::COUNT],
+}
+
+/// Why a client may not open a WebSocket, whatever the limits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// It is a page of another origin.
+    Origin,
+    /// It has no token.
+    NoToken,
+    /// Its token is not valid.
+    NotValid,
+    /// Its token is for other rooms.
+    OtherRoom,
+}
+
+impl Denial {
+    const COUNT: usize = 4;
+
+    /// Its name in the metrics.
+    const NAMES: [&str; Denial::COUNT] = ["origin", "no_token", "token_not_valid", "other_room"];
 }
 
 #[derive(Debug, Default)]
@@ -188,12 +210,18 @@ impl Census {
             published: counter()?,
             malformed: counter()?,
             deliveries: counter()?,
+            denied: [counter()?, counter()?, counter()?, counter()?],
         })
     }
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<RoomName, Room>> {
         // Nothing panics while holding the lock.
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a client that may not open a WebSocket.
+    pub fn denies(&self, why: Denial) {
+        self.denied[why as usize].add(1);
     }
 
     /// After how many seconds a client that was refused may try again: after one to ten, so that those
@@ -312,6 +340,14 @@ impl Census {
         family("members_total", "counter", "Members that have joined.", &entered);
         let refused = [("", read(&self.refused))];
         family("refused_total", "counter", "Members refused because of a limit.", &refused);
+        let denied: Vec<_> = Denial::NAMES
+            .iter()
+            .zip(&self.denied)
+            .map(|(name, count)| (label("because", name), read(count)))
+            .collect();
+        let denied: Vec<_> = denied.iter().map(|(labels, count)| (&**labels, *count)).collect();
+        let help = "Clients refused because of their origin or token.";
+        family("denied_total", "counter", help, &denied);
         let messages = [
             ("{type=\"broadcast\"}", read(&self.broadcasts)),
             ("{type=\"echo\"}", read(&self.echoes)),
@@ -458,6 +494,7 @@ mod tests {
         let census = Arc::new(Census::default());
         let _in = census.enter(&RoomName::LOBBY, None, &Limits::default(), Instant::now()).unwrap();
         census.deliveries.add(7);
+        census.denies(Denial::OtherRoom);
         let text = census.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
             "# TYPE regatta_hub_members gauge",
@@ -470,6 +507,8 @@ mod tests {
             "regatta_hub_memory_bytes 0",
             "regatta_hub_memory_limit_bytes 9",
             "regatta_hub_memory_closed_total 0",
+            "regatta_hub_denied_total{because=\"origin\"} 0",
+            "regatta_hub_denied_total{because=\"other_room\"} 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
@@ -477,7 +516,7 @@ mod tests {
 
     #[test]
     fn processes_share_counters_but_not_rooms() {
-        let all: Vec<Counter> = (0..8).map(|_| Counter::default()).collect();
+        let all: Vec<Counter> = (0..12).map(|_| Counter::default()).collect();
         let process = || {
             let mut all = all.iter().cloned();
             Arc::new(Census::shared(|| all.next().ok_or("too many are made")).unwrap())

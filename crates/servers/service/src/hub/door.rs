@@ -2,7 +2,7 @@
 
 use super::{
     access::{Admission, Denied, Origin},
-    census::{Census, Full, LONGEST_NAME, Person, Presence},
+    census::{Census, Denial, Full, LONGEST_NAME, Person, Presence},
     compress::WANTED,
     settings::Settings,
 };
@@ -69,6 +69,11 @@ pub(super) fn answer(
             (Some(entered), Flow::Continue)
         }
         Err(NotOpened::Denied(denied)) => {
+            census.denies(match denied {
+                Denied::NoToken => Denial::NoToken,
+                Denied::NotValid => Denial::NotValid,
+                Denied::OtherRoom => Denial::OtherRoom,
+            });
             let (status, challenge) = denied.challenge();
             let field = Field::new("WWW-Authenticate", challenge).expect("a valid field");
             let reply = Reply::text(status, denied.why().as_bytes());
@@ -127,6 +132,7 @@ fn open(
     now: Now,
 ) -> Result<(Opening, Entered), NotOpened> {
     if !is_allowed(&request.fields, &settings.origins) {
+        census.denies(Denial::Origin);
         let why = "This origin is not allowed here.";
         return Err(Refusal { status: Status::Forbidden, why }.into());
     }
