@@ -12,6 +12,7 @@ mod exit;
 mod help;
 mod interrupt;
 mod live;
+mod operator_page;
 mod options;
 mod output;
 mod own_session;

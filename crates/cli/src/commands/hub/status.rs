@@ -1,18 +1,8 @@
 //! `regatta hub status`: the state of a running hub, from its pages for operators.
 
-use crate::{exit::Outcome, output};
-use anyhow::{Context, bail, ensure};
+use crate::{exit::Outcome, operator_page::fetch, output};
+use anyhow::{bail, ensure};
 use regatta_report::grouped;
-use std::{
-    io::{self, Read, Write},
-    net::{TcpStream, ToSocketAddrs},
-    time::Duration,
-};
-
-/// Maximum time to connect, and for each read and write.
-const LIMIT: Duration = Duration::from_secs(5);
-/// Maximum size of a page, in bytes.
-const LONGEST: u64 = 1 << 20;
 
 /// Print the state of a running hub, from the pages of its --metrics: whether it is ready, its members, rooms,
 /// messages, and whom it refused or disconnected.
@@ -29,8 +19,8 @@ pub struct StatusArgs {
 
 /// Prints the state of a hub.
 pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
-    let (ready, text) = page(&args.addr, "/ready")?;
-    let (status, metrics) = page(&args.addr, "/metrics")?;
+    let (ready, text) = fetch(&args.addr, "/ready")?;
+    let (status, metrics) = fetch(&args.addr, "/metrics")?;
     let is_hub = status == 200 && value(&metrics, "members").is_some();
     ensure!(is_hub, "{} does not have the metrics of a hub; expected its --metrics", args.addr);
     let outcome = match ready {
@@ -40,39 +30,6 @@ pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
     };
     output::print(&shown(text.trim(), &metrics))?;
     Ok(outcome)
-}
-
-/// Returns the status and the text of a page.
-fn page(addr: &str, path: &str) -> anyhow::Result<(u16, String)> {
-    let reply = request(addr, path).with_context(|| format!("cannot read http://{addr}{path}"))?;
-    let (head, text) = reply.split_once("\r\n\r\n").unwrap_or_default();
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    let status = status.with_context(|| format!("{addr} does not answer over HTTP"))?;
-    Ok((status, text.to_owned()))
-}
-
-fn request(addr: &str, path: &str) -> io::Result<String> {
-    let mut stream = connect(addr)?;
-    stream.set_read_timeout(Some(LIMIT))?;
-    stream.set_write_timeout(Some(LIMIT))?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut reply = String::new();
-    stream.take(LONGEST).read_to_string(&mut reply)?;
-    Ok(reply)
-}
-
-/// Connects to the first address of a name that accepts connections.
-fn connect(addr: &str) -> io::Result<TcpStream> {
-    let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let mut last = Err(nowhere());
-    for to in addr.to_socket_addrs()? {
-        last = TcpStream::connect_timeout(&to, LIMIT);
-        if last.is_ok() {
-            break;
-        }
-    }
-    last
 }
 
 /// Returns a value of the metrics, by its name behind the prefix, and its labels.

@@ -1,7 +1,7 @@
 //! The members and rooms on all cores, and the counters: for limits, metrics and backends. Deliveries of members'
 //! messages do not use any of this; those of backends are counted here.
 
-use super::{bucket::Bucket, message::Change};
+use super::{access::Denied, bucket::Bucket, message::Change};
 use crate::prometheus::{Exposition, label};
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
 use serde_json::value::RawValue;
@@ -95,28 +95,8 @@ pub(super) struct Census {
     pub published: Counter,
     pub malformed: Counter,
     pub deliveries: Counter,
-    /// Clients that may not open a WebSocket, by [`Denial`].
-    denied: [Counter; Denial::COUNT],
-}
-
-/// Why a client may not open a WebSocket, whatever the limits are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Denial {
-    /// It is a page of another origin.
-    Origin,
-    /// It has no token.
-    NoToken,
-    /// Its token is not valid.
-    NotValid,
-    /// Its token is for other rooms.
-    OtherRoom,
-}
-
-impl Denial {
-    const COUNT: usize = 4;
-
-    /// Its name in the metrics.
-    const NAMES: [&str; Denial::COUNT] = ["origin", "no_token", "token_not_valid", "other_room"];
+    /// Clients that may not open a WebSocket, by the reason.
+    denied: [Counter; Denied::NAMES.len()],
 }
 
 #[derive(Debug, Default)]
@@ -220,7 +200,7 @@ impl Census {
     }
 
     /// Counts a client that may not open a WebSocket.
-    pub fn denies(&self, why: Denial) {
+    pub fn denies(&self, why: Denied) {
         self.denied[why as usize].add(1);
     }
 
@@ -340,7 +320,7 @@ impl Census {
         family("members_total", "counter", "Members that have joined.", &entered);
         let refused = [("", read(&self.refused))];
         family("refused_total", "counter", "Members refused because of a limit.", &refused);
-        let denied: Vec<_> = Denial::NAMES
+        let denied: Vec<_> = Denied::NAMES
             .iter()
             .zip(&self.denied)
             .map(|(name, count)| (label("because", name), read(count)))
@@ -494,7 +474,7 @@ mod tests {
         let census = Arc::new(Census::default());
         let _in = census.enter(&RoomName::LOBBY, None, &Limits::default(), Instant::now()).unwrap();
         census.deliveries.add(7);
-        census.denies(Denial::OtherRoom);
+        census.denies(Denied::OtherRoom);
         let text = census.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
             "# TYPE regatta_hub_members gauge",

@@ -2,7 +2,7 @@
 
 use super::{
     access::{Admission, Denied, Origin},
-    census::{Census, Denial, Full, LONGEST_NAME, Person, Presence},
+    census::{Census, Full, LONGEST_NAME, Person, Presence},
     compress::WANTED,
     settings::Settings,
 };
@@ -69,17 +69,14 @@ pub(super) fn answer(
             (Some(entered), Flow::Continue)
         }
         Err(NotOpened::Denied(denied)) => {
-            census.denies(match denied {
-                Denied::NoToken => Denial::NoToken,
-                Denied::NotValid => Denial::NotValid,
-                Denied::OtherRoom => Denial::OtherRoom,
-            });
+            census.denies(denied);
             let (status, challenge) = denied.challenge();
-            let field = Field::new("WWW-Authenticate", challenge).expect("a valid field");
+            let field = |value| Field::new("WWW-Authenticate", value).expect("a valid field");
+            let fields: Vec<Field<'_>> = challenge.map(field).into_iter().collect();
             let reply = Reply::text(status, denied.why().as_bytes());
             // Checking a token takes CPU, so the next one needs another connection.
             let terms = Terms { keep_alive: false, ..request.terms };
-            reply.write_with(&[field], terms, date, out);
+            reply.write_with(&fields, terms, date, out);
             (None, flow(terms))
         }
         Err(NotOpened::Full(full)) => {
@@ -98,7 +95,7 @@ pub(super) fn answer(
 
 /// Why a WebSocket was not opened.
 enum NotOpened {
-    /// The token is missing or invalid.
+    /// It may not, because of its origin or token.
     Denied(Denied),
     /// There is no place for it.
     Full(Full),
@@ -132,9 +129,7 @@ fn open(
     now: Now,
 ) -> Result<(Opening, Entered), NotOpened> {
     if !is_allowed(&request.fields, &settings.origins) {
-        census.denies(Denial::Origin);
-        let why = "This origin is not allowed here.";
-        return Err(Refusal { status: Status::Forbidden, why }.into());
+        return Err(Denied::Origin.into());
     }
     let admission = settings.access.admits(&request.fields, request.query(), now.unix_s)?;
     let rights = match &room {

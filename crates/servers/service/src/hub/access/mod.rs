@@ -41,6 +41,8 @@ impl fmt::Debug for Access {
 /// Why a client may not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
+    /// It is a page of another origin.
+    Origin,
     /// The request has no token, or its Authorization field has another form.
     NoToken,
     /// The token is wrong, altered, expired, or not valid yet. The reply does not say which.
@@ -70,9 +72,13 @@ impl Access {
 }
 
 impl Denied {
+    /// The names of the reasons in the metrics, in their order.
+    pub const NAMES: [&str; 4] = ["origin", "no_token", "token_not_valid", "other_room"];
+
     /// The text of the error reply.
     pub fn why(self) -> &'static str {
         match self {
+            Denied::Origin => "This origin is not allowed here.",
             Denied::NoToken => {
                 "A token is needed, in `Authorization: Bearer` or as access_token in the query."
             }
@@ -81,12 +87,14 @@ impl Denied {
         }
     }
 
-    /// The status of the error reply, and the value of its WWW-Authenticate (RFC 6750, 3.1).
-    pub fn challenge(self) -> (Status, &'static str) {
+    /// The status of the error reply, and the value of its WWW-Authenticate, if a token may help (RFC
+    /// 6750, 3.1).
+    pub fn challenge(self) -> (Status, Option<&'static str>) {
         match self {
-            Denied::NoToken => (Status::Unauthorized, "Bearer"),
-            Denied::NotValid => (Status::Unauthorized, "Bearer error=\"invalid_token\""),
-            Denied::OtherRoom => (Status::Forbidden, "Bearer error=\"insufficient_scope\""),
+            Denied::Origin => (Status::Forbidden, None),
+            Denied::NoToken => (Status::Unauthorized, Some("Bearer")),
+            Denied::NotValid => (Status::Unauthorized, Some("Bearer error=\"invalid_token\"")),
+            Denied::OtherRoom => (Status::Forbidden, Some("Bearer error=\"insufficient_scope\"")),
         }
     }
 }
