@@ -65,24 +65,33 @@ impl Reloads {
     /// Fails if the thread cannot be started.
     pub fn follow(mut self, shared: Arc<Shared>) -> io::Result<()> {
         let follow = move || {
-            // Several signals that arrive together are one.
-            while matches!(self.signals.read(&mut [0; 64]), Ok(1..)) {
-                // The service manager must not be notified before the service is ready.
-                let is_ready = self.stop.readiness().is_ok();
-                if is_ready {
-                    service_manager::reloading();
+            loop {
+                // Several signals that arrive together are one.
+                match self.signals.read(&mut [0; 64]) {
+                    Ok(1..) => self.report(&shared),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => return,
                 }
-                let report = match self.reload(&shared) {
-                    Ok(report) => report,
-                    Err(error) => format!("the configuration stays as it is: {error:#}"),
-                };
-                if is_ready {
-                    service_manager::reloaded();
-                }
-                output::message(&format!("regatta: {report}"));
             }
         };
         thread::Builder::new().name("reload".into()).spawn(follow).map(drop)
+    }
+
+    /// Reloads, and prints what was done.
+    fn report(&mut self, shared: &Shared) {
+        // The service manager must not be notified before the service is ready.
+        let is_ready = self.stop.readiness().is_ok();
+        if is_ready {
+            service_manager::reloading();
+        }
+        let report = match self.reload(shared) {
+            Ok(report) => report,
+            Err(error) => format!("the configuration stays as it is: {error:#}"),
+        };
+        if is_ready {
+            service_manager::reloaded();
+        }
+        output::message(&format!("regatta: {report}"));
     }
 
     /// Reads the options and applies them. Returns what was done, for people.
@@ -91,7 +100,7 @@ impl Reloads {
         let options = ShardOptions::from_arg_matches(&matches).context("the options")?;
         let before = shared.current();
         let (mut settings, names) = options.settings(before.patient, Some(&before.nodes))?;
-        self.check(&before, &settings, options.allow_remap)?;
+        check(&before, &settings, options.allow_remap)?;
         if self.certified.as_ref().is_some_and(|certified| *certified != names) {
             bail!(
                 "other nodes need a restart, because their certificates must have their names (or set \
@@ -121,31 +130,31 @@ impl Reloads {
         if has_other_passwords && !of_passwords.iter().any(|key| live.contains(key)) {
             live.push("the passwords in the files");
         }
-        let report = report(&live, &others);
+        let report = sentence(&live, &others);
         // What needs a restart is reported each time.
         self.values.extend(new.into_iter().filter(|(key, _)| LIVE.contains(&&**key)));
         Ok(report)
     }
+}
 
-    /// Checks that the nodes may be replaced.
-    fn check(&self, before: &Settings, after: &Settings, allows_remap: bool) -> anyhow::Result<()> {
-        let counts = [before, after].map(|settings| settings.nodes.count());
-        ensure!(
-            counts[0] == counts[1],
-            "it has {} of {} nodes: another number of nodes needs a restart",
-            counts[1],
-            counts[0]
+/// Checks that the nodes may be replaced.
+fn check(before: &Settings, after: &Settings, allows_remap: bool) -> anyhow::Result<()> {
+    let counts = [before, after].map(|settings| settings.nodes.count());
+    ensure!(
+        counts[0] == counts[1],
+        "it has {} of {} nodes: another number of nodes needs a restart",
+        counts[1],
+        counts[0]
+    );
+    let elsewhere = elsewhere((&before.map, &before.nodes), (&after.map, &after.nodes));
+    if elsewhere > 0 && !allows_remap {
+        bail!(
+            "it would look for {:.1}% of {SAMPLES} sample keys at another node; if their data has moved, set \
+             allow_remap = true for this reload",
+            elsewhere as f64 * 100.0 / SAMPLES as f64
         );
-        let elsewhere = elsewhere((&before.map, &before.nodes), (&after.map, &after.nodes));
-        if elsewhere > 0 && !allows_remap {
-            bail!(
-                "it would look for {:.1}% of {SAMPLES} sample keys at another node; if their data has moved, set \
-                 allow_remap = true for this reload",
-                elsewhere as f64 * 100.0 / SAMPLES as f64
-            );
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 /// How many of the sample keys belong to a node with another name. Every second key has hash tags.
@@ -176,7 +185,7 @@ fn are_same(one: &Nodes, other: &Nodes) -> bool {
 }
 
 /// A sentence about what was done. `live`: the changed keys that apply; `others`: those that need a restart.
-fn report(live: &[&str], others: &[&str]) -> String {
+fn sentence(live: &[&str], others: &[&str]) -> String {
     let mut report = "the configuration was read again".to_owned();
     if !live.is_empty() {
         report += &format!("; changed: {}", live.join(", "));
@@ -226,10 +235,10 @@ mod tests {
 
     #[test]
     fn the_report_names_what_changed_and_what_needs_a_restart() {
-        assert_eq!(report(&[], &[]), "the configuration was read again");
-        assert_eq!(report(&["nodes"], &[]), "the configuration was read again; changed: nodes");
+        assert_eq!(sentence(&[], &[]), "the configuration was read again");
+        assert_eq!(sentence(&["nodes"], &[]), "the configuration was read again; changed: nodes");
         assert_eq!(
-            report(&["nodes"], &["listen", "model"]),
+            sentence(&["nodes"], &["listen", "model"]),
             "the configuration was read again; changed: nodes; these need a restart: listen, model"
         );
     }

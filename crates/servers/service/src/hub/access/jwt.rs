@@ -40,7 +40,7 @@ struct Key {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidKeySet {
     /// Not JSON of this form.
-    #[error("expected a JSON Web Key Set, {{\"keys\": [...]}}: {0}")]
+    #[error("expected a JSON Web Key Set, {{\"keys\": [...]}}")]
     Malformed(#[from] serde_json::Error),
     /// A secret in a file of public keys is a mistake.
     #[error("key {number} of the set is a secret; expected public keys")]
