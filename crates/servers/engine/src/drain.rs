@@ -29,13 +29,13 @@ impl Drain {
         Drain { clients, ends_at: now + over, random }
     }
 
-    /// Takes the next client whose moment has come, and returns it with a random number.
+    /// Takes the next client that is due, and returns it with a random number.
     pub fn next(&mut self, now: Instant) -> Option<(Conn, u32)> {
         let (_, conn) = self.clients.pop_if(|(at, _)| *at <= now)?;
         Some((conn, self.random.random()))
     }
 
-    /// The clients whose moment has come, in their order.
+    /// The clients that are due, in their order.
     #[cfg(feature = "simulator")]
     pub fn due_clients(&self, now: Instant) -> impl Iterator<Item = Conn> {
         let due = self.clients.iter().rev().take_while(move |(at, _)| *at <= now);

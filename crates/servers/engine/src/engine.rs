@@ -86,7 +86,7 @@ pub trait Engine: Sized {
     /// [`Engine::retire`] follows for each.
     fn drain_begins(&mut self, _over: Duration, _effects: &mut Effects<Self>) {}
 
-    /// Called once for each client during a paced drain, when its turn has come to leave. The engine
+    /// Called once for each client during a paced drain, when the client is due to leave. The engine
     /// closes the connection when that disturbs the client least. What is still open at the end of the
     /// drain is stopped. `random`: a random number, e.g. to spread what clients do next.
     fn retire(&mut self, _conn: Conn, _random: u32, _effects: &mut Effects<Self>) {}

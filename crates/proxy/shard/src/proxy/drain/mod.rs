@@ -67,7 +67,7 @@ impl Proxy {
         }
     }
 
-    /// The turn of a client has come to leave.
+    /// Disconnects a client in a drain: now if it is silent, otherwise right behind its next reply.
     pub(crate) fn retire_client(&mut self, conn: Conn, effects: &mut Fx) {
         if let Some(client) = self.peers.client(conn)
             && client.leaving == Leaving::No

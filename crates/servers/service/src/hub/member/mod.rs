@@ -1,5 +1,7 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
+mod sender;
+
 use super::{
     api,
     begun::Begun,
@@ -10,9 +12,7 @@ use super::{
     dismissal::Dismissal,
     door::{self, Entered},
     holding::{COUNTED, Holding},
-    message::{
-        Change, Message, write_echo, write_error, write_reconnect, write_result, write_roster,
-    },
+    message::{Change, write_reconnect, write_result, write_roster},
     results::Results,
     settings::Settings,
     state::State,
@@ -22,6 +22,7 @@ use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
 };
+use sender::Sender;
 use std::{
     mem,
     sync::Arc,
@@ -540,8 +541,10 @@ impl Member {
                     messages: &mut self.messages,
                     results: &mut self.results,
                     next_ticket,
+                    out: context.out,
+                    posts: context.posts,
                 };
-                sender.message(text, context);
+                sender.message(text, context.now.instant);
                 None
             }
             Some(Event::Binary(_)) => {
@@ -570,56 +573,5 @@ impl Member {
             }
             None => (taken, Flow::Continue),
         }
-    }
-}
-
-/// What a message of a member depends on, and changes.
-struct Sender<'a> {
-    settings: &'a Settings,
-    census: &'a Census,
-    /// `None` if it may not send to its room.
-    presence: Option<&'a Presence>,
-    inflates: bool,
-    messages: &'a mut Bucket,
-    results: &'a mut Results,
-    next_ticket: &'a mut u64,
-}
-
-impl Sender<'_> {
-    fn message(&mut self, text: &str, context: &mut Context<'_, Member>) {
-        let limits = &self.settings.limits;
-        let now = context.now.instant;
-        if limits.messages_of_member.is_some_and(|rate| !self.messages.take(rate, now)) {
-            return write_error("too many messages in a second", context.out);
-        }
-        match Message::read(text) {
-            Ok(Message::Echo(payload)) => {
-                self.census.echoes.add(1);
-                write_echo(payload, context.out);
-            }
-            Ok(Message::Broadcast(payload)) => match self.presence {
-                None => {
-                    write_error("the token does not allow messages to this room", context.out);
-                }
-                Some(presence) if !presence.may_broadcast(limits, now) => {
-                    write_error("too many messages of this room in a second", context.out);
-                }
-                Some(_) => self.broadcast(payload, context),
-            },
-            Err(malformed) => {
-                self.census.malformed.add(1);
-                malformed.write(context.out);
-            }
-        }
-    }
-
-    fn broadcast(&mut self, payload: &str, context: &mut Context<'_, Member>) {
-        self.census.broadcasts.add(1);
-        let Settings { deflate, backlog, .. } = self.settings;
-        let push = Broadcast::new(payload, *deflate, &backlog.memory);
-        context.out.extend_from_slice(push.frame(self.inflates));
-        self.results.add(*self.next_ticket, payload);
-        context.post(Post::Counted(push, *self.next_ticket));
-        *self.next_ticket += 1;
     }
 }
