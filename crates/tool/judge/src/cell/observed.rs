@@ -321,14 +321,15 @@ fn settled(skipped: Option<String>, run: &[&Round], per: &Operation) -> Option<V
     }
     let of = run.len() as u32;
     let decided = |kind, hits: Vec<(u32, String)>| {
-        let (round, because) = hits.first()?;
+        let (first, because) = hits.first()?;
         let mut verdict = Verdict::new(kind, because);
         let seen = hits.len() as u32;
-        verdict.first_mut().starts = Some(SomeStarts { seen, of, first: Some(*round) });
+        verdict.first_mut().starts = Some(SomeStarts { seen, of, first: Some(*first) });
         Some(verdict)
     };
+    // Counted are the starts of this contender: the numbers of lives are those of all heats.
     let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
-        run.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
+        run.iter().zip(1..).filter_map(|(round, start)| Some((start, why(round)?))).collect()
     };
     let cannot_hold = run.iter().find_map(|r| match &r.outcome {
         Outcome::CannotHold { because } => Some(Verdict::new(Kind::CannotHold, because)),

@@ -87,6 +87,20 @@ fn a_wrong_reply_disqualifies_even_if_the_round_finished() {
 }
 
 #[test]
+fn the_first_wrong_start_is_counted_among_those_of_its_contender() {
+    let mut rounds = race();
+    // As in a race of several heats, in which this contender has every third life.
+    for r in of(&mut rounds, "percore") {
+        r.round *= 3;
+    }
+    of(&mut rounds, "percore").nth(2).unwrap().outcome =
+        Outcome::Failed { because: "no answer".into() };
+    let s = judged(&rounds);
+    let because = cell(&s, "percore").verdict.because();
+    assert_eq!(because, "in 1 of 7 starts, first in start 3: no answer");
+}
+
+#[test]
 fn a_failed_round_fails_the_cell_and_says_how_many() {
     let mut rounds = race();
     for r in of(&mut rounds, "node").skip(5) {

@@ -53,23 +53,27 @@ pub(crate) fn check_known(
     ))
 }
 
-/// Whether a contender serves the workload: its manifest names the service or the workload file. A
-/// server with the adapter `echo` serves every workload file. One that has its own protocol (`adapter`) must
-/// have a form of the workload in it.
+/// Whether a contender serves the workload: its manifest names the service or the workload file, and its
+/// protocol (`adapter`) has a form of the workload. A server that echoes serves every workload file with such
+/// a form, unnamed.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
     let of_file = contest.workload_file.is_some();
     let echoes = of_file && manifest.adapter == Some(Adapter::Echo);
     let named = |name: &String| manifest.workloads.contains(name);
     (echoes || named(&contest.service()) || of_file && named(&contest.workload))
-        && (echoes || speaks(contest, manifest.adapter))
+        && speaks(contest, manifest.adapter)
 }
 
-/// Whether a server with this adapter has a form of a race's built-in workload.
+/// Whether a server with this adapter has a form of a race's workload. An unknown workload is not decided
+/// here.
 fn speaks(contest: &Contest, adapter: Option<Adapter>) -> bool {
-    let Some(adapter @ Adapter::Speaks(_)) = adapter else { return true };
-    let built_in = Workload::parse(&contest.workload).filter(|_| contest.workload_file.is_none());
-    built_in.is_none_or(|workload| adapter.asked(&workload).is_ok())
+    let Some(adapter) = adapter else { return true };
+    let workload = match &contest.workload_file {
+        Some(text) => Workload::from_text(text, &contest.workload).ok(),
+        None => Workload::parse(&contest.workload),
+    };
+    workload.is_none_or(|workload| adapter.asked(&workload).is_ok())
 }
 
 /// The word in a race file for all contenders that are neither built in nor defined in the file.
@@ -151,6 +155,24 @@ mod tests {
             let manifest = Manifest::from_argument("a=a {port}", workload).unwrap();
             let contender = Contender { manifest, dir: Default::default() };
             assert_eq!(serves(&contest, &contender), serving, "{workload}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_echoes_serves_a_workload_file_only_if_its_replies_can_equal_its_requests() {
+        let null = "name = 'null'\nabout = 'a'\nworkloads = ['double']\nadapter = 'echo'\n\
+                    start = ['a', '{port}']";
+        let contender =
+            Contender { manifest: Manifest::parse(null).unwrap(), dir: Default::default() };
+        let files = [
+            (include_str!("../../../../../workloads/double.toml"), true),
+            (include_str!("../../../../../workloads/redis.toml"), false),
+        ];
+        for (text, serving) in files {
+            let workload = Workload::from_text(text, "mine").unwrap();
+            let mut contest = Contest::parse("", "x").unwrap();
+            contest.ask(Ok(workload), "x").unwrap();
+            assert_eq!(serves(&contest, &contender), serving, "{text}");
         }
     }
 
