@@ -166,7 +166,7 @@ mod tests {
             Contender { manifest: Manifest::parse(null).unwrap(), dir: Default::default() };
         let files = [
             (include_str!("../../../../../workloads/double.toml"), true),
-            (include_str!("../../../../../workloads/redis.toml"), false),
+            (include_str!("../../../../../workloads/shard-set-get.toml"), false),
         ];
         for (text, serving) in files {
             let workload = Workload::from_text(text, "mine").unwrap();
