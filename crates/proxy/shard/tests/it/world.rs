@@ -51,7 +51,7 @@ impl Tested for Proxy {
 /// Without TLS on either side: everything must happen as without this engine.
 impl Tested for TlsEngine<Proxy> {
     fn around(proxy: Proxy, now: Now) -> Self {
-        TlsEngine::new(proxy, Arc::new(Tls { clients: None, servers: None }), now)
+        TlsEngine::new(proxy, Arc::new(Tls { clients: None, refused: None, servers: None }), now)
     }
 
     fn proxy(&self) -> &Proxy {
