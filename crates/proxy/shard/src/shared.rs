@@ -5,6 +5,7 @@ use crate::{
     observe::{slow_log::SlowLog, version::Versions},
     settings::Settings,
     tally::Tally,
+    users::Users,
 };
 use regatta_engine::Counter;
 use regatta_keyspace::{
@@ -33,6 +34,8 @@ pub struct Shared {
     pub slow_log: SlowLog,
     /// The versions of the nodes.
     pub(super) versions: Versions,
+    /// The users of the nodes that have clients.
+    pub(super) users: Users,
     report: OnceLock<Report>,
     report_denied: OnceLock<ReportDenied>,
     /// What the cores count.
@@ -108,6 +111,7 @@ impl Shared {
             versions: Versions::new(settings.nodes.count()),
             report: OnceLock::new(),
             report_denied: OnceLock::new(),
+            users: Users::default(),
             counts,
             tallies: Mutex::default(),
             commands: Mutex::default(),
