@@ -212,6 +212,9 @@ pub fn serve(
 ) -> anyhow::Result<bool> {
     match (service, options) {
         (Service::Shard, Some(options)) => {
+            if let Some(option) = options.option() {
+                checks::check(model, [option])?;
+            }
             let (settings, names) = options.settings(false, None)?;
             let refused = Refused::default();
             let (tls, reloads, limits) = (None, None, None);
@@ -234,7 +237,7 @@ struct Proxied {
     names: Vec<String>,
     tls: Option<Arc<Tls>>,
     reloads: Option<Reloads>,
-    /// On the number of clients. `None`: they are not counted.
+    /// On the number of clients. `None`: they are not counted, and refusals are not printed.
     limits: Option<ClientLimits>,
     /// Prints which clients were refused.
     refused: Refused,
@@ -264,11 +267,12 @@ fn serve_proxy(
     let mut host = host.clone();
     if !is_sequential(model) {
         report_nodes(&shared);
-        report_denied(&shared, &refused);
-        refused.follow()?;
-        let has_tls = tls.as_ref().is_some_and(|tls| tls.clients.is_some());
-        host.admission =
-            limits.map(|limits| admission::admission(limits, &shared, &refused, has_tls));
+        if let Some(limits) = limits {
+            report_denied(&shared, &refused);
+            refused.follow()?;
+            let has_tls = tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+            host.admission = Some(admission::admission(limits, &shared, &refused, has_tls));
+        }
     }
     let host = &host;
     if let Some(mut reloads) = reloads {

@@ -44,6 +44,14 @@ const LIVE: [&str; 16] = [
     "split_writes",
 ];
 
+/// Those of them with passwords, which need a restart together with `auth`.
+const OF_PASSWORDS: [&str; 3] = ["node_password_file", "node_user", "password_file"];
+
+/// Whether the value of a key applies at a reload. `keeps_auth`: the file has another `auth`, which does not.
+fn is_live(key: &str, keeps_auth: bool) -> bool {
+    LIVE.contains(&key) && !(keeps_auth && OF_PASSWORDS.contains(&key))
+}
+
 /// Number of sample keys that show whether a reload would look for keys elsewhere.
 const SAMPLES: usize = 10_000;
 
@@ -116,6 +124,10 @@ impl Reloads {
         // These were decided at the start.
         settings.hands_over = before.hands_over;
         settings.slow_entries = before.slow_entries;
+        let keeps_auth = settings.auth.of_nodes != before.auth.of_nodes;
+        if keeps_auth {
+            settings.auth = before.auth.clone();
+        }
         let (epoch, has_other_passwords) = (before.map.epoch(), settings.auth != before.auth);
         if settings.map.assigns_like(&before.map) {
             settings.map = Arc::clone(&before.map);
@@ -134,14 +146,13 @@ impl Reloads {
         let is_changed = |key: &&str| self.values.get(*key) != new.get(*key);
         let changed = new.keys().map(String::as_str).filter(is_changed);
         let (mut live, others): (Vec<&str>, Vec<&str>) =
-            changed.partition(|key| LIVE.contains(key));
-        let of_passwords = ["password_file", "node_password_file", "node_user"];
-        if has_other_passwords && !of_passwords.iter().any(|key| live.contains(key)) {
+            changed.partition(|key| is_live(key, keeps_auth));
+        if has_other_passwords && !OF_PASSWORDS.iter().any(|key| live.contains(key)) {
             live.push("the passwords in the files");
         }
         let report = sentence(&live, &others);
         // What needs a restart is reported each time.
-        self.values.extend(new.into_iter().filter(|(key, _)| LIVE.contains(&&**key)));
+        self.values.extend(new.into_iter().filter(|(key, _)| is_live(key, keeps_auth)));
         Ok(report)
     }
 }
