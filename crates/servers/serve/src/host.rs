@@ -221,6 +221,10 @@ impl Host {
         let mut letters = if posts { Letters::new(listeners.len())? } else { Vec::new() };
         self.ready(&listeners[0])?;
         thread::scope(|scope| {
+            if let Some(unix) = &self.unix {
+                // Its descriptors stay open. From a stop on, clients are refused as on the port.
+                scope.spawn(|| self.stop.wait().and_then(|()| net::shutdown_read(unix)));
+            }
             let core = |listener| {
                 let (serve, places, pool) = (&serve, places.clone(), pool.clone());
                 let seat = Seat { listener: Some(listener), places, pool, letters: letters.pop() };
