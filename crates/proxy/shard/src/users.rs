@@ -1,7 +1,7 @@
 //! Users of the nodes, as whom clients send requests.
 //!
-//! A user here is a name with a password that a node has accepted. Connections to the nodes belong to a user, so whoever
-//! has another password than its other clients never gets to use them. The password is kept as long as connections may
+//! A user here is a name with a password that a node has accepted. Connections to the nodes belong to a user, so a client
+//! with another password than the others never gets to use them. The password is kept as long as connections may
 //! have to be opened with it: as long as a pool of connections or a client refers to the user.
 
 use std::{

@@ -34,6 +34,8 @@ pub(crate) struct Identity {
     pub(crate) resp3: bool,
     /// The client has authenticated, or no password is set.
     pub(crate) is_trusted: bool,
+    /// The nodes demand a password, and it has sent none.
+    pub(crate) is_stranger: bool,
     /// The client asks for [handoffs](super::handoff).
     pub(crate) asks_for_handoffs: bool,
     /// The user of the nodes as which it has authenticated.
@@ -42,7 +44,7 @@ pub(crate) struct Identity {
 }
 
 /// What HELLO asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Hello<'c> {
     resp3: bool,
     /// A user name and a password.
@@ -64,6 +66,7 @@ impl Identity {
             id,
             resp3: false,
             is_trusted,
+            is_stranger: false,
             asks_for_handoffs: false,
             user: None,
             name: Vec::new(),
@@ -73,6 +76,12 @@ impl Identity {
     /// Resets everything except the number.
     pub(crate) fn reset(&mut self, own: Option<&Credentials>) {
         *self = Identity::numbered(self.id, own.is_none());
+    }
+
+    /// Returns whether it may send large requests.
+    #[inline]
+    pub(crate) fn may_send_much(&self) -> bool {
+        self.is_trusted && !self.is_stranger
     }
 
     /// The name that it has set; empty if none.

@@ -42,16 +42,17 @@ impl Proxy {
         let mut rest = client.rest.take().unwrap_or_else(|| self.rest());
         let (commands, input) = rest.with(bytes);
         let mut at = 0;
-        commands.set_limits(self.settings.limits(client.identity.is_trusted));
+        self.judge(client, effects.now().instant);
+        commands.set_limits(self.settings.limits(client.identity.may_send_much()));
         while client.input == Input::Read {
             match commands.next(&input[at..]) {
                 Ok((0, None)) => break,
                 Ok((taken, None)) => at += taken,
                 Ok((taken, Some(command))) => {
-                    let was_trusted = client.identity.is_trusted;
+                    let was_trusted = client.identity.may_send_much();
                     let next = self.command(client, &command, effects);
                     // AUTH, HELLO and RESET change the limits.
-                    if client.identity.is_trusted != was_trusted {
+                    if client.identity.may_send_much() != was_trusted {
                         commands.set_limits(self.settings.limits(!was_trusted));
                     }
                     match next {

@@ -126,6 +126,9 @@ impl Proxy {
         };
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
+            if is_error {
+                self.note_demand(reply, effects.now().instant);
+            }
             self.observe(upstream, waiter, is_error, effects.now());
         }
         match waiter.what {
@@ -214,6 +217,7 @@ impl Proxy {
             }
             What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
             What::Asked => {
+                self.note_demand(reply, effects.now().instant);
                 self.answered(waiter, error_text(reply).map_or(Ok(()), Err), effects);
                 if upstream.use_ == Use::Login {
                     effects.abort(upstream.conn);

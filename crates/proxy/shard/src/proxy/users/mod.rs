@@ -28,7 +28,14 @@ use crate::{
 use regatta_engine::Conn;
 use regatta_keyspace::{Arguments, route::Local};
 use regatta_proto::resp::{Command, write_command};
-use std::{mem, sync::Arc};
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// How long nodes that have demanded a password are assumed to.
+const DEMANDED_FOR: Duration = Duration::from_secs(60);
 
 impl Proxy {
     /// Handles a command that the proxy answers itself if the users are those of the nodes. `None`: the client may send
@@ -189,6 +196,7 @@ impl Proxy {
         let key = self.pools.get(client.pool).key.clone();
         self.change_pool(client, Key { user: Some(Arc::clone(&user)), ..key }, effects);
         client.identity.user = Some(user);
+        client.identity.is_stranger = false;
         Ok(())
     }
 
@@ -230,6 +238,19 @@ impl Proxy {
             client.outcome = Some(Box::new(outcome));
         }
         self.begun(waiter, effects);
+    }
+
+    /// Notes that a node demands a password from clients, if this is its error.
+    pub(super) fn note_demand(&mut self, reply: &[u8], now: Instant) {
+        if self.settings.auth.of_nodes && reply.starts_with(b"-NOAUTH") {
+            self.demands_auth_until = Some(now + DEMANDED_FOR);
+        }
+    }
+
+    /// Decides whether a client is a stranger, who may send only small requests, as to a node that demands a password.
+    pub(super) fn judge(&self, client: &mut Client, now: Instant) {
+        let Some(until) = self.demands_auth_until else { return };
+        client.identity.is_stranger = client.identity.user.is_none() && now < until;
     }
 
     /// A node has accepted a part of the preparation of a connection. After the last part, clients that wait for it
