@@ -223,7 +223,7 @@ impl Host {
         thread::scope(|scope| {
             if let Some(unix) = &self.unix {
                 // Its descriptors stay open. From a stop on, clients are refused as on the port.
-                scope.spawn(|| self.stop.wait().and_then(|()| net::shutdown_read(unix)));
+                scope.spawn(move || self.stop.wait().and_then(|()| net::shutdown_read(unix)));
             }
             let core = |listener| {
                 let (serve, places, pool) = (&serve, places.clone(), pool.clone());
