@@ -251,9 +251,9 @@ mod tests {
         let mut pools = Pools::new(1);
         let key = |user| Key { user, ..Key::default() };
         let ann = pools.of(key(user(b"x")));
+        pools.enter(ann);
         let other = pools.of(key(user(b"y")));
         assert!(ann != 0 && other != 0 && ann != other, "another password is another pool");
-        pools.enter(ann);
         pools.get(ann).shared[0] = Some(Conn::from_bits(7));
         assert_eq!(pools.leave(ann, start), []);
         assert_eq!(pools.due(), Some(start + KEPT_FOR));

@@ -324,7 +324,7 @@ impl Client {
 
     fn transaction(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
         let place = random.random_range(0..3);
-        let tag = format!("{{t{}.{place}}}{}", self.number, self.suffix());
+        let tag = format!("{{t{}.{place}{}}}", self.number, self.suffix());
         let key = |name: &str| [name.as_bytes(), tag.as_bytes()].concat();
         let watches = random.random_bool(0.3);
         if watches {
