@@ -81,9 +81,13 @@ mod tests {
         let users = Users::default();
         let ann = users.get(b"ann", b"secret").unwrap();
         assert!(Arc::ptr_eq(&ann, &users.get(b"ann", b"secret").unwrap()));
-        for (name, password) in
-            [("ann", "secreT"), ("ann", "secre"), ("ann", "secret2"), ("ann", ""), ("bob", "secret")]
-        {
+        for (name, password) in [
+            ("ann", "secreT"),
+            ("ann", "secre"),
+            ("ann", "secret2"),
+            ("ann", ""),
+            ("bob", "secret"),
+        ] {
             let other = users.get(name.as_bytes(), password.as_bytes()).unwrap();
             assert!(!Arc::ptr_eq(&ann, &other), "{name} {password}");
         }

@@ -74,7 +74,8 @@ fn remove_abandoned(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {}
         Ok(_) => {
-            let why = "a file that is not a socket has this path; remove it, or choose another path";
+            let why =
+                "a file that is not a socket has this path; remove it, or choose another path";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

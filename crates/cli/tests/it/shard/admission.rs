@@ -104,7 +104,8 @@ on_models!(limits_change_at_a_reload: epoll, uring);
 fn limits_change_at_a_reload(model: &str) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("shard.toml");
-    let write = |more: &str| fs::write(&path, format!("nodes = [\"127.0.0.1:1\"]\n{more}")).unwrap();
+    let write =
+        |more: &str| fs::write(&path, format!("nodes = [\"127.0.0.1:1\"]\n{more}")).unwrap();
     write("");
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["shard", "--model", model, "--config"]).arg(&path).stderr(Stdio::piped());

@@ -6,12 +6,7 @@ use crate::support::{
     until,
 };
 use regatta_testkit::child::run_within;
-use std::{
-    fs::File,
-    process::Command,
-    thread,
-    time::Duration,
-};
+use std::{fs::File, process::Command, thread, time::Duration};
 use tempfile::TempDir;
 
 /// Options of a node with the users ann and bob, whose keys and channels begin with their names. Without a password, a

@@ -170,7 +170,8 @@ impl Proxy {
             }
             What::Begun => {
                 // Who subscribes need not be permitted to send PING.
-                let is_fine = matches!(upstream.use_, Use::Subscribed(_)) && reply.starts_with(b"-NOPERM");
+                let is_fine =
+                    matches!(upstream.use_, Use::Subscribed(_)) && reply.starts_with(b"-NOPERM");
                 if let Some(text) = error_text(reply).filter(|_| !is_fine) {
                     upstream.waiting.push_front(waiter);
                     return Some(Loss::Refused(text));

@@ -55,12 +55,7 @@ const CHANNELS: [&[u8]; 4] = [b"news", b"sport", b"weather", b"music"];
 const PATTERNS: [&[u8]; 2] = [b"n*", b"*r*"];
 
 impl Client {
-    pub fn new(
-        number: usize,
-        sends_much: bool,
-        trouble: Trouble,
-        random: &mut SmallRng,
-    ) -> Self {
+    pub fn new(number: usize, sends_much: bool, trouble: Trouble, random: &mut SmallRng) -> Self {
         Client {
             number,
             model: Model::default(),
@@ -101,11 +96,7 @@ impl Client {
         let (user, password) = USERS[random.random_range(0..USERS.len())];
         if random.random_ratio(1, 4) {
             let wrong = if user == "ann" { "b" } else { "a" };
-            return self.ask(
-                &[b"auth", user.as_bytes(), wrong.as_bytes()],
-                Expected::Denied,
-                out,
-            );
+            return self.ask(&[b"auth", user.as_bytes(), wrong.as_bytes()], Expected::Denied, out);
         }
         seen.logins_behind_requests += u64::from(!self.expected.is_empty());
         if self.is_careful {
@@ -269,7 +260,8 @@ impl Client {
             }
             23 => {
                 self.serial += 1;
-                let list = format!("l{}.{}{}", self.number, self.serial, self.suffix()).into_bytes();
+                let list =
+                    format!("l{}.{}{}", self.number, self.serial, self.suffix()).into_bytes();
                 let element = self.value(random);
                 self.ask(&[b"rpush", &list, &element], Expected::Push, out);
                 let pop = Expected::Pop(list.clone(), element.clone());

@@ -61,7 +61,9 @@ impl Proxy {
             Local::Client if client.identity.user.is_some() => return None,
             Local::Client => {
                 let version = version_of(client);
-                return self.permits(client, &[b"HELLO", version], effects).refuses(client, effects);
+                return self
+                    .permits(client, &[b"HELLO", version], effects)
+                    .refuses(client, effects);
             }
             Local::Info => &[b"INFO", b"nothing"],
             Local::SlowLog if command.is(1, "get") => &[b"SLOWLOG", b"GET", b"0"],
