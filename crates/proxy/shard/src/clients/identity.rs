@@ -44,12 +44,13 @@ pub(crate) struct Identity {
 }
 
 /// What HELLO asks for.
-#[derive(Clone, Copy)]
 pub(crate) struct Hello<'c> {
     resp3: bool,
     /// A user name and a password.
     pub(crate) auth: Option<(&'c [u8], &'c [u8])>,
     name: Option<&'c [u8]>,
+    /// An option that is wrong. As in Redis, this is noticed only after the password was checked.
+    pub(crate) wrong: Option<&'c [u8]>,
 }
 
 impl Identity {
@@ -154,7 +155,7 @@ impl Identity {
         if let Some((user, password)) = hello.auth {
             self.check(own, user, password)?;
         }
-        if !self.is_trusted {
+        if !self.is_trusted && hello.wrong.is_none() {
             return Err(NO_AUTH_HELLO.to_vec());
         }
         self.greet(hello, redis)
@@ -162,7 +163,7 @@ impl Identity {
 
     /// Reads HELLO.
     pub(crate) fn read_hello<'c>(&self, command: &Command<'c>) -> Result<Hello<'c>, Vec<u8>> {
-        let mut hello = Hello { resp3: self.resp3, auth: None, name: None };
+        let mut hello = Hello { resp3: self.resp3, auth: None, name: None, wrong: None };
         if let Some(version) = command.arg(1) {
             let version =
                 std::str::from_utf8(version).ok().and_then(|text| text.parse::<i64>().ok());
@@ -177,14 +178,15 @@ impl Identity {
         }
         let mut at = 2;
         while let Some(option) = command.arg(at) {
-            if command.is(at, "auth") && command.len() > at + 2 {
+            if command.is(at, "auth") && command.len() > at + 2 && hello.auth.is_none() {
                 hello.auth = command.arg(at + 1).zip(command.arg(at + 2));
                 at += 3;
             } else if command.is(at, "setname") && command.len() > at + 1 {
                 hello.name = command.arg(at + 1);
                 at += 2;
             } else {
-                return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
+                hello.wrong = Some(option);
+                break;
             }
         }
         Ok(hello)
@@ -192,7 +194,10 @@ impl Identity {
 
     /// Answers HELLO of a client that may send commands.
     pub(crate) fn greet(&mut self, hello: Hello<'_>, redis: &str) -> Answer {
-        let Hello { resp3, name, .. } = hello;
+        let Hello { resp3, name, wrong, .. } = hello;
+        if let Some(option) = wrong {
+            return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
+        }
         if let Some(name) = name {
             self.set_name(name)?;
         }

@@ -125,7 +125,7 @@ impl Proxy {
             if let Err(next) = self.log_in(client, (user, password), &sent, effects) {
                 return next;
             }
-        } else if client.identity.user.is_none() {
+        } else if client.identity.user.is_none() && hello.wrong.is_none() {
             let question = [&b"HELLO"[..], version_of(client)];
             match self.permits(client, &question, effects) {
                 Permit::Granted => {}
