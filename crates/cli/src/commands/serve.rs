@@ -102,6 +102,8 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        admission: None,
+        unix: None,
         inherited: None,
         offload: args.offload,
         drain: Duration::ZERO,

@@ -22,6 +22,8 @@ pub fn metrics_host(listen: SocketAddr, host: &Host) -> io::Result<Host> {
         cores: NonZeroUsize::MIN,
         limits,
         connections: CONNECTIONS,
+        admission: None,
+        unix: None,
         inherited: None,
         offload: None,
         drain: Duration::ZERO,

@@ -22,6 +22,7 @@
 //! - `reply`: several replies made into one, and those of the proxy itself.
 //! - `proxy`: what happens at each event of a connection, a stop that is spread over a time (`drain`), and
 //!   the state of one core; `shared`: what all cores share.
+//! - `users`: users of the nodes, as whom clients send requests.
 //! - `tally`: what a core counts; `observe`: how long nodes take; `metrics`: the page that shows both.
 //! - `sequential`: the same with blocking calls.
 
@@ -36,6 +37,7 @@ mod sequential;
 mod settings;
 mod shared;
 mod tally;
+mod users;
 
 pub use metrics::Metrics;
 pub use node::nodes::Nodes;

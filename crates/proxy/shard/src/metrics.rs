@@ -36,6 +36,12 @@ impl Metrics {
         let clients = [("", opened.saturating_sub(closed))];
         all.family("clients", "gauge", "Clients currently connected.", &clients);
         all.family("clients_total", "counter", "Clients that have connected.", &[("", opened)]);
+        let refused = [
+            (label("reason", "max_clients"), counts.refused_max.get() as u64),
+            (label("reason", "per_address"), counts.refused_per_address.get() as u64),
+        ];
+        let help = "Clients refused because of a limit on their number.";
+        all.family("clients_refused_total", "counter", help, &refused);
         let evicted = [
             (label("because", "unread_replies"), counts.unread.get() as u64),
             (label("because", "memory_of_core"), counts.evicted.get() as u64),

@@ -5,6 +5,7 @@ use crate::{
     observe::{slow_log::SlowLog, version::Versions},
     settings::Settings,
     tally::Tally,
+    users::Users,
 };
 use regatta_engine::Counter;
 use regatta_keyspace::{
@@ -33,7 +34,10 @@ pub struct Shared {
     pub slow_log: SlowLog,
     /// The versions of the nodes.
     pub(super) versions: Versions,
+    /// The users of the nodes that have clients.
+    pub(super) users: Users,
     report: OnceLock<Report>,
+    report_denied: OnceLock<ReportDenied>,
     /// What the cores count.
     tallies: Mutex<Vec<Arc<Tally>>>,
     /// The commands that nodes have described.
@@ -57,7 +61,30 @@ impl std::fmt::Debug for Report {
     }
 }
 
+/// A client was refused because of its user name or password.
+struct ReportDenied(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for ReportDenied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReportDenied")
+    }
+}
+
 impl Shared {
+    /// Calls this whenever a client sends a wrong user name or password. Only the first call has an effect.
+    pub fn report_denied(&self, report: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.report_denied.set(ReportDenied(report));
+    }
+
+    /// A client has sent AUTH, or HELLO with AUTH, and gets this error.
+    pub(super) fn denied(&self, error: &[u8]) {
+        if let Some(ReportDenied(report)) = self.report_denied.get()
+            && error.starts_with(b"WRONGPASS")
+        {
+            report();
+        }
+    }
+
     /// Calls this whenever a core finds that a node is down, and when the node answers it again. Only the first call has
     /// an effect.
     pub fn report_nodes(&self, report: Box<ReportNode>) {
@@ -83,6 +110,8 @@ impl Shared {
             slow_log: SlowLog::new(settings.slow_entries),
             versions: Versions::new(settings.nodes.count()),
             report: OnceLock::new(),
+            report_denied: OnceLock::new(),
+            users: Users::default(),
             counts,
             tallies: Mutex::default(),
             commands: Mutex::default(),
@@ -211,6 +240,10 @@ pub struct Counts {
     pub connections: Counter,
     /// Client connections closed.
     pub disconnections: Counter,
+    /// Clients refused because as many as are permitted were connected.
+    pub refused_max: Counter,
+    /// Clients refused because as many of their address as are permitted were connected.
+    pub refused_per_address: Counter,
     /// Clients disconnected because they left too many reply bytes unread.
     pub unread: Counter,
     /// Clients disconnected because all clients of a core together held too much memory.
@@ -223,6 +256,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The number of clients that are connected.
+    pub fn clients(&self) -> usize {
+        self.connections.get().saturating_sub(self.disconnections.get())
+    }
+
     /// Creates the counters with `make`, e.g. in memory that processes share.
     ///
     /// # Errors
@@ -231,6 +269,8 @@ impl Counts {
         Ok(Counts {
             connections: make()?,
             disconnections: make()?,
+            refused_max: make()?,
+            refused_per_address: make()?,
             unread: make()?,
             evicted: make()?,
             lost: make()?,

@@ -6,7 +6,11 @@ use crate::{
     work::offload::Pool,
 };
 use regatta_engine::{Core, Engine, Posted};
-use regatta_service::{Limits, style::sequential::read_timeout};
+use regatta_service::{
+    Limits,
+    admission::{Admission, Guest},
+    style::sequential::read_timeout,
+};
 use regatta_sys::{
     net::{self, PortSharing},
     queue::unacknowledged,
@@ -124,6 +128,10 @@ pub struct Host {
     pub limits: Limits,
     /// Maximum number of open connections. Further connections wait in the accept queue.
     pub connections: usize,
+    /// Refuses clients beyond its limits. Only where an engine serves, and not on `cluster`.
+    pub admission: Option<Arc<Admission>>,
+    /// A listening Unix socket, whose clients a thread of their own serves. Only on `percore` and `uring`.
+    pub unix: Option<Arc<OwnedFd>>,
     /// Number of additional threads per process for the long jobs of a service. `None`: the serving
     /// threads run them.
     pub offload: Option<NonZeroUsize>,
@@ -205,12 +213,18 @@ impl Host {
         posts: bool,
         serve: impl Fn(Seat<Letters<L>>) -> io::Result<()> + Sync,
     ) -> Result<(), ServeError> {
-        let listeners = self.listen_per_core()?;
+        let mut listeners = self.listen_per_core()?;
+        let unix = self.unix.iter().map(|socket| net::share(socket, false));
+        listeners.extend(unix.collect::<io::Result<Vec<_>>>()?);
         let places = Places::new(self)?;
         let pool = self.pool()?;
         let mut letters = if posts { Letters::new(listeners.len())? } else { Vec::new() };
         self.ready(&listeners[0])?;
         thread::scope(|scope| {
+            if let Some(unix) = &self.unix {
+                // Its descriptors stay open. From a stop on, clients are refused as on the port.
+                scope.spawn(move || self.stop.wait().and_then(|()| net::shutdown_read(unix)));
+            }
             let core = |listener| {
                 let (serve, places, pool) = (&serve, places.clone(), pool.clone());
                 let seat = Seat { listener: Some(listener), places, pool, letters: letters.pop() };
@@ -229,6 +243,22 @@ impl Host {
     /// Over how much time the stop that is set closes the clients one after the other.
     pub(crate) fn drain_time(&self) -> Duration {
         if self.stop.0.failed.load(SeqCst) == 0 { self.drain } else { Duration::ZERO }
+    }
+
+    /// Admits a client that was accepted. `None`: a limit is reached; the client gets an error, and its connection must
+    /// be closed.
+    pub(crate) fn admit(&self, place: Place, socket: impl AsFd) -> Option<Place> {
+        let Some(admission) = &self.admission else { return Some(place) };
+        match admission.admit(net::peer_ip(&socket)) {
+            Ok(guest) => Some(Place { _guest: Some(guest), ..place }),
+            Err(reply) => {
+                // It fits into the empty buffer of a new socket. A client that has vanished gets nothing.
+                if !reply.is_empty() {
+                    let _ = net::write_now(&socket, reply, false);
+                }
+                None
+            }
+        }
     }
 
     /// Starts the threads for jobs, if any are requested. Must not be called before a fork.
@@ -421,7 +451,7 @@ impl Places {
     /// Takes a place for a connection, if there is one.
     pub(crate) fn take(&self) -> Option<Place> {
         let before = self.taken.fetch_add(1, Relaxed);
-        let place = Place(Arc::clone(&self.taken));
+        let place = Place { _taken: Taken(Arc::clone(&self.taken)), _guest: None };
         (before < self.most).then_some(place)
     }
 
@@ -432,9 +462,15 @@ impl Places {
 }
 
 /// The place of an open connection. It is released on drop.
-pub(crate) struct Place(Arc<SharedCounter>);
+pub(crate) struct Place {
+    _taken: Taken,
+    /// It is counted among the clients of its address.
+    _guest: Option<Guest>,
+}
 
-impl Drop for Place {
+struct Taken(Arc<SharedCounter>);
+
+impl Drop for Taken {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -451,6 +487,8 @@ mod tests {
             cores: NonZeroUsize::MIN,
             limits: Limits::default(),
             connections,
+            admission: None,
+            unix: None,
             inherited: None,
             offload: None,
             drain: Duration::ZERO,

@@ -6,7 +6,7 @@
 //! # Where things are
 //!
 //! - `models`: the I/O models.
-//! - `host`: what every model gets: where to listen, its limits, and when to stop.
+//! - `host`: what every model gets: where to listen, its limits, and when to stop; `unix_socket`: a Unix socket.
 //! - `engines`, `own_connections` and `members`: which models run engines, sequential programs, and sessions that
 //!   post to each other; `catalogue` has all services by name.
 //! - `between`: letters between cores and processes.
@@ -29,6 +29,7 @@ mod open;
 mod own_connections;
 mod planted;
 mod sockets;
+mod unix_socket;
 mod work;
 
 pub use between::membership::PushSessionFactory;
@@ -51,3 +52,4 @@ pub use regatta_service::hub::{
     Access as HubAccess, Api as HubApi, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
+pub use unix_socket::UnixSocket;

@@ -8,6 +8,7 @@
 //! Nothing here opens a socket or a file, starts a thread or reads a clock: streams and times are
 //! arguments.
 
+pub mod admission;
 pub mod by_hand;
 pub mod double;
 pub mod hash;
@@ -19,6 +20,7 @@ mod program;
 pub mod prometheus;
 mod service;
 pub mod style;
+pub mod throttle;
 pub mod tls;
 pub mod tls_engine;
 

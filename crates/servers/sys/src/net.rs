@@ -9,7 +9,7 @@ use rustix::net::{
 };
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::fd::{AsFd, OwnedFd},
     time::Duration,
 };
@@ -38,9 +38,15 @@ pub fn listen(addr: SocketAddr, port: PortSharing, blocking: bool) -> io::Result
 /// Takes a listening socket that another process opened: a descriptor of its own, which the children of this process
 /// do not keep. Closing it leaves the socket listening. The mode is that of the socket, in every process that has it.
 pub fn adopt(listening: impl AsFd, blocking: bool) -> io::Result<OwnedFd> {
+    let fd = share(listening, blocking)?;
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    Ok(fd)
+}
+
+/// The same for a listening socket of any kind.
+pub fn share(listening: impl AsFd, blocking: bool) -> io::Result<OwnedFd> {
     let fd = rustix::io::fcntl_dupfd_cloexec(listening, 0)?;
     rustix::io::ioctl_fionbio(&fd, !blocking)?;
-    sockopt::set_tcp_nodelay(&fd, true)?;
     Ok(fd)
 }
 
@@ -140,6 +146,12 @@ pub fn set_blocking(socket: impl AsFd) -> io::Result<()> {
 /// Returns the address that a socket is bound to.
 pub fn local_addr(socket: impl AsFd) -> io::Result<SocketAddr> {
     Ok(getsockname(socket)?.try_into()?)
+}
+
+/// Returns the IP address of the peer. `None`: it has none, as on a Unix socket, or the connection is gone.
+pub fn peer_ip(socket: impl AsFd) -> Option<IpAddr> {
+    let peer = getpeername(socket).ok()??;
+    SocketAddr::try_from(peer).ok().map(|address| address.ip())
 }
 
 /// Accepts a connection as a non-blocking socket.

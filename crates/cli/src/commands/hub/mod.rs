@@ -96,6 +96,8 @@ pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        admission: None,
+        unix: None,
         offload: None,
         drain: args.drain,
         grace: args.grace,

@@ -1,11 +1,16 @@
 //! `regatta shard`: the sharding proxy in front of Redis nodes.
 
+mod admission;
+mod checks;
+mod drained;
 mod names;
 mod options;
+mod refused;
 mod reload;
 mod reports;
 mod status;
 mod tls;
+mod unix;
 
 pub use options::ShardOptions;
 
@@ -17,13 +22,17 @@ use crate::{
     },
     service_manager,
 };
+use admission::AdmissionArgs;
 use anyhow::bail;
+use checks::is_sequential;
 use options::NO_NODES;
+use refused::{Reason, Refused};
 use regatta_serve::{
     Host, Model, ServeError, Service, Stop, serve_engine, serve_sequential, with_metrics_page,
 };
 use regatta_service::{
     Limits, Now,
+    admission::ClientLimits,
     tls_engine::{Tls, TlsEngine},
 };
 use regatta_shard::{Counts, Metrics, Proxy, Sequential, Settings, Shared};
@@ -38,6 +47,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tls::TlsArgs;
+use unix::UnixArgs;
 
 /// Put several Redis (or Valkey) nodes behind one port. Each key belongs to one node; MGET, MSET, DEL
 /// and other commands are split over the nodes and their replies are merged. A command that the proxy
@@ -111,11 +121,31 @@ pub struct ShardArgs {
     options: ShardOptions,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    admission: AdmissionArgs,
+    #[command(flatten)]
+    unix: UnixArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     Status(status::StatusArgs),
+}
+
+impl ShardArgs {
+    /// The options that were given and that only some models support.
+    fn of_some_models(&self) -> impl Iterator<Item = &'static str> {
+        [
+            self.metrics.map(|_| "--metrics"),
+            (!self.drain.is_zero()).then_some("--drain"),
+            self.tls.option(),
+            self.options.option(),
+            self.admission.option(),
+            self.unix.option(),
+        ]
+        .into_iter()
+        .flatten()
+    }
 }
 
 /// Runs the proxy until SIGTERM or SIGINT, or shows the state of another one.
@@ -129,14 +159,13 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let (mut settings, names) = args.options.settings(args.idle_timeout.is_none(), None)?;
     settings.hands_over = !args.drain.is_zero();
-    check_model(args.model)?;
-    check_metrics(args.model, args.metrics)?;
-    check_drain(args.model, args.drain)?;
-    check_tls(args.model, &args.tls)?;
-    let tls = args.tls.read(&names)?;
+    checks::check(args.model, args.of_some_models())?;
+    let refused = Refused::default();
+    let tls = args.tls.read(&names, &refused)?;
     if args.check {
         return Ok(Outcome::Success);
     }
+    let unix = args.unix.listen()?;
     let stop = Stop::new()?;
     let reloads = match again.filter(|_| !is_sequential(args.model)) {
         Some(again) => Some(Reloads {
@@ -144,6 +173,7 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
             again,
             values: again()?.1,
             certified: args.tls.checks_names().then(|| names.clone()),
+            admission: None,
             stop: stop.clone(),
         }),
         None => stop.on_signals(args.drain_delay).map(|()| None)?,
@@ -158,13 +188,17 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
             request: args.request_timeout,
         },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        admission: None,
+        unix: unix.as_ref().map(|unix| unix.socket()),
         offload: None,
         drain: args.drain,
         grace: args.grace,
         on_ready: service_manager::ready,
         stop,
     };
-    serve_proxy(Proxied { settings, names, tls, reloads }, args.model, &host, args.metrics)?;
+    let limits = Some(args.admission.limits());
+    let proxied = Proxied { settings, names, tls, reloads, limits, refused };
+    serve_proxy(proxied, args.model, &host, args.metrics)?;
     Ok(Outcome::Success)
 }
 
@@ -178,8 +212,14 @@ pub fn serve(
 ) -> anyhow::Result<bool> {
     match (service, options) {
         (Service::Shard, Some(options)) => {
+            if let Some(option) = options.option() {
+                checks::check(model, [option])?;
+            }
             let (settings, names) = options.settings(false, None)?;
-            serve_proxy(Proxied { settings, names, tls: None, reloads: None }, model, host, None)?;
+            let refused = Refused::default();
+            let (tls, reloads, limits) = (None, None, None);
+            let proxied = Proxied { settings, names, tls, reloads, limits, refused };
+            serve_proxy(proxied, model, host, None)?;
             Ok(true)
         }
         (Service::Shard, None) => bail!(NO_NODES),
@@ -190,56 +230,6 @@ pub fn serve(
     }
 }
 
-/// Whether each client has its own connections to the nodes, and sequential code.
-fn is_sequential(model: Model) -> bool {
-    matches!(model, Model::Fork | Model::Prefork | Model::Threads | Model::Green)
-}
-
-fn check_model(model: Model) -> Result<(), ServeError> {
-    let because = match model {
-        Model::Async => {
-            "it serves each connection with a separate program; use percore, uring or epoll"
-        }
-        Model::Cluster => "the proxy cannot span its processes; use percore, uring or epoll",
-        _ => return Ok(()),
-    };
-    Err(ServeError::Unsupported { model: model.name(), service: Service::Shard.name(), because })
-}
-
-fn check_metrics(model: Model, metrics: Option<SocketAddr>) -> Result<(), ServeError> {
-    match metrics {
-        Some(_) if is_sequential(model) => {
-            let because = "requests are counted only where clients share connections to the nodes; use \
-                           percore, uring, epoll, poll or select";
-            let (model, service, option) = (model.name(), Service::Shard.name(), "--metrics");
-            Err(ServeError::NoOption { model, service, option, because })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_tls(model: Model, tls: &TlsArgs) -> Result<(), ServeError> {
-    match tls.option() {
-        Some(option) if is_sequential(model) => {
-            let because = "TLS needs a model whose threads serve many clients; use percore, uring, \
-                           epoll, poll or select";
-            let (model, service) = (model.name(), Service::Shard.name());
-            Err(ServeError::NoOption { model, service, option, because })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_drain(model: Model, drain: Duration) -> Result<(), ServeError> {
-    if drain.is_zero() || !is_sequential(model) {
-        return Ok(());
-    }
-    let because = "each client has its own program there, and a stop closes all of them at once; use \
-                   percore, uring, epoll, poll or select";
-    let (model, service, option) = (model.name(), Service::Shard.name(), "--drain");
-    Err(ServeError::NoOption { model, service, option, because })
-}
-
 /// What is served.
 struct Proxied {
     settings: Settings,
@@ -247,6 +237,10 @@ struct Proxied {
     names: Vec<String>,
     tls: Option<Arc<Tls>>,
     reloads: Option<Reloads>,
+    /// On the number of clients. `None`: they are not counted, and refusals are not printed.
+    limits: Option<ClientLimits>,
+    /// Prints which clients were refused.
+    refused: Refused,
 }
 
 /// `metrics`: where the page with the metrics is served, if anywhere.
@@ -256,7 +250,7 @@ fn serve_proxy(
     host: &Host,
     metrics: Option<SocketAddr>,
 ) -> Result<(), ServeError> {
-    let Proxied { settings, names, tls, reloads } = proxied;
+    let Proxied { settings, names, tls, reloads, limits, refused } = proxied;
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
@@ -270,12 +264,22 @@ fn serve_proxy(
         names::follow(&settings.nodes, names)?;
     }
     let shared = Arc::new(Shared::counting(settings, counts));
+    let mut host = host.clone();
     if !is_sequential(model) {
         report_nodes(&shared);
+        if let Some(limits) = limits {
+            report_denied(&shared, &refused);
+            refused.follow()?;
+            let has_tls = tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+            host.admission = Some(admission::admission(limits, &shared, &refused, has_tls));
+        }
     }
-    if let Some(reloads) = reloads {
+    let host = &host;
+    if let Some(mut reloads) = reloads {
+        reloads.admission = host.admission.clone();
         reloads.follow(Arc::clone(&shared))?;
     }
+    let drained = drained::follow(&shared, &host.stop, host.drain)?;
     let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;
     let page = Metrics::new(Arc::clone(&shared));
     let ended = if is_sequential(model) {
@@ -292,12 +296,22 @@ fn serve_proxy(
             }
         })
     };
+    if let Some(drained) = drained {
+        drained.finish();
+    }
     ended.map_err(|error| match error {
         ServeError::Unsupported { model, because, .. } => {
             ServeError::Unsupported { model, service: Service::Shard.name(), because }
         }
         other => other,
     })
+}
+
+/// Prints when clients send wrong passwords.
+fn report_denied(shared: &Shared, refused: &Refused) {
+    let refused = refused.clone();
+    let detail = "AUTH or HELLO with a wrong user name or password";
+    shared.report_denied(Box::new(move || refused.note(Reason::WrongPassword, detail.into())));
 }
 
 /// Prints when a node is down, and when it answers again.

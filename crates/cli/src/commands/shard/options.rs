@@ -47,6 +47,12 @@ pub struct ShardOptions {
     /// On a reload (SIGHUP), accept nodes and a map that would look for keys at other nodes than before
     #[arg(long)]
     pub allow_remap: bool,
+    /// Who checks the passwords of clients. one: the proxy, with --password-file, if any; nodes: the nodes. AUTH and
+    /// HELLO of a client are then tried at a node, and its requests are sent as its user, whose rights the nodes check.
+    /// At most 64 users at once. Not on threads, green, fork and prefork
+    #[arg(long, default_value = "one", value_name = "WHO",
+          value_parser = |text: &str| one_of(text, &Authority::ALL, Authority::name))]
+    auth: Authority,
     /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
     /// the end of the file is ignored
     #[arg(long, value_name = "PATH")]
@@ -125,7 +131,52 @@ impl SplitWrites {
     }
 }
 
+/// Who checks the passwords of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Authority {
+    One,
+    Nodes,
+}
+
+impl Authority {
+    const ALL: [Authority; 2] = [Authority::One, Authority::Nodes];
+
+    fn name(self) -> &'static str {
+        match self {
+            Authority::One => "one",
+            Authority::Nodes => "nodes",
+        }
+    }
+}
+
 impl ShardOptions {
+    /// The option that only some models support, if it was given.
+    pub fn option(&self) -> Option<&'static str> {
+        (self.auth == Authority::Nodes).then_some("--auth nodes")
+    }
+
+    fn auth(&self) -> anyhow::Result<Auth> {
+        let read = |user, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| credentials(user, path)).transpose()
+        };
+        let of_nodes = self.auth == Authority::Nodes;
+        for (option, path) in [
+            ("--password-file", &self.password_file),
+            ("--node-password-file", &self.node_password_file),
+        ] {
+            ensure!(
+                !of_nodes || path.is_none(),
+                "{option} has no use with --auth nodes, with which each client sends its own password to the \
+                 nodes; remove one of the two"
+            );
+        }
+        Ok(Auth {
+            clients: read("default", &self.password_file)?,
+            nodes: read(&self.node_user, &self.node_password_file)?,
+            of_nodes,
+        })
+    }
+
     /// Returns the settings, and the nodes as HOST:PORT. `patient`: clients that send nothing are not
     /// disconnected. `present`: the nodes whose addresses are preferred, if they have several.
     pub fn settings(
@@ -135,13 +186,7 @@ impl ShardOptions {
     ) -> anyhow::Result<(Settings, Vec<String>)> {
         let (map, nodes, names) = map(self, present)?;
         let mut settings = Settings::new(map, nodes);
-        let read = |user, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| credentials(user, path)).transpose()
-        };
-        settings.auth = Auth {
-            clients: read("default", &self.password_file)?,
-            nodes: read(&self.node_user, &self.node_password_file)?,
-        };
+        settings.auth = self.auth()?;
         let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
         settings.node_timeout = self.node_timeout;
         settings.client_bytes = bytes(self.client_buffer);

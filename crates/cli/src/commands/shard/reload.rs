@@ -1,12 +1,13 @@
 //! Reloads: on SIGHUP the configuration file is read again, and what can change while clients are served is changed.
 //! A file that is wrong changes nothing.
 
-use super::{names, options::ShardOptions};
+use super::{admission::AdmissionArgs, names, options::ShardOptions};
 use crate::{output, service_manager};
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, FromArgMatches};
 use regatta_keyspace::map::Map;
 use regatta_serve::Stop;
+use regatta_service::admission::Admission;
 use regatta_shard::{Nodes, Settings, Shared};
 use std::{
     collections::BTreeMap,
@@ -24,13 +25,15 @@ pub type Again = fn() -> anyhow::Result<(ArgMatches, Values)>;
 pub type Values = BTreeMap<String, Vec<OsString>>;
 
 /// Keys whose values apply at a reload; the others need a restart.
-const LIVE: [&str; 14] = [
+const LIVE: [&str; 16] = [
     "all_buffers",
     "allow_remap",
     "client_buffer",
     "hash",
     "hash_tag",
     "map",
+    "max_clients",
+    "max_clients_per_address",
     "max_request",
     "node_password_file",
     "node_timeout",
@@ -40,6 +43,14 @@ const LIVE: [&str; 14] = [
     "slowlog",
     "split_writes",
 ];
+
+/// Those of them with passwords, which need a restart together with `auth`.
+const OF_PASSWORDS: [&str; 3] = ["node_password_file", "node_user", "password_file"];
+
+/// Whether the value of a key applies at a reload. `keeps_auth`: the file has another `auth`, which does not.
+fn is_live(key: &str, keeps_auth: bool) -> bool {
+    LIVE.contains(&key) && !(keeps_auth && OF_PASSWORDS.contains(&key))
+}
 
 /// Number of sample keys that show whether a reload would look for keys elsewhere.
 const SAMPLES: usize = 10_000;
@@ -54,6 +65,8 @@ pub struct Reloads {
     pub values: Values,
     /// The nodes as HOST:PORT, if their certificates must have the names of these hosts.
     pub certified: Option<Vec<String>>,
+    /// Has the limits on the number of clients, if there are any.
+    pub admission: Option<Arc<Admission>>,
     /// The server, which need not listen yet.
     pub stop: Stop,
 }
@@ -98,6 +111,7 @@ impl Reloads {
     fn reload(&mut self, shared: &Shared) -> anyhow::Result<String> {
         let (matches, new) = (self.again)()?;
         let options = ShardOptions::from_arg_matches(&matches).context("the options")?;
+        let limits = AdmissionArgs::from_arg_matches(&matches).context("the options")?.limits();
         let before = shared.current();
         let (mut settings, names) = options.settings(before.patient, Some(&before.nodes))?;
         check(&before, &settings, options.allow_remap)?;
@@ -110,6 +124,10 @@ impl Reloads {
         // These were decided at the start.
         settings.hands_over = before.hands_over;
         settings.slow_entries = before.slow_entries;
+        let keeps_auth = settings.auth.of_nodes != before.auth.of_nodes;
+        if keeps_auth {
+            settings.auth = before.auth.clone();
+        }
         let (epoch, has_other_passwords) = (before.map.epoch(), settings.auth != before.auth);
         if settings.map.assigns_like(&before.map) {
             settings.map = Arc::clone(&before.map);
@@ -122,17 +140,19 @@ impl Reloads {
             names::follow(&settings.nodes, names)?;
         }
         shared.reload(settings);
+        if let Some(admission) = &self.admission {
+            admission.set_limits(limits);
+        }
         let is_changed = |key: &&str| self.values.get(*key) != new.get(*key);
         let changed = new.keys().map(String::as_str).filter(is_changed);
         let (mut live, others): (Vec<&str>, Vec<&str>) =
-            changed.partition(|key| LIVE.contains(key));
-        let of_passwords = ["password_file", "node_password_file", "node_user"];
-        if has_other_passwords && !of_passwords.iter().any(|key| live.contains(key)) {
+            changed.partition(|key| is_live(key, keeps_auth));
+        if has_other_passwords && !OF_PASSWORDS.iter().any(|key| live.contains(key)) {
             live.push("the passwords in the files");
         }
         let report = sentence(&live, &others);
         // What needs a restart is reported each time.
-        self.values.extend(new.into_iter().filter(|(key, _)| LIVE.contains(&&**key)));
+        self.values.extend(new.into_iter().filter(|(key, _)| is_live(key, keeps_auth)));
         Ok(report)
     }
 }

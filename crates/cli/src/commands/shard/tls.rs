@@ -1,6 +1,9 @@
 //! TLS of the proxy: with its clients, and with the nodes.
 
-use super::reports::Reports;
+use super::{
+    refused::{Reason, Refused},
+    reports::Reports,
+};
 use crate::options::{
     certificate::{CERTIFICATE, Pair, client_config, server_config},
     renewed::Renewed,
@@ -57,12 +60,16 @@ impl TlsArgs {
         self.node_tls_ca.is_some() && self.node_tls_server_name.is_none()
     }
 
-    /// Reads the files. `nodes`: each as `HOST:PORT`. `None`: there is no TLS.
+    /// Reads the files. `nodes`: each as `HOST:PORT`. `refused`: prints which handshakes of clients fail. `None`: there
+    /// is no TLS.
     ///
     /// # Errors
     /// Says which file, or which name, cannot be used.
-    pub fn read(&self, nodes: &[String]) -> anyhow::Result<Option<Arc<Tls>>> {
-        let tls = Tls { clients: self.clients()?, servers: self.servers(nodes)? };
+    pub fn read(&self, nodes: &[String], refused: &Refused) -> anyhow::Result<Option<Arc<Tls>>> {
+        let refused = refused.clone();
+        let note = move |why: &str| refused.note(Reason::TlsHandshake, why.to_owned());
+        let (clients, servers) = (self.clients()?, self.servers(nodes)?);
+        let tls = Tls { clients, refused: Some(Box::new(note)), servers };
         Ok(self.option().map(|_| Arc::new(tls)))
     }
 

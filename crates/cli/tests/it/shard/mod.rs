@@ -1,5 +1,6 @@
 //! The proxy in front of real redis-servers.
 
+mod admission;
 mod blocked;
 mod configuration;
 mod described;
@@ -22,5 +23,7 @@ mod status;
 mod subscriptions;
 mod tls;
 mod transactions;
+mod unix;
 mod unread;
+mod users;
 mod version;

@@ -39,9 +39,14 @@ impl Reloaded {
     fn reload(&mut self, text: &str) -> String {
         fs::write(&self.path, text).unwrap();
         self.server.signal("-HUP");
-        let mut line = String::new();
-        self.stderr.read_line(&mut line).unwrap();
-        line
+        // Lines about refused passwords may come before it.
+        loop {
+            let mut line = String::new();
+            self.stderr.read_line(&mut line).unwrap();
+            if !line.starts_with("regatta: refused ") {
+                return line;
+            }
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(crate) mode: Mode,
     /// The pool that it switches to once the node accepts its SELECT.
     pub(crate) selects: Option<usize>,
+    /// What a node has replied to a question about the command that is read next; see `proxy::users`.
+    pub(crate) outcome: Option<Box<Outcome>>,
     /// The bytes of its replies that are counted in the budget.
     pub(crate) counted: usize,
     /// The bytes of its requests that are counted in the budget.
@@ -52,6 +54,9 @@ pub(crate) struct Client {
     /// It is in the queue of clients whose input is to resume.
     pub(crate) is_due: bool,
 }
+
+/// Whether a command may be carried out: if not, the node's error, without the leading `-`.
+pub(crate) type Outcome = Result<(), Vec<u8>>;
 
 /// Maximum number of replies that may be pending for a client.
 pub(crate) const OWED: usize = 4096;
@@ -162,6 +167,7 @@ impl Client {
             input: Input::Read,
             mode: Mode::Plain,
             selects: None,
+            outcome: None,
             counted: 0,
             requests: 0,
             arriving: 0,

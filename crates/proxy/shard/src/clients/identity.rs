@@ -4,9 +4,11 @@ use crate::{
     reply::info::{self, Core},
     settings::{Auth, Credentials},
     shared::Shared,
+    users::User,
 };
 use regatta_keyspace::Arguments;
 use regatta_proto::resp::{Command, write_bulk};
+use std::sync::Arc;
 
 pub(crate) const NO_AUTH: &[u8] = b"NOAUTH Authentication required.";
 const NO_AUTH_HELLO: &[u8] = b"NOAUTH HELLO must be called with the client already authenticated, \
@@ -32,9 +34,23 @@ pub(crate) struct Identity {
     pub(crate) resp3: bool,
     /// The client has authenticated, or no password is set.
     pub(crate) is_trusted: bool,
+    /// The nodes demand a password, and it has sent none.
+    pub(crate) is_stranger: bool,
     /// The client asks for [handoffs](super::handoff).
     pub(crate) asks_for_handoffs: bool,
+    /// The user of the nodes as which it has authenticated.
+    pub(crate) user: Option<Arc<User>>,
     name: Vec<u8>,
+}
+
+/// What HELLO asks for.
+pub(crate) struct Hello<'c> {
+    resp3: bool,
+    /// A user name and a password.
+    pub(crate) auth: Option<(&'c [u8], &'c [u8])>,
+    name: Option<&'c [u8]>,
+    /// An option that is wrong. As in Redis, this is noticed only after the password was checked.
+    pub(crate) wrong: Option<&'c [u8]>,
 }
 
 impl Identity {
@@ -47,7 +63,15 @@ impl Identity {
 
     /// The identity of a client with this number that has sent nothing yet.
     fn numbered(id: u64, is_trusted: bool) -> Self {
-        Identity { id, resp3: false, is_trusted, asks_for_handoffs: false, name: Vec::new() }
+        Identity {
+            id,
+            resp3: false,
+            is_trusted,
+            is_stranger: false,
+            asks_for_handoffs: false,
+            user: None,
+            name: Vec::new(),
+        }
     }
 
     /// Resets everything except the number.
@@ -55,9 +79,20 @@ impl Identity {
         *self = Identity::numbered(self.id, own.is_none());
     }
 
+    /// Returns whether it may send large requests.
+    #[inline]
+    pub(crate) fn may_send_much(&self) -> bool {
+        self.is_trusted && !self.is_stranger
+    }
+
     /// The name that it has set; empty if none.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
+    }
+
+    /// The name of its user.
+    fn user_name(&self) -> &[u8] {
+        self.user.as_ref().map_or(Credentials::DEFAULT_USER, |user| user.name())
     }
 
     /// Null, in the client's protocol version.
@@ -108,18 +143,31 @@ impl Identity {
         }
     }
 
-    /// Answers HELLO, which may change the protocol version. `redis`: the version of Redis that the client sees.
+    /// Answers HELLO, which may change the protocol version. `own`: the credentials that clients must send, if any;
+    /// `redis`: the version of Redis that the client sees.
     pub(crate) fn hello(
         &mut self,
         command: &Command<'_>,
         own: Option<&Credentials>,
         redis: &str,
     ) -> Answer {
-        let mut resp3 = self.resp3;
+        let hello = self.read_hello(command)?;
+        if let Some((user, password)) = hello.auth {
+            self.check(own, user, password)?;
+        }
+        if !self.is_trusted && hello.wrong.is_none() {
+            return Err(NO_AUTH_HELLO.to_vec());
+        }
+        self.greet(hello, redis)
+    }
+
+    /// Reads HELLO.
+    pub(crate) fn read_hello<'c>(&self, command: &Command<'c>) -> Result<Hello<'c>, Vec<u8>> {
+        let mut hello = Hello { resp3: self.resp3, auth: None, name: None, wrong: None };
         if let Some(version) = command.arg(1) {
             let version =
                 std::str::from_utf8(version).ok().and_then(|text| text.parse::<i64>().ok());
-            resp3 = match version {
+            hello.resp3 = match version {
                 Some(2) => false,
                 Some(3) => true,
                 Some(_) => return Err(b"NOPROTO unsupported protocol version".to_vec()),
@@ -128,21 +176,27 @@ impl Identity {
                 }
             };
         }
-        let (mut at, mut name) = (2, None);
+        let mut at = 2;
         while let Some(option) = command.arg(at) {
-            if command.is(at, "auth") && command.len() > at + 2 {
-                let arg = |at| command.arg(at).unwrap_or_default();
-                self.check(own, arg(at + 1), arg(at + 2))?;
+            if command.is(at, "auth") && command.len() > at + 2 && hello.auth.is_none() {
+                hello.auth = command.arg(at + 1).zip(command.arg(at + 2));
                 at += 3;
             } else if command.is(at, "setname") && command.len() > at + 1 {
-                name = command.arg(at + 1);
+                hello.name = command.arg(at + 1);
                 at += 2;
             } else {
-                return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
+                hello.wrong = Some(option);
+                break;
             }
         }
-        if !self.is_trusted {
-            return Err(NO_AUTH_HELLO.to_vec());
+        Ok(hello)
+    }
+
+    /// Answers HELLO of a client that may send commands.
+    pub(crate) fn greet(&mut self, hello: Hello<'_>, redis: &str) -> Answer {
+        let Hello { resp3, name, wrong, .. } = hello;
+        if let Some(option) = wrong {
+            return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
         }
         if let Some(name) = name {
             self.set_name(name)?;
@@ -169,8 +223,7 @@ impl Identity {
     pub(crate) fn client(&mut self, command: &Command<'_>) -> Answer {
         let name = command.arg(1).unwrap_or_default().to_ascii_lowercase();
         match &name[..] {
-            // There is no other user.
-            b"whoami" => Ok(bulked(Credentials::DEFAULT_USER)),
+            b"whoami" => Ok(bulked(self.user_name())),
             b"id" => Ok(format!(":{}\r\n", self.id).into_bytes()),
             b"getredir" => Ok(b":-1\r\n".to_vec()),
             b"getname" if self.name.is_empty() => Ok(self.null().to_vec()),
@@ -181,7 +234,8 @@ impl Identity {
             }
             _ => {
                 let (resp, name) = (if self.resp3 { 3 } else { 2 }, self.name.escape_ascii());
-                Ok(self.text(&format!("id={} name={name} user=default resp={resp}\n", self.id)))
+                let (id, user) = (self.id, self.user_name().escape_ascii());
+                Ok(self.text(&format!("id={id} name={name} user={user} resp={resp}\n")))
             }
         }
     }

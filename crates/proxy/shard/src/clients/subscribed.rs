@@ -11,6 +11,10 @@ pub(crate) struct Subscriptions {
     /// The client's only pending reply is the confirmation of an UNSUBSCRIBE, or of one of its
     /// variants.
     pub(crate) is_leaving: bool,
+    /// The names that the command in flight adds.
+    pub(crate) adding: Vec<(Kind, Vec<u8>)>,
+    /// A node may have accepted names of a command that another one has refused: their messages are discarded.
+    pub(crate) is_partial: bool,
     channels: BTreeSet<Vec<u8>>,
     patterns: BTreeSet<Vec<u8>>,
     shard_channels: BTreeSet<Vec<u8>>,
@@ -49,6 +53,23 @@ impl Subscriptions {
     /// Removes a name.
     pub(crate) fn remove(&mut self, kind: Kind, name: &[u8]) {
         self.bytes -= if self.of(kind).remove(name) { name.len() + ENTRY } else { 0 };
+    }
+
+    /// Forgets the names that the command in flight adds, because it has failed.
+    pub(crate) fn undo(&mut self) {
+        for (kind, name) in std::mem::take(&mut self.adding) {
+            self.remove(kind, &name);
+            self.is_partial = true;
+        }
+    }
+
+    /// Whether messages with this name are wanted. `kind`: that of the message.
+    pub(crate) fn wants(&self, kind: &[u8], name: &[u8]) -> bool {
+        match kind.first() {
+            Some(b'p') => self.patterns.contains(name),
+            Some(b's') => self.shard_channels.contains(name),
+            _ => self.channels.contains(name),
+        }
     }
 
     /// The memory of the names, in bytes.

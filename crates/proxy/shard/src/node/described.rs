@@ -22,6 +22,22 @@ pub(crate) enum Known {
     Not(Instant),
 }
 
+/// What ends the name of a command in that of a question. No name has it.
+const END: u8 = 0;
+
+/// The name under which it is noted that a command was asked for over a connection of this pool.
+pub(crate) fn asked_in(name: Vec<u8>, pool: usize) -> Vec<u8> {
+    match pool {
+        0 => name,
+        _ => [&name[..], &[END], pool.to_string().as_bytes()].concat(),
+    }
+}
+
+/// The name of the command in such a name.
+pub(crate) fn name_of(asked: &[u8]) -> &[u8] {
+    asked.split(|byte| *byte == END).next().unwrap_or_default()
+}
+
 impl Described {
     /// What is known about a name.
     pub(crate) fn get(&self, name: &[u8]) -> Option<Known> {

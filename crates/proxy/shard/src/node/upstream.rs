@@ -21,6 +21,9 @@ pub(crate) struct Upstream {
     pub(crate) is_verified: bool,
     /// Why it could not be opened, if that is known.
     pub(crate) not_opened: Option<Loss>,
+    /// The node has accepted the user of its pool and the rest of its preparation, or need not be waited for. Before
+    /// that, no request is sent: it would be carried out as another user.
+    pub(crate) is_admitted: bool,
     /// The error with which the node has refused the password.
     pub(crate) denied: Option<Vec<u8>>,
     /// Finds where replies end.
@@ -63,6 +66,8 @@ pub(crate) enum Use {
     Subscribed(Conn),
     /// The proxy, to check that the node answers.
     Probe,
+    /// The proxy, to check the user name and password of a client.
+    Login,
     /// Nothing new: its node is another server now. It is closed once it has brought all replies.
     Retired,
 }
@@ -140,6 +145,9 @@ pub(crate) enum What {
     /// The reply that shows whether the connection can be used: to MULTI, or to PING before the first
     /// subscription. The client sees nothing of it, but waits for it.
     Begun,
+    /// The reply to a question that decides whether a command of the client is carried out: whether its user name and
+    /// password are right, or whether its user may send the command. The client sees nothing of it, but waits for it.
+    Asked,
     /// The reply to a probe.
     Probed,
     /// The limit on an argument.
@@ -164,6 +172,7 @@ impl Upstream {
             is_open: false,
             is_verified: false,
             not_opened: None,
+            is_admitted: true,
             denied: None,
             replies: Replies::default(),
             partial: Vec::new(),

@@ -171,7 +171,11 @@ impl Client {
 
     /// How much it matters to disconnect this client when the budget is exceeded.
     fn weight(&self) -> usize {
-        if self.identity.is_trusted { self.held() } else { self.held().saturating_mul(STRANGER) }
+        if self.identity.may_send_much() {
+            self.held()
+        } else {
+            self.held().saturating_mul(STRANGER)
+        }
     }
 
     /// Notes whether the client is in the middle of a request. `is_next`: it is not the request of the

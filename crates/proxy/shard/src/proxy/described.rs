@@ -7,7 +7,10 @@
 
 use crate::{
     clients::{client::Client, identity::is_set_info, next::Next},
-    node::{described::Known, upstream::What},
+    node::{
+        described::{self, Known},
+        upstream::What,
+    },
     proxy::state::{Fx, Proxy},
 };
 use regatta_engine::Conn;
@@ -36,10 +39,14 @@ impl Proxy {
         }
         let Some(name) = self.described.name(command) else { return Ok(refused) };
         let now = effects.now().instant;
+        if let Some(Known::Is(known)) = self.described.get(&name) {
+            return Ok(decide_described(known, command, &self.map, &mut self.plan));
+        }
+        // Clients of all pools without a user wait for the answer, so it must come over a connection that outlives each
+        // pool. A user asks for itself: another one may not be permitted to.
+        let pool = if client.identity.user.is_some() { client.pool } else { 0 };
+        let name = described::asked_in(name, pool);
         match self.described.get(&name) {
-            Some(Known::Is(known)) => {
-                return Ok(decide_described(known, command, &self.map, &mut self.plan));
-            }
             Some(Known::Not(until)) if now < until => return Ok(refused),
             Some(Known::Asked(conn)) if self.waits_for_description(client, conn) => {
                 return Err(Next::Full);
@@ -50,15 +57,14 @@ impl Proxy {
             return Ok(refused);
         }
         let node = self.any_node(client);
-        // Clients of all pools wait for the answer, so it must come over a connection that outlives each pool.
-        let Some(conn) = self.shared_to(0, node, effects) else {
-            return Ok(Decision { route: Route::Refused(self.down(node)), ..refused });
+        let Some(conn) = self.shared_to(pool, node, effects) else {
+            return Ok(Decision { route: Route::Refused(self.unavailable(pool, node)), ..refused });
         };
         if self.is_full(client, conn, effects) {
             return Err(Next::Full);
         }
         if let Some(out) = effects.out(conn) {
-            write_command([&b"COMMAND"[..], b"INFO", &name], out);
+            write_command([&b"COMMAND"[..], b"INFO", described::name_of(&name)], out);
         }
         if let Some(upstream) = self.peers.upstream(conn) {
             upstream.described.push_back(name.clone());
@@ -78,11 +84,19 @@ impl Proxy {
         true
     }
 
-    /// A node has described a command.
-    pub(super) fn describe(&mut self, name: Vec<u8>, reply: &[u8], now: Instant) {
-        let text = std::str::from_utf8(&name).ok();
+    /// A node has described a command. `asked`: its name and the pool, as it was asked for.
+    pub(super) fn describe(&mut self, asked: Vec<u8>, reply: &[u8], now: Instant) {
+        let name = described::name_of(&asked);
+        let text = std::str::from_utf8(name).ok();
         let description = text.and_then(|name| Description::read(name, reply));
-        let known = description.and_then(|description| self.shared.command(description));
-        self.described.insert(name, known.map_or(Known::Not(now + UNKNOWN_FOR), Known::Is));
+        match description.and_then(|description| self.shared.command(description)) {
+            Some(known) => {
+                self.described.insert(name.to_vec(), Known::Is(known));
+                if name.len() < asked.len() {
+                    self.described.remove(&asked);
+                }
+            }
+            None => self.described.insert(asked, Known::Not(now + UNKNOWN_FOR)),
+        }
     }
 }

@@ -35,7 +35,8 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         let Some(conn) = self.shared_to(client.pool, node, effects) else {
-            client.fail(&[&self.down(node)], effects);
+            let why = self.unavailable(client.pool, node);
+            client.fail(&[&why], effects);
             return Next::Go;
         };
         if self.is_full(client, conn, effects) {
@@ -153,7 +154,8 @@ impl Proxy {
         let mut conns = Vec::new();
         for node in nodes {
             let Some(conn) = self.shared_to(client.pool, node, effects) else {
-                client.fail(&[&self.down(node), b"; nothing was sent"], effects);
+                let why = self.unavailable(client.pool, node);
+                client.fail(&[&why, b"; nothing was sent"], effects);
                 return Err(Next::Go);
             };
             if self.is_full(client, conn, effects) {
@@ -204,9 +206,15 @@ impl Proxy {
         order.find(|node| self.health[*node].why_down().is_none()).unwrap_or(first)
     }
 
-    /// Returns whether a node reads too slowly. The client then waits for room.
+    /// Returns whether a node reads too slowly, or has not accepted the user of the connection yet. The client then
+    /// waits.
     pub(crate) fn is_full(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> bool {
         let Some(upstream) = self.peers.upstream(conn) else { return false };
+        if !upstream.is_admitted {
+            upstream.held.push(client.conn);
+            client.node_is_full = true;
+            return true;
+        }
         if effects.pending(conn) < FULL && upstream.waiting.len() < OWED {
             return false;
         }
@@ -227,7 +235,7 @@ impl Proxy {
     }
 
     /// Returns the pool's connection to a node, and opens it if necessary. `None` if the node is
-    /// down.
+    /// down, or does not accept the pool's user; see [`Proxy::unavailable`].
     #[inline]
     pub(crate) fn shared_to(&mut self, pool: usize, node: usize, effects: &mut Fx) -> Option<Conn> {
         if let Some(conn) = self.pools.get(pool).shared[node]
@@ -241,7 +249,7 @@ impl Proxy {
     }
 
     /// Opens a connection to a node and prepares it for the clients of a pool. `None` if the node
-    /// is down.
+    /// is down, or does not accept the pool's user; see [`Proxy::unavailable`].
     pub(crate) fn connect(
         &mut self,
         pool: usize,
@@ -253,12 +261,19 @@ impl Proxy {
             return None;
         }
         let now = effects.now().instant;
+        if self.pools.get(pool).is_refused(node, now) {
+            return None;
+        }
         let settings = &self.settings;
         let conn = effects.connect(settings.nodes.address(node));
         let mut upstream = Box::new(Upstream::new(conn, node, pool, use_, now));
-        let Key { database, resp3 } = self.pools.get(pool).key;
+        let Key { database, resp3, user } = self.pools.get(pool).key.clone();
         let out = effects.out(conn)?;
-        if let Some(own) = &settings.auth.nodes {
+        if let Some(user) = user {
+            write_command(user.auth(), out);
+            upstream.wait_for_itself(What::Authenticated, now);
+            upstream.is_admitted = false;
+        } else if let Some(own) = &settings.auth.nodes {
             write_command([&b"AUTH"[..], &own.user, &own.password], out);
             upstream.wait_for_itself(What::Authenticated, now);
         }

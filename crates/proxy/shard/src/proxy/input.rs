@@ -42,16 +42,17 @@ impl Proxy {
         let mut rest = client.rest.take().unwrap_or_else(|| self.rest());
         let (commands, input) = rest.with(bytes);
         let mut at = 0;
-        commands.set_limits(self.settings.limits(client.identity.is_trusted));
+        self.judge(client, effects.now().instant);
+        commands.set_limits(self.settings.limits(client.identity.may_send_much()));
         while client.input == Input::Read {
             match commands.next(&input[at..]) {
                 Ok((0, None)) => break,
                 Ok((taken, None)) => at += taken,
                 Ok((taken, Some(command))) => {
-                    let was_trusted = client.identity.is_trusted;
+                    let was_trusted = client.identity.may_send_much();
                     let next = self.command(client, &command, effects);
                     // AUTH, HELLO and RESET change the limits.
-                    if client.identity.is_trusted != was_trusted {
+                    if client.identity.may_send_much() != was_trusted {
                         commands.set_limits(self.settings.limits(!was_trusted));
                     }
                     match next {
@@ -61,6 +62,8 @@ impl Proxy {
                         Next::End => client.input = Input::Ended,
                     }
                     if !matches!(next, Next::Again | Next::Full) {
+                        // What a node has replied about this command does not hold for another one.
+                        client.outcome = None;
                         at += taken;
                         self.tally.request(self.kind);
                     }
@@ -263,10 +266,23 @@ impl Proxy {
     }
 
     pub(crate) fn leave_pool(&mut self, pool: usize, effects: &mut Fx) {
-        for conn in self.pools.leave(pool) {
-            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
-                effects.abort(upstream.conn);
+        for conn in self.pools.leave(pool, effects.now().instant) {
+            self.close_unused(conn, effects);
+        }
+        if let Some(due) = self.pools.due() {
+            self.tick_at = Some(self.tick_at.map_or(due, |at| at.min(due)));
+        }
+    }
+
+    /// Closes a connection that no client of its pool uses.
+    pub(crate) fn close_unused(&mut self, conn: Conn, effects: &mut Fx) {
+        if let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) {
+            self.charge(&mut upstream, 0);
+            if !upstream.described.is_empty() {
+                self.described.forget(conn);
             }
+            self.release(std::mem::take(&mut upstream.held));
+            effects.abort(conn);
         }
     }
 }

@@ -15,6 +15,15 @@ use regatta_engine::Conn;
 use regatta_keyspace::route::{Lease, Place};
 use regatta_proto::resp::Command;
 
+/// Why a client gets no connection of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unleased {
+    /// It waits until the node has accepted its user over a new one.
+    Opening,
+    /// See [`Proxy::unavailable`].
+    Unavailable,
+}
+
 impl Proxy {
     /// Handles a command that needs a dedicated connection, from a client in plain mode.
     pub(crate) fn lease(
@@ -36,9 +45,14 @@ impl Proxy {
                 if !client.ring.is_empty() {
                     return Next::Again;
                 }
-                let Some(conn) = self.leased_to(client, node, effects) else {
-                    client.fail(&[&self.down(node)], effects);
-                    return Next::Go;
+                let conn = match self.leased_to(client, node, effects) {
+                    Ok(conn) => conn,
+                    Err(Unleased::Opening) => return Next::Full,
+                    Err(Unleased::Unavailable) => {
+                        let why = self.unavailable(client.pool, node);
+                        client.fail(&[&why], effects);
+                        return Next::Go;
+                    }
                 };
                 let mut transaction = Transaction::default();
                 transaction.leases(node, conn);
@@ -58,23 +72,51 @@ impl Proxy {
         }
     }
 
-    /// Returns a connection to a node for this client alone. `None` if the node is down.
+    /// Returns a connection to a node for this client alone.
     pub(crate) fn leased_to(
         &mut self,
-        client: &Client,
+        client: &mut Client,
         node: usize,
         effects: &mut Fx,
-    ) -> Option<Conn> {
-        let use_ = Use::Leased(client.conn);
-        while let Some(conn) = self.pools.get(client.pool).idle[node].pop() {
+    ) -> Result<Conn, Unleased> {
+        let (pool, use_) = (client.pool, Use::Leased(client.conn));
+        let mut opening = Vec::new();
+        let mut found = None;
+        while found.is_none()
+            && let Some(conn) = self.pools.get(pool).idle[node].pop()
+        {
             if effects.out(conn).is_some()
                 && let Some(upstream) = self.peers.upstream(conn)
             {
-                upstream.use_ = use_;
-                return Some(conn);
+                if upstream.is_admitted {
+                    upstream.use_ = use_;
+                    found = Some(conn);
+                } else {
+                    opening.push(conn);
+                }
             }
         }
-        self.connect(client.pool, node, use_, effects)
+        let first = opening.first().copied();
+        self.pools.get(pool).idle[node].append(&mut opening);
+        if let Some(conn) = found {
+            return Ok(conn);
+        }
+        if self.pools.get(pool).key.user.is_none() {
+            return self.connect(pool, node, use_, effects).ok_or(Unleased::Unavailable);
+        }
+        // The node must accept the user before anything is sent. Until then the connection is one of the idle ones.
+        let has_room = self.pools.get(pool).has_room(node);
+        let conn = match first.filter(|_| !has_room) {
+            Some(conn) => conn,
+            None => {
+                let opened = self.connect(pool, node, Use::Idle, effects);
+                let conn = opened.ok_or(Unleased::Unavailable)?;
+                self.pools.get(pool).keep(node, conn);
+                conn
+            }
+        };
+        self.is_full(client, conn, effects);
+        Err(Unleased::Opening)
     }
 
     /// Ends a lease. The connection is kept for reuse if it is in its initial state and there is room

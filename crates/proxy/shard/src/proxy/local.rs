@@ -3,7 +3,7 @@
 use crate::{
     clients::{
         client::{Client, Mode},
-        identity::{self, NO_AUTH, bulked},
+        identity::{self, Answer, NO_AUTH, bulked},
         next::Next,
     },
     node::pools::Key,
@@ -42,6 +42,11 @@ impl Proxy {
         local: Local,
         effects: &mut Fx,
     ) -> Next {
+        if self.settings.auth.of_nodes
+            && let Some(next) = self.ask_a_node(client, command, local, effects)
+        {
+            return next;
+        }
         let shared = Arc::clone(&self.shared);
         let own = self.settings.auth.clients.as_ref();
         let identity = &mut client.identity;
@@ -70,7 +75,7 @@ impl Proxy {
             }
             Local::Hello => {
                 let reply = identity.hello(command, own, &shared.version());
-                let key = Key { resp3: identity.resp3, ..self.pools.get(client.pool).key };
+                let key = Key { resp3: identity.resp3, ..self.pools.get(client.pool).key.clone() };
                 self.change_pool(client, key, effects);
                 reply
             }
@@ -82,10 +87,13 @@ impl Proxy {
             }
             Local::SlowLog => slowlog::answer(command, &shared.slow_log),
             Local::Select => match self.select(client, command, effects) {
-                Some(reply) => reply,
-                None => return Next::Stop,
+                Ok(reply) => reply,
+                Err(next) => return next,
             },
         };
+        if let (Local::Auth | Local::Hello, Err(text)) = (local, &reply) {
+            shared.denied(text);
+        }
         match reply {
             Ok(reply) => client.answer(&reply, effects),
             Err(text) => client.fail(&[&text], effects),
@@ -93,37 +101,43 @@ impl Proxy {
         Next::Go
     }
 
-    fn change_pool(&mut self, client: &mut Client, key: Key, effects: &mut Fx) {
+    pub(super) fn change_pool(&mut self, client: &mut Client, key: Key, effects: &mut Fx) {
         let pool = self.pools.of(key);
         self.pools.enter(pool);
         self.leave_pool(std::mem::replace(&mut client.pool, pool), effects);
     }
 
-    /// Changes the database. Returns `None` while a node is asked whether it exists.
+    /// Changes the database. `Err`: what happens to the command while a node is asked whether the database exists, or
+    /// whether the user may use it.
     fn select(
         &mut self,
         client: &mut Client,
         command: &Command<'_>,
         effects: &mut Fx,
-    ) -> Option<Result<Vec<u8>, Vec<u8>>> {
+    ) -> Result<Answer, Next> {
         let database = match identity::database(command) {
             Ok(database) => database,
-            Err(text) => return Some(Err(text)),
+            Err(text) => return Ok(Err(text)),
         };
-        let key = Key { database, ..self.pools.get(client.pool).key };
-        let pool = self.pools.of(key);
-        if self.pools.get(pool).is_verified {
+        let key = Key { database, ..self.pools.get(client.pool).key.clone() };
+        let pool = self.pools.of(key.clone());
+        if self.pools.get(pool).is_verified && !self.settings.auth.of_nodes {
             self.change_pool(client, key, effects);
-            return Some(Ok(b"+OK\r\n".to_vec()));
+            return Ok(Ok(b"+OK\r\n".to_vec()));
         }
         self.pools.enter(pool);
         let node = self.any_node(client);
         let Some(conn) = self.shared_to(pool, node, effects) else {
+            let why = self.unavailable(pool, node);
             self.leave_pool(pool, effects);
-            return Some(Err(self.down(node)));
+            return Ok(Err(why));
         };
+        if self.is_full(client, conn, effects) {
+            self.leave_pool(pool, effects);
+            return Err(Next::Full);
+        }
         client.selects = Some(pool);
         self.send(client, conn, command, effects);
-        None
+        Err(Next::Stop)
     }
 }

@@ -18,3 +18,4 @@ pub(crate) mod state;
 mod subscriptions;
 mod transaction;
 pub(crate) mod unblock;
+mod users;

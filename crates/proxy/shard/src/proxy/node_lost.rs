@@ -19,8 +19,8 @@ impl Proxy {
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);
-        if upstream.use_ == Use::Probe && upstream.waiting.is_empty() {
-            return; // the probe was answered
+        if matches!(upstream.use_, Use::Probe | Use::Login) && upstream.waiting.is_empty() {
+            return; // it was answered
         }
         if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
             self.shared.counts.lost.add(1);
@@ -29,25 +29,58 @@ impl Proxy {
             self.settings.nodes.doubt(node);
         }
         let timeout = self.settings.node_timeout;
-        let (code, why) = loss.words(upstream.is_open, timeout);
+        let (_, why) = loss.words(upstream.is_open, timeout);
         let is_blamed = !upstream.is_open && !matches!(loss, Loss::NotOpened(_))
             || loss == Loss::TimedOut
-            || upstream.denied.is_some()
+            // A user that a node does not accept is no fault of the node.
+            || upstream.denied.is_some() && upstream.is_admitted
             || upstream.use_ == Use::Probe;
         if is_blamed && loss != Loss::Moved && upstream.use_ != Use::Retired {
             self.fails(node, &why, effects);
+        } else if !upstream.is_admitted && loss != Loss::Moved && upstream.use_ != Use::Retired {
+            let error = self.refusal(node, &loss, upstream.is_open);
+            self.pools.get(pool).refuse(node, error, effects.now().instant);
         }
-        let name = self.settings.nodes.name(node);
-        let error = errors::line(&[loss.text(name, upstream.is_open, timeout).as_bytes()]);
+        self.fail_waiting(&mut upstream, &loss, effects);
+        if matches!(upstream.use_, Use::Shared | Use::Retired) {
+            self.described.forget(conn);
+        }
+        self.release(std::mem::take(&mut upstream.held));
+        match upstream.use_ {
+            Use::Leased(client) => self.lease_is_lost(client, conn, loss),
+            // Nothing was subscribed over it yet.
+            Use::Subscribed(client) if !upstream.is_verified => {
+                let why = match &loss {
+                    Loss::Refused(text) if text.starts_with(b"NOAUTH") => text.clone(),
+                    _ if !upstream.is_admitted => self.refusal(node, &loss, upstream.is_open),
+                    _ => loss.text(self.settings.nodes.name(node), false, timeout).into_bytes(),
+                };
+                self.subscriber_is_lost(client, node, why);
+            }
+            // The client would miss messages without noticing.
+            Use::Subscribed(client) => effects.close(client, Flow::Close),
+            Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Retired => {}
+        }
+    }
+
+    /// Replies with errors to all that wait for replies over a connection that is lost.
+    fn fail_waiting(&mut self, upstream: &mut Upstream, loss: &Loss, effects: &mut Fx) {
+        let (timeout, was_open) = (self.settings.node_timeout, upstream.is_open);
+        let (code, why) = loss.words(was_open, timeout);
+        let name = self.settings.nodes.name(upstream.node);
+        let error = errors::line(&[loss.text(name, was_open, timeout).as_bytes()]);
+        let unanswered = loss.text(name, false, timeout).into_bytes();
         let part_error = format!("{code} {why}");
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {
                 // The client has the start of this reply. An error cannot follow it.
                 What::Whole if place == 0 && upstream.streamed > 0 => effects.abort(waiter.client),
-                // The node's error to SELECT is the client's reply, even if the proxy sent the
-                // SELECT.
-                What::Whole => match &loss {
-                    Loss::Refused(text) if self.selects(waiter.client) => {
+                // The node's error to SELECT is the client's reply, even if the proxy sent the SELECT. Before
+                // authentication, the node carries out nothing.
+                What::Whole => match loss {
+                    Loss::Refused(text)
+                        if self.selects(waiter.client) || text.starts_with(b"NOAUTH") =>
+                    {
                         self.deliver(waiter, 0, &errors::line(&[text]), effects);
                     }
                     _ => self.deliver(waiter, 0, &error, effects),
@@ -56,6 +89,7 @@ impl Proxy {
                     merging.lost(waiter.part as usize, part_error.as_bytes());
                 }),
                 What::Begun => self.begun(waiter, effects),
+                What::Asked => self.answered(waiter, Err(unanswered.clone()), effects),
                 What::Unblocked => self.asked_to_unblock(waiter.client, None, effects),
                 What::Authenticated
                 | What::Prepared
@@ -67,21 +101,6 @@ impl Proxy {
                 | What::Number
                 | What::Probed => {}
             }
-        }
-        if matches!(upstream.use_, Use::Shared | Use::Retired) {
-            self.described.forget(conn);
-        }
-        self.release(std::mem::take(&mut upstream.held));
-        match upstream.use_ {
-            Use::Leased(client) => self.lease_is_lost(client, conn, loss),
-            // Nothing was subscribed over it yet.
-            Use::Subscribed(client) if !upstream.is_verified => {
-                let why = loss.text(self.settings.nodes.name(node), false, timeout);
-                self.subscriber_is_lost(client, node, why.into_bytes());
-            }
-            // The client would miss messages without noticing.
-            Use::Subscribed(client) => effects.close(client, Flow::Close),
-            Use::Shared | Use::Idle | Use::Probe | Use::Retired => {}
         }
     }
 

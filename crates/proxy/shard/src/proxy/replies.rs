@@ -126,6 +126,9 @@ impl Proxy {
         };
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
+            if is_error {
+                self.note_demand(reply, effects.now().instant);
+            }
             self.observe(upstream, waiter, is_error, effects.now());
         }
         match waiter.what {
@@ -158,12 +161,18 @@ impl Proxy {
             What::Authenticated => {
                 if let Some(text) = error_text(reply) {
                     upstream.denied = Some(text.clone());
-                    // Otherwise, the next reply shows whether the node carries out commands.
-                    return upstream.waiting.is_empty().then_some(Loss::Denied(text));
+                    // Otherwise, the next reply shows whether the node carries out commands. Over the connection of a
+                    // user, none was sent.
+                    let is_over = upstream.waiting.is_empty() || !upstream.is_admitted;
+                    return is_over.then_some(Loss::Denied(text));
                 }
+                self.prepared(upstream);
             }
             What::Begun => {
-                if let Some(text) = error_text(reply) {
+                // Who subscribes need not be permitted to send PING.
+                let is_fine =
+                    matches!(upstream.use_, Use::Subscribed(_)) && reply.starts_with(b"-NOPERM");
+                if let Some(text) = error_text(reply).filter(|_| !is_fine) {
                     upstream.waiting.push_front(waiter);
                     return Some(Loss::Refused(text));
                 }
@@ -177,6 +186,7 @@ impl Proxy {
                 if waiter.what == What::Selected && upstream.use_ != Use::Retired {
                     self.pools.get(upstream.pool).is_verified = true;
                 }
+                self.prepared(upstream);
             }
             What::Queued => {}
             What::Longest => {
@@ -207,6 +217,13 @@ impl Proxy {
                 }
             }
             What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
+            What::Asked => {
+                self.note_demand(reply, effects.now().instant);
+                self.answered(waiter, error_text(reply).map_or(Ok(()), Err), effects);
+                if upstream.use_ == Use::Login {
+                    effects.abort(upstream.conn);
+                }
+            }
             What::Probed => {
                 self.health[upstream.node].answered();
                 self.shared.report(&self.settings.nodes, upstream.node, None);
@@ -264,7 +281,9 @@ impl Proxy {
         let Some(out) = effects.out(waiter.client) else { return };
         client.note_reply_size(bytes);
         client.ring.part(waiter.slot, out, part);
-        self.tally.errors(client.ring.take_errors());
+        let errors = client.ring.take_errors();
+        client.last_succeeded = errors == 0;
+        self.tally.errors(errors);
         if client.needs_resume(out.len()) {
             self.resume_later(waiter.client);
         }

@@ -43,6 +43,8 @@ pub struct Proxy {
     pub(super) plan: Plan,
     #[expect(clippy::vec_box, reason = "they move from here to clients and back")]
     pub(super) spare: Vec<Box<Rest>>,
+    /// Until when it is assumed that the nodes demand a password, because one has; see `users`.
+    pub(super) demands_auth_until: Option<Instant>,
     /// Bytes held for all clients that count; see `budget`.
     pub(super) held: usize,
     /// When the drain ends that has begun.
@@ -82,6 +84,7 @@ impl Proxy {
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),
+            demands_auth_until: None,
             held: 0,
             drains_until: None,
             tick_at: None,

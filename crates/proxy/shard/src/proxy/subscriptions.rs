@@ -106,7 +106,7 @@ impl Proxy {
         let mut conns = Vec::with_capacity(asked.len());
         for (node, _) in &asked {
             let Some(conn) = self.subscriber(client, *node, effects) else {
-                let why = self.down(*node);
+                let why = self.unavailable(client.pool, *node);
                 if let Mode::Subscribed(subscriptions) = &mut client.mode {
                     subscriptions.failed = Some(why);
                 }
@@ -138,6 +138,10 @@ impl Proxy {
         );
         if let Mode::Subscribed(subscriptions) = &mut client.mode {
             subscriptions.is_leaving = !adds;
+            subscriptions.adding = match adds {
+                true => changed.into_iter().map(|name| (kind, name)).collect(),
+                false => Vec::new(),
+            };
         }
         let slot = client.ring.merge(Box::new(merging));
         for (part, ((_, channel), conn)) in asked.iter().zip(conns).enumerate() {
@@ -187,11 +191,18 @@ impl Proxy {
         effects: &mut Effects<Self>,
     ) -> bool {
         let Some((Value::Elements(_, _, elements), _)) = Value::read(reply) else { return false };
-        let Some((Value::Bulk(kind), _)) = Value::read(elements) else { return false };
+        let Some((Value::Bulk(kind), at)) = Value::read(elements) else { return false };
         if !matches!(kind, b"message" | b"pmessage" | b"smessage") {
             return false;
         }
         if let Some(client) = self.peers.client(client) {
+            if let Mode::Subscribed(own) = &client.mode
+                && own.is_partial
+                && let Some((Value::Bulk(name), _)) = Value::read(&elements[at..])
+                && !own.wants(kind, name)
+            {
+                return true;
+            }
             // A node sends nothing for a channel after it has confirmed the UNSUBSCRIBE, so the
             // client's confirmation must be the last, too. No reply is partly written at this time.
             let leaves = matches!(&client.mode, Mode::Subscribed(own) if own.is_leaving);
@@ -212,6 +223,10 @@ impl Proxy {
         let Mode::Subscribed(subscriptions) = &mut client.mode else { return };
         if client.ring.is_empty() {
             subscriptions.is_leaving = false;
+            if !client.last_succeeded {
+                subscriptions.undo();
+            }
+            subscriptions.adding.clear();
         }
         if subscriptions.is_empty() && !subscriptions.is_opening {
             self.end_mode(client, effects);

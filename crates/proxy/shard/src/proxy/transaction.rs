@@ -17,6 +17,7 @@ use crate::{
     },
     proxy::{
         forward::as_array,
+        lease::Unleased,
         state::{Fx, Proxy},
     },
 };
@@ -184,9 +185,13 @@ impl Proxy {
         if !client.ring.is_empty() {
             return Err(Next::Again);
         }
-        let Some(conn) = self.leased_to(client, node, effects) else {
-            let why = self.down(node);
-            return Err(client.abort_multi(&[&why], effects));
+        let conn = match self.leased_to(client, node, effects) {
+            Ok(conn) => conn,
+            Err(Unleased::Opening) => return Err(Next::Full),
+            Err(Unleased::Unavailable) => {
+                let why = self.unavailable(client.pool, node);
+                return Err(client.abort_multi(&[&why], effects));
+            }
         };
         client.transaction().leases(node, conn);
         Ok(conn)
@@ -250,7 +255,7 @@ impl Proxy {
                 let node = self.any_node(client);
                 match self.lease_for_multi(client, node, effects) {
                     Ok(conn) => conn,
-                    Err(Next::Again) => return Next::Again,
+                    Err(next @ (Next::Again | Next::Full)) => return next,
                     Err(_) => return client.end(),
                 }
             }
@@ -344,6 +349,12 @@ impl Proxy {
         let name = self.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
         let what = match &transaction.lost {
             Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
+            // The user may not run it.
+            Some(Loss::Refused(text))
+                if self.settings.auth.of_nodes && text.starts_with(b"NOPERM") =>
+            {
+                return text.clone();
+            }
             Some(Loss::Refused(text)) => {
                 format!("SHARDDOWN node {name}: the node refused MULTI: {}", text.escape_ascii())
             }

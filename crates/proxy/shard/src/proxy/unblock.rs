@@ -66,6 +66,14 @@ impl Proxy {
             return;
         }
         let number = upstream.number;
+        // CLIENT UNBLOCK must not be sent before the node has accepted the user.
+        if number.is_some()
+            && let Some(conn) = self.shared_to(client.pool, node, effects)
+            && self.peers.upstream(conn).is_some_and(|shared| !shared.is_admitted)
+        {
+            blocking.again_at = Some(now + AGAIN);
+            return;
+        }
         if let Some(number) = number
             && let Some(conn) = self.shared_to(client.pool, node, effects)
             && let Some(out) = effects.out(conn)

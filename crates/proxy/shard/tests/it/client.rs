@@ -2,7 +2,7 @@
 
 use super::{
     expect::{Expected, Model},
-    node::{ELEMENT, scripted},
+    node::{DEFAULT, ELEMENT, USERS, scripted},
     seen::{Seen, Trouble},
 };
 use rand::{Rng, rngs::SmallRng};
@@ -39,6 +39,12 @@ pub struct Client {
     confirmations: usize,
     heard: BTreeMap<(Subscription, Vec<u8>), u64>,
     published: u64,
+    /// The user as which it sends requests, if users matter.
+    user: Option<&'static str>,
+    /// A right password may be refused: the client sends nothing before it knows.
+    is_careful: bool,
+    /// The user that it will be if its password is accepted, which it waits for.
+    becomes: Option<&'static str>,
 }
 
 /// A subscription: the prefix of its commands, and the name.
@@ -49,7 +55,7 @@ const CHANNELS: [&[u8]; 4] = [b"news", b"sport", b"weather", b"music"];
 const PATTERNS: [&[u8]; 2] = [b"n*", b"*r*"];
 
 impl Client {
-    pub fn new(number: usize, sends_much: bool, random: &mut SmallRng) -> Self {
+    pub fn new(number: usize, sends_much: bool, trouble: Trouble, random: &mut SmallRng) -> Self {
         Client {
             number,
             model: Model::default(),
@@ -70,6 +76,45 @@ impl Client {
             confirmations: 0,
             heard: BTreeMap::new(),
             published: 0,
+            user: trouble.has_users.then_some(DEFAULT),
+            is_careful: trouble.fails || trouble.lacks_users,
+            becomes: None,
+        }
+    }
+
+    /// The end of its keys.
+    fn suffix(&self) -> String {
+        self.user.map_or_else(String::new, |user| format!("@{user}"))
+    }
+
+    /// Becomes another user, or tries to with a wrong password.
+    fn log_in(&mut self, random: &mut SmallRng, out: &mut Vec<u8>, seen: &mut Seen) {
+        if random.random_ratio(1, 5) {
+            self.user = Some(DEFAULT);
+            return self.ask(&[b"reset"], Expected::Reset, out);
+        }
+        let (user, password) = USERS[random.random_range(0..USERS.len())];
+        if random.random_ratio(1, 4) {
+            let wrong = if user == "ann" { "b" } else { "a" };
+            return self.ask(&[b"auth", user.as_bytes(), wrong.as_bytes()], Expected::Denied, out);
+        }
+        seen.logins_behind_requests += u64::from(!self.expected.is_empty());
+        if self.is_careful {
+            self.becomes = Some(user);
+        } else {
+            self.user = Some(user);
+        }
+        let (user, password) = (user.as_bytes(), password.as_bytes());
+        match random.random_range(0..4) {
+            0 => {
+                let hello: [&[u8]; 5] = [b"hello", b"2", b"auth", user, password];
+                self.ask(&hello, Expected::HelloAs(false), out);
+            }
+            1 => {
+                let hello: [&[u8]; 5] = [b"HELLO", b"3", b"AUTH", user, password];
+                self.ask(&hello, Expected::HelloAs(true), out);
+            }
+            _ => self.ask(&[b"AUTH", user, password], Expected::Auth, out),
         }
     }
 
@@ -78,7 +123,7 @@ impl Client {
     }
 
     fn key(&self, random: &mut SmallRng) -> Vec<u8> {
-        format!("c{}:{}", self.number, random.random_range(0..6)).into_bytes()
+        format!("c{}:{}{}", self.number, random.random_range(0..6), self.suffix()).into_bytes()
     }
 
     fn value(&mut self, random: &mut SmallRng) -> Vec<u8> {
@@ -109,13 +154,16 @@ impl Client {
     /// Sends a request or a group of requests, unless the client is at its pipeline depth or has sent
     /// all.
     #[expect(clippy::too_many_lines, reason = "one case for each kind of command")]
-    pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
-        if self.left == 0 || self.expected.len() >= self.depth {
+    pub fn send(&mut self, random: &mut SmallRng, out: &mut Vec<u8>, seen: &mut Seen) {
+        if self.left == 0 || self.expected.len() >= self.depth || self.becomes.is_some() {
             return;
         }
         self.left -= 1;
         if self.listens {
             return self.listen(random, out);
+        }
+        if self.user.is_some() && random.random_ratio(1, 8) {
+            return self.log_in(random, out, seen);
         }
         match random.random_range(0..80) {
             0 => return self.script(random, out),
@@ -176,7 +224,12 @@ impl Client {
             19 => {
                 let text = self.value(random);
                 let reply = [format!("${}\r\n", text.len()).as_bytes(), &text, b"\r\n"].concat();
-                self.ask(&[b"echo", &text], Expected::Exactly(reply), out);
+                // With users, a node answers it, which may be down.
+                let expected = match self.user {
+                    Some(_) => Expected::Scripted(reply),
+                    None => Expected::Exactly(reply),
+                };
+                self.ask(&[b"echo", &text], expected, out);
             }
             20 => {
                 let name = format!("nonsense{}", self.serial);
@@ -201,13 +254,14 @@ impl Client {
                 self.ask(&[b"hello", version], Expected::Hello(resp3), out);
             }
             23 if random.random_bool(0.2) => {
-                let list = format!("never{}", self.number).into_bytes();
+                let list = format!("never{}{}", self.number, self.suffix()).into_bytes();
                 self.ask(&[b"blpop", &list, b"0"], Expected::Never, out);
                 self.is_blocked = true;
             }
             23 => {
                 self.serial += 1;
-                let list = format!("l{}.{}", self.number, self.serial).into_bytes();
+                let list =
+                    format!("l{}.{}{}", self.number, self.serial, self.suffix()).into_bytes();
                 let element = self.value(random);
                 self.ask(&[b"rpush", &list, &element], Expected::Push, out);
                 let pop = Expected::Pop(list.clone(), element.clone());
@@ -261,7 +315,8 @@ impl Client {
     }
 
     fn transaction(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
-        let tag = format!("{{t{}.{}}}", self.number, random.random_range(0..3));
+        let place = random.random_range(0..3);
+        let tag = format!("{{t{}.{place}{}}}", self.number, self.suffix());
         let key = |name: &str| [name.as_bytes(), tag.as_bytes()].concat();
         let watches = random.random_bool(0.3);
         if watches {
@@ -400,6 +455,17 @@ impl Client {
         let Some(expected) = self.expected.pop_front() else {
             return Err(format!("\"{}\" was not requested", reply.escape_ascii()));
         };
+        let is_of_login = matches!(expected, Expected::Auth | Expected::HelloAs(_));
+        let is_login = is_of_login && !reply.starts_with(b"-");
+        if is_of_login
+            && let Some(user) = self.becomes.take()
+            && is_login
+        {
+            self.user = Some(user);
+        }
+        seen.logins += u64::from(is_login);
+        seen.wrong_passwords += u64::from(matches!(expected, Expected::Denied));
+        seen.refused_users += u64::from(reply.starts_with(b"-WRONGPASS node "));
         seen.failures += u64::from(trouble.explains(reply));
         self.is_unsure |= matches!(expected, Expected::Subscribed(_)) && trouble.explains(reply);
         let is_refused = reply.windows(15).any(|part| part == b" refused MULTI:");

@@ -15,6 +15,13 @@ pub const CONFIGURATION: [(&str, &str); 5] = [
     ("masteruser", "hidden"),
 ];
 
+/// The users of the nodes with their passwords, besides the one that needs none. Where users matter, each key ends with
+/// `@` and the user as which it is used, or a tag does at its end.
+pub const USERS: [(&str, &str); 2] = [("ann", "a"), ("bob", "b")];
+
+/// The user of a connection at first.
+pub const DEFAULT: &str = "default";
+
 /// An element that is pushed while the proxy stops.
 pub const ELEMENT: &[u8] = b"pushed in a drain";
 
@@ -47,6 +54,12 @@ pub struct Session {
     resp3: bool,
     /// The user may not run MULTI.
     refuses_multi: bool,
+    /// The user as which commands are carried out.
+    user: Vec<u8>,
+    /// The node has the users.
+    pub knows_users: bool,
+    /// The node only pretends to change the user (an injected fault).
+    pub is_forgetful: bool,
     /// The commands queued since MULTI.
     multi: Option<Vec<Vec<Vec<u8>>>>,
     watched: Vec<((u32, Vec<u8>), u64)>,
@@ -70,6 +83,9 @@ impl Session {
             number,
             longest,
             refuses_multi,
+            user: DEFAULT.into(),
+            knows_users: true,
+            is_forgetful: false,
             commands: Commands::new(CommandLimits::default()),
             input: Vec::new(),
             database: 0,
@@ -137,12 +153,43 @@ impl Session {
                 None => {}
             }
         };
+        self.check_user(&args);
         if let Some(asked) = &mut data.asked {
             let shortened = |arg: &Vec<u8>| (arg.len(), arg[..arg.len().min(200)].to_vec());
             asked.insert(args.iter().map(shortened).collect());
         }
         self.command(&args, data, now, out, published);
         true
+    }
+
+    /// Checks that a command is carried out as the user as which its client sent it.
+    fn check_user(&self, args: &[Vec<u8>]) {
+        for arg in args.iter().skip(1).filter(|arg| arg.len() < 100) {
+            if let Some(at) = arg.iter().rposition(|byte| *byte == b'@') {
+                let marked = &arg[at + 1..];
+                let is_right = marked.strip_suffix(b"}").unwrap_or(marked) == self.user;
+                let (arg, user) = (arg.escape_ascii(), self.user.escape_ascii());
+                assert!(is_right, "{} {arg} as {user}", args[0].escape_ascii());
+            }
+        }
+    }
+
+    fn authenticate(&mut self, args: &[Vec<u8>], out: &mut Vec<u8>) {
+        let is = |(name, password): &(&str, &str)| {
+            args[1] == name.as_bytes() && args[2] == password.as_bytes()
+        };
+        if args.len() < 3 {
+            return out.extend_from_slice(b"-ERR AUTH <password> called without any password\r\n");
+        }
+        if !self.knows_users || !USERS.iter().any(is) {
+            return out.extend_from_slice(
+                b"-WRONGPASS invalid username-password pair or user is disabled.\r\n",
+            );
+        }
+        if !self.is_forgetful {
+            self.user.clone_from(&args[1]);
+        }
+        out.extend_from_slice(b"+OK\r\n");
     }
 
     #[expect(clippy::too_many_lines, reason = "one case for each command")]
@@ -166,6 +213,8 @@ impl Session {
         }
         let place = |at: usize| (self.database, args[at].clone());
         match &name[..] {
+            "AUTH" => self.authenticate(args, out),
+            "ECHO" => self.value(Some(&args[1]), out),
             "PING" => out.extend_from_slice(b"+PONG\r\n"),
             "SELECT" => match std::str::from_utf8(&args[1]).unwrap().parse() {
                 Ok(database @ 0..=15) => {

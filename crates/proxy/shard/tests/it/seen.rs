@@ -13,11 +13,19 @@ pub enum Fault {
     Changed,
     /// A node replies to a write with a number that is one too high, as if it applied it twice.
     AppliedTwice,
+    /// A node accepts AUTH, and carries out what follows as the user before.
+    NotLoggedIn,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 5] =
-        [Fault::Crossed, Fault::Lost, Fault::Doubled, Fault::Changed, Fault::AppliedTwice];
+    pub const ALL: [Fault; 6] = [
+        Fault::Crossed,
+        Fault::Lost,
+        Fault::Doubled,
+        Fault::Changed,
+        Fault::AppliedTwice,
+        Fault::NotLoggedIn,
+    ];
 }
 
 /// What may have gone wrong in a history.
@@ -31,6 +39,10 @@ pub struct Trouble {
     pub refuses_multi: bool,
     /// A client may have too little room for a value.
     pub is_tight: bool,
+    /// The users are those of the nodes.
+    pub has_users: bool,
+    /// One of the nodes does not know them.
+    pub lacks_users: bool,
 }
 
 impl Trouble {
@@ -40,6 +52,7 @@ impl Trouble {
         (self.fails || self.refuses_multi) && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
             || self.remaps && is("-SHARDMOVED ")
             || self.is_tight && is("-SHARDTOOLARGE ")
+            || self.lacks_users && (is("-WRONGPASS ") || is("-EXECABORT "))
             || (self.fails || self.remaps || self.refuses_multi) && is("-EXECABORT ")
     }
 }
@@ -94,6 +107,13 @@ seen!(
     malformed,
     /// Requests for the credentials of the nodes.
     secrets,
+    /// A client has become another user, also behind requests as the user before.
+    logins,
+    logins_behind_requests,
+    /// A wrong password was refused.
+    wrong_passwords,
+    /// A request was refused because its node does not know the user of the client.
+    refused_users,
     /// A client was disconnected because all together held too much.
     evictions,
     /// A transaction failed because the node refused MULTI.

@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now};
 use regatta_keyspace::map::{Map, Slots};
 use regatta_service::tls_engine::{Tls, TlsEngine};
-use regatta_shard::{Nodes, Proxy, Settings, Shared};
+use regatta_shard::{Auth, Nodes, Proxy, Settings, Shared};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -51,7 +51,7 @@ impl Tested for Proxy {
 /// Without TLS on either side: everything must happen as without this engine.
 impl Tested for TlsEngine<Proxy> {
     fn around(proxy: Proxy, now: Now) -> Self {
-        TlsEngine::new(proxy, Arc::new(Tls { clients: None, servers: None }), now)
+        TlsEngine::new(proxy, Arc::new(Tls { clients: None, refused: None, servers: None }), now)
     }
 
     fn proxy(&self) -> &Proxy {
@@ -118,7 +118,12 @@ impl<E: Tested> World<E> {
         settings.slow = records.then_some(Duration::ZERO);
         let now = Instant::now();
         let remaps = fault.is_none() && random.random_bool(0.3);
-        let refuses_multi = random.random_bool(0.1) && fault.is_none();
+        let has_users = random.random_bool(0.3);
+        if has_users {
+            settings.auth = Auth { of_nodes: true, ..Auth::default() };
+        }
+        let lacks_users = has_users && fault.is_none() && random.random_bool(0.4);
+        let refuses_multi = random.random_bool(0.1) && fault.is_none() && !has_users;
         let is_tight = settings.client_bytes == memory::TIGHT;
         let shared = Arc::new(Shared::new(settings));
         let proxy = Proxy::new(Arc::clone(&shared), seed);
@@ -128,7 +133,7 @@ impl<E: Tested> World<E> {
         World {
             fails,
             drains: random.random_bool(0.3),
-            trouble: Trouble { fails, remaps, is_tight, refuses_multi },
+            trouble: Trouble { fails, remaps, is_tight, refuses_multi, has_users, lacks_users },
             remaps,
             shared,
             window: match random.random_range(0..3) {
@@ -165,7 +170,7 @@ impl<E: Tested> World<E> {
         for number in 0..self.clients {
             self.turn();
             let conn = self.core.accept();
-            let client = Client::new(number, self.window > MUCH, &mut self.random);
+            let client = Client::new(number, self.window > MUCH, self.trouble, &mut self.random);
             self.wires.insert(conn, Wire::new(End::Client(client)));
             self.authenticate(conn);
             self.serve(conn);
@@ -266,7 +271,7 @@ impl<E: Tested> World<E> {
                 && !wire.is_reset
             {
                 while self.random.random_bool(0.7) {
-                    client.send(&mut self.random, &mut wire.to_proxy);
+                    client.send(&mut self.random, &mut wire.to_proxy, seen);
                     self.longest = self.longest.max(client.longest);
                 }
             }
@@ -338,7 +343,9 @@ impl<E: Tested> World<E> {
             let Some((conn, to)) = self.core.next_connect() else { return };
             let node = usize::from(to.port() % map::MOVED) - 1;
             self.number += 1;
-            let session = Session::new(self.number, self.limit, self.trouble.refuses_multi);
+            let mut session = Session::new(self.number, self.limit, self.trouble.refuses_multi);
+            session.knows_users = node > 0 || !self.trouble.lacks_users;
+            session.is_forgetful = self.fault == Some(Fault::NotLoggedIn);
             self.wires.insert(conn, Wire::new(End::Node(node, false, session)));
         }
         panic!("a turn does not end: 1000 rounds");

@@ -11,10 +11,15 @@ pub type Current<T> = Box<dyn Fn() -> Arc<T> + Send + Sync>;
 /// first bytes over a connection. (A server may refuse a certificate after the handshake.)
 pub type Report = Box<dyn Fn(usize, Option<&str>) + Send + Sync>;
 
+/// Called with the reason when the handshake of a client has failed, unless the client had sent nothing.
+pub type Refused = Box<dyn Fn(&str) + Send + Sync>;
+
 /// TLS of an engine.
 pub struct Tls {
     /// For clients. `None`: they connect without TLS.
     pub clients: Option<Current<ServerConfig>>,
+    /// Where clients whose handshake fails are reported, if anywhere.
+    pub refused: Option<Refused>,
     /// For servers to which the engine connects. `None`: without TLS.
     pub servers: Option<Servers>,
 }

@@ -50,6 +50,8 @@ pub(super) struct TlsConn {
     pub(super) sealed: usize,
     /// The peer has ended its side, in TLS or without.
     pub(super) has_ended: bool,
+    /// The peer has sent something.
+    pub(super) has_sent: bool,
     /// The peer has sent something after the handshake.
     pub(super) was_heard: bool,
     /// What the driver knows.
@@ -69,6 +71,7 @@ impl TlsConn {
             inside: None,
             sealed: 0,
             has_ended: false,
+            has_sent: false,
             was_heard: false,
             interest: None,
         }
@@ -95,6 +98,7 @@ impl TlsConn {
 
     /// Follows the records of the input, for the time that one may take.
     pub(super) fn follow(&mut self, bytes: &[u8], now: Instant) {
+        self.has_sent |= !bytes.is_empty();
         if self.records.follow(bytes) {
             self.inside = None;
         }

@@ -4,6 +4,7 @@ use super::{
     config::Upstreams,
     connection::Stage,
     failure::Failure,
+    handshake::CLIENT_LOST,
     state::{Fx, TlsEngine},
 };
 use regatta_engine::{Conn, Engine, Limits, Never};
@@ -61,6 +62,7 @@ impl<E: Upstreams<Job = Never, Letter = Never>> Engine for TlsEngine<E> {
     fn closed(&mut self, outer: Conn, effects: &mut Fx<E>) {
         self.turn(effects);
         let Some(conn) = self.conns.take(outer) else { return };
+        self.note_refusal(&conn, CLIENT_LOST);
         if let Some(inner) = conn.inner {
             if conn.stage == Stage::Handshake {
                 self.lose(inner, conn.side, &Failure::ended());

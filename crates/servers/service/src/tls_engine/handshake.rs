@@ -10,6 +10,12 @@ use regatta_engine::{Conn, Flow, Never, Side};
 use rustls::{ClientConnection, ServerConnection};
 use std::{io, mem};
 
+/// Why the handshake of a client has failed whose connection is gone.
+pub(super) const CLIENT_ENDED: &str = "the client closed the connection in the TLS handshake";
+/// The same if the driver has closed the connection.
+pub(super) const CLIENT_LOST: &str =
+    "the TLS handshake was not over within the request timeout, or the connection was reset";
+
 impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
     /// A client has connected. Without TLS, the engine sees it at once.
     pub(super) fn accepted(&mut self, outer: Conn, effects: &mut Fx<E>) -> Box<TlsConn> {
@@ -72,7 +78,10 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
                 Ok(ends) => self.opened_some(conn, &mut plain, ends, effects),
                 Err(error) => {
                     let in_handshake = conn.stage == Stage::Handshake;
-                    let failure = Failure::of(&error, in_handshake, conn.was_heard);
+                    let failure = match conn.side {
+                        Side::Upstream => Failure::of(&error, in_handshake, conn.was_heard),
+                        Side::Client => Failure::unused(error.to_string()),
+                    };
                     self.fail(conn, &failure, effects);
                 }
             }
@@ -109,7 +118,13 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
     /// The peer has ended its side, in TLS or without. It may still read.
     pub(super) fn peer_ended(&mut self, conn: &mut TlsConn, effects: &mut Fx<E>) {
         match (conn.stage, conn.inner) {
-            (Stage::Handshake, _) => self.fail(conn, &Failure::ended(), effects),
+            (Stage::Handshake, _) => {
+                let failure = match conn.side {
+                    Side::Upstream => Failure::ended(),
+                    Side::Client => Failure::unused(CLIENT_ENDED),
+                };
+                self.fail(conn, &failure, effects);
+            }
             (Stage::Ready, Some(inner)) if !mem::replace(&mut conn.has_ended, true) => {
                 self.core.ended(inner);
             }
@@ -122,10 +137,23 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
         if let Some(out) = effects.out(conn.outer) {
             conn.flush(out);
         }
+        self.note_refusal(conn, &failure.why);
         conn.fail();
         effects.close(conn.outer, Flow::Close);
         if let Some(inner) = conn.inner.take() {
             self.lose(inner, conn.side, failure);
+        }
+    }
+
+    /// Reports that the handshake of a client fails, unless the client has sent nothing, e.g. because a load balancer
+    /// only checks that the port is open.
+    pub(super) fn note_refusal(&self, conn: &TlsConn, why: &str) {
+        if conn.side == Side::Client
+            && conn.stage == Stage::Handshake
+            && conn.has_sent
+            && let Some(refused) = &self.tls.refused
+        {
+            refused(why);
         }
     }
 

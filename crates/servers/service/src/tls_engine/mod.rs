@@ -34,5 +34,5 @@ mod output;
 mod state;
 mod table;
 
-pub use config::{Current, Servers, Tls, Upstreams};
+pub use config::{Current, Refused, Servers, Tls, Upstreams};
 pub use state::TlsEngine;

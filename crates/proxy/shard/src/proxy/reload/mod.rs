@@ -68,7 +68,9 @@ impl Proxy {
         let probes = |one: &&Upstream| one.node == node && one.use_ == Use::Probe;
         let probes: Vec<Conn> = self.peers.upstreams().filter(probes).map(|one| one.conn).collect();
         for conn in idle.into_iter().chain(probes) {
-            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+            if let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) {
+                // Clients may wait until the node has accepted their user over it.
+                self.release(mem::take(&mut upstream.held));
                 effects.abort(upstream.conn);
             }
         }

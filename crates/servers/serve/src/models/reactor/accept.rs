@@ -24,6 +24,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                         self.refusals.add(self.core.now().instant, because);
                         continue;
                     }
+                    let Some(place) = self.host.admit(place, &socket) else { continue };
                     if E::CONNECTS {
                         // Fails only for a connection that is gone, which is noticed below.
                         let _ = net::detect_vanished_peers(&socket);

@@ -35,6 +35,7 @@ impl<E: Engine> Driver<'_, E> {
         while !self.parked.is_empty() {
             let Some(place) = self.seat.places.take() else { return Ok(false) };
             let Some(socket) = self.parked.pop_front() else { break };
+            let Some(place) = self.host.admit(place, &socket) else { continue };
             self.hear_first();
             if E::CONNECTS {
                 // Fails only for a connection that is gone, which is noticed below.

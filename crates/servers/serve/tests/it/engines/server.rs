@@ -117,6 +117,8 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         cores: NonZeroUsize::new(setting.cores).unwrap(),
         limits: setting.limits,
         connections: usize::MAX,
+        admission: None,
+        unix: None,
         inherited: None,
         offload: None,
         drain: setting.drain,

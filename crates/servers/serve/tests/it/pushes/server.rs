@@ -159,6 +159,8 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         cores: NonZeroUsize::new(2).unwrap(),
         limits: setting.limits,
         connections: setting.connections,
+        admission: None,
+        unix: None,
         inherited: None,
         offload: None,
         drain: setting.drain,

@@ -116,6 +116,7 @@ impl World {
         let servers = configs.servers.clone();
         let tls = Tls {
             clients: clients.map(|config| Box::new(move || Arc::clone(&config)) as _),
+            refused: None,
             servers: servers.map(|config| Servers {
                 config: Box::new(move || Arc::clone(&config)),
                 names: vec![name()],
