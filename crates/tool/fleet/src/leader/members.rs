@@ -252,11 +252,12 @@ pub(super) fn fail(name: &str, because: String) -> Error {
 fn not_there(link: &mut Link, came: Came) -> String {
     match came {
         Came::Nonsense(error) => format!(
-            "cannot be reached: a login there must print nothing in a non-interactive shell, but {error}"
+            "did not introduce itself: {error}; a login there must print nothing in a non-interactive shell"
         ),
         Came::End | Came::Message(_) => {
             let ending = link.ending();
-            let hint = match ending.contains("not found") || ending.contains("exit status: 127") {
+            // The status of a shell that does not find the command (POSIX, XCU 2.8.2).
+            let hint = match ending.contains("exit status: 127") {
                 true => "; install regatta there, in the PATH of a non-interactive shell, or use --deploy",
                 false => "",
             };
