@@ -20,7 +20,7 @@ use regatta_serve::Model;
 use regatta_testkit::skip;
 pub use regatta_testkit::{
     client::{expect, expect_end},
-    deadline::{DEADLINE, until},
+    deadline::{DEADLINE, until, until_within},
 };
 use std::{
     fs,

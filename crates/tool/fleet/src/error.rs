@@ -13,8 +13,8 @@ pub enum Error {
     },
     /// The agent's program is another one than the leader's.
     #[error(
-        "agent {name} runs another build of regatta ({theirs}) than this machine ({ours}): install the same one there, \
-         or use --deploy, which copies it"
+        "agent {name} runs another build of regatta: {theirs} there, {ours} here; install the same one there, or use \
+         --deploy, which copies it"
     )]
     OtherBuild {
         /// Its name.

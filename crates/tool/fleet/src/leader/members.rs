@@ -275,7 +275,7 @@ fn hello(name: &str, message: FromAgent, ours: (&str, &str)) -> Result<Hello, Er
     let (version, build) = ours;
     if fleet != VERSION || hello.format != FORMAT || hello.build != build {
         let words = |version: &str, build: &str| {
-            format!("{version}, {}", build.get(..12).unwrap_or(build))
+            format!("{version} with SHA-256 {}", build.get(..12).unwrap_or(build))
         };
         let (theirs, ours) = (words(&hello.version, &hello.build), words(version, build));
         return Err(Error::OtherBuild { name: name.to_owned(), theirs, ours });

@@ -60,7 +60,8 @@ fn another_build_is_refused_with_what_to_do() {
         machine("old", "load-process", &mark()),
     );
     let error = refused(&[other]);
-    assert!(error.starts_with("agent old runs another build of regatta (test, 00ff)"), "{error}");
+    let expected = "agent old runs another build of regatta: test with SHA-256 00ff there, test with ";
+    assert!(error.starts_with(expected), "{error}");
     assert!(error.contains("use --deploy"), "{error}");
 }
 
