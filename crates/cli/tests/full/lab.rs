@@ -4,7 +4,7 @@ use crate::support::{
     lab::{Lab, left_behind, script, turn},
     until,
 };
-use regatta_fleet::clock::{Ping, Region};
+use regatta_fleet::clock::{Offset, Ping, Region};
 use rustix::time::{ClockId, clock_gettime};
 use std::{
     fs,
@@ -15,10 +15,6 @@ use std::{
     time::Duration,
 };
 
-/// Seconds by which the clocks of the machines are ahead.
-const AHEAD_S: [u64; 3] = [0, 7, 1_000];
-/// Rounds on each machine.
-const ROUNDS: usize = 67;
 /// Between the pings before and after.
 const ROUND: Duration = Duration::from_millis(10);
 const PINGS: usize = 64;
@@ -74,46 +70,66 @@ impl Agent {
     }
 }
 
+/// Pings an agent before and after a round. Returns the offset in its middle. Panics unless the truth is inside the
+/// bounds before, in and after it.
+fn round(agent: &mut Agent, ahead_ns: u64) -> Offset {
+    let before = agent.pings();
+    thread::sleep(ROUND / 2);
+    let middle_ns = now_ns();
+    thread::sleep(ROUND / 2);
+    let after = agent.pings();
+    let region = Region::of(before.iter().chain(&after)).unwrap();
+    for leader_ns in [before[0].t0_ns, middle_ns, after[PINGS - 1].t3_ns] {
+        let offset = region.offset_at(leader_ns).unwrap();
+        let error_ns = offset.centre_ns - i64::try_from(ahead_ns).unwrap();
+        assert!(error_ns.unsigned_abs() <= offset.bound_ns, "{offset:?}, {ahead_ns}, {region:?}");
+        let agent = region.to_agent(leader_ns).unwrap();
+        let error_ns = agent.at_ns.abs_diff(leader_ns + ahead_ns);
+        assert!(error_ns <= agent.bound_ns, "{agent:?}, {leader_ns}, {ahead_ns}, {region:?}");
+        let leader = region.to_leader(leader_ns + ahead_ns).unwrap();
+        let error_ns = leader.at_ns.abs_diff(leader_ns);
+        assert!(error_ns <= leader.bound_ns, "{leader:?}, {leader_ns}, {ahead_ns}, {region:?}");
+    }
+    let [low, high] = region.rates_ppb();
+    assert!(low <= 0 && high >= 0, "{low} to {high}, {ahead_ns}, {region:?}");
+    region.offset_at(middle_ns).unwrap()
+}
+
 #[test]
 #[cfg_attr(
     not(all(has_ip, has_python3, has_sshd)),
     ignore = "ip, python3 or sshd is not installed (scripts/setup --all)"
 )]
 fn clocks_up_to_1000_s_ahead_are_within_their_bounds_over_ssh_in_201_rounds() {
-    let Some(lab) = Lab::up(&AHEAD_S) else { return };
+    let Some(lab) = Lab::up("--machines 3 --clocks 0,7,1000") else { return };
     let mut bounds_ns = Vec::new();
-    for (n, ahead_s) in AHEAD_S.into_iter().enumerate() {
-        let ahead_ns = ahead_s * 1_000_000_000;
-        let mut agent = Agent::start(lab.command(&format!("lab{}", n + 1), AGENT));
-        for round in 0..ROUNDS {
-            let before = agent.pings();
-            thread::sleep(ROUND / 2);
-            let middle_ns = now_ns();
-            thread::sleep(ROUND / 2);
-            let after = agent.pings();
-            let region = Region::of(before.iter().chain(&after)).unwrap();
-            for leader_ns in [before[0].t0_ns, middle_ns, after[PINGS - 1].t3_ns] {
-                let context = format!("{ahead_s} s, round {round}: {region:?}");
-                let offset = region.offset_at(leader_ns).unwrap();
-                let error_ns = offset.centre_ns.unsigned_abs().abs_diff(ahead_ns);
-                assert!(error_ns <= offset.bound_ns, "{offset:?}, {context}");
-                let agent = region.to_agent(leader_ns).unwrap();
-                let error_ns = agent.at_ns.abs_diff(leader_ns + ahead_ns);
-                assert!(error_ns <= agent.bound_ns, "{agent:?}, {context}");
-                let leader = region.to_leader(leader_ns + ahead_ns).unwrap();
-                let error_ns = leader.at_ns.abs_diff(leader_ns);
-                assert!(error_ns <= leader.bound_ns, "{leader:?}, {context}");
-            }
-            let [low, high] = region.rates_ppb();
-            assert!(low <= 0 && high >= 0, "{low} to {high}, {ahead_s} s, round {round}");
-            bounds_ns.push(region.offset_at(middle_ns).unwrap().bound_ns);
-        }
+    for (machine, ahead_s) in [("lab1", 0), ("lab2", 7), ("lab3", 1_000)] {
+        let mut agent = Agent::start(lab.command(machine, AGENT));
+        bounds_ns.extend((0..67).map(|_| round(&mut agent, ahead_s * 1_000_000_000).bound_ns));
         agent.stop();
     }
     bounds_ns.sort_unstable();
     let (median, highest) = (bounds_ns[bounds_ns.len() / 2], bounds_ns[bounds_ns.len() - 1]);
     println!("bounds of {} rounds: median {median} ns, highest {highest} ns", bounds_ns.len());
     assert!(median <= 200_000, "{bounds_ns:?}");
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has_ip, has_python3, has_sshd)),
+    ignore = "ip, python3 or sshd is not installed (scripts/setup --all)"
+)]
+fn ways_of_2_and_5_ms_shift_the_offset_by_half_of_their_difference_within_the_bound() {
+    let Some(lab) = Lab::up("--machines 1 --clocks 7 --delays 2/5") else { return };
+    let mut agent = Agent::start(lab.command("lab1", AGENT));
+    for _ in 0..5 {
+        let offset = round(&mut agent, 7_000_000_000);
+        let error_ns = offset.centre_ns - 7_000_000_000;
+        println!("error {error_ns} ns, bound {} ns", offset.bound_ns);
+        assert!(error_ns.abs_diff(-1_500_000) <= 100_000, "{offset:?}");
+        assert!((3_500_000..4_000_000).contains(&offset.bound_ns), "{offset:?}");
+    }
+    agent.stop();
 }
 
 /// Whether a process that has not ended has this argument.
@@ -197,7 +213,8 @@ fn wrong_options_of_a_lab_are_refused() {
         ("run --machines", "expected a value after --machines"),
         ("run --machines 1 --clocks 1,2 true", "expected at most one clock for each of 1 machines"),
         ("run --clocks -5 true", "expected clocks ahead by whole seconds"),
-        ("run --clock 5 true", "expected --machines or --clocks, got --clock"),
+        ("run --delays 2ms true", "expected delays in milliseconds, such as 0,2/5; got 2ms"),
+        ("run --clock 5 true", "expected --machines, --clocks or --delays, got --clock"),
         ("start", "expected up, down or run, got start"),
     ] {
         let ended = script().args(args.split(' ')).output().unwrap();

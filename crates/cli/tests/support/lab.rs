@@ -39,17 +39,16 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes a machine for each of these clocks, which are ahead of this machine's by so many seconds. `None`, and the
-    /// test is skipped, without the rights for it.
-    pub fn up(clocks_s: &[u64]) -> Option<Lab> {
+    /// Makes machines with these options of `scripts/lab run`, which follow its name in one line. `None`, and the test
+    /// is skipped, without the rights for it.
+    pub fn up(options: &str) -> Option<Lab> {
         let turn = turn()?;
-        let clocks: Vec<String> = clocks_s.iter().map(u64::to_string).collect();
         let mut command = script();
-        command.args(["run", "--machines", &clocks.len().to_string()]);
-        command.args(["--clocks", &clocks.join(",")]);
+        command.arg("run").args(options.split(' '));
         // Until the end of its stdin.
         command.args(["sh", "-c", "echo \"$REGATTA_SSH\"; exec cat"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut ssh = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ssh).unwrap();
         assert!(ssh.starts_with("ssh -F "), "expected the command of REGATTA_SSH, got {ssh:?}");
