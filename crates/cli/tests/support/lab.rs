@@ -39,8 +39,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes machines with these options of `scripts/lab run`, which follow its name in one line. `None`, and the test
-    /// is skipped, without the rights for it.
+    /// Makes machines with these options of `scripts/lab run`, separated by spaces. `None`, and the test is skipped,
+    /// without the rights for it.
     pub fn up(options: &str) -> Option<Lab> {
         let turn = turn()?;
         let mut command = script();
