@@ -10,6 +10,7 @@ mod conformance;
 mod docs;
 mod hub;
 mod kills;
+mod lab;
 mod processes;
 mod scoreboard;
 mod shard;

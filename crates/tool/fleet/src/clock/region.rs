@@ -224,3 +224,43 @@ fn moment(least: i128, most: i128) -> Option<Moment> {
     let at_ns = u64::try_from(at).ok().filter(|at| *at <= LATEST_NS)?;
     Some(Moment { at_ns, bound_ns: u64::try_from(bound).ok()? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    /// Pings of a clock that is 1,000 ns ahead, with delays of up to 1,000 ns.
+    fn pings(random: &mut SmallRng) -> Vec<Ping> {
+        let count = random.random_range(1..20);
+        let ping = |_| {
+            let t0_ns = random.random_range(0..10_000_000);
+            let t1_ns = t0_ns + 1_000 + random.random_range(0..1_000);
+            let t3_ns = t1_ns - 1_000 + random.random_range(0..1_000);
+            Ping { t0_ns, t1_ns, t2_ns: t1_ns, t3_ns }
+        };
+        (0..count).map(ping).collect()
+    }
+
+    #[test]
+    fn every_corner_satisfies_all_pings_and_the_limit_of_rates() {
+        let mut corners = 0;
+        for seed in 0..10_000 {
+            let pings = pings(&mut SmallRng::seed_from_u64(seed));
+            let region = Region::of(&pings).unwrap();
+            for Line { point, rate } in region.above.iter().chain(&region.below) {
+                // Above or below a line of this rate through the origin, times `run`.
+                let height = |point: &Point| point.y * rate.run - rate.rise * point.x;
+                for ping in &pings {
+                    let (most, least) = ping.bounds().unwrap();
+                    let heights = height(&least)..=height(&most);
+                    assert!(heights.contains(&height(point)), "seed {seed}: {point:?}, {rate:?}");
+                }
+                let limit = i128::from(MAX_RATE_PPB) * rate.run;
+                assert!((rate.rise * 1_000_000_000).abs() <= limit, "seed {seed}: {rate:?}");
+                corners += 1;
+            }
+        }
+        assert!(corners > 50_000, "{corners}");
+    }
+}
