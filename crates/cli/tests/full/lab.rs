@@ -189,7 +189,7 @@ fn a_lab_that_is_up_is_kept_if_it_is_the_same_and_refused_to_run() {
         (ended.status.code(), text, String::from_utf8(ended.stderr).unwrap())
     };
     let up = call(&["up", "1"]);
-    let printed = "# lab1 is 198.18.0.11\nexport REGATTA_SSH='ssh -F /tmp/regatta-lab/ssh_config'\n";
+    let printed = "# lab1 is 198.18.0.11\nexport REGATTA_SSH=/tmp/regatta-lab/ssh\n";
     assert_eq!(up, (Some(0), printed.into(), String::new()));
     let namespace = || fs::metadata("/run/netns/regatta-lab1").unwrap().ino();
     let first = namespace();

@@ -33,8 +33,8 @@ pub fn script() -> Command {
 /// The machines lab1, lab2, …, which are removed when dropped.
 pub struct Lab {
     child: Child,
-    /// The command that `REGATTA_SSH` names.
-    pub ssh: String,
+    /// The program that `REGATTA_SSH` names.
+    pub ssh: PathBuf,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -51,15 +51,15 @@ impl Lab {
         let mut child = command.spawn().unwrap();
         let mut ssh = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ssh).unwrap();
-        assert!(ssh.starts_with("ssh -F "), "expected the command of REGATTA_SSH, got {ssh:?}");
-        Some(Lab { child, ssh: ssh.trim().to_owned(), _turn: turn })
+        let ssh = PathBuf::from(ssh.trim());
+        assert!(ssh.is_file(), "expected the program of REGATTA_SSH, got {ssh:?}");
+        Some(Lab { child, ssh, _turn: turn })
     }
 
     /// A command that runs `line` in a shell on the machine `lab1` and so on.
     pub fn command(&self, machine: &str, line: &str) -> Command {
-        let mut words = self.ssh.split(' ');
-        let mut command = Command::new(words.next().unwrap());
-        command.args(words).args(["-T", machine, line]);
+        let mut command = Command::new(&self.ssh);
+        command.args(["-T", machine, line]);
         command
     }
 }
