@@ -2,7 +2,9 @@
 
 use regatta_testkit::{child::exit_within, deadline::DEADLINE, skip};
 use std::{
+    fs,
     io::{BufRead, BufReader},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -61,6 +63,26 @@ impl Lab {
         let mut command = Command::new(&self.ssh);
         command.args(["-T", machine, line]);
         command
+    }
+
+    /// Cuts the cable of a machine.
+    pub fn cut(&self, machine: &str) {
+        let mut ip = Command::new("ip");
+        ip.args(["-n", "regatta-switch", "link", "set", machine, "down"]);
+        assert!(ip.status().unwrap().success());
+    }
+
+    /// The number of living processes on a machine that have this argument.
+    pub fn processes(&self, machine: &str, argument: &str) -> usize {
+        let network = |path: PathBuf| fs::metadata(path).map(|of| of.ino()).ok();
+        let own = network(format!("/run/netns/regatta-{machine}").into());
+        let is_there = |folder: &PathBuf| own.is_some() && network(folder.join("ns/net")) == own;
+        let has_it = |folder: &PathBuf| {
+            let line = fs::read(folder.join("cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
+        };
+        let folders = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        folders.filter(is_there).filter(has_it).count()
     }
 }
 
