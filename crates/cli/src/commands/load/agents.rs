@@ -56,7 +56,8 @@ pub fn connect(args: &LoadArgs) -> anyhow::Result<Option<Fleet>> {
     if args.on.is_empty() {
         return Ok(None);
     }
-    let ssh = Ssh::new(env::var_os("REGATTA_SSH").unwrap_or_else(|| "ssh".into()));
+    let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
+    let ssh = ssh.context("REGATTA_SSH")?;
     let machines = args.on.iter().map(|host| match args.deploy {
         true => ssh.deploy(host),
         false => Ok(ssh.machine(host)),
