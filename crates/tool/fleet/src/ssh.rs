@@ -60,11 +60,13 @@ impl Ssh {
         let sha = build_hash();
         let sha = sha.map_err(|error| fail(format!("cannot get a copy of this program: {error}")))?;
         let path = format!("{CACHE}/{sha}/regatta");
-        let ask = format!("uname -m; test -x ~/{path} && echo present");
+        let ask = format!("sh -c 'echo \"machine $(uname -m)\"; test -x ~/{path} && echo present'");
         let output = self.run(host, &ask, Stdio::null())?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut lines = answer.lines();
-        let Some(theirs) = lines.next() else { return Err(fail(ended(&output))) };
+        // A login may print something before.
+        let mut lines = answer.lines().skip_while(|line| !line.starts_with("machine "));
+        let theirs = lines.next().and_then(|line| line.strip_prefix("machine "));
+        let Some(theirs) = theirs else { return Err(fail(ended(&output))) };
         if theirs != ARCH {
             let (name, theirs, ours) = (host.to_owned(), theirs.to_owned(), ARCH.to_owned());
             return Err(Error::OtherArchitecture { name, theirs, ours });
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn another_architecture_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        let ssh = fake(folder.path(), "uname() { echo riscv64; }; uname; exit 0");
+        let ssh = fake(folder.path(), "echo Welcome; echo machine riscv64; exit 0");
         let error = ssh.deploy("gen1").unwrap_err().to_string();
         assert!(error.contains("gen1 is riscv64: build regatta for riscv64"), "{error}");
     }
