@@ -2,6 +2,7 @@
 //! with `cargo test --release -p regatta-cli --test full`.
 
 mod action;
+mod agents;
 mod answers;
 mod attackers;
 mod beside;

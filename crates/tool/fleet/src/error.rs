@@ -37,6 +37,9 @@ pub enum Error {
         /// That of this program.
         ours: String,
     },
+    /// The command in place of `ssh` is none.
+    #[error("expected a command in place of ssh, got {0:?}")]
+    Command(String),
     /// The load cannot be divided among the agents.
     #[error("{0}")]
     Division(String),

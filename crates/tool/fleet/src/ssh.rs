@@ -27,13 +27,22 @@ const CACHE: &str = ".cache/regatta";
 /// The `ssh` program.
 #[derive(Clone, Debug)]
 pub struct Ssh {
-    program: OsString,
+    /// The program, and its first arguments.
+    words: Vec<OsString>,
 }
 
 impl Ssh {
-    /// `program` is `ssh`, or another one that takes the same arguments.
-    pub fn new(program: impl Into<OsString>) -> Ssh {
-        Ssh { program: program.into() }
+    /// `command` is `ssh`, or another program that takes the same arguments. It may have arguments, and is
+    /// quoted as for a shell.
+    ///
+    /// # Errors
+    /// [`Error::Command`] if it has no program, or a quote has no end.
+    pub fn new(command: &str) -> Result<Ssh, Error> {
+        let words = shell_words::split(command).unwrap_or_default();
+        match words.is_empty() {
+            true => Err(Error::Command(command.to_owned())),
+            false => Ok(Ssh { words: words.into_iter().map(OsString::from).collect() }),
+        }
     }
 
     /// The machine with an agent: `regatta` on the search path of non-interactive shells there.
@@ -51,11 +60,13 @@ impl Ssh {
         let sha = build_hash();
         let sha = sha.map_err(|error| fail(format!("cannot get a copy of this program: {error}")))?;
         let path = format!("{CACHE}/{sha}/regatta");
-        let ask = format!("uname -m; test -x ~/{path} && echo present");
+        let ask = format!("sh -c 'echo \"machine $(uname -m)\"; test -x ~/{path} && echo present'");
         let output = self.run(host, &ask, Stdio::null())?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut lines = answer.lines();
-        let Some(theirs) = lines.next() else { return Err(fail(ended(&output))) };
+        // A login may print something before.
+        let mut lines = answer.lines().skip_while(|line| !line.starts_with("machine "));
+        let theirs = lines.next().and_then(|line| line.strip_prefix("machine "));
+        let Some(theirs) = theirs else { return Err(fail(ended(&output))) };
         if theirs != ARCH {
             let (name, theirs, ours) = (host.to_owned(), theirs.to_owned(), ARCH.to_owned());
             return Err(Error::OtherArchitecture { name, theirs, ours });
@@ -78,14 +89,16 @@ impl Ssh {
     }
 
     fn agent(&self, host: &str, program: &str) -> Machine {
-        let mut arguments: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
-        arguments.extend([host.into(), format!("{program} agent --stdio").into()]);
-        Machine { name: host.to_owned(), program: self.program.clone(), arguments }
+        let mut words = self.words.clone();
+        words.extend(OPTIONS.map(OsString::from));
+        words.extend([host.into(), format!("{program} agent --stdio").into()]);
+        let (program, arguments) = (words.remove(0), words);
+        Machine { name: host.to_owned(), program, arguments }
     }
 
     fn run(&self, host: &str, command: &str, stdin: Stdio) -> Result<Output, Error> {
-        let mut ssh = Command::new(&self.program);
-        ssh.args(OPTIONS).args([host, command]).stdin(stdin);
+        let mut ssh = Command::new(&self.words[0]);
+        ssh.args(&self.words[1..]).args(OPTIONS).args([host, command]).stdin(stdin);
         let output = ssh.output();
         output.map_err(|error| Error::Machine { what: "start ssh", error })
     }
@@ -112,7 +125,7 @@ mod tests {
         );
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Ssh::new(path)
+        Ssh::new(path.to_str().unwrap()).unwrap()
     }
 
     fn last(machine: &Machine) -> String {
@@ -138,7 +151,7 @@ mod tests {
     #[test]
     fn another_architecture_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        let ssh = fake(folder.path(), "uname() { echo riscv64; }; uname; exit 0");
+        let ssh = fake(folder.path(), "echo Welcome; echo machine riscv64; exit 0");
         let error = ssh.deploy("gen1").unwrap_err().to_string();
         assert!(error.contains("gen1 is riscv64: build regatta for riscv64"), "{error}");
     }
@@ -154,11 +167,15 @@ mod tests {
 
     #[test]
     fn an_agent_is_a_command_over_ssh_without_questions() {
-        let machine = Ssh::new("ssh").machine("bench@gen1");
+        let machine = Ssh::new("ssh -F 'my config'").unwrap().machine("bench@gen1");
         assert_eq!(machine.program, "ssh");
         let arguments: Vec<_> =
             machine.arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
-        let expected = [&OPTIONS[..], &["bench@gen1", "regatta agent --stdio"]].concat();
+        let expected = [&["-F", "my config"][..], &OPTIONS, &["bench@gen1", "regatta agent --stdio"]].concat();
         assert_eq!(arguments, expected);
+        for wrong in ["", " ", "ssh 'x"] {
+            let error = Ssh::new(wrong).unwrap_err().to_string();
+            assert!(error.starts_with("expected a command in place of ssh, got "), "{error}");
+        }
     }
 }

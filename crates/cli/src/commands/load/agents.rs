@@ -56,7 +56,8 @@ pub fn connect(args: &LoadArgs) -> anyhow::Result<Option<Fleet>> {
     if args.on.is_empty() {
         return Ok(None);
     }
-    let ssh = Ssh::new(env::var_os("REGATTA_SSH").unwrap_or_else(|| "ssh".into()));
+    let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
+    let ssh = ssh.context("REGATTA_SSH")?;
     let machines = args.on.iter().map(|host| match args.deploy {
         true => ssh.deploy(host),
         false => Ok(ssh.machine(host)),
@@ -250,4 +251,76 @@ fn row(agent: &LoadAgent) -> [String; 9] {
         format!("±{}", time(Some(agent.clock_bound_ns))),
         format!("{}{because}", verdict.kind().name()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Errors;
+
+    fn agent(name: &str, verdict: Verdict) -> LoadAgent {
+        LoadAgent {
+            name: name.into(),
+            cores: 8,
+            threads: 8,
+            processes: 1,
+            connections: 2_000,
+            requests: 100_000,
+            errors: Errors::default(),
+            rate_per_s: 99_800.0,
+            latency_ns: Latency { p50: Some(410_000), p99: Some(1_900_000), ..Latency::default() },
+            histogram: String::new(),
+            busy: Some(0.61),
+            rtt_ns: 88_000,
+            clock_bound_ns: 31_000,
+            verdict,
+        }
+    }
+
+    fn on(agents: &[LoadAgent]) -> LoadAgents {
+        LoadAgents { edges_within_ns: Some(66_000), agents: agents.to_vec() }
+    }
+
+    fn held() -> Verdict {
+        Verdict::new(Kind::AtAskedRate, "the rate was held")
+    }
+
+    #[test]
+    fn the_worst_agent_is_named_in_the_verdict() {
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        let on = on(&[agent("gen1", held()), agent("gen2", busy)]);
+        let named = verdict(held(), Some(&on));
+        assert_eq!(named.because(), "agent gen2: the load was busy. Also at-asked-rate: the rate was held");
+        assert!(named.voids(Figure::Rate) && named.voids(Figure::Latency));
+        assert!(!named.voids(Figure::Cost));
+        assert_eq!(verdict(held(), None), held());
+    }
+
+    #[test]
+    fn a_fault_of_the_server_comes_before_an_agent() {
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        let wrong = Verdict::new(Kind::Disqualified, "a reply was wrong");
+        assert_eq!(verdict(wrong.clone(), Some(&on(&[agent("gen1", busy)]))), wrong);
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_agent_with_void_figures_in_parentheses() {
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        let table = table(&on(&[agent("gen1", held()), agent("generator2", busy)]), 3.0);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4, "{table}");
+        assert!(lines[0].starts_with("agents       cores   conn"), "{table}");
+        assert!(lines[1].starts_with("gen1 ") && lines[1].ends_with("at-asked-rate"), "{table}");
+        assert!(lines[2].contains("(99,800/s)"), "{table}");
+        assert!(lines[2].ends_with("generator-bound: the load was busy"), "{table}");
+        assert!(lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"), "{table}");
+    }
+
+    #[test]
+    fn a_host_is_a_destination_of_ssh() {
+        assert_eq!(host("bench@10.0.0.7"), Ok("bench@10.0.0.7".into()));
+        for wrong in ["", "-oProxyCommand=x", "a b", "a\n"] {
+            assert!(host(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

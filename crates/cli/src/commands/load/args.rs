@@ -130,8 +130,8 @@ pub struct LoadArgs {
     /// bench@10.0.0.7, that asks for no password, and needs the same build of regatta. It runs a load thread
     /// per core, with its share of connections and requests. The result has the figures and the verdict of
     /// each machine. If one is lost, the load ends without a result. Not with -n, --burst, --verify,
-    /// --passing, --unix-socket and the broadcasts of ws://. The program in the environment variable
-    /// REGATTA_SSH is started in place of ssh
+    /// --passing, --unix-socket and the broadcasts of ws://. The command in the environment variable
+    /// REGATTA_SSH is used in place of ssh
     #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
           conflicts_with_all = ["threads", "processes", "cpus", "busy_poll", "slow"])]
     pub on: Vec<String>,

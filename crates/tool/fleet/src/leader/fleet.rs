@@ -63,7 +63,7 @@ pub struct AgentRun {
 
 /// Why a load over agents has no result, and what was reported until then.
 #[derive(Debug, thiserror::Error)]
-#[error("{error}")]
+#[error("the load is void")]
 pub struct Void {
     /// Why.
     #[source]
@@ -133,6 +133,7 @@ impl Fleet {
             self.prepare(plan, &divided);
             let watch = Watch { observer: &mut *observer, progress: &mut *progress, stop };
             let (merged, reports) = self.attempt(plan, &divided, (&clocks, lead_ns), watch);
+            *so_far = self.so_far(&divided, &reports);
             match (merged, reports.late_by_ns) {
                 (Ok(merged), _) => return self.finish(plan, divided, merged, reports),
                 (Err(_), Some(late_by_ns)) if !is_repeated => {
@@ -140,10 +141,7 @@ impl Fleet {
                     lead_ns = 2 * (lead_ns + late_by_ns);
                     self.members.ask_all(|| Request::Abort, |answer| *answer == Answer::Aborted)?;
                 }
-                (Err(error), _) => {
-                    *so_far = self.so_far(&divided, &reports);
-                    return Err(error.into());
-                }
+                (Err(error), _) => return Err(error.into()),
             }
         }
     }
