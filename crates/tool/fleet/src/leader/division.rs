@@ -7,7 +7,7 @@ use regatta_record::Part;
 
 /// What an agent can do.
 #[derive(Clone, Copy, Debug)]
-pub struct Capacity {
+pub(super) struct Capacity {
     /// Number of its CPUs.
     pub cores: u32,
     /// Number of connections that one of its load processes can open.
@@ -19,7 +19,7 @@ pub struct Capacity {
 ///
 /// # Errors
 /// [`Error::Division`] if there is not enough work for every agent, or there are too many connections.
-pub fn divide(plan: &Plan, agents: &[Capacity]) -> Result<Vec<Vec<Part>>, Error> {
+pub(super) fn divide(plan: &Plan, agents: &[Capacity]) -> Result<Vec<Vec<Part>>, Error> {
     let most = plan.most_threads();
     if most < agents.len() {
         return Err(Error::Division(format!(

@@ -6,7 +6,6 @@ mod link;
 mod members;
 mod session;
 
-pub use division::{Capacity, divide};
 pub use fleet::{AgentRun, AgentSoFar, Fleet, FleetRun, Void};
 pub use link::Machine;
 pub use members::Settings;

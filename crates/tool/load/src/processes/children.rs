@@ -31,51 +31,6 @@ struct Member {
     reader: Option<JoinHandle<()>>,
 }
 
-impl Crew {
-    /// Starts a process for each of `asks`.
-    pub fn start(how: &LoadProcessConfig, asks: Vec<Ask>) -> Result<Crew, Error> {
-        let (sender, heard) = mpsc::channel();
-        let mut crew = Crew { members: Vec::new(), heard };
-        for (number, ask) in asks.into_iter().enumerate() {
-            let member = Member::start(how, number, ask, sender.clone());
-            let what = "start its processes";
-            crew.members.push(member.map_err(|error| Error::Machine { what, error })?);
-        }
-        Ok(crew)
-    }
-
-    /// Waits for the next input from any process. Returns it with the number of the process; `None` if
-    /// nothing came in time.
-    pub fn next(&self, within: Duration) -> Option<(usize, Heard)> {
-        self.heard.recv_timeout(within).ok()
-    }
-
-    /// Sends an order to all processes. A process that is gone is noticed by the end of its output.
-    pub fn order(&self, order: LeaderCommand) {
-        for member in &self.members {
-            let _ = wire::send(member.orders.as_ref(), &order);
-        }
-    }
-
-    /// Describes how a process ended after its output has ended, as the rest of a sentence.
-    pub fn ending(&mut self, number: usize) -> String {
-        let child = &mut self.members[number].child;
-        let deadline = Instant::now() + ENDS_WITHIN;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) => {
-                    break format!("ended before its counts were reported: {status}");
-                }
-                Err(error) => break format!("cannot be observed: {error}"),
-                Ok(None) if Instant::now() >= deadline => {
-                    break "closed its output before its counts were reported".into();
-                }
-                Ok(None) => thread::sleep(Duration::from_millis(1)),
-            }
-        }
-    }
-}
-
 impl ChildProcesses {
     /// Starts a process for each of `asks`. `heard` is called, on a thread for each process, with all that
     /// comes from it and the number of the process; it returns whether there is still interest.
