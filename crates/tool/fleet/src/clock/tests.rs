@@ -40,8 +40,7 @@ impl Truth {
 
     /// Pings from `from_ns` on. The two ways have delays of their own, and jitter.
     fn pings(&self, random: &mut SmallRng, from_ns: i128, count: usize) -> Vec<Ping> {
-        let ways: [f64; 2] =
-            [(); 2].map(|()| 10_f64.powf(random.random_range(3.0..10.0)));
+        let ways: [f64; 2] = [(); 2].map(|()| 10_f64.powf(random.random_range(3.0..10.0)));
         let jitter = 10_f64.powf(random.random_range(1.0..9.0));
         let delay = |random: &mut SmallRng, way: f64| {
             (way - jitter * random.random::<f64>().max(1e-9).ln()) as i128
@@ -148,7 +147,8 @@ fn the_bound_is_at_most_half_of_the_best_round_trip() {
         let bests = [best(&history.before), best(&history.after)];
         // Within a ping, the rate is known only to MAX_RATE_PPB. Three times, something is rounded to a nanosecond.
         let limit = |ping: &&Ping| {
-            let took = u128::from(ping.t3_ns - ping.t0_ns) * u128::from(MAX_RATE_PPB.unsigned_abs());
+            let took =
+                u128::from(ping.t3_ns - ping.t0_ns) * u128::from(MAX_RATE_PPB.unsigned_abs());
             ping.round_trip_ns().unwrap() / 2 + u64::try_from(took / 1_000_000_000).unwrap() + 3
         };
         let limit = bests.iter().map(limit).max().unwrap();
