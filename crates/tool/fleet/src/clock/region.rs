@@ -225,6 +225,12 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng, rngs::SmallRng};
 
+    #[test]
+    fn both_ends_are_within_the_bound_of_the_middle() {
+        let middles = [(0, 4), (0, 3), (-3, 0), (-4, -1)].map(|(least, most)| middle(least, most));
+        assert_eq!(middles, [(2, 2), (1, 2), (-2, 2), (-3, 2)]);
+    }
+
     /// Pings of a clock that is 1,000 ns ahead, with delays of up to 1,000 ns.
     fn pings(random: &mut SmallRng) -> Vec<Ping> {
         let count = random.random_range(1..20);
