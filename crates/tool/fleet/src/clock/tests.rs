@@ -242,6 +242,17 @@ fn a_suspended_agent_is_a_contradiction_with_its_figures() {
 }
 
 #[test]
+fn a_jump_between_a_ping_and_the_next_in_the_same_nanosecond_is_a_contradiction() {
+    // When the leader's clock reads 100, the offset is at least 900, and at most 401.
+    let first = Ping { t0_ns: 0, t1_ns: 1_000, t2_ns: 1_000, t3_ns: 99 };
+    let second = Ping { t0_ns: 100, t1_ns: 500, t2_ns: 500, t3_ns: 200 };
+    let fault = Region::of(&[first, second]).unwrap_err();
+    let least = Gain { gained_ns: 499, over_ns: 0 };
+    let most = Gain { gained_ns: 500_000, over_ns: 1_000_000_000 };
+    assert_eq!(fault, Fault::Contradiction { least, most });
+}
+
+#[test]
 fn an_agent_that_claims_to_take_longer_than_the_leader_waited_contradicts_itself() {
     let ping = Ping { t0_ns: 1_000, t1_ns: 5_000, t2_ns: 6_000, t3_ns: 1_500 };
     assert!(matches!(Region::of(&[ping]), Err(Fault::Contradiction { .. })));
