@@ -149,12 +149,16 @@ fn server() -> Server {
 }
 
 #[test]
-#[cfg_attr(not(all(has_ip, has_sshd)), ignore = "ip or sshd is not installed (scripts/setup --all)")]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
 fn machines_with_clocks_1000_s_apart_open_their_windows_together() {
     let Some(lab) = Lab::up("--machines 3 --clocks 0,7,1000") else { return };
     let server = server();
     let more = ["-c", "30", "-d", "1s", "--json", "-"];
-    let result = assert_right(&load(&lab, &server, "lab1,lab2,lab3", &more).output().unwrap(), 30, 3);
+    let result =
+        assert_right(&load(&lab, &server, "lab1,lab2,lab3", &more).output().unwrap(), 30, 3);
     let on = &result["agents"];
     let all = |field: &str| -> Vec<u64> {
         let agents = on["agents"].as_array().unwrap().iter();
@@ -168,7 +172,10 @@ fn machines_with_clocks_1000_s_apart_open_their_windows_together() {
 }
 
 #[test]
-#[cfg_attr(not(all(has_ip, has_sshd)), ignore = "ip or sshd is not installed (scripts/setup --all)")]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
 fn a_cut_cable_voids_the_load_and_the_agent_behind_it_ends_with_its_lease() {
     let Some(lab) = Lab::up("--machines 2") else { return };
     let server = server();
@@ -203,7 +210,10 @@ fn is_running(argument: &str) -> bool {
 }
 
 #[test]
-#[cfg_attr(not(all(has_ip, has_sshd)), ignore = "ip or sshd is not installed (scripts/setup --all)")]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
 fn a_lab_is_removed_with_all_its_processes_when_its_command_ends() {
     let Some(_turn) = turn() else { return };
     let mut run = script();
@@ -219,7 +229,10 @@ fn a_lab_is_removed_with_all_its_processes_when_its_command_ends() {
 }
 
 #[test]
-#[cfg_attr(not(all(has_ip, has_sshd)), ignore = "ip or sshd is not installed (scripts/setup --all)")]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
 fn a_lab_is_removed_after_ctrl_c() {
     let Some(_turn) = turn() else { return };
     let mut run = script();
@@ -239,7 +252,10 @@ fn a_lab_is_removed_after_ctrl_c() {
 }
 
 #[test]
-#[cfg_attr(not(all(has_ip, has_sshd)), ignore = "ip or sshd is not installed (scripts/setup --all)")]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
 fn a_lab_that_is_up_is_kept_if_it_is_the_same_and_refused_to_run() {
     let Some(_turn) = turn() else { return };
     let call = |args: &[&str]| {
@@ -256,7 +272,10 @@ fn a_lab_that_is_up_is_kept_if_it_is_the_same_and_refused_to_run() {
     assert_eq!(namespace(), first);
     let (code, _, message) = call(&["run", "true"]);
     assert_eq!(code, Some(2));
-    assert!(message.contains("a lab is up: use it, or remove it with scripts/lab down"), "{message}");
+    assert!(
+        message.contains("a lab is up: use it, or remove it with scripts/lab down"),
+        "{message}"
+    );
     for _ in 0..2 {
         assert_eq!(call(&["down"]), (Some(0), String::new(), String::new()));
         assert_eq!(left_behind(), Vec::<String>::new());

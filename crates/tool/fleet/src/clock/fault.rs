@@ -6,7 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// No ping was answered.
-    #[error("expected at least one answered clock ping, got none: check the connection to the agent")]
+    #[error(
+        "expected at least one answered clock ping, got none: check the connection to the agent"
+    )]
     NoPings,
     /// There are more pings than are read at once.
     #[error("expected at most {limit} clock pings, got more: use those next to the round")]
@@ -15,7 +17,9 @@ pub enum Fault {
         limit: usize,
     },
     /// A time is beyond [`LATEST_NS`](super::LATEST_NS).
-    #[error("the {side}'s clock reads {ns} ns, which is over 146 years: expected nanoseconds of CLOCK_MONOTONIC")]
+    #[error(
+        "the {side}'s clock reads {ns} ns, which is over 146 years: expected nanoseconds of CLOCK_MONOTONIC"
+    )]
     TooLate {
         /// Whose clock it is.
         side: Side,
@@ -51,7 +55,9 @@ pub enum Fault {
         most: Gain,
     },
     /// The time to convert is not near the pings.
-    #[error("{ns} ns of the {side}'s clock is over a day from the clock pings, or before the other clock started")]
+    #[error(
+        "{ns} ns of the {side}'s clock is over a day from the clock pings, or before the other clock started"
+    )]
     Far {
         /// Whose clock it is.
         side: Side,

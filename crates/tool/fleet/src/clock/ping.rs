@@ -26,11 +26,11 @@ pub struct Ping {
 
 impl Ping {
     /// Returns the round trip, in nanoseconds: `(t3 − t0) − (t2 − t1)`, without the time that the agent took (the
-    /// delay of RFC 5905, section 8). `None` if a clock went backwards, or if the agent claims to have taken longer
-    /// than the leader waited.
+    /// delay of RFC 5905, section 8). 0 if the agent took longer than the leader waited, which is possible with clocks of
+    /// different rates. `None` if a clock went backwards.
     pub fn round_trip_ns(&self) -> Option<u64> {
         let waited = self.t3_ns.checked_sub(self.t0_ns)?;
-        waited.checked_sub(self.t2_ns.checked_sub(self.t1_ns)?)
+        Some(waited.saturating_sub(self.t2_ns.checked_sub(self.t1_ns)?))
     }
 
     /// Returns what the ping says about the offset: a point that it does not exceed, and one that it is not below.
@@ -67,7 +67,11 @@ mod tests {
         assert_eq!(PING.round_trip_ns(), Some(90));
         assert_eq!(Ping { t3_ns: 999, ..PING }.round_trip_ns(), None);
         assert_eq!(Ping { t2_ns: 70_039, ..PING }.round_trip_ns(), None);
-        assert_eq!(Ping { t2_ns: 70_141, ..PING }.round_trip_ns(), None, "longer than it waited");
+        assert_eq!(
+            Ping { t2_ns: 70_141, ..PING }.round_trip_ns(),
+            Some(0),
+            "longer than it waited"
+        );
     }
 
     #[test]

@@ -188,11 +188,7 @@ fn gain(rate: Rate) -> Gain {
 /// The lines that touch the corners of one half of a hull, and whose rate is the lowest, the highest, or that of an
 /// edge between two corners. Between them the region has no other corner on this side. `is_nearer` says whether a
 /// corner is nearer to the other half than another, by their distance from a line through the origin.
-fn lines(
-    corners: &[Point],
-    rates: [Rate; 2],
-    is_nearer: impl Fn(i128, i128) -> bool,
-) -> Vec<Line> {
+fn lines(corners: &[Point], rates: [Rate; 2], is_nearer: impl Fn(i128, i128) -> bool) -> Vec<Line> {
     let touching = |rate: Rate| {
         let height = |point: &Point| point.y * rate.run - rate.rise * point.x;
         let nearest = corners.iter().copied().reduce(|nearest, corner| {
@@ -201,10 +197,9 @@ fn lines(
         nearest.map(|point| Line { point, rate })
     };
     let [low, high] = rates;
-    let edges = corners.windows(2).map(|ends| Line {
-        point: ends[0],
-        rate: Rate::between(ends[0], ends[1]),
-    });
+    let edges = corners
+        .windows(2)
+        .map(|ends| Line { point: ends[0], rate: Rate::between(ends[0], ends[1]) });
     let within = edges.filter(|edge| {
         edge.rate.order(low) == Ordering::Greater && edge.rate.order(high) == Ordering::Less
     });
@@ -229,6 +224,12 @@ fn moment(least: i128, most: i128) -> Option<Moment> {
 mod tests {
     use super::*;
     use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    #[test]
+    fn both_ends_are_within_the_bound_of_the_middle() {
+        let middles = [(0, 4), (0, 3), (-3, 0), (-4, -1)].map(|(least, most)| middle(least, most));
+        assert_eq!(middles, [(2, 2), (1, 2), (-2, 2), (-3, 2)]);
+    }
 
     /// Pings of a clock that is 1,000 ns ahead, with delays of up to 1,000 ns.
     fn pings(random: &mut SmallRng) -> Vec<Ping> {

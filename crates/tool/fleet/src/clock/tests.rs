@@ -40,8 +40,7 @@ impl Truth {
 
     /// Pings from `from_ns` on. The two ways have delays of their own, and jitter.
     fn pings(&self, random: &mut SmallRng, from_ns: i128, count: usize) -> Vec<Ping> {
-        let ways: [f64; 2] =
-            [(); 2].map(|()| 10_f64.powf(random.random_range(3.0..10.0)));
+        let ways: [f64; 2] = [(); 2].map(|()| 10_f64.powf(random.random_range(3.0..10.0)));
         let jitter = 10_f64.powf(random.random_range(1.0..9.0));
         let delay = |random: &mut SmallRng, way: f64| {
             (way - jitter * random.random::<f64>().max(1e-9).ln()) as i128
@@ -148,7 +147,8 @@ fn the_bound_is_at_most_half_of_the_best_round_trip() {
         let bests = [best(&history.before), best(&history.after)];
         // Within a ping, the rate is known only to MAX_RATE_PPB. Three times, something is rounded to a nanosecond.
         let limit = |ping: &&Ping| {
-            let took = u128::from(ping.t3_ns - ping.t0_ns) * u128::from(MAX_RATE_PPB.unsigned_abs());
+            let took =
+                u128::from(ping.t3_ns - ping.t0_ns) * u128::from(MAX_RATE_PPB.unsigned_abs());
             ping.round_trip_ns().unwrap() / 2 + u64::try_from(took / 1_000_000_000).unwrap() + 3
         };
         let limit = bests.iter().map(limit).max().unwrap();
@@ -239,6 +239,17 @@ fn a_suspended_agent_is_a_contradiction_with_its_figures() {
     assert_eq!(most.over_ns, 9_999_999_889);
     let text = fault.to_string();
     assert!(text.contains("gained at least -500000 ns in 1000000000 ns and at most -29"), "{text}");
+}
+
+#[test]
+fn a_jump_between_a_ping_and_the_next_in_the_same_nanosecond_is_a_contradiction() {
+    // When the leader's clock reads 100, the offset is at least 900, and at most 401.
+    let first = Ping { t0_ns: 0, t1_ns: 1_000, t2_ns: 1_000, t3_ns: 99 };
+    let second = Ping { t0_ns: 100, t1_ns: 500, t2_ns: 500, t3_ns: 200 };
+    let fault = Region::of(&[first, second]).unwrap_err();
+    let least = Gain { gained_ns: 499, over_ns: 0 };
+    let most = Gain { gained_ns: 500_000, over_ns: 1_000_000_000 };
+    assert_eq!(fault, Fault::Contradiction { least, most });
 }
 
 #[test]
