@@ -4,7 +4,10 @@ use crate::support::{Server, lab::Lab, processes::assert_right};
 use std::process::Command;
 
 #[test]
-#[cfg_attr(not(all(has_ip, has_sshd)), ignore = "ip or sshd is not installed (scripts/setup --all)")]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
 fn two_machines_with_other_clocks_load_a_server_over_ssh() {
     let Some(lab) = Lab::up("--machines 2 --clocks 7,1000") else { return };
     let server = Server::double("epoll", &["--listen", "0.0.0.0:0"]);

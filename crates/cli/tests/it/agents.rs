@@ -117,13 +117,17 @@ fn two_agents_load_a_server_and_are_in_the_result() {
     let place = Place::new();
     let pid = place.server.child.id().to_string();
     let short = ["-c", "20", "-d", "400ms", "--warm-up", "100ms", "--pid", &pid];
-    let result = assert_right(&place.load("one,two", &[&short[..], &["--json", "-"]].concat()), 20, 2);
+    let result =
+        assert_right(&place.load("one,two", &[&short[..], &["--json", "-"]].concat()), 20, 2);
     assert!(result["server_cpu_ns_per_request"].as_f64().unwrap() > 100.0, "{result:#}");
     let on = &result["agents"];
     assert!(on["edges_within_ns"].as_u64().unwrap() > 0, "{on:#}");
     let agents = on["agents"].as_array().unwrap();
     let all = |field: &str| agents.iter().map(|agent| agent[field].clone()).collect::<Vec<_>>();
-    assert_eq!((all("name"), all("connections")), (vec!["one".into(), "two".into()], vec![10.into(); 2]));
+    assert_eq!(
+        (all("name"), all("connections")),
+        (vec!["one".into(), "two".into()], vec![10.into(); 2])
+    );
     let sum: u64 = all("requests").iter().map(|n| n.as_u64().unwrap()).sum();
     assert_eq!(Some(sum), result["requests"].as_u64());
     for field in ["threads", "cores", "processes", "rtt_ns", "clock_bound_ns"] {
@@ -140,7 +144,8 @@ fn two_agents_load_a_server_and_are_in_the_result() {
 #[test]
 fn stages_are_divided_among_agents() {
     let place = Place::new();
-    let more = ["-c", "20", "--stages", "300ms:400/s,300ms:800/s", "--warm-up", "100ms", "--json", "-"];
+    let more =
+        ["-c", "20", "--stages", "300ms:400/s,300ms:800/s", "--warm-up", "100ms", "--json", "-"];
     let result = json(&place.load("one,two", &more));
     assert_eq!(result["stages"].as_array().unwrap().len(), 2, "{result:#}");
     let agents = result["agents"]["agents"].as_array().unwrap();
@@ -158,7 +163,10 @@ fn an_absent_or_different_machine_is_refused_before_the_load() {
     assert_eq!(stderr(&gone), expected);
     let old = place.load("old,one", &["-d", "100ms"]);
     assert_eq!(old.status.code(), Some(2), "{old:?}");
-    assert!(stderr(&old).starts_with("regatta: agent old runs another build of regatta"), "{old:?}");
+    assert!(
+        stderr(&old).starts_with("regatta: agent old runs another build of regatta"),
+        "{old:?}"
+    );
     let bare = place.load("bare", &["-d", "100ms"]);
     assert_eq!(bare.status.code(), Some(2), "{bare:?}");
     assert!(stderr(&bare).contains("install regatta there"), "{bare:?}");
@@ -172,7 +180,8 @@ fn deploy_copies_the_program_to_a_machine_without_it() {
         let more = ["-c", "4", "-d", "100ms", "--warm-up", "50ms", "--deploy", "--json", "-"];
         assert_right(&place.load("bare", &more), 4, 1);
     }
-    let copies: Vec<_> = fs::read_dir(place.folder.path().join(".cache/regatta")).unwrap().collect();
+    let copies: Vec<_> =
+        fs::read_dir(place.folder.path().join(".cache/regatta")).unwrap().collect();
     assert_eq!(copies.len(), 1);
 }
 

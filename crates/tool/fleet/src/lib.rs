@@ -22,5 +22,6 @@ mod ssh;
 pub use agent::agent;
 pub use error::Error;
 pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, Settings, Void};
+pub use machine::Build;
 pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent, VERSION};
 pub use ssh::Ssh;

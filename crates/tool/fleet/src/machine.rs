@@ -5,6 +5,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::{
     fs::File,
     io::{self, Read},
+    path::Path,
     thread,
 };
 
@@ -17,12 +18,36 @@ pub(crate) fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Returns the SHA-256 of the running program, in hexadecimal digits.
-///
-/// # Errors
-/// If its file cannot be read.
-pub(crate) fn build_hash() -> io::Result<String> {
-    let mut program = File::open(PROGRAM)?;
+/// Which program it is. Leader and agents must be the same, because the cost of the load generator is part of
+/// the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The version, for messages.
+    pub version: String,
+    /// SHA-256 of the program, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Build {
+    /// The running program, of this version.
+    ///
+    /// # Errors
+    /// If its file cannot be read.
+    pub fn running(version: &str) -> io::Result<Build> {
+        Build::of(Path::new(PROGRAM), version)
+    }
+
+    /// The program in a file, of this version.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn of(file: &Path, version: &str) -> io::Result<Build> {
+        Ok(Build { version: version.to_owned(), sha256: sha256(file)? })
+    }
+}
+
+fn sha256(file: &Path) -> io::Result<String> {
+    let mut program = File::open(file)?;
     let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; 1 << 18]);
     loop {
         match program.read(&mut buffer)? {
@@ -48,6 +73,7 @@ mod tests {
         let digest = ring::digest::digest(&SHA256, &file);
         let expected: Vec<String> =
             digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(build_hash().unwrap(), expected.concat());
+        let build = Build::running("1").unwrap();
+        assert_eq!((build.sha256, build.version), (expected.concat(), "1".into()));
     }
 }

@@ -4,7 +4,7 @@
 use crate::{
     error::Error,
     leader::Machine,
-    machine::{PROGRAM, build_hash},
+    machine::{Build, PROGRAM},
 };
 use std::{
     env::consts::ARCH,
@@ -50,15 +50,14 @@ impl Ssh {
         self.agent(host, "regatta")
     }
 
-    /// Copies this program to `~/.cache/regatta/<sha256>/` on a machine, unless it is there, and returns
-    /// the machine with an agent that is this copy.
+    /// Copies this program, which is `build`, to `~/.cache/regatta/<sha256>/` on a machine, unless it is there,
+    /// and returns the machine with an agent that is this copy.
     ///
     /// # Errors
     /// If the machine cannot be reached, has another architecture, or the file cannot be written.
-    pub fn deploy(&self, host: &str) -> Result<Machine, Error> {
+    pub fn deploy(&self, host: &str, build: &Build) -> Result<Machine, Error> {
         let fail = |because: String| Error::Agent { name: host.to_owned(), because };
-        let sha = build_hash();
-        let sha = sha.map_err(|error| fail(format!("cannot get a copy of this program: {error}")))?;
+        let sha = &build.sha256;
         let path = format!("{CACHE}/{sha}/regatta");
         let ask = format!("sh -c 'echo \"machine $(uname -m)\"; test -x ~/{path} && echo present'");
         let output = self.run(host, &ask, Stdio::null())?;
@@ -82,7 +81,10 @@ impl Ssh {
             );
             let output = self.run(host, &write, program.into())?;
             if !output.status.success() {
-                return Err(fail(format!("did not take a copy of this program: {}", ended(&output))));
+                return Err(fail(format!(
+                    "did not take a copy of this program: {}",
+                    ended(&output)
+                )));
             }
         }
         Ok(self.agent(host, &format!("~/{path}")))
@@ -128,6 +130,10 @@ mod tests {
         Ssh::new(path.to_str().unwrap()).unwrap()
     }
 
+    fn build() -> Build {
+        Build::running("1").unwrap()
+    }
+
     fn last(machine: &Machine) -> String {
         machine.arguments.last().unwrap().to_string_lossy().into_owned()
     }
@@ -135,15 +141,15 @@ mod tests {
     #[test]
     fn the_program_is_copied_once_and_is_the_agent_then() {
         let folder = tempfile::tempdir().unwrap();
-        let machine = fake(folder.path(), "").deploy("gen1").unwrap();
-        let sha = build_hash().unwrap();
+        let machine = fake(folder.path(), "").deploy("gen1", &build()).unwrap();
+        let sha = build().sha256;
         assert_eq!(last(&machine), format!("~/.cache/regatta/{sha}/regatta agent --stdio"));
         let copy = folder.path().join(format!(".cache/regatta/{sha}/regatta"));
         let written = fs::metadata(&copy).unwrap();
         assert_eq!(written.len(), fs::metadata("/proc/self/exe").unwrap().len());
         assert_eq!(written.permissions().mode() & 0o777, 0o755);
         assert_eq!(fs::read_dir(copy.parent().unwrap()).unwrap().count(), 1);
-        fake(folder.path(), "").deploy("gen1").unwrap();
+        fake(folder.path(), "").deploy("gen1", &build()).unwrap();
         let again = fs::metadata(&copy).unwrap();
         assert_eq!(again.modified().unwrap(), written.modified().unwrap(), "it was copied again");
     }
@@ -152,7 +158,7 @@ mod tests {
     fn another_architecture_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let ssh = fake(folder.path(), "echo Welcome; echo machine riscv64; exit 0");
-        let error = ssh.deploy("gen1").unwrap_err().to_string();
+        let error = ssh.deploy("gen1", &build()).unwrap_err().to_string();
         assert!(error.contains("gen1 is riscv64: build regatta for riscv64"), "{error}");
     }
 
@@ -160,8 +166,9 @@ mod tests {
     fn an_unreachable_machine_is_named_with_the_message_of_ssh() {
         let folder = tempfile::tempdir().unwrap();
         let ssh = fake(folder.path(), "echo 'ssh: Could not resolve hostname gen1' >&2; exit 255");
-        let error = ssh.deploy("gen1").unwrap_err().to_string();
-        let expected = "agent gen1 cannot be reached with ssh: ssh: Could not resolve hostname gen1";
+        let error = ssh.deploy("gen1", &build()).unwrap_err().to_string();
+        let expected =
+            "agent gen1 cannot be reached with ssh: ssh: Could not resolve hostname gen1";
         assert_eq!(error, expected);
     }
 
@@ -171,7 +178,8 @@ mod tests {
         assert_eq!(machine.program, "ssh");
         let arguments: Vec<_> =
             machine.arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
-        let expected = [&["-F", "my config"][..], &OPTIONS, &["bench@gen1", "regatta agent --stdio"]].concat();
+        let expected =
+            [&["-F", "my config"][..], &OPTIONS, &["bench@gen1", "regatta agent --stdio"]].concat();
         assert_eq!(arguments, expected);
         for wrong in ["", " ", "ssh 'x"] {
             let error = Ssh::new(wrong).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use super::{args::LoadArgs, server::Server, stages};
 use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
-use regatta_fleet::{AgentRun, Fleet, FleetRun, Settings, Ssh, Void};
+use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Settings, Ssh, Void};
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
 use regatta_record::{
@@ -58,12 +58,13 @@ pub fn connect(args: &LoadArgs) -> anyhow::Result<Option<Fleet>> {
     }
     let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
     let ssh = ssh.context("REGATTA_SSH")?;
+    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
     let machines = args.on.iter().map(|host| match args.deploy {
-        true => ssh.deploy(host),
+        true => ssh.deploy(host, &build),
         false => Ok(ssh.machine(host)),
     });
     let machines = machines.collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(Fleet::connect(&machines, env!("REGATTA_VERSION"), Settings::default())?))
+    Ok(Some(Fleet::connect(&machines, &build, Settings::default())?))
 }
 
 /// What the agents of a load did.
@@ -202,10 +203,8 @@ pub fn verdict(whole: Verdict, agents: Option<&LoadAgents>) -> Verdict {
 pub fn table(on: &LoadAgents, duration_s: f64) -> String {
     const COLUMNS: [&str; 9] =
         ["cores", "conn", "rate", "p50", "p99", "busy", "RTT", "clock", "verdict"];
-    let rows: Vec<[String; 9]> = [COLUMNS.map(String::from)]
-        .into_iter()
-        .chain(on.agents.iter().map(row))
-        .collect();
+    let rows: Vec<[String; 9]> =
+        [COLUMNS.map(String::from)].into_iter().chain(on.agents.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let names = ["agents"].into_iter().chain(on.agents.iter().map(|agent| agent.name.as_str()));
     let name_width = names.clone().map(|name| name.chars().count()).max().unwrap_or(0).max(11);
@@ -290,7 +289,10 @@ mod tests {
         let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
         let on = on(&[agent("gen1", held()), agent("gen2", busy)]);
         let named = verdict(held(), Some(&on));
-        assert_eq!(named.because(), "agent gen2: the load was busy. Also at-asked-rate: the rate was held");
+        assert_eq!(
+            named.because(),
+            "agent gen2: the load was busy. Also at-asked-rate: the rate was held"
+        );
         assert!(named.voids(Figure::Rate) && named.voids(Figure::Latency));
         assert!(!named.voids(Figure::Cost));
         assert_eq!(verdict(held(), None), held());
@@ -313,7 +315,10 @@ mod tests {
         assert!(lines[1].starts_with("gen1 ") && lines[1].ends_with("at-asked-rate"), "{table}");
         assert!(lines[2].contains("(99,800/s)"), "{table}");
         assert!(lines[2].ends_with("generator-bound: the load was busy"), "{table}");
-        assert!(lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"), "{table}");
+        assert!(
+            lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"),
+            "{table}"
+        );
     }
 
     #[test]

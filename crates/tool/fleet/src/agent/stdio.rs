@@ -2,7 +2,7 @@
 
 use super::state::{Agent, Effect, Event};
 use crate::{
-    machine::{build_hash, cores, now_ns},
+    machine::{Build, cores, now_ns},
     message::{Answer, FromAgent, Hello, ToAgent, VERSION},
 };
 use regatta_load::{
@@ -22,12 +22,12 @@ use std::{
 /// Runs an agent on stdin and stdout, until the leader is gone or silent for its lease. `how` starts a
 /// load process, and `version` is the version of the program.
 pub fn agent(how: &LoadProcessConfig, version: &str) -> ExitCode {
-    let build = match build_hash() {
+    let Build { version, sha256: build } = match Build::running(version) {
         Ok(build) => build,
         Err(error) => return failed(&format!("cannot read its own program: {error}")),
     };
     let hello = Hello {
-        version: version.to_owned(),
+        version,
         build,
         format: FORMAT,
         arch: ARCH.to_owned(),

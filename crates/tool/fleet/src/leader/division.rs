@@ -103,7 +103,10 @@ mod tests {
     fn each_agent_gets_threads_by_its_cores() {
         let counts = |connections: usize, of: &[u32]| {
             let divided = divide(&plan(connections), &cores(of)).unwrap();
-            divided.iter().map(|parts| parts.iter().map(|part| part.own).sum()).collect::<Vec<u32>>()
+            divided
+                .iter()
+                .map(|parts| parts.iter().map(|part| part.own).sum())
+                .collect::<Vec<u32>>()
         };
         assert_eq!(counts(1_000, &[3, 2, 1]), [3, 2, 1]);
         assert_eq!(counts(1_000, &[16, 4]), [16, 4]);
@@ -124,7 +127,10 @@ mod tests {
     #[test]
     fn fewer_connections_than_agents_are_refused() {
         let error = divide(&plan(2), &cores(&[1, 1, 1])).unwrap_err().to_string();
-        assert_eq!(error, "3 agents need at least as many connections that send requests: there are 2");
+        assert_eq!(
+            error,
+            "3 agents need at least as many connections that send requests: there are 2"
+        );
     }
 
     proptest! {

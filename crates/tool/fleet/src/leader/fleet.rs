@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock::{Fault, Region},
     error::Error,
-    machine::now_ns,
+    machine::{Build, now_ns},
     message::{Answer, Request},
 };
 use regatta_load::{Division, Merged, Plan, Tally, Watch, run_by_crew};
@@ -88,16 +88,16 @@ pub struct AgentSoFar {
 }
 
 impl Fleet {
-    /// Connects to an agent on each machine. `version` is the version of this program.
+    /// Connects to an agent on each machine, which must be this build.
     ///
     /// # Errors
     /// If one cannot be reached in time, or is another build. The others are released then.
     pub fn connect(
         machines: &[Machine],
-        version: &str,
+        build: &Build,
         settings: Settings,
     ) -> Result<Fleet, Error> {
-        Ok(Fleet { members: Members::connect(machines, version, settings)? })
+        Ok(Fleet { members: Members::connect(machines, build, settings)? })
     }
 
     /// Carries out a plan on all agents: each runs as many threads as it has cores. If the order to open

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     clock::{Fault, Ping, Region},
     error::Error,
-    machine::{build_hash, now_ns},
+    machine::{Build, now_ns},
     message::{Answer, FromAgent, Hello, LEASE, Request, VERSION},
 };
 use regatta_record::FORMAT;
@@ -78,7 +78,7 @@ impl Members {
     /// Starts the command of each machine, and reserves the agents.
     pub fn connect(
         machines: &[Machine],
-        version: &str,
+        build: &Build,
         settings: Settings,
     ) -> Result<Members, Error> {
         // Sessions of one agent differ: they are started by different processes, or at different times.
@@ -92,8 +92,6 @@ impl Members {
                 fail(&machine.name, format!("cannot be reached: {program} does not start: {error}"))
             })?);
         }
-        let build = build_hash();
-        let build = build.map_err(|error| Error::Machine { what: "read this program", error })?;
         let mut hellos: Vec<Option<Hello>> = vec![None; machines.len()];
         let deadline = Instant::now() + settings.starts_within;
         while hellos.iter().any(Option::is_none) {
@@ -106,7 +104,7 @@ impl Members {
             };
             let name = &machines[number].name;
             hellos[number] = Some(match came {
-                Came::Message(message) => hello(name, *message, (version, &build))?,
+                Came::Message(message) => hello(name, *message, build)?,
                 came => return Err(fail(name, not_there(&mut links[number], came))),
             });
         }
@@ -258,7 +256,9 @@ fn not_there(link: &mut Link, came: Came) -> String {
             let ending = link.ending();
             // The status of a shell that does not find the command (POSIX, XCU 2.8.2).
             let hint = match ending.contains("exit status: 127") {
-                true => "; install regatta there, in the PATH of a non-interactive shell, or use --deploy",
+                true => {
+                    "; install regatta there, in the PATH of a non-interactive shell, or use --deploy"
+                }
                 false => "",
             };
             format!("{ending}{hint}")
@@ -266,18 +266,18 @@ fn not_there(link: &mut Link, came: Came) -> String {
     }
 }
 
-/// Checks how an agent introduces itself. `ours` is version and hash of this program.
-fn hello(name: &str, message: FromAgent, ours: (&str, &str)) -> Result<Hello, Error> {
+/// Checks how an agent introduces itself.
+fn hello(name: &str, message: FromAgent, ours: &Build) -> Result<Hello, Error> {
     let FromAgent { fleet, body, .. } = message;
     let Answer::Hello(hello) = body else {
         return Err(fail(name, format!("did not introduce itself: it sent {body:?}")));
     };
-    let (version, build) = ours;
-    if fleet != VERSION || hello.format != FORMAT || hello.build != build {
+    if fleet != VERSION || hello.format != FORMAT || hello.build != ours.sha256 {
         let words = |version: &str, build: &str| {
             format!("{version} with SHA-256 {}", build.get(..12).unwrap_or(build))
         };
-        let (theirs, ours) = (words(&hello.version, &hello.build), words(version, build));
+        let theirs = words(&hello.version, &hello.build);
+        let ours = words(&ours.version, &ours.sha256);
         return Err(Error::OtherBuild { name: name.to_owned(), theirs, ours });
     }
     Ok(hello)

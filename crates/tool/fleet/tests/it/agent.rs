@@ -27,11 +27,12 @@ impl Leader {
         let mark = mark();
         let mut command = Command::new(example("fleet_test_helper"));
         command.args(["agent", "load-process", &mark]);
-        let mut agent =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut agent = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (agent.stdin.take(), agent.stdout.take().unwrap());
         let mut leader = Leader { agent, stdin, inbox: Inbox::new(stdout), mark, seq: 0 };
-        let FromAgent { body: Answer::Hello(hello), .. } = leader.next() else { panic!("no hello") };
+        let FromAgent { body: Answer::Hello(hello), .. } = leader.next() else {
+            panic!("no hello")
+        };
         assert!(hello.cores > 0 && hello.build.len() == 64 && hello.version == "test");
         leader.send(Request::Reserve { lease_ms });
         assert_eq!(leader.next().body, Answer::Reserved);

@@ -1,6 +1,6 @@
 //! A server, agents with a mark that finds their processes, and loads over them.
 
-use regatta_fleet::{Fleet, FleetRun, Machine, Settings, Void};
+use regatta_fleet::{Build, Fleet, FleetRun, Machine, Settings, Void};
 use regatta_load::{Moment, Plan, Progress, Until, Watch};
 use regatta_script::Workload;
 use regatta_testkit::child::example;
@@ -71,8 +71,10 @@ pub fn marked(mark: &str) -> Vec<(u32, Vec<String>)> {
     let alive = |pid: &u32| {
         let stat = read(*pid, "stat").unwrap_or_default();
         // The state (proc_pid_stat(5)).
-        !matches!(stat.rsplit(')').next().map(str::trim_start).and_then(|s| s.chars().next()),
-                  None | Some('Z'))
+        !matches!(
+            stat.rsplit(')').next().map(str::trim_start).and_then(|s| s.chars().next()),
+            None | Some('Z')
+        )
     };
     let arguments = |pid: u32| -> Vec<String> {
         let line = read(pid, "cmdline").unwrap_or_default();
@@ -91,9 +93,8 @@ pub fn machine(name: &str, kind: &str, mark: &str) -> Machine {
 /// The same agent behind a shell command, in which `$agent` starts it.
 pub fn behind(command: &str, machine: Machine) -> Machine {
     let Machine { name, program, arguments } = machine;
-    let words: Vec<String> = [program].into_iter().chain(arguments)
-        .map(|word| word.into_string().unwrap())
-        .collect();
+    let words: Vec<String> =
+        [program].into_iter().chain(arguments).map(|word| word.into_string().unwrap()).collect();
     let script = format!("agent='{}'; {command}", words.join(" "));
     Machine { name, program: "sh".into(), arguments: vec!["-c".into(), script.into()] }
 }
@@ -113,8 +114,13 @@ pub fn plan(target: SocketAddr) -> Plan {
     }
 }
 
+/// The program of the agents.
+pub fn build() -> Build {
+    Build::of(&example("fleet_test_helper"), "test").unwrap()
+}
+
 pub fn connect(machines: &[Machine]) -> Result<Fleet, regatta_fleet::Error> {
-    Fleet::connect(machines, "test", Settings::default())
+    Fleet::connect(machines, &build(), Settings::default())
 }
 
 /// Runs a plan. `progress` is called as the load's progress is.

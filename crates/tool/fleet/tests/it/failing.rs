@@ -1,7 +1,7 @@
 //! An agent that is absent, different, killed or silent ends the load, and is named.
 
 use crate::common::{
-    Recorder, behind, connect, machine, mark, marked, plan, run_watched, with_cores,
+    Recorder, behind, build, connect, machine, mark, marked, plan, run_watched, with_cores,
 };
 use regatta_fleet::{Error, Fleet, Machine, Settings};
 use regatta_load::{Phase, Plan, Progress, Until};
@@ -46,7 +46,7 @@ fn an_agent_that_says_nothing_or_something_else_is_refused() {
     let mark = mark();
     let settings = Settings { starts_within: Duration::from_millis(300), ..Settings::default() };
     let silent = behind("sleep 60", machine("mute", "load-process", &mark));
-    let error = Fleet::connect(&[silent], "test", settings).err().unwrap().to_string();
+    let error = Fleet::connect(&[silent], &build(), settings).err().unwrap().to_string();
     assert_eq!(error, "agent mute cannot be reached: no answer within 300ms");
     let banner = behind("echo Welcome; $agent", machine("chatty", "load-process", &mark));
     let error = refused(&[banner]);
@@ -60,7 +60,8 @@ fn another_build_is_refused_with_what_to_do() {
         machine("old", "load-process", &mark()),
     );
     let error = refused(&[other]);
-    let expected = "agent old runs another build of regatta: test with SHA-256 00ff there, test with ";
+    let expected =
+        "agent old runs another build of regatta: test with SHA-256 00ff there, test with ";
     assert!(error.starts_with(expected), "{error}");
     assert!(error.contains("use --deploy"), "{error}");
 }
@@ -69,7 +70,7 @@ fn another_build_is_refused_with_what_to_do() {
 fn disturbed(settings: Settings, does: impl Fn(u32)) -> (String, Vec<u64>, Duration) {
     let (server, mark) = (Recorder::start(), mark());
     let machines = ["a", "b"].map(|name| machine(name, "load-process", &mark));
-    let mut fleet = Fleet::connect(&machines, "test", settings).unwrap();
+    let mut fleet = Fleet::connect(&machines, &build(), settings).unwrap();
     let is_agent = |(_, arguments): &(u32, Vec<String>)| arguments[1] == "agent";
     let mut agents = marked(&mark).into_iter().filter(is_agent).map(|(pid, _)| pid);
     // In the order of their start.
@@ -97,8 +98,7 @@ fn disturbed(settings: Settings, does: impl Fn(u32)) -> (String, Vec<u64>, Durat
 
 #[test]
 fn a_killed_agent_ends_the_load_at_once_and_what_was_reported_is_kept() {
-    let (error, replies, took) =
-        disturbed(Settings::default(), |pid| signal(pid, Signal::KILL));
+    let (error, replies, took) = disturbed(Settings::default(), |pid| signal(pid, Signal::KILL));
     assert!(error.starts_with("agent b is gone: its command ended with signal: 9"), "{error}");
     assert!(replies.len() == 2 && replies.iter().sum::<u64>() > 100, "{replies:?}");
     assert!(took < Duration::from_secs(3), "it took {took:?}");

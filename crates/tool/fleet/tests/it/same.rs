@@ -2,8 +2,7 @@
 
 use crate::common::{Recorder, behind, connect, machine, mark, marked, plan, run, with_cores};
 use regatta_load::{
-    Arrivals, Burst, Drive, LoadProcessConfig, Moment, Plan, Tally, Until, WarmUp,
-    run_in_processes,
+    Arrivals, Burst, Drive, LoadProcessConfig, Moment, Plan, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_testkit::{child::example, deadline::until};
 use std::{num::NonZeroU32, sync::atomic::AtomicBool, time::Duration};
@@ -38,13 +37,8 @@ fn by_processes(least: usize, plan: &Plan) -> Tally {
 fn agents_of_different_sizes_send_exactly_the_requests_of_one_process() {
     let server = Recorder::start();
     let drive = Drive::Burst(Burst { instances: 6, requests: 20 });
-    let plan = Plan {
-        connections: 60,
-        pipeline: 3,
-        drive,
-        until: Until::Done,
-        ..plan(server.address)
-    };
+    let plan =
+        Plan { connections: 60, pipeline: 3, drive, until: Until::Done, ..plan(server.address) };
     by_processes(1, &plan);
     let expected = server.take();
     assert_eq!(expected.len(), 1_200);

@@ -302,12 +302,7 @@ impl Tally {
 
     /// Builds the result of a plan from the merged counts, the outcome of the run, and the split into
     /// processes.
-    pub(crate) fn of(
-        counts: Counted,
-        outcome: &RunOutcome,
-        plan: &Plan,
-        split: Split,
-    ) -> Tally {
+    pub(crate) fn of(counts: Counted, outcome: &RunOutcome, plan: &Plan, split: Split) -> Tally {
         Tally::of_some(counts, outcome, plan, split, split.threads)
     }
 

@@ -20,10 +20,7 @@ pub enum Heard {
 impl Heard {
     /// Whether nothing more comes from this process.
     pub fn is_last(&self) -> bool {
-        !matches!(
-            self,
-            Heard::Report(ProcessMessage::Progress(_) | ProcessMessage::Second(_))
-        )
+        !matches!(self, Heard::Report(ProcessMessage::Progress(_) | ProcessMessage::Second(_)))
     }
 }
 

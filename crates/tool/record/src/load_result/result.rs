@@ -1,7 +1,8 @@
 //! The result of `regatta load`.
 
 use crate::{
-    Errors, Exchange, Latency, LoadAgents, LoadStage, OpenLoop, Operation, Settling, TlsSpoken, Unseen, Verdict,
+    Errors, Exchange, Latency, LoadAgents, LoadStage, OpenLoop, Operation, Settling, TlsSpoken,
+    Unseen, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn processes_with_different_numbers_of_threads_share_all_connections() {
-        let part = |process, first, own| Part { process, processes: 3, threads: 6, first, step: 1, own };
+        let part =
+            |process, first, own| Part { process, processes: 3, threads: 6, first, step: 1, own };
         let parts = [part(0, 0, 3), part(1, 3, 2), part(2, 5, 1)];
         assert!(parts.into_iter().all(Part::is_possible));
         let numbers: Vec<u32> = parts.into_iter().flat_map(Part::numbers).collect();

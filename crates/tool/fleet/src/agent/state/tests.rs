@@ -28,9 +28,9 @@ fn words(effects: &[Effect]) -> Vec<String> {
             Answer::Refused { because } => format!("refuse {}: {because}", message.seq),
             body => {
                 let json = serde_json::to_value(body).unwrap();
-                let name = json.as_object().map_or(json.clone(), |one| {
-                    one.keys().next().unwrap().as_str().into()
-                });
+                let name = json
+                    .as_object()
+                    .map_or(json.clone(), |one| one.keys().next().unwrap().as_str().into());
                 format!("{} {}", name.as_str().unwrap(), message.seq)
             }
         },
@@ -114,9 +114,8 @@ fn requests_that_do_not_fit_are_refused_with_the_reason() {
     let old = ToAgent { fleet: 0, session: SESSION, seq: 1, body: reserve() };
     refused(&mut agent, Event::Message(Box::new(old)), "speaks version 1, and the leader 0");
     let mut agent = running();
-    let stranger = |body| {
-        Event::Message(Box::new(ToAgent { fleet: VERSION, session: 8, seq: 9, body }))
-    };
+    let stranger =
+        |body| Event::Message(Box::new(ToAgent { fleet: VERSION, session: 8, seq: 9, body }));
     refused(&mut agent, stranger(reserve()), "reserved already");
     refused(&mut agent, stranger(Request::Abort), "not reserved for this leader");
     refused(&mut agent, message(3, prepare(0)), "expected 1 to 64 parts");
