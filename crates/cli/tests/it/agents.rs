@@ -158,7 +158,7 @@ fn an_absent_or_different_machine_is_refused_before_the_load() {
     let place = Place::new();
     let gone = place.load("one,gone", &["-d", "100ms"]);
     assert_eq!(gone.status.code(), Some(2), "{gone:?}");
-    let expected = "regatta: agent gone is gone: its command ended with exit status: 255: ssh: Could not \
+    let expected = "regatta: agent gone cannot be reached: its command ended with exit status: 255: ssh: Could not \
                     resolve hostname gone\n";
     assert_eq!(stderr(&gone), expected);
     let old = place.load("old,one", &["-d", "100ms"]);
