@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
     io::Read,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{fs::PermissionsExt, net::UnixListener, process::CommandExt},
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -158,7 +158,7 @@ fn an_absent_or_different_machine_is_refused_before_the_load() {
     let place = Place::new();
     let gone = place.load("one,gone", &["-d", "100ms"]);
     assert_eq!(gone.status.code(), Some(2), "{gone:?}");
-    let expected = "regatta: agent gone is gone: its command ended with exit status: 255: ssh: Could not \
+    let expected = "regatta: agent gone cannot be reached: its command ended with exit status: 255: ssh: Could not \
                     resolve hostname gone\n";
     assert_eq!(stderr(&gone), expected);
     let old = place.load("old,one", &["-d", "100ms"]);
@@ -251,6 +251,8 @@ fn what_needs_one_machine_is_refused_with_the_reason() {
     assert!(hub.contains("the workload hub does not work from several machines"), "{hub}");
     let verify = of("redis://127.0.0.1:1", &["--verify"]);
     assert!(verify.contains("--verify does not work from several machines"), "{verify}");
-    let socket = of("http://localhost/", &["--unix-socket", "/nonexistent"]);
+    let path = place.folder.path().join("socket");
+    let _listener = UnixListener::bind(&path).unwrap();
+    let socket = of("http://localhost/", &["--unix-socket", path.to_str().unwrap()]);
     assert!(socket.contains("--unix-socket does not work from several machines"), "{socket}");
 }

@@ -5,6 +5,7 @@ use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Settings, Ssh, Void};
+use regatta_host::UsageWindow;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
 use regatta_record::{
@@ -119,21 +120,22 @@ pub fn on_their_cpus(plan: &Plan, on_agents: Option<&OnAgents>) -> Plan {
 }
 
 impl OnAgents {
-    /// The result of each agent, judged separately. `plan` is that of the whole load.
-    pub fn result(&self, plan: &Plan) -> LoadAgents {
-        let agents = self.agents.iter().map(|agent| of_agent(plan, agent)).collect();
+    /// The result of each agent, judged separately. `plan` and `server` are those of the whole load.
+    pub fn result(&self, plan: &Plan, server: &Server<'_>) -> LoadAgents {
+        let agents = self.agents.iter().map(|agent| of_agent(plan, agent, server)).collect();
         LoadAgents { edges_within_ns: self.edges_within_ns, agents }
     }
 }
 
-fn of_agent(plan: &Plan, agent: &AgentRun) -> LoadAgent {
+fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
     let plan = &share_of(plan, agent);
     let AgentRun { name, cores, connections, parts, rtt_ns, clock_bound_ns, tally, .. } = agent;
     let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
     let duration_s = tally.window_ns as f64 / 1e9;
     let used_s = (tally.load_cpu_ns - tally.spun_ns) as f64 / 1e9;
-    let nobody = Server { window: None, cpus: 1, shares: false, seeing: None };
-    let verdict = judge_load(plan, tally, None);
+    let spent = server.window.as_ref().and_then(UsageWindow::spent);
+    let of_server = spent.map(|spent| (spent, server.cpus, server.shares));
+    let verdict = judge_load(plan, tally, of_server);
     LoadAgent {
         name: name.clone(),
         cores: *cores,
@@ -148,7 +150,7 @@ fn of_agent(plan: &Plan, agent: &AgentRun) -> LoadAgent {
         busy: (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64),
         rtt_ns: *rtt_ns,
         clock_bound_ns: *clock_bound_ns,
-        verdict: stages::verdict(verdict, &stages::results(plan, tally, &nobody)),
+        verdict: stages::verdict(verdict, &stages::results(plan, tally, server)),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn result(
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         connections: args.connections() as u64,
         processes: tally.processes as u32,
-        agents: on_agents.map(|agents| agents.result(plan)),
+        agents: on_agents.map(|agents| agents.result(plan, server)),
         tls: tally.tls.clone(),
         idle: args.idle as u64,
         stalled: args.stalled as u64,

@@ -100,11 +100,11 @@ impl Link {
         }
     }
 
-    /// Describes how the command ended after its output has ended, as the rest of a sentence.
+    /// Describes how the command ended after its output has ended, as a clause.
     pub fn ending(&mut self) -> String {
         let how = match self.ended_within(ENDS_WITHIN) {
-            Some(status) => format!("is gone: its command ended with {status}"),
-            None => "is gone: it closed its output".to_owned(),
+            Some(status) => format!("its command ended with {status}"),
+            None => "it closed its output".to_owned(),
         };
         let deadline = Instant::now() + LISTENED_WITHIN;
         while self.listener.as_ref().is_some_and(|listener| !listener.is_finished())

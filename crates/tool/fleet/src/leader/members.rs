@@ -165,7 +165,7 @@ impl Members {
                 Got::Answer(message.body)
             }
             Came::Nonsense(error) => Got::Failed(format!("sent no valid message: {error}")),
-            Came::End => Got::Failed(member.link.ending()),
+            Came::End => Got::Failed(format!("is gone: {}", member.link.ending())),
         }
     }
 
@@ -261,7 +261,7 @@ fn not_there(link: &mut Link, came: Came) -> String {
                 }
                 false => "",
             };
-            format!("{ending}{hint}")
+            format!("cannot be reached: {ending}{hint}")
         }
     }
 }

@@ -29,7 +29,7 @@ fn an_absent_agent_is_named_with_the_last_words_of_its_command() {
         machine("gone", "load-process", &mark),
     );
     let error = refused(&[machine("here", "load-process", &mark), absent]);
-    let expected = "agent gone is gone: its command ended with exit status: 255: ssh: Could not resolve \
+    let expected = "agent gone cannot be reached: its command ended with exit status: 255: ssh: Could not resolve \
                     hostname gone";
     assert_eq!(error, expected);
     until("the other agent exits", || marked(&mark).is_empty());
