@@ -36,11 +36,11 @@ fn main() -> ExitCode {
 /// A load process that sends nothing. What it counts follows from the numbers of its threads alone.
 fn scripted() -> ExitCode {
     let mut inbox = Inbox::new(io::stdin());
-    let ask: Ask = inbox.next().expect("an ask").expect("an ask");
+    let ask: Ask = inbox.receive().expect("an ask").expect("an ask");
     let open = ask.part.of_process(ask.plan.connections as u64);
     let (sender, orders) = mpsc::channel();
     thread::spawn(move || {
-        while let Ok(Some(Order { order, .. })) = inbox.next() {
+        while let Ok(Some(Order { order, .. })) = inbox.receive() {
             let _ = sender.send(order);
         }
         process::exit(1);

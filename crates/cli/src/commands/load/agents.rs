@@ -17,15 +17,6 @@ use std::{collections::BTreeSet, env, num::NonZeroU32};
 /// Most machines.
 const MOST: usize = 64;
 
-/// Parses a destination of ssh.
-pub fn host(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| !c.is_whitespace() && !c.is_control();
-    match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
-        true => Ok(text.to_owned()),
-        false => Err("expected a destination of ssh, e.g. gen1 or bench@10.0.0.7".into()),
-    }
-}
-
 /// Checks that a load can run on several machines.
 pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
     let refused = [
@@ -321,13 +312,5 @@ mod tests {
             lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"),
             "{table}"
         );
-    }
-
-    #[test]
-    fn a_host_is_a_destination_of_ssh() {
-        assert_eq!(host("bench@10.0.0.7"), Ok("bench@10.0.0.7".into()));
-        for wrong in ["", "-oProxyCommand=x", "a b", "a\n"] {
-            assert!(host(wrong).is_err(), "{wrong:?}");
-        }
     }
 }

@@ -1,13 +1,12 @@
 //! The options of `regatta load`.
 
 use super::{
-    agents::host,
     seconds::{SeriesFile, series_file},
     target::{adapter::AdapterArgs, connect::ConnectArgs, http::HttpArgs, tls::TlsArgs, url},
     threshold::{Threshold, threshold},
 };
 use crate::options::values::{
-    connections, count, duration, limit, one_of, percent, rate, stage, workload,
+    connections, count, duration, host, limit, one_of, percent, rate, stage, workload,
 };
 use regatta_load::{Arrivals, Drive, Stage};
 use regatta_record::{Burst, Heads};

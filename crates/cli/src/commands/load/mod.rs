@@ -25,7 +25,7 @@ use regatta_host::{Meter, ObservedProcesses, UsageWindow};
 use regatta_judge::Settler;
 use regatta_load::{LoadProcessConfig, Progress, Watch};
 use regatta_race::{WarmUpObserver, load_processes};
-use regatta_record::Kind;
+use regatta_record::{Kind, LoadResult};
 use result::result;
 use seconds::{Seconds, SeriesFile};
 use server::Server;
@@ -103,14 +103,19 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
             _ => format!("interrupted after {window_s:.2} s of the measurement"),
         });
     }
+    Ok(outcome(tally.interrupted, &result))
+}
+
+/// How the command ends with this result.
+fn outcome(interrupted: bool, result: &LoadResult) -> Outcome {
     let failed = result.thresholds.iter().any(|threshold| !threshold.passed);
-    Ok(match () {
-        () if tally.interrupted => Outcome::Interrupted,
+    match () {
+        () if interrupted => Outcome::Interrupted,
         () if matches!(result.verdict.kind(), Kind::Disqualified | Kind::Failed) => {
             Outcome::Failure
         }
         () if failed => Outcome::Failure,
-        () if !open::rate_was_reached(&result) => Outcome::Failure,
+        () if !open::rate_was_reached(result) => Outcome::Failure,
         () => Outcome::Success,
-    })
+    }
 }

@@ -88,7 +88,7 @@ enum Happened {
 fn receive(to: &mpsc::Sender<Happened>) {
     let mut inbox = Inbox::new(io::stdin());
     loop {
-        let event = match inbox.next::<ToAgent>() {
+        let event = match inbox.receive::<ToAgent>() {
             Ok(Some(message)) => Event::Message(Box::new(message)),
             Ok(None) => Event::LeaderGone,
             Err(error) => {

@@ -156,7 +156,7 @@ fn send(mut to: impl io::Write, messages: &mpsc::Receiver<ToAgent>) {
 fn receive(from: impl Read, number: usize, heard: &mpsc::Sender<Heard>) {
     let mut inbox = Inbox::new(from);
     loop {
-        let came = match inbox.next() {
+        let came = match inbox.receive() {
             Ok(Some(message)) => Came::Message(Box::new(message)),
             Ok(None) => Came::End,
             Err(error) => Came::Nonsense(error),

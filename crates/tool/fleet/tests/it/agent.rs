@@ -54,7 +54,7 @@ impl Leader {
     }
 
     fn next(&mut self) -> FromAgent {
-        self.inbox.next().unwrap().expect("the agent lives")
+        self.inbox.receive().unwrap().expect("the agent lives")
     }
 
     fn nothing_remains_within(&mut self, limit: Duration) {

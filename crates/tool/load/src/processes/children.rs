@@ -143,7 +143,7 @@ impl Member {
             drop((orders, ask));
             let mut inbox = Inbox::new(reports);
             loop {
-                let one = match inbox.next() {
+                let one = match inbox.receive() {
                     Ok(Some(report)) => Heard::Report(report),
                     Ok(None) => Heard::Gone,
                     Err(error) => Heard::Nonsense(error),

@@ -65,7 +65,7 @@ fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
     // If this fails, the end of stdin has the same effect, only later.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut inbox = Inbox::new(io::stdin());
-    let failure = match inbox.next::<Ask>() {
+    let failure = match inbox.receive::<Ask>() {
         Ok(None) => return ExitCode::FAILURE,
         Err(error) => Failure::Other(format!("cannot read its part: {error}")),
         Ok(Some(ask)) => match carry_out(&ask, inbox, begin) {
@@ -141,7 +141,7 @@ impl Visitor for Run<'_> {
 
 /// Follows the leader's orders. Ends the process when the leader is gone, or sends anything else.
 fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
-    while let Ok(Some(order)) = orders.next() {
+    while let Ok(Some(order)) = orders.receive() {
         follower.take(order);
     }
     process::exit(1);

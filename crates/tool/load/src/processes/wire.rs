@@ -33,7 +33,7 @@ impl<R: Read> Inbox<R> {
     ///
     /// # Errors
     /// If reading fails, or something other than a message of this type came. The error quotes its start.
-    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         self.line.clear();
         if self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
@@ -61,15 +61,15 @@ mod tests {
         }
         assert_eq!(wire, b"\"connect\"\n\"end\"\n");
         let mut inbox = Inbox::new(wire.as_slice());
-        assert_eq!(inbox.next().unwrap(), Some(LeaderCommand::Connect));
-        assert_eq!(inbox.next().unwrap(), Some(LeaderCommand::End));
-        assert_eq!(inbox.next::<LeaderCommand>().unwrap(), None);
+        assert_eq!(inbox.receive().unwrap(), Some(LeaderCommand::Connect));
+        assert_eq!(inbox.receive().unwrap(), Some(LeaderCommand::End));
+        assert_eq!(inbox.receive::<LeaderCommand>().unwrap(), None);
     }
 
     #[test]
     fn quotes_what_is_not_a_message() {
         let error =
-            |bytes: &[u8]| Inbox::new(bytes).next::<LeaderCommand>().unwrap_err().to_string();
+            |bytes: &[u8]| Inbox::new(bytes).receive::<LeaderCommand>().unwrap_err().to_string();
         assert!(error(b"hello\n").starts_with("expected a message, got \"hello\": "));
         assert!(error(b"\"sail\"\n").contains("unknown variant `sail`"));
         assert_eq!(error(b"\"conn"), "a message was cut off");
