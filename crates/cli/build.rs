@@ -32,11 +32,13 @@ fn prerequisites() {
         "curl",
         "dpkg-deb",
         "google-chrome",
+        "ip",
         "mdbook",
         "nginx",
         "node",
         "openssl",
         "python3",
         "redis-server",
+        "sshd",
     ]);
 }

@@ -68,4 +68,11 @@ pub enum Command {
     /// Run one process of a load, for `load`, `race` and `capacity`
     #[command(hide = true)]
     LoadProcess,
+    /// Run load processes for `load --on` of another machine
+    #[command(hide = true)]
+    Agent {
+        /// Take requests from stdin, and answer on stdout
+        #[arg(long, required = true)]
+        stdio: bool,
+    },
 }

@@ -20,6 +20,15 @@ pub fn one_of<T: Copy>(
     })
 }
 
+/// Parses a destination of ssh.
+pub fn host(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control();
+    match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a destination of ssh, e.g. gen1 or bench@10.0.0.7".into()),
+    }
+}
+
 /// Finds a built-in workload by name, or reads a workload file by path.
 pub fn workload(text: &str) -> Result<Workload, String> {
     if let Some(workload) = Workload::parse(text) {
@@ -136,6 +145,14 @@ pub fn count(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_a_destination_of_ssh() {
+        assert_eq!(host("bench@10.0.0.7"), Ok("bench@10.0.0.7".into()));
+        for wrong in ["", "-oProxyCommand=x", "a b", "a\n"] {
+            assert!(host(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn a_path_is_a_workload_with_the_text_of_its_file() {

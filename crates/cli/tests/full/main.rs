@@ -2,6 +2,7 @@
 //! with `cargo test --release -p regatta-cli --test full`.
 
 mod action;
+mod agents;
 mod answers;
 mod attackers;
 mod beside;
@@ -10,6 +11,7 @@ mod conformance;
 mod docs;
 mod hub;
 mod kills;
+mod lab;
 mod processes;
 mod scoreboard;
 mod shard;

@@ -2,6 +2,7 @@
 //! rest.
 
 mod action;
+mod agents;
 mod capacity;
 mod config_file;
 mod conformance;

@@ -10,6 +10,7 @@ pub mod docs;
 pub mod example;
 pub mod hello;
 pub mod hub;
+pub mod lab;
 pub mod processes;
 pub mod race;
 pub mod serial;
@@ -20,7 +21,7 @@ use regatta_serve::Model;
 use regatta_testkit::skip;
 pub use regatta_testkit::{
     client::{expect, expect_end},
-    deadline::{DEADLINE, until},
+    deadline::{DEADLINE, until, until_within},
 };
 use std::{
     fs,

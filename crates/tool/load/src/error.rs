@@ -30,6 +30,14 @@ pub enum Error {
         /// What happened, as the rest of a sentence.
         because: String,
     },
+    /// An agent failed, or the connection to it. The load was ended on all agents.
+    #[error("agent {name} {because}")]
+    Agent {
+        /// Its name.
+        name: String,
+        /// What happened, as the rest of a sentence.
+        because: String,
+    },
     /// Not all connections could be opened. A connection is open once it received its first reply, which
     /// must be correct unless errors are tolerated.
     #[error("{opened} of {wanted} connections got a correct first reply; last error: {last}")]

@@ -51,7 +51,10 @@ pub use error::Error;
 pub use lane::{Compiled, Lane, Over, SliceCounts, SliceDue, SliceLatency, SliceOperation};
 pub use open_loop::open_tally::OpenTally;
 pub use plan::{Plan, Split, Until, WarmUp};
-pub use processes::{LoadProcessConfig, load_process, load_process_dialect, run_in_processes};
+pub use processes::{
+    Ask, ChildProcesses, Crew, Division, Heard, LoadProcessConfig, Merged, Order, Watch,
+    load_process, load_process_dialect, run_by_crew, run_in_processes, wire,
+};
 pub use regatta_record::{Arrivals, Burst, Drive, SecondCounted, Stage};
 pub use running::{
     observer::{LoadObserver, Moment, WarmUpProgress},
@@ -61,6 +64,6 @@ pub use running::{
 };
 pub use slow::{SlowPlan, SlowProgress, SlowTally, run_slow};
 pub use sockets::{
-    limits::most_connections,
+    limits::{most_connections, most_connections_of_process},
     tls::{Roots, Tls, TlsError},
 };

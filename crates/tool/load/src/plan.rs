@@ -222,7 +222,7 @@ impl Plan {
 
     /// The same plan with no more connections than requests. If all connections join first, all stay:
     /// on a hub, each receives what the others send.
-    pub(crate) fn needed(&self) -> Plan {
+    pub fn needed(&self) -> Plan {
         let connections = match self.until {
             Until::Requests(_) if self.joins_first() => self.connections,
             Until::Requests(n) => self.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
@@ -233,7 +233,7 @@ impl Plan {
 
     /// Maximum number of load threads that have work. Connections that send no requests still read the
     /// messages pushed to them, so their threads have work without a request in flight.
-    pub(crate) fn most_threads(&self) -> usize {
+    pub fn most_threads(&self) -> usize {
         match self.drive {
             Drive::Burst(burst) => burst.instances as usize,
             Drive::Bounded { in_flight } if !self.workload.is_pushed() => {
@@ -278,12 +278,12 @@ impl Plan {
     }
 
     /// Maximum number of connections open at a time.
-    pub(crate) fn most_open(&self) -> usize {
+    pub fn most_open(&self) -> usize {
         self.connections + self.idle + self.passing
     }
 
-    /// How many of them belong to `part`.
-    pub(crate) fn connections_of(&self, part: Part) -> usize {
+    /// How many of these connections belong to `part`.
+    pub fn connections_of(&self, part: Part) -> usize {
         let share = |n: usize| part.of_process(n as u64) as usize;
         self.share(share).0 + share(self.idle) + share(self.passing)
     }
@@ -301,8 +301,11 @@ impl Plan {
     }
 
     /// Checks the plan for contradictions, before anything is opened.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for the first contradiction.
     #[expect(clippy::too_many_lines, reason = "a check for each setting")]
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::Plan(what));
         let churns = self.drive.churns();
         let shortest = match (self.drive, self.until) {
@@ -422,7 +425,6 @@ pub struct Split {
 impl Split {
     /// The part of process `process`, counted from 0.
     pub(crate) fn part(self, process: usize) -> Part {
-        let (processes, threads) = (self.processes as u32, self.threads as u32);
-        Part { process: process as u32, processes, threads }
+        Part::equal(process as u32, self.processes as u32, self.threads as u32)
     }
 }

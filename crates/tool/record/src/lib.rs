@@ -67,6 +67,7 @@ pub use judged::{
     verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict},
 };
 pub use load_result::{
+    agents::{LoadAgent, LoadAgents, VoidLoad, VoidLoadAgent},
     report::{Failure, LoadProgress, ProcessMessage},
     result::{LoadOperation, LoadResult, LoadThreshold, Verified},
     slow::{Ages, SlowClients},

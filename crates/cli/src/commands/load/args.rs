@@ -6,7 +6,7 @@ use super::{
     threshold::{Threshold, threshold},
 };
 use crate::options::values::{
-    connections, count, duration, limit, one_of, percent, rate, stage, workload,
+    connections, count, duration, host, limit, one_of, percent, rate, stage, workload,
 };
 use regatta_load::{Arrivals, Drive, Stage};
 use regatta_record::{Burst, Heads};
@@ -49,6 +49,7 @@ use std::{
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4 --passing 50
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
+  regatta load http://10.0.0.5:8080/ -c 4000 --rate 200k/s --on gen1,gen2 --deploy
 
 With --rate or --stages, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by
@@ -63,7 +64,7 @@ Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerat
 no reply arrived, a threshold of --fail-if did not pass, more than 1% of the requests of --rate, or of a
 stage, were not sent or timed out, slow clients kept the server from serving new clients, or not all slow
 connections could be opened; 2 wrong usage, the server cannot be reached or does not keep connections
-open, or a load process failed; 130 after Ctrl-C.")]
+open, a load process failed, or a machine of --on is absent or was lost; 130 after Ctrl-C.")]
 pub struct LoadArgs {
     #[arg(help = format!("The server to load: {}", url::forms()))]
     pub url: String,
@@ -124,6 +125,18 @@ pub struct LoadArgs {
     #[arg(long, default_value = "1", value_name = "N",
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub processes: usize,
+    /// Load from these machines instead of this one. Each is a destination of ssh, e.g. gen1 or
+    /// bench@10.0.0.7, that asks for no password, and needs the same build of regatta. It runs a load thread
+    /// per core, with its share of connections and requests. The result has the figures and the verdict of
+    /// each machine. If one is lost, the load ends without a result. Not with -n, --burst, --verify,
+    /// --passing, --unix-socket and the broadcasts of ws://. The command in the environment variable
+    /// REGATTA_SSH is used in place of ssh
+    #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
+          conflicts_with_all = ["threads", "processes", "cpus", "busy_poll", "slow"])]
+    pub on: Vec<String>,
+    /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
+    #[arg(long, requires = "on")]
+    pub deploy: bool,
     /// Timeout of a reply
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,

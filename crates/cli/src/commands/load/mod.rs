@@ -1,5 +1,6 @@
 //! `regatta load`: runs the load engine alone against any server.
 
+mod agents;
 mod args;
 mod cpus;
 mod open;
@@ -22,13 +23,19 @@ use plan::plan;
 use progress::Live;
 use regatta_host::{Meter, ObservedProcesses, UsageWindow};
 use regatta_judge::Settler;
-use regatta_load::{Progress, run_in_processes};
+use regatta_load::{LoadProcessConfig, Progress, Watch};
 use regatta_race::{WarmUpObserver, load_processes};
-use regatta_record::Kind;
+use regatta_record::{Kind, LoadResult};
 use result::result;
 use seconds::{Seconds, SeriesFile};
 use server::Server;
 use std::env;
+
+/// How load processes are started on this machine: at least this many.
+pub fn load_processes_here(least: usize) -> anyhow::Result<LoadProcessConfig> {
+    let binary = env::current_exe().context("cannot find the path of this program")?;
+    Ok(load_processes(&binary, least))
+}
 
 /// Loads the server.
 pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
@@ -40,16 +47,17 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     if let Some(part) = args.slow.slow {
         return slow::run(&args, part, &stop);
     }
-    let binary = env::current_exe().context("cannot find the path of this program")?;
-    let processes = load_processes(&binary, args.processes);
+    let processes = load_processes_here(args.processes)?;
     let plan = plan(&args, &processes)?;
+    let fleet = agents::connect(&args)?;
     let observed = args.pid.map(ObservedProcesses::tree);
     if let Some(observed) = &observed {
         let pid = args.pid.unwrap_or_default();
         observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
     }
     let cpus = observed.as_ref().and_then(ObservedProcesses::cpus).unwrap_or(1);
-    let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
+    let may_share = |observed: &ObservedProcesses| observed.may_run_on(&args.cpus);
+    let shares = fleet.is_none() && observed.as_ref().is_some_and(may_share);
     let mut settler = args.settle.map(Settler::new);
     let meter = || Meter::of(observed.iter().cloned().collect());
     let seeing = settler.as_mut().map(|settler| WarmUpObserver::new(settler, meter()));
@@ -57,12 +65,20 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let mut server = Server { window, cpus, shares, seeing };
     let mut live = Live::new(Seconds::new(args.hdr_log.is_some()));
     let mut progress = |progress: &Progress| live.show(progress);
-    let tally = run_in_processes(&plan, &processes, &mut server, &mut progress, &stop);
-    let tally = tally.inspect_err(|_| live.clear()).with_context(|| args.url.clone())?;
+    let watch = Watch { observer: &mut server, progress: &mut progress, stop: &stop };
+    let done = agents::run(fleet, &plan, &processes, watch);
+    let (tally, agents) = match done {
+        Ok(done) => done,
+        Err(error) => {
+            live.clear();
+            agents::void(&args, &error)?;
+            return Err(error.context(args.url));
+        }
+    };
 
     let window_s = tally.window_ns as f64 / 1e9;
     live.end(window_s);
-    let mut result = result(&args, &plan, &tally, &server);
+    let mut result = result(&args, &plan, &tally, &server, agents.as_ref());
     result.settling = settler.and_then(|settler| settler.settling());
     let Live { seconds, .. } = live;
     if let Some(file) = &args.series {
@@ -87,14 +103,19 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
             _ => format!("interrupted after {window_s:.2} s of the measurement"),
         });
     }
+    Ok(outcome(tally.interrupted, &result))
+}
+
+/// How the command ends with this result.
+fn outcome(interrupted: bool, result: &LoadResult) -> Outcome {
     let failed = result.thresholds.iter().any(|threshold| !threshold.passed);
-    Ok(match () {
-        () if tally.interrupted => Outcome::Interrupted,
+    match () {
+        () if interrupted => Outcome::Interrupted,
         () if matches!(result.verdict.kind(), Kind::Disqualified | Kind::Failed) => {
             Outcome::Failure
         }
         () if failed => Outcome::Failure,
-        () if !open::rate_was_reached(&result) => Outcome::Failure,
+        () if !open::rate_was_reached(result) => Outcome::Failure,
         () => Outcome::Success,
-    })
+    }
 }

@@ -1,6 +1,6 @@
 //! The plan of a load, from the options of `regatta load`.
 
-use super::{args::LoadArgs, cpus, target::url};
+use super::{agents, args::LoadArgs, cpus, target::url};
 use crate::output;
 use anyhow::{Context, bail};
 use regatta_load::{LoadProcessConfig, Plan, Until, WarmUp};
@@ -84,6 +84,10 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
         true => plan,
         false => plan.in_stages(args.stages.clone(), args.arrivals),
     };
+    if !args.on.is_empty() {
+        agents::check(args, &plan).with_context(|| args.url.clone())?;
+        return Ok(plan);
+    }
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
     if split.processes > args.processes {
         output::message(&processes_in_words(plan.connections + plan.idle + plan.passing, split));

@@ -1,6 +1,7 @@
 //! The result of a load as stored, from what was counted.
 
 use super::{
+    agents::{self, OnAgents},
     args::LoadArgs,
     open,
     server::Server,
@@ -29,7 +30,14 @@ fn operation(counted: &OperationCounted, duration_s: f64) -> LoadOperation {
 }
 
 /// Builds the result and judges it.
-pub fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server<'_>) -> LoadResult {
+pub fn result(
+    args: &LoadArgs,
+    plan: &Plan,
+    tally: &Tally,
+    server: &Server<'_>,
+    on_agents: Option<&OnAgents>,
+) -> LoadResult {
+    let plan = &agents::on_their_cpus(plan, on_agents);
     let duration_s = tally.window_ns as f64 / 1e9;
     let failed = tally.errors.failed();
     let cost_per = plan.workload.cost_per();
@@ -50,6 +58,7 @@ pub fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server<'_>) 
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         connections: args.connections() as u64,
         processes: tally.processes as u32,
+        agents: on_agents.map(|agents| agents.result(plan, server)),
         tls: tally.tls.clone(),
         idle: args.idle as u64,
         stalled: args.stalled as u64,
@@ -80,6 +89,7 @@ pub fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server<'_>) 
     };
     open::fill(&mut result, tally);
     result.verdict = stages::verdict(result.verdict, &result.stages);
+    result.verdict = agents::verdict(result.verdict, result.agents.as_ref());
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
 }

@@ -1,6 +1,7 @@
 //! The text that `regatta load` prints.
 
 use super::{
+    agents,
     args::{LoadArgs, Shape},
     open, stages, threshold,
 };
@@ -26,9 +27,10 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let voided = |figure, value: String| {
         if result.verdict.voids(figure) { format!("({value})") } else { value }
     };
-    let from = match result.processes {
-        1 => String::new(),
-        n => format!(" · from {n} processes"),
+    let from = match (&result.agents, result.processes) {
+        (Some(on), _) => format!(" · from {} agents", on.agents.len()),
+        (None, 1) => String::new(),
+        (None, n) => format!(" · from {n} processes"),
     };
     line("load", format!("{} · {} · {}{from}", args.url, workload, shape(args)));
     if let Some(TlsSpoken { version, cipher, checked }) = &result.tls {
@@ -125,6 +127,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         line("  sent", wrong.sent.clone());
         line("  expected", wrong.expected.clone());
         line("  received", wrong.received.clone());
+    }
+    if let Some(agents) = &result.agents {
+        text += &agents::table(agents, result.duration_s);
     }
     text
 }

@@ -302,16 +302,23 @@ impl Tally {
 
     /// Builds the result of a plan from the merged counts, the outcome of the run, and the split into
     /// processes.
-    pub(crate) fn of(
+    pub(crate) fn of(counts: Counted, outcome: &RunOutcome, plan: &Plan, split: Split) -> Tally {
+        Tally::of_some(counts, outcome, plan, split, split.threads)
+    }
+
+    /// Like [`Tally::of`], of the counts of only `own` of the threads, in [`Split::processes`] processes.
+    /// The plan and [`Split::threads`] are those of the whole load.
+    pub(crate) fn of_some(
         mut counts: Counted,
         outcome: &RunOutcome,
         plan: &Plan,
         split: Split,
+        own: usize,
     ) -> Tally {
         let Split { processes, threads } = split;
         let stages = mem::take(&mut counts.stages).into_iter().enumerate();
         let stages: Vec<Tally> = stages
-            .map(|(number, stage)| Tally::of(stage, outcome, &plan.stage(number), split))
+            .map(|(number, stage)| Tally::of_some(stage, outcome, &plan.stage(number), split, own))
             .collect();
         let of_stages = stages.iter().filter_map(|stage| stage.open_loop.clone());
         let open_loop = of_stages.reduce(OpenTally::together);
@@ -319,11 +326,11 @@ impl Tally {
         counts.slices.truncate((counts.window_ns / counts.slice_ns) as usize);
         Tally {
             processes,
-            threads,
+            threads: own,
             first_wrong: counts.first_wrong.take().map(|first| first.exchange),
             instances_ns: mem::take(&mut counts.instances_ns).into_values().collect(),
             open_loop: open_loop
-                .or_else(|| OpenTally::of(open_counts, plan, threads, counts.window_ns)),
+                .or_else(|| OpenTally::of(open_counts, plan, (own, threads), counts.window_ns)),
             stages,
             warm_up_ns: outcome.warm_up_ns,
             warm_up_requests: outcome.warm_up_requests,

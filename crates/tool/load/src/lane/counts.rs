@@ -236,7 +236,10 @@ impl Total {
         let outcome = RunOutcome { warm_up_ns, warm_up_requests, ..outcome };
         let split = Split { processes: 1, threads: self.threads };
         let tally = Tally::of(counted, &outcome, &plan, split);
-        Tally { open_loop: OpenTally::of(open, &plan, self.threads, self.length), ..tally }
+        Tally {
+            open_loop: OpenTally::of(open, &plan, (self.threads, self.threads), self.length),
+            ..tally
+        }
     }
 
     /// The counts, to record how the lane ended.

@@ -135,6 +135,8 @@ pub(crate) struct Asked {
     /// Number of gaps in a stride of one thread, and of gaps of the schedule in it.
     gaps: u32,
     gaps_of_all: u32,
+    /// The share of the requests whose arrivals are checked.
+    share: f64,
 }
 
 impl Asked {
@@ -143,7 +145,12 @@ impl Asked {
         let rate = f64::from(rate) / 1e9;
         let most = (MOST_GAPS / threads).max(1);
         let gaps = (SHORTEST_STRIDE * rate / threads as f64).ceil().clamp(1.0, most as f64) as u32;
-        Asked { arrivals, rate, gaps, gaps_of_all: gaps * threads as u32 }
+        Asked { arrivals, rate, gaps, gaps_of_all: gaps * threads as u32, share: 1.0 }
+    }
+
+    /// Only this share of the requests is checked, e.g. those of half of the threads.
+    pub fn of_share(self, share: f64) -> Self {
+        Asked { share, ..self }
     }
 
     /// Expected length of a stride, in nanoseconds.
@@ -163,7 +170,7 @@ impl Asked {
         (length / self.expected() * ArrivalsSeen::UNIT) as u64
     }
 
-    /// Checks the merged counts of all threads. `window_ns` is the requested and the actual length of
+    /// Checks the merged counts of all threads, or of those of [`Asked::of_share`]. `window_ns` is the requested and the actual length of
     /// the window.
     pub fn check(&self, seen: &ArrivalsSeen, window_ns: (Nanos, Nanos)) -> ArrivalCheck {
         let (strides, arrived) = (seen.strides, seen.tenths.iter().sum::<u64>());
@@ -180,14 +187,15 @@ impl Asked {
         // Chance: 4 standard deviations for a single number; for the distribution, the
         // Kolmogorov-Smirnov distance that one in a thousand samples exceeds, 1.95 / √n (Smirnov 1948).
         let by_chance = |n: f64, deviations: f64| deviations / n.max(1.0).sqrt();
-        let expected = self.rate * window_ns.1 as f64;
+        let asked = self.rate * self.share;
+        let expected = asked * window_ns.1 as f64;
         let independent = match self.arrivals {
             Arrivals::Poisson => check.lag1.abs() <= CORRELATION + by_chance(strides as f64, 4.0),
             // A shifted send lengthens one gap and shortens the next, so these always correlate.
             Arrivals::Constant => true,
         };
         check.kept = check.distance <= DISTANCE + by_chance(strides as f64, 1.95)
-            && (rate / self.rate - 1.0).abs() <= RATE + by_chance(expected, 4.0)
+            && (rate / asked - 1.0).abs() <= RATE + by_chance(expected, 4.0)
             && check.unsteadiness <= UNSTEADINESS + by_chance(expected / TENTHS as f64, 4.0)
             && independent;
         check

@@ -159,17 +159,18 @@ impl OpenCount {
 }
 
 impl OpenTally {
-    /// Builds the result from the merged counts of all `threads`. `window_ns` is the actual length of
-    /// the window. `None` without an open loop.
+    /// Builds the result from the merged counts of `own` of the `threads` of the load. `window_ns` is the
+    /// actual length of the window. `None` without an open loop.
     pub(crate) fn of(
         counted: Option<OpenCounted>,
         plan: &Plan,
-        threads: usize,
+        (own, threads): (usize, usize),
         window_ns: Nanos,
     ) -> Option<OpenTally> {
         let Drive::Open { rate, arrivals } = plan.drive else { return None };
         let counted = counted?;
-        let asked = Asked::new(arrivals, rate.get(), threads);
+        let share = own as f64 / threads as f64;
+        let asked = Asked::new(arrivals, rate.get(), threads).of_share(share);
         let asked_ns = match plan.until {
             Until::Elapsed(window) => window.as_nanos() as Nanos,
             Until::Requests(_) | Until::Done => window_ns,

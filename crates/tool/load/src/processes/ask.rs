@@ -1,14 +1,15 @@
-//! The first message to a load process: the whole load, and the part of it that the process runs.
+//! The messages to a load process: first the whole load, and the part of it that the process runs; then
+//! orders.
 
 use crate::{Error, Plan, WarmUp};
-use regatta_record::{FORMAT, Part};
+use regatta_record::{FORMAT, LeaderCommand, Part};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The first message to a load process, one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ask {
+pub struct Ask {
     /// Format version, [`regatta_record::FORMAT`].
     pub format: u32,
     /// The part of the load that this process runs. All other fields are the same for all processes.
@@ -27,7 +28,7 @@ impl Ask {
     }
 
     /// The plan of the process. The leader decides on warm-up and patience.
-    pub fn plan(&self) -> Result<Plan, Error> {
+    pub(super) fn plan(&self) -> Result<Plan, Error> {
         let refuse = |what: String| Error::Plan(what);
         if self.format != FORMAT {
             return Err(refuse(format!(
@@ -35,15 +36,14 @@ impl Ask {
                 self.format
             )));
         }
-        let Part { process, processes, threads } = self.part;
-        if processes == 0 || process >= processes || threads < processes {
+        if !self.part.is_possible() {
             return Err(refuse(format!(
                 "the leader sent an invalid part of a load: {:?}",
                 self.part
             )));
         }
         let plan = Plan {
-            threads: threads as usize,
+            threads: self.part.threads as usize,
             patience: Plan::PATIENCE,
             warm_up: WarmUp::Fixed(Duration::ZERO),
             ..self.plan.clone()
@@ -51,4 +51,16 @@ impl Ask {
         plan.check()?;
         Ok(plan)
     }
+}
+
+/// A further message to a load process, one line of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// What to do.
+    pub order: LeaderCommand,
+    /// When to do it, in nanoseconds of `CLOCK_MONOTONIC` of the process's machine. Only for
+    /// [`LeaderCommand::OpenWindow`]. `None`, or a time that is past: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<u64>,
 }

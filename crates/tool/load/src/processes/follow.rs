@@ -1,7 +1,7 @@
 //! A load process: carries out its part of a load and follows the leader's orders.
 
 use super::{
-    ask::Ask,
+    ask::{Ask, Order},
     memory,
     wire::{self, Inbox},
 };
@@ -65,7 +65,7 @@ fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
     // If this fails, the end of stdin has the same effect, only later.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut inbox = Inbox::new(io::stdin());
-    let failure = match inbox.next::<Ask>() {
+    let failure = match inbox.receive::<Ask>() {
         Ok(None) => return ExitCode::FAILURE,
         Err(error) => Failure::Other(format!("cannot read its part: {error}")),
         Ok(Some(ask)) => match carry_out(&ask, inbox, begin) {
@@ -141,8 +141,8 @@ impl Visitor for Run<'_> {
 
 /// Follows the leader's orders. Ends the process when the leader is gone, or sends anything else.
 fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
-    while let Ok(Some(order)) = orders.next() {
-        follower.obey(order);
+    while let Ok(Some(order)) = orders.receive() {
+        follower.take(order);
     }
     process::exit(1);
 }
@@ -178,6 +178,7 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>, mut gatherer: Option<
             open: sums.open as u64,
             opening: shared.is_opening(),
             over: shared.ends_early(),
+            late_ns: follower.late_ns.load(Relaxed),
             trouble: shared.trouble(),
         };
         let is_news = reported
@@ -247,6 +248,10 @@ struct Follower {
     window: Mutex<Option<(Nanos, Nanos)>>,
     /// When the window ends by itself; [`Nanos::MAX`] before it opened, and without a fixed length.
     ends_at: AtomicU64,
+    /// When the window opens; [`Nanos::MAX`] if no time was ordered.
+    opens_at: AtomicU64,
+    /// How long after that it opened.
+    late_ns: AtomicU64,
 }
 
 impl Follower {
@@ -256,11 +261,23 @@ impl Follower {
             Until::Requests(_) | Until::Done => None,
         };
         let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
-        Follower { shared, connections: plan.connections, length, window, ends_at }
+        let (opens_at, late_ns) = (AtomicU64::new(Nanos::MAX), AtomicU64::new(0));
+        let connections = plan.connections;
+        Follower { shared, connections, length, window, ends_at, opens_at, late_ns }
     }
 
     fn window(&self) -> Option<(Nanos, Nanos)> {
         *self.window.lock().expect("no thread panics here")
+    }
+
+    /// Carries out an order, or keeps it until its time: [`Follower::check`] then opens the window.
+    fn take(&self, order: Order) {
+        match order {
+            Order { order: LeaderCommand::OpenWindow, at_ns: Some(at) } => {
+                self.opens_at.store(at, Relaxed);
+            }
+            Order { order, .. } => self.obey(order),
+        }
     }
 
     fn obey(&self, order: LeaderCommand) {
@@ -281,6 +298,7 @@ impl Follower {
         if order == LeaderCommand::OpenWindow {
             *window = Some((now, now));
             self.ends_at.store(now.saturating_add(self.length.unwrap_or(Nanos::MAX)), Relaxed);
+            self.late_ns.store(now.saturating_sub(self.opens_at.load(Relaxed)), Relaxed);
             return self.shared.open_window(now);
         }
         if let Some((_, end)) = window.as_mut().filter(|_| current == Phase::Measuring) {
@@ -299,8 +317,11 @@ impl Follower {
         Duration::from_nanos(left).clamp(Duration::from_millis(1), CHECK_IN_WINDOW)
     }
 
-    /// Ends the window if its time is up.
+    /// Opens the window if its time has come, and ends it if its time is up.
     fn check(&self, now: Nanos) {
+        if now >= self.opens_at.load(Relaxed) && self.shared.phase() < Phase::Measuring {
+            self.obey(LeaderCommand::OpenWindow);
+        }
         if now < self.ends_at.load(Relaxed) || self.shared.phase() != Phase::Measuring {
             return;
         }
@@ -320,6 +341,7 @@ impl Leads for Turns<'_> {
     fn next_check(&self) -> Nanos {
         match self.0.shared.phase() {
             Phase::Measuring => self.0.ends_at.load(Relaxed),
+            phase if phase < Phase::Measuring => self.0.opens_at.load(Relaxed),
             _ => Nanos::MAX,
         }
     }

@@ -3,7 +3,8 @@
 
 use super::{
     LoadProcessConfig,
-    ask::Ask,
+    ask::{Ask, Order},
+    children::LocalCrew,
     crew::{Crew, Heard},
     follow::{order_of, phase_of},
     memory::Memory,
@@ -62,18 +63,76 @@ pub fn run_in_processes(
     }
     let plan = &Plan { threads: split.threads, ..plan.needed() };
     let _kept = KeptOn::cpus(&plan.cpus);
-    let shared = &Shared::new(split.processes, 1);
+    let words = plan.workload.shared_words();
+    let memory = (words > 0).then(|| Memory::new(words)).transpose();
+    let memory =
+        memory.map_err(|error| Error::Machine { what: "create its shared memory", error })?;
+    let path = memory.as_ref().map(Memory::path);
+    let parts: Vec<Part> = (0..split.processes).map(|process| split.part(process)).collect();
+    let asks = parts.iter().map(|part| Ask::new(plan, *part, path.clone())).collect();
+    // The processes run on the CPUs of the load, as this thread does, and die with this thread.
+    let mut crew = LocalCrew::start(processes, asks)?;
+    let division = Division { parts, groups: Vec::new() };
+    let merged = run_by_crew(plan, &division, &mut crew, Watch { observer, progress, stop })?;
+    Ok(merged.whole)
+}
+
+/// How a load is divided among the processes of a crew.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// The part of each process. Together they have each thread of the load once.
+    pub parts: Vec<Part>,
+    /// The number of the group of each process, from 0, whose counts are also merged separately, e.g.
+    /// its machine. Empty: there are no groups.
+    pub groups: Vec<usize>,
+}
+
+/// What a caller observes of a load while it runs.
+pub struct Watch<'a> {
+    /// Is called at the edges of the window, on another thread.
+    pub observer: &'a mut dyn LoadObserver,
+    /// Is called with the progress, on the calling thread.
+    pub progress: &'a mut dyn FnMut(&Progress),
+    /// Ends the load with its results so far, once it is set.
+    pub stop: &'a AtomicBool,
+}
+
+/// The results of a load by a crew.
+#[derive(Debug)]
+pub struct Merged {
+    /// The result of the load.
+    pub whole: Tally,
+    /// The result of each group of processes.
+    pub groups: Vec<Tally>,
+}
+
+/// Carries out a plan in the processes of a crew, each of which has the plan and its part of `division`
+/// already. The plan is [`Plan::needed`], and its threads are those of the division. The calling process
+/// leads the others and opens no connections.
+///
+/// # Errors
+/// Those of [`run_in_processes`], and what [`Crew::error`] returns if a process fails. The processes may
+/// still be running then: the caller ends them.
+pub fn run_by_crew(
+    plan: &Plan,
+    division: &Division,
+    crew: &mut (dyn Crew + Send),
+    watch: Watch<'_>,
+) -> Result<Merged, Error> {
+    let Watch { observer, progress, stop } = watch;
+    let processes = division.parts.len();
+    let shared = &Shared::new(processes, 1);
     thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
-        // A separate thread, because this one reports progress. It and the processes that it starts run
-        // on the CPUs of the load, as this thread does.
+        // A separate thread, because this one reports progress.
         let leader = thread::Builder::new().name("load-leader".into()).spawn_scoped(scope, || {
             let _alive = alive;
             let _guard = EndAll(shared);
-            lead(plan, split, processes, shared, Director::new(plan, shared, stop, observer))
+            let director = Director::new(plan, shared, stop, observer);
+            lead(plan, division, crew, shared, director)
         });
         let leader = leader.map_err(|error| Error::Machine { what: "start its threads", error })?;
-        let mut gatherer = plan.seconds.then(|| Gatherer::new(split.processes));
+        let mut gatherer = plan.seconds.then(|| Gatherer::new(processes));
         report_progress(shared, &ended, gatherer.as_mut(), progress);
         leader.join().expect("the leader of the load panicked")
     })
@@ -81,36 +140,49 @@ pub fn run_in_processes(
 
 fn lead(
     plan: &Plan,
-    split: Split,
-    how: &LoadProcessConfig,
+    division: &Division,
+    crew: &mut (dyn Crew + Send),
     shared: &Shared,
-    mut director: Director<'_>,
-) -> Result<Tally, Error> {
-    let words = plan.workload.shared_words();
-    let memory = (words > 0).then(|| Memory::new(words)).transpose();
-    let memory =
-        memory.map_err(|error| Error::Machine { what: "create its shared memory", error })?;
-    let path = memory.as_ref().map(Memory::path);
-    let ask = |process| Ask::new(plan, split.part(process), path.clone());
-    let asks = (0..split.processes).map(ask).collect();
-    let led = Crew::start(how, asks)
-        .and_then(|crew| Led::new(plan, split, shared, crew).until_counted(&mut director));
-    if led.is_err() {
+    director: Director<'_>,
+) -> Result<Merged, Error> {
+    let mut director = director.with_lead(crew.lead_ns());
+    let counted = Led::new(plan, division, shared, crew).until_counted(&mut director);
+    if counted.is_err() {
         // If the window was opened, this makes the director close it, so that `observer` is called.
         shared.end_early();
         director.turn(clock::now());
     }
-    let counted = led?;
+    let counted = counted?;
     let outcome = director.outcome()?;
-    reached(Tally::of(counted, &outcome, plan, split), plan, shared)
+    let of = |group: usize| {
+        let all = counted.iter().zip(&division.parts).zip(&division.groups);
+        let of_group = all.filter(|(_, number)| **number == group).map(|(one, _)| one);
+        let (counts, parts): (Vec<&Counted>, Vec<&Part>) = of_group.unzip();
+        let own = parts.iter().map(|part| part.own as usize).sum();
+        let split = Split { processes: parts.len(), threads: plan.threads };
+        Tally::of_some(merged(counts), &outcome, plan, split, own)
+    };
+    let groups = division.groups.iter().max().map_or(0, |last| last + 1);
+    let groups = (0..groups).map(of).collect();
+    let split = Split { processes: division.parts.len(), threads: plan.threads };
+    let whole = Tally::of(merged(counted.iter().collect()), &outcome, plan, split);
+    Ok(Merged { whole: reached(whole, plan, shared)?, groups })
+}
+
+/// Merges counts, which were checked to be of one load.
+fn merged(counts: Vec<&Counted>) -> Counted {
+    let mut all = counts.into_iter().cloned();
+    let mut sum = all.next().expect("every group has a process");
+    all.for_each(|counted| sum.add(counted).expect("counts of one load"));
+    sum
 }
 
 /// A load carried out by several processes.
 struct Led<'a> {
     plan: &'a Plan,
-    split: Split,
+    division: &'a Division,
     shared: &'a Shared,
-    crew: Crew,
+    crew: &'a mut (dyn Crew + Send),
     started: Instant,
     /// When each process last reported.
     heard: Vec<Option<Instant>>,
@@ -124,24 +196,30 @@ struct Led<'a> {
 }
 
 impl<'a> Led<'a> {
-    fn new(plan: &'a Plan, split: Split, shared: &'a Shared, crew: Crew) -> Self {
+    fn new(
+        plan: &'a Plan,
+        division: &'a Division,
+        shared: &'a Shared,
+        crew: &'a mut (dyn Crew + Send),
+    ) -> Self {
+        let processes = division.parts.len();
         Led {
             plan,
-            split,
+            division,
             shared,
             crew,
             started: Instant::now(),
-            heard: vec![None; split.processes],
-            opening: vec![false; split.processes],
-            opened: vec![0; split.processes],
-            seconds: vec![0; split.processes],
-            counted: vec![None; split.processes],
+            heard: vec![None; processes],
+            opening: vec![false; processes],
+            opened: vec![0; processes],
+            seconds: vec![0; processes],
+            counted: vec![None; processes],
         }
     }
 
-    /// Leads the processes through the phases, and merges what they counted.
-    fn until_counted(mut self, director: &mut Director<'_>) -> Result<Counted, Error> {
-        let (mut phase, mut all_opened) = (Phase::Starting, false);
+    /// Leads the processes through the phases. Returns what each of them counted.
+    fn until_counted(mut self, director: &mut Director<'_>) -> Result<Vec<Counted>, Error> {
+        let (mut phase, mut all_opened, mut opens_at) = (Phase::Starting, false, None);
         while self.counted.iter().any(Option::is_none) {
             let wait = director.next_check().saturating_sub(clock::now()).min(TURN);
             let mut next = self.crew.next(Duration::from_nanos(wait));
@@ -152,23 +230,40 @@ impl<'a> Led<'a> {
             self.check_silence()?;
             if !all_opened && self.opened.iter().sum::<usize>() == self.plan.connections {
                 all_opened = true;
-                self.crew.order(LeaderCommand::AllOpened);
+                self.order(LeaderCommand::AllOpened);
             }
             director.turn(clock::now());
-            if self.shared.phase() != phase {
-                phase = self.shared.phase();
-                if phase == Phase::Ended && self.shared.closes_are_overdue() {
-                    self.crew.order(LeaderCommand::ClosesOverdue);
-                }
-                if phase == Phase::Ended && self.shared.is_cut_short() {
-                    self.crew.order(LeaderCommand::CutShort);
-                }
-                if let Some(order) = order_of(phase) {
-                    self.crew.order(order);
+            if opens_at.is_none() && self.crew.lead_ns() > 0 {
+                opens_at = director.opens_at();
+                if let Some(at) = opens_at {
+                    let order = LeaderCommand::OpenWindow;
+                    self.crew.order(Order { order, at_ns: Some(at) });
                 }
             }
+            if self.shared.phase() != phase {
+                phase = self.shared.phase();
+                self.order_into(phase, opens_at.is_some());
+            }
         }
-        self.merge()
+        self.check_alike()?;
+        Ok(self.counted.into_iter().flatten().collect())
+    }
+
+    /// Orders all processes to enter a phase. If they know when to open the window, they do it themselves.
+    fn order_into(&mut self, phase: Phase, know_when: bool) {
+        if phase == Phase::Ended && self.shared.closes_are_overdue() {
+            self.order(LeaderCommand::ClosesOverdue);
+        }
+        if phase == Phase::Ended && self.shared.is_cut_short() {
+            self.order(LeaderCommand::CutShort);
+        }
+        if let Some(order) = order_of(phase).filter(|_| phase != Phase::Measuring || !know_when) {
+            self.order(order);
+        }
+    }
+
+    fn order(&mut self, order: LeaderCommand) {
+        self.crew.order(Order { order, at_ns: None });
     }
 
     fn hear(&mut self, number: usize, heard: Heard) -> Result<(), Error> {
@@ -183,7 +278,7 @@ impl<'a> Led<'a> {
                 self.shared.gauges[number].handed.push(*second);
             }
             Heard::Report(ProcessMessage::Counted(counted)) => {
-                let part = self.split.part(number);
+                let part = self.division.parts[number];
                 check(&counted, self.plan, part).map_err(|what| {
                     self.failed(number, format!("reported wrong counts: {what}"))
                 })?;
@@ -198,6 +293,7 @@ impl<'a> Led<'a> {
             Heard::Nonsense(error) => {
                 return Err(self.failed(number, format!("sent no valid report: {error}")));
             }
+            Heard::Failed(because) => return Err(self.failed(number, because)),
             Heard::Gone => {
                 let ending = self.crew.ending(number);
                 return Err(self.failed(number, ending));
@@ -223,9 +319,7 @@ impl<'a> Led<'a> {
         self.shared.set_opening(self.opening.iter().filter(|opening| **opening).count());
         self.opened[number] = progress.opened as usize;
         if let Some(trouble) = progress.trouble {
-            let of = self.split.processes;
-            let trouble = format!("{trouble} (load process {} of {of})", number + 1);
-            self.shared.troubled(&trouble);
+            self.shared.troubled(&format!("{trouble} ({})", self.crew.name(number)));
         }
         if progress.over {
             self.shared.end_early();
@@ -256,7 +350,8 @@ impl<'a> Led<'a> {
         Ok(())
     }
 
-    fn merge(self) -> Result<Counted, Error> {
+    /// Checks that all counts are of one load.
+    fn check_alike(&self) -> Result<(), Error> {
         let mut all = self.counted.iter().flatten().cloned();
         let mut sum = all.next().expect("there is a process");
         for (number, counted) in (1..).zip(all) {
@@ -264,11 +359,11 @@ impl<'a> Led<'a> {
                 self.failed(number, format!("reported counts of another load: {unlike}"))
             })?;
         }
-        Ok(sum)
+        Ok(())
     }
 
     fn failed(&self, number: usize, because: String) -> Error {
-        Error::Process { number: number + 1, processes: self.split.processes, because }
+        self.crew.error(number, because)
     }
 }
 

@@ -3,18 +3,24 @@
 //! each the load and its part of it, decides for all of them when a phase ends, and merges what they
 //! counted. Only a window of a fixed length ends by the clock of each process.
 //!
-//! The messages are lines of JSON ([`ask::Ask`], [`LeaderCommand`], [`regatta_record::ProcessMessage`]) over
-//! pipes. They contain nothing that needs the same machine or the same clock, unless the connections of
+//! Load processes on other machines are led in the same way ([`run_by_crew`]): the leader needs only a
+//! [`Crew`].
+//!
+//! The messages are lines of JSON ([`Ask`], [`Order`], [`regatta_record::ProcessMessage`]) over pipes. They contain nothing that needs the same machine or the same clock, unless the connections of
 //! a workload must know of each other, like the members of a hub: then the processes share memory.
 
 mod ask;
+mod children;
 mod crew;
 mod follow;
 mod lead;
 mod memory;
 mod split;
-mod wire;
+pub mod wire;
 
+pub use ask::{Ask, Order};
+pub use children::ChildProcesses;
+pub use crew::{Crew, Heard};
 pub use follow::{load_process, load_process_dialect};
-pub use lead::run_in_processes;
+pub use lead::{Division, Merged, Watch, run_by_crew, run_in_processes};
 pub use split::LoadProcessConfig;

@@ -7,7 +7,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 const LONGEST: u64 = 256 << 20;
 
 /// Sends one message.
-pub(super) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
+///
+/// # Errors
+/// If the message cannot be written, e.g. because the other side is gone.
+pub fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     to.write_all(&line)?;
@@ -15,18 +18,22 @@ pub(super) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<(
 }
 
 /// Receives messages.
-pub(super) struct Inbox<R> {
+pub struct Inbox<R> {
     from: BufReader<R>,
     line: Vec<u8>,
 }
 
 impl<R: Read> Inbox<R> {
+    /// Receives from a pipe.
     pub fn new(from: R) -> Self {
         Inbox { from: BufReader::new(from), line: Vec::new() }
     }
 
     /// Waits for the next message. `None`: the other side is gone.
-    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    ///
+    /// # Errors
+    /// If reading fails, or something other than a message of this type came. The error quotes its start.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         self.line.clear();
         if self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
@@ -54,15 +61,15 @@ mod tests {
         }
         assert_eq!(wire, b"\"connect\"\n\"end\"\n");
         let mut inbox = Inbox::new(wire.as_slice());
-        assert_eq!(inbox.next().unwrap(), Some(LeaderCommand::Connect));
-        assert_eq!(inbox.next().unwrap(), Some(LeaderCommand::End));
-        assert_eq!(inbox.next::<LeaderCommand>().unwrap(), None);
+        assert_eq!(inbox.receive().unwrap(), Some(LeaderCommand::Connect));
+        assert_eq!(inbox.receive().unwrap(), Some(LeaderCommand::End));
+        assert_eq!(inbox.receive::<LeaderCommand>().unwrap(), None);
     }
 
     #[test]
     fn quotes_what_is_not_a_message() {
         let error =
-            |bytes: &[u8]| Inbox::new(bytes).next::<LeaderCommand>().unwrap_err().to_string();
+            |bytes: &[u8]| Inbox::new(bytes).receive::<LeaderCommand>().unwrap_err().to_string();
         assert!(error(b"hello\n").starts_with("expected a message, got \"hello\": "));
         assert!(error(b"\"sail\"\n").contains("unknown variant `sail`"));
         assert_eq!(error(b"\"conn"), "a message was cut off");

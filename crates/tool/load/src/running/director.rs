@@ -59,6 +59,8 @@ pub(crate) struct Director<'a> {
     stages_over: usize,
     /// The load rests when its connections are open, because it is a lane.
     rests: bool,
+    /// Minimum time between the decision to open the window and its opening.
+    lead: Nanos,
 }
 
 impl<'a> Director<'a> {
@@ -85,7 +87,19 @@ impl<'a> Director<'a> {
             not_opened: None,
             stages_over: 0,
             rests: false,
+            lead: 0,
         }
+    }
+
+    /// Opens the window at least this long after that is decided: the time that all processes need to
+    /// know it in advance. Does not apply without a warm-up.
+    pub fn with_lead(self, lead: Nanos) -> Self {
+        Director { lead, ..self }
+    }
+
+    /// When the window opens, once that is decided and until it opens.
+    pub fn opens_at(&self) -> Option<Nanos> {
+        self.warming.opens_at.filter(|_| self.shared.phase() == Phase::WarmingUp)
     }
 
     /// For a lane: leads until it rests, and again when it ends.
@@ -213,10 +227,11 @@ impl<'a> Director<'a> {
         self.observer.at(Moment::BeforeWindow);
         let to = clock::now();
         let rested = to - from;
-        if rested <= SHORT_PAUSE {
+        if rested <= SHORT_PAUSE && self.lead == 0 {
             return self.open_window();
         }
-        let opens_at = to + WORKED_OFF.max(2 * rested);
+        let working_off = if rested <= SHORT_PAUSE { 0 } else { WORKED_OFF.max(2 * rested) };
+        let opens_at = to + working_off.max(self.lead);
         self.warming.opens_at = Some(opens_at);
         self.next_check = opens_at.min(self.next_check);
         self.pulse.restart(to);

@@ -45,6 +45,11 @@ pub(crate) fn possible_in_child(threads: usize) -> usize {
     (hard() as usize).saturating_sub(OF_CHILD + threads + SPARE)
 }
 
+/// Number of connections that a load process that this process starts can open, with a few load threads.
+pub fn most_connections_of_process() -> usize {
+    possible_in_child(SPARE)
+}
+
 /// Number of descriptors that this process has open; [`SPARE`] if `/proc` cannot be read.
 fn in_use() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(SPARE, Iterator::count)

@@ -147,7 +147,11 @@ fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)
                 () => (format!("only {opened} connections could be opened: {last}"), Shown::Failed),
             })
         }
-        Error::Plan(_) | Error::Tls(_) | Error::Process { .. } | Error::Machine { .. } => None,
+        Error::Plan(_)
+        | Error::Tls(_)
+        | Error::Process { .. }
+        | Error::Agent { .. }
+        | Error::Machine { .. } => None,
     }
 }
 

@@ -121,6 +121,8 @@ pub enum Figure {
 pub struct CellFinding {
     /// The kind of measurement that it shows.
     pub kind: Kind,
+    /// The agent that shows it, if the load came from agents and it is about one of them.
+    pub agent: Option<String>,
     /// The stage of the load that shows it, from 1, if it has stages.
     pub stage: Option<u32>,
     /// The starts that show it, if it is about single starts.
@@ -136,6 +138,9 @@ pub struct CellFinding {
 struct StoredFinding {
     /// The kind of measurement that it shows.
     kind: Kind,
+    /// The agent that shows it, if the load came from agents and it is about one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
     /// The stage of the load that shows it, from 1, if it has stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stage: Option<u32>,
@@ -154,23 +159,26 @@ struct StoredFinding {
 
 impl From<CellFinding> for StoredFinding {
     fn from(finding: CellFinding) -> StoredFinding {
-        let CellFinding { kind, stage, starts, cause, remedy } = finding;
+        let CellFinding { kind, agent, stage, starts, cause, remedy } = finding;
         let because = cause.to_string();
         let cause = Some(cause).filter(|cause| !matches!(cause, Cause::Message { .. }));
-        StoredFinding { kind, stage, starts, because, remedy, cause }
+        StoredFinding { kind, agent, stage, starts, because, remedy, cause }
     }
 }
 
 impl From<StoredFinding> for CellFinding {
     fn from(stored: StoredFinding) -> CellFinding {
-        let StoredFinding { kind, stage, starts, because, remedy, cause } = stored;
+        let StoredFinding { kind, agent, stage, starts, because, remedy, cause } = stored;
         let cause = cause.unwrap_or(Cause::Message { text: because });
-        CellFinding { kind, stage, starts, cause, remedy }
+        CellFinding { kind, agent, stage, starts, cause, remedy }
     }
 }
 
 impl fmt::Display for CellFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(agent) = &self.agent {
+            write!(f, "agent {agent}: ")?;
+        }
         if let Some(stage) = self.stage {
             write!(f, "stage {stage}: ")?;
         }
@@ -258,7 +266,14 @@ impl From<StoredVerdict> for Verdict {
 impl CellFinding {
     /// A finding of `kind`.
     pub fn new(kind: Kind, cause: impl Into<Cause>) -> CellFinding {
-        CellFinding { kind, stage: None, starts: None, cause: cause.into(), remedy: None }
+        CellFinding {
+            kind,
+            agent: None,
+            stage: None,
+            starts: None,
+            cause: cause.into(),
+            remedy: None,
+        }
     }
 
     /// Whether it has no text of its own, because the first one of an earlier version has that of all.

@@ -48,6 +48,9 @@ pub struct LoadProgress {
     pub opening: bool,
     /// The run is over for this process, e.g. because a reply was wrong. It waits for [`LeaderCommand::End`].
     pub over: bool,
+    /// How long after the ordered time the process opened its window, in nanoseconds. 0 before that, and
+    /// without an ordered time.
+    pub late_ns: u64,
     /// The last error that kept a connection from opening, or closed it before the load began.
     pub trouble: Option<String>,
 }

@@ -1,7 +1,8 @@
 //! The result of `regatta load`.
 
 use crate::{
-    Errors, Exchange, Latency, LoadStage, OpenLoop, Operation, Settling, TlsSpoken, Unseen, Verdict,
+    Errors, Exchange, Latency, LoadAgents, LoadStage, OpenLoop, Operation, Settling, TlsSpoken,
+    Unseen, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub struct LoadResult {
     /// Number of processes that carried out the load. Absent: 1.
     #[serde(default = "one")]
     pub processes: u32,
+    /// The agents that carried it out. Absent: this machine did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<LoadAgents>,
     /// The TLS parameters used; `None`: plain.
     pub tls: Option<TlsSpoken>,
     /// Further connections, open and silent.

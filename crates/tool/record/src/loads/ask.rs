@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The part of a load that one process runs. The threads of a load are numbered over all processes.
 /// Thread `t` of `n` takes the connections `t`, `t + n`, `t + 2n`, … and its share of everything else,
 /// regardless of the process that it runs in. So several processes together send exactly what one
-/// process with the same number of threads sends.
+/// process with the same number of threads sends, and they may have different numbers of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -13,19 +13,39 @@ pub struct Part {
     pub process: u32,
     /// Number of processes.
     pub processes: u32,
-    /// Number of threads, over all processes. A multiple of `processes`.
+    /// Number of threads, over all processes.
     pub threads: u32,
+    /// The lowest number of a thread of this process.
+    pub first: u32,
+    /// The distance from the number of one thread of this process to the next.
+    pub step: u32,
+    /// Number of threads of this process.
+    pub own: u32,
 }
 
 impl Part {
     /// The part of a process that runs the whole load.
     pub fn whole(threads: u32) -> Part {
-        Part { process: 0, processes: 1, threads }
+        Part { process: 0, processes: 1, threads, first: 0, step: 1, own: threads }
     }
 
-    /// The numbers of the threads in this process: `process`, `process + processes`, …
+    /// The part of one of `processes` processes that all have the same number of threads: the numbers
+    /// `process`, `process + processes`, …
+    pub fn equal(process: u32, processes: u32, threads: u32) -> Part {
+        let own = threads / processes.max(1);
+        Part { process, processes, threads, first: process, step: processes, own }
+    }
+
+    /// Whether the part has threads, and all of them are threads of the load.
+    pub fn is_possible(self) -> bool {
+        let Part { process, processes, threads, first, step, own } = self;
+        let last = u64::from(first) + u64::from(own.saturating_sub(1)) * u64::from(step);
+        process < processes && own > 0 && step > 0 && last < u64::from(threads)
+    }
+
+    /// The numbers of the threads in this process, in ascending order.
     pub fn numbers(self) -> impl Iterator<Item = u32> {
-        (self.process..self.threads).step_by(self.processes.max(1) as usize)
+        (0..self.own).map(move |nth| self.first + nth * self.step)
     }
 
     /// The number of `n` things that thread `thread` gets if all threads take turns.
@@ -85,7 +105,8 @@ mod tests {
     #[test]
     fn processes_share_all_threads_and_connections() {
         for (processes, threads) in [(1, 1), (1, 4), (3, 3), (3, 9), (4, 8)] {
-            let parts = (0..processes).map(|process| Part { process, processes, threads });
+            let parts = (0..processes).map(|process| Part::equal(process, processes, threads));
+            assert!(parts.clone().all(Part::is_possible));
             let mut numbers: Vec<u32> = parts.clone().flat_map(Part::numbers).collect();
             numbers.sort_unstable();
             assert_eq!(numbers, (0..threads).collect::<Vec<_>>());
@@ -95,6 +116,35 @@ mod tests {
                 let (least, most) = (each.clone().min().unwrap(), each.max().unwrap());
                 assert!(most - least <= u64::from(threads / processes), "{least} to {most}");
             }
+        }
+    }
+
+    #[test]
+    fn processes_with_different_numbers_of_threads_share_all_connections() {
+        let part =
+            |process, first, own| Part { process, processes: 3, threads: 6, first, step: 1, own };
+        let parts = [part(0, 0, 3), part(1, 3, 2), part(2, 5, 1)];
+        assert!(parts.into_iter().all(Part::is_possible));
+        let numbers: Vec<u32> = parts.into_iter().flat_map(Part::numbers).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
+        for n in [0, 1, 7, 45_000] {
+            assert_eq!(parts.into_iter().map(|part| part.of_process(n)).sum::<u64>(), n);
+        }
+        assert_eq!(parts.map(|part| part.of_process(45_000)), [22_500, 15_000, 7_500]);
+    }
+
+    #[test]
+    fn parts_beyond_the_load_are_recognised() {
+        let right = Part { process: 1, processes: 2, threads: 6, first: 1, step: 2, own: 3 };
+        assert!(right.is_possible());
+        for wrong in [
+            Part { process: 2, ..right },
+            Part { own: 0, ..right },
+            Part { own: 4, ..right },
+            Part { step: 0, ..right },
+            Part { first: u32::MAX, step: u32::MAX, own: u32::MAX, ..right },
+        ] {
+            assert!(!wrong.is_possible(), "{wrong:?}");
         }
     }
 }

@@ -2,8 +2,15 @@ use super::*;
 use crate::clock::SECOND;
 
 fn follower(length: Option<Nanos>) -> Follower {
-    let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
-    Follower { shared: Shared::new(1, 1), connections: 1, length, window, ends_at }
+    Follower {
+        shared: Shared::new(1, 1),
+        connections: 1,
+        length,
+        window: Mutex::new(None),
+        ends_at: AtomicU64::new(Nanos::MAX),
+        opens_at: AtomicU64::new(Nanos::MAX),
+        late_ns: AtomicU64::new(0),
+    }
 }
 
 #[test]
@@ -59,4 +66,29 @@ fn an_early_end_closes_the_window_and_late_orders_change_nothing() {
     }
     assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));
     assert!(follower.window().is_some_and(|(begin, end)| end - begin < SECOND));
+}
+
+#[test]
+fn a_window_with_a_time_opens_at_that_time() {
+    let follower = follower(Some(SECOND));
+    let at = clock::now() - 5;
+    follower.take(Order { order: LeaderCommand::WarmUp, at_ns: None });
+    follower.take(Order { order: LeaderCommand::OpenWindow, at_ns: Some(at) });
+    assert_eq!((follower.shared.phase(), Turns(&follower).next_check()), (Phase::WarmingUp, at));
+    follower.check(at - 1);
+    assert_eq!(follower.shared.phase(), Phase::WarmingUp);
+    follower.check(at);
+    let (begin, _) = follower.window().unwrap();
+    assert_eq!(follower.shared.phase(), Phase::Measuring);
+    assert_eq!(follower.late_ns.load(Relaxed), begin - at);
+    assert_eq!(Turns(&follower).next_check(), begin + SECOND);
+}
+
+#[test]
+fn a_window_with_a_time_does_not_open_after_the_end() {
+    let follower = follower(Some(SECOND));
+    follower.take(Order { order: LeaderCommand::OpenWindow, at_ns: Some(1) });
+    follower.take(Order { order: LeaderCommand::End, at_ns: None });
+    follower.check(clock::now());
+    assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, None));
 }

@@ -1,0 +1,316 @@
+//! `regatta load --on`: a load from several machines, over SSH.
+
+use super::{args::LoadArgs, server::Server, stages};
+use crate::output;
+use anyhow::{Context, bail};
+use indicatif::HumanCount;
+use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Settings, Ssh, Void};
+use regatta_host::UsageWindow;
+use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
+use regatta_race::judge_load;
+use regatta_record::{
+    Drive, FORMAT, Figure, Kind, Latency, LoadAgent, LoadAgents, Verdict, VoidLoad, VoidLoadAgent,
+    encode_histogram,
+};
+use std::{collections::BTreeSet, env, num::NonZeroU32};
+
+/// Most machines.
+const MOST: usize = 64;
+
+/// Checks that a load can run on several machines.
+pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
+    let refused = [
+        (args.requests.is_some(), "-n", "the window would end at another time on each; use -d"),
+        (args.burst.is_some(), "--burst", "its instances start and end on one machine; use -d"),
+        (args.verify, "--verify", "it needs the time of each operation by one clock"),
+        (args.passing > 0, "--passing", "all members of a hub are checked in shared memory"),
+        (plan.unix.is_some(), "--unix-socket", "such a socket belongs to one machine"),
+    ];
+    if let Some((_, option, because)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
+        bail!("{option} does not work from several machines (--on): {because}");
+    }
+    if plan.workload.shared_words() > 0 {
+        bail!(
+            "the workload {} does not work from several machines (--on): its connections are checked in \
+             shared memory",
+            plan.workload.name()
+        );
+    }
+    let distinct: BTreeSet<&String> = args.on.iter().collect();
+    if distinct.len() < args.on.len() || args.on.len() > MOST {
+        bail!("--on takes up to {MOST} different machines, each once");
+    }
+    Ok(plan.check()?)
+}
+
+/// Connects to the machines of --on; `None` without it.
+pub fn connect(args: &LoadArgs) -> anyhow::Result<Option<Fleet>> {
+    if args.on.is_empty() {
+        return Ok(None);
+    }
+    let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
+    let ssh = ssh.context("REGATTA_SSH")?;
+    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
+    let machines = args.on.iter().map(|host| match args.deploy {
+        true => ssh.deploy(host, &build),
+        false => Ok(ssh.machine(host)),
+    });
+    let machines = machines.collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(Fleet::connect(&machines, &build, Settings::default())?))
+}
+
+/// What the agents of a load did.
+pub struct OnAgents {
+    agents: Vec<AgentRun>,
+    edges_within_ns: Option<u64>,
+}
+
+/// Carries out the load, on agents if there are some.
+pub fn run(
+    fleet: Option<Fleet>,
+    plan: &Plan,
+    processes: &LoadProcessConfig,
+    watch: Watch<'_>,
+) -> anyhow::Result<(Tally, Option<OnAgents>)> {
+    let Some(mut fleet) = fleet else {
+        let Watch { observer, progress, stop } = watch;
+        return Ok((run_in_processes(plan, processes, observer, progress, stop)?, None));
+    };
+    let run = fleet.run(plan, watch).map_err(|void| anyhow::Error::new(*void))?;
+    let FleetRun { whole, agents, edges_within_ns } = run;
+    Ok((whole, Some(OnAgents { agents, edges_within_ns })))
+}
+
+/// Reports what agents counted of a load that has no result: on stderr, and in the file of --json.
+pub fn void(args: &LoadArgs, error: &anyhow::Error) -> anyhow::Result<()> {
+    let Some(Void { error, agents }) = error.downcast_ref::<Void>() else { return Ok(()) };
+    for agent in agents {
+        let (replies, errors) = (HumanCount(agent.replies), HumanCount(agent.errors));
+        let name = &agent.name;
+        output::message(&format!("agent {name}: {replies} replies and {errors} errors until then"));
+    }
+    let Some(path) = &args.json else { return Ok(()) };
+    let agent = |agent: &regatta_fleet::AgentSoFar| VoidLoadAgent {
+        name: agent.name.clone(),
+        cores: agent.cores,
+        threads: agent.threads,
+        replies: agent.replies,
+        errors: agent.errors,
+    };
+    let agents = agents.iter().map(agent).collect();
+    let void = VoidLoad { format: FORMAT, void: error.to_string(), agents };
+    let json = serde_json::to_string_pretty(&void).context("cannot encode the result")?;
+    output::write(path, &format!("{json}\n"))
+}
+
+/// The same plan with as many CPUs as the agents have together, if there are agents.
+pub fn on_their_cpus(plan: &Plan, on_agents: Option<&OnAgents>) -> Plan {
+    let Some(on_agents) = on_agents else { return plan.clone() };
+    let cores = on_agents.agents.iter().map(|agent| agent.cores).sum();
+    Plan { cpus: (0..cores).collect(), ..plan.clone() }
+}
+
+impl OnAgents {
+    /// The result of each agent, judged separately. `plan` and `server` are those of the whole load.
+    pub fn result(&self, plan: &Plan, server: &Server<'_>) -> LoadAgents {
+        let agents = self.agents.iter().map(|agent| of_agent(plan, agent, server)).collect();
+        LoadAgents { edges_within_ns: self.edges_within_ns, agents }
+    }
+}
+
+fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
+    let plan = &share_of(plan, agent);
+    let AgentRun { name, cores, connections, parts, rtt_ns, clock_bound_ns, tally, .. } = agent;
+    let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
+    let duration_s = tally.window_ns as f64 / 1e9;
+    let used_s = (tally.load_cpu_ns - tally.spun_ns) as f64 / 1e9;
+    let spent = server.window.as_ref().and_then(UsageWindow::spent);
+    let of_server = spent.map(|spent| (spent, server.cpus, server.shares));
+    let verdict = judge_load(plan, tally, of_server);
+    LoadAgent {
+        name: name.clone(),
+        cores: *cores,
+        threads: tally.threads as u32,
+        processes: parts.len() as u32,
+        connections: *connections,
+        requests: tally.open_loop.as_ref().map_or(tally.requests, |open| open.due - unanswered),
+        errors: tally.errors,
+        rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
+        latency_ns: Latency::of_censored(&tally.histogram, unanswered),
+        histogram: encode_histogram(&tally.histogram),
+        busy: (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64),
+        rtt_ns: *rtt_ns,
+        clock_bound_ns: *clock_bound_ns,
+        verdict: stages::verdict(verdict, &stages::results(plan, tally, server)),
+    }
+}
+
+/// The part of a plan that an agent carried out, on its CPUs.
+fn share_of(plan: &Plan, agent: &AgentRun) -> Plan {
+    let rate = |rate: NonZeroU32| {
+        let share = agent.share(rate.get().into());
+        NonZeroU32::new(share as u32).unwrap_or(NonZeroU32::MIN)
+    };
+    let mut plan = Plan {
+        connections: agent.connections as usize,
+        idle: agent.share(plan.idle as u64) as usize,
+        threads: agent.tally.threads,
+        cpus: (0..agent.cores).collect(),
+        ..plan.clone()
+    };
+    if let Drive::Open { rate: of_all, .. } = &mut plan.drive {
+        *of_all = rate(*of_all);
+    }
+    plan.stages.iter_mut().for_each(|stage| stage.rate = rate(stage.rate));
+    plan
+}
+
+/// How many of the figures of a load a verdict voids.
+fn severity(verdict: &Verdict) -> usize {
+    [Figure::Rate, Figure::Latency].into_iter().filter(|figure| verdict.voids(*figure)).count()
+}
+
+/// The verdict on a load by agents: if an agent has the worst one, it comes first, with the agent's name. A
+/// fault of the server comes before.
+pub fn verdict(whole: Verdict, agents: Option<&LoadAgents>) -> Verdict {
+    let agents = agents.map_or(&[][..], |on| &on.agents);
+    let worst = agents.iter().rev().max_by_key(|agent| severity(&agent.verdict));
+    let Some(worst) = worst else { return whole };
+    let is_fault = matches!(whole.kind(), Kind::Disqualified | Kind::Failed);
+    if is_fault || severity(&worst.verdict) == 0 || severity(&worst.verdict) < severity(&whole) {
+        return whole;
+    }
+    let mut finding = worst.verdict.first().clone();
+    finding.agent = Some(worst.name.clone());
+    let mut verdict = whole;
+    verdict.findings.retain(|one| one.kind != finding.kind);
+    verdict.findings.insert(0, finding);
+    // The cost of the server was judged for the whole load.
+    let more = worst.verdict.void.iter().filter(|figure| **figure != Figure::Cost);
+    let more: Vec<Figure> = more.copied().filter(|figure| !verdict.voids(*figure)).collect();
+    verdict.void.extend(more);
+    verdict
+}
+
+/// The table of the agents, and how well their windows agree. Void figures are in parentheses.
+pub fn table(on: &LoadAgents, duration_s: f64) -> String {
+    const COLUMNS: [&str; 9] =
+        ["cores", "conn", "rate", "p50", "p99", "busy", "RTT", "clock", "verdict"];
+    let rows: Vec<[String; 9]> =
+        [COLUMNS.map(String::from)].into_iter().chain(on.agents.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let names = ["agents"].into_iter().chain(on.agents.iter().map(|agent| agent.name.as_str()));
+    let name_width = names.clone().map(|name| name.chars().count()).max().unwrap_or(0).max(11);
+    let mut text = String::new();
+    for (name, row) in names.zip(&rows) {
+        text += &format!("{name:<name_width$}");
+        for (column, cell) in row.iter().enumerate().take(COLUMNS.len() - 1) {
+            let width = width(column).unwrap_or(0);
+            text += &format!(" {}{cell}", " ".repeat(1 + width - cell.chars().count()));
+        }
+        text += &format!("  {}\n", row[COLUMNS.len() - 1]);
+    }
+    if let Some(within_ns) = on.edges_within_ns.filter(|_| duration_s > 0.0) {
+        let within = regatta_report::time(within_ns as f64);
+        let share = within_ns as f64 / 1e7 / duration_s;
+        text += &format!(
+            "{:<name_width$} agree within {within} ({share:.3}% of {duration_s:.2} s)\n",
+            "windows"
+        );
+    }
+    text
+}
+
+fn row(agent: &LoadAgent) -> [String; 9] {
+    let verdict = &agent.verdict;
+    let voided = |figure, value: String| match verdict.voids(figure) {
+        true => format!("({value})"),
+        false => value,
+    };
+    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
+    let because = match severity(verdict) {
+        0 => String::new(),
+        _ => format!(": {}", verdict.first()),
+    };
+    [
+        agent.cores.to_string(),
+        HumanCount(agent.connections).to_string(),
+        voided(Figure::Rate, format!("{}/s", HumanCount(agent.rate_per_s.round() as u64))),
+        voided(Figure::Latency, time(agent.latency_ns.p50)),
+        voided(Figure::Latency, time(agent.latency_ns.p99)),
+        agent.busy.map_or("–".into(), |busy| format!("{busy:.2}")),
+        time(Some(agent.rtt_ns)),
+        format!("±{}", time(Some(agent.clock_bound_ns))),
+        format!("{}{because}", verdict.kind().name()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Errors;
+
+    fn agent(name: &str, verdict: Verdict) -> LoadAgent {
+        LoadAgent {
+            name: name.into(),
+            cores: 8,
+            threads: 8,
+            processes: 1,
+            connections: 2_000,
+            requests: 100_000,
+            errors: Errors::default(),
+            rate_per_s: 99_800.0,
+            latency_ns: Latency { p50: Some(410_000), p99: Some(1_900_000), ..Latency::default() },
+            histogram: String::new(),
+            busy: Some(0.61),
+            rtt_ns: 88_000,
+            clock_bound_ns: 31_000,
+            verdict,
+        }
+    }
+
+    fn on(agents: &[LoadAgent]) -> LoadAgents {
+        LoadAgents { edges_within_ns: Some(66_000), agents: agents.to_vec() }
+    }
+
+    fn held() -> Verdict {
+        Verdict::new(Kind::AtAskedRate, "the rate was held")
+    }
+
+    #[test]
+    fn the_worst_agent_is_named_in_the_verdict() {
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        let on = on(&[agent("gen1", held()), agent("gen2", busy)]);
+        let named = verdict(held(), Some(&on));
+        assert_eq!(
+            named.because(),
+            "agent gen2: the load was busy. Also at-asked-rate: the rate was held"
+        );
+        assert!(named.voids(Figure::Rate) && named.voids(Figure::Latency));
+        assert!(!named.voids(Figure::Cost));
+        assert_eq!(verdict(held(), None), held());
+    }
+
+    #[test]
+    fn a_fault_of_the_server_comes_before_an_agent() {
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        let wrong = Verdict::new(Kind::Disqualified, "a reply was wrong");
+        assert_eq!(verdict(wrong.clone(), Some(&on(&[agent("gen1", busy)]))), wrong);
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_agent_with_void_figures_in_parentheses() {
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        let table = table(&on(&[agent("gen1", held()), agent("generator2", busy)]), 3.0);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4, "{table}");
+        assert!(lines[0].starts_with("agents       cores   conn"), "{table}");
+        assert!(lines[1].starts_with("gen1 ") && lines[1].ends_with("at-asked-rate"), "{table}");
+        assert!(lines[2].contains("(99,800/s)"), "{table}");
+        assert!(lines[2].ends_with("generator-bound: the load was busy"), "{table}");
+        assert!(
+            lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"),
+            "{table}"
+        );
+    }
+}

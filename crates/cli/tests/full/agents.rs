@@ -1,0 +1,73 @@
+//! `regatta load --on` over real SSH servers, on machines made by `scripts/lab`, which share the CPUs of this one.
+
+use crate::support::{DEADLINE, Server, lab::Lab, processes::assert_right, until, until_within};
+use regatta_testkit::child::exit_within;
+use std::{
+    io::Read,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// `regatta load` of a server on this machine from machines of a lab, to which it is copied.
+fn load(lab: &Lab, server: &Server, on: &str, more: &[&str]) -> Command {
+    let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let url = format!("line://198.18.0.1:{}", server.addr.port());
+    load.args(["load", &url, "--on", on, "--deploy", "--warm-up", "100ms"]).args(more);
+    load.env("REGATTA_SSH", &lab.ssh);
+    load
+}
+
+fn server() -> Server {
+    Server::double("epoll", &["--listen", "0.0.0.0:0"])
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
+fn machines_with_clocks_1000_s_apart_open_their_windows_together() {
+    let Some(lab) = Lab::up("--machines 3 --clocks 0,7,1000") else { return };
+    let server = server();
+    let more = ["-c", "30", "-d", "1s", "--json", "-"];
+    let result =
+        assert_right(&load(&lab, &server, "lab1,lab2,lab3", &more).output().unwrap(), 30, 3);
+    let on = &result["agents"];
+    let all = |field: &str| -> Vec<u64> {
+        let agents = on["agents"].as_array().unwrap().iter();
+        agents.map(|agent| agent[field].as_u64().unwrap()).collect()
+    };
+    assert_eq!(all("connections"), [10, 10, 10]);
+    assert!(all("requests").iter().all(|requests| *requests > 100), "{on:#}");
+    assert!(all("clock_bound_ns").iter().all(|bound| (1..10_000_000).contains(bound)), "{on:#}");
+    let within = on["edges_within_ns"].as_u64().unwrap();
+    assert!((1..100_000_000).contains(&within), "{on:#}");
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
+fn a_cut_cable_voids_the_load_and_the_agent_behind_it_ends_with_its_lease() {
+    let Some(lab) = Lab::up("--machines 2") else { return };
+    let server = server();
+    let mut load = load(&lab, &server, "lab1,lab2", &["-c", "4", "-d", "60s"]);
+    let mut leader = load.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let count = |machine: &str| lab.processes(machine, "load-process");
+    until("both machines load", || count("lab1") > 0 && count("lab2") > 0);
+    lab.cut("lab2");
+    let cut = Instant::now();
+    let status = exit_within(DEADLINE, &mut leader).expect("the leader ends");
+    let took = cut.elapsed();
+    let mut message = String::new();
+    leader.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert_eq!(status.code(), Some(2), "{message}");
+    assert!(message.contains("agent lab2 is gone: it has not answered for 3s"), "{message}");
+    assert!(took < Duration::from_secs(6), "reported after {took:?}");
+    until_within(Duration::from_secs(3), "lab1 has ended", || count("lab1") == 0);
+    until_within(Duration::from_secs(12), "lab2 has ended", || {
+        count("lab2") == 0 && lab.processes("lab2", "agent") == 0
+    });
+    println!("reported after {took:?}, nothing left after {:?}", cut.elapsed());
+}

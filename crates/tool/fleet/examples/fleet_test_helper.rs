@@ -1,0 +1,91 @@
+//! The processes that the tests of this crate start: an agent, its load processes, and load processes that
+//! report scripted counts.
+//!
+//! `agent KIND MARK` runs an agent whose load processes are `KIND MARK`: `load-process` or `scripted`. The mark
+//! only serves to find the processes.
+
+use hdrhistogram::Histogram;
+use regatta_load::{
+    Ask, LoadProcessConfig, Order, load_process,
+    wire::{self, Inbox},
+};
+use regatta_record::{Counted, LeaderCommand, LoadProgress, ProcessMessage};
+use std::{
+    env, io,
+    process::{self, ExitCode},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["agent", kind, mark] => {
+            let program = env::current_exe().expect("own path");
+            let arguments = vec![kind.to_owned(), mark.to_owned()];
+            regatta_fleet::agent(&LoadProcessConfig { program, arguments, least: 1 }, "test")
+        }
+        ["load-process", _] => load_process(),
+        ["scripted", _] => scripted(),
+        _ => panic!("unknown arguments {arguments:?}"),
+    }
+}
+
+/// A load process that sends nothing. What it counts follows from the numbers of its threads alone.
+fn scripted() -> ExitCode {
+    let mut inbox = Inbox::new(io::stdin());
+    let ask: Ask = inbox.receive().expect("an ask").expect("an ask");
+    let open = ask.part.of_process(ask.plan.connections as u64);
+    let (sender, orders) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok(Some(Order { order, .. })) = inbox.receive() {
+            let _ = sender.send(order);
+        }
+        process::exit(1);
+    });
+    let mut progress = LoadProgress::default();
+    loop {
+        report(&ProcessMessage::Progress(progress.clone()));
+        let Ok(order) = orders.recv_timeout(Duration::from_millis(20)) else {
+            progress.settled += 1;
+            continue;
+        };
+        progress = LoadProgress { entered: Some(order), open, ..progress };
+        if order == LeaderCommand::End {
+            break;
+        }
+    }
+    report(&ProcessMessage::Counted(Box::new(counted(&ask))));
+    loop {
+        thread::park();
+    }
+}
+
+/// Thread `t` counts `t + 1` latencies of each of a thousand lengths that depend on `t`.
+fn counted(ask: &Ask) -> Counted {
+    // The bounds and the precision of all histograms of a load.
+    let mut histogram = Histogram::new_with_bounds(1, 240_000_000_000, 3).expect("bounds");
+    for thread in ask.part.numbers().map(u64::from) {
+        for nth in 1..=1_000 {
+            histogram.record_n(nth * 997 * (thread + 1), thread + 1).expect("within bounds");
+        }
+    }
+    let requests = histogram.len();
+    Counted {
+        requests,
+        replies: requests,
+        slices: vec![requests],
+        window_ns: 100_000_000,
+        load_cpu_ns: requests,
+        connections_opened: ask.part.of_process(ask.plan.connections as u64),
+        ..Counted::nothing(histogram, 10_000_000, &[])
+    }
+}
+
+fn report(message: &ProcessMessage) {
+    if wire::send(io::stdout(), message).is_err() {
+        process::exit(1);
+    }
+}

@@ -1,0 +1,213 @@
+use super::*;
+use proptest::prelude::*;
+use regatta_record::{LeaderCommand, LoadProgress};
+use regatta_script::Workload;
+
+const SECOND: u64 = 1_000_000_000;
+const SESSION: u64 = 7;
+
+fn message(seq: u64, body: Request) -> Event {
+    Event::Message(Box::new(ToAgent { fleet: VERSION, session: SESSION, seq, body }))
+}
+
+fn reserve() -> Request {
+    Request::Reserve { lease_ms: 10_000 }
+}
+
+fn prepare(processes: u32) -> Request {
+    let workload = Workload::parse("double").unwrap();
+    let plan = Plan::closed("127.0.0.1:1".parse().unwrap(), workload);
+    let parts = (0..processes).map(|process| Part::equal(process, processes, processes)).collect();
+    Request::Prepare { plan: Box::new(plan), parts }
+}
+
+/// The effects in words.
+fn words(effects: &[Effect]) -> Vec<String> {
+    let word = |effect: &Effect| match effect {
+        Effect::Send(message) => match &message.body {
+            Answer::Refused { because } => format!("refuse {}: {because}", message.seq),
+            body => {
+                let json = serde_json::to_value(body).unwrap();
+                let name = json
+                    .as_object()
+                    .map_or(json.clone(), |one| one.keys().next().unwrap().as_str().into());
+                format!("{} {}", name.as_str().unwrap(), message.seq)
+            }
+        },
+        Effect::Start { parts, .. } => format!("start {}", parts.len()),
+        Effect::Order(order) => format!("order {:?}", order.order),
+        Effect::Kill => "kill".into(),
+        Effect::Exit => "exit".into(),
+    };
+    effects.iter().map(word).collect()
+}
+
+fn on(agent: &mut Agent, event: Event, now_ns: u64) -> Vec<String> {
+    words(&agent.on(event, now_ns))
+}
+
+fn running() -> Agent {
+    let mut agent = Agent::new(0);
+    assert_eq!(on(&mut agent, message(1, reserve()), 0), ["reserved 1"]);
+    assert_eq!(on(&mut agent, message(2, prepare(2)), 0), ["kill", "start 2"]);
+    assert_eq!(on(&mut agent, Event::Started(vec![1, 2]), 0), ["prepared 2"]);
+    agent
+}
+
+#[test]
+fn a_session_from_reservation_to_release() {
+    let mut agent = running();
+    let order = |order| Request::Order(Order { order, at_ns: None });
+    let effects = on(&mut agent, message(3, order(LeaderCommand::Connect)), 0);
+    assert_eq!(effects, ["order Connect", "taken 3"]);
+    let message_of_process = Box::new(ProcessMessage::Progress(LoadProgress::default()));
+    let report = Event::Report { process: 1, message: message_of_process };
+    assert_eq!(on(&mut agent, report, 0), ["report 0"]);
+    assert_eq!(on(&mut agent, message(4, Request::Abort), 0), ["kill", "aborted 4"]);
+    assert_eq!(on(&mut agent, message(5, prepare(1)), 0), ["kill", "start 1"]);
+    assert_eq!(on(&mut agent, Event::Started(vec![3]), 0), ["prepared 5"]);
+    assert_eq!(on(&mut agent, message(6, Request::Release), 0), ["kill", "released 6"]);
+    assert_eq!(on(&mut agent, Event::LeaderGone, 0), ["kill", "exit"]);
+}
+
+#[test]
+fn without_a_message_until_the_lease_is_over_the_load_is_killed() {
+    let mut agent = running();
+    assert_eq!(agent.deadline_ns(), 10 * SECOND);
+    assert_eq!(on(&mut agent, message(3, Request::Renew), 4 * SECOND), ["pulse 3"]);
+    assert_eq!(agent.deadline_ns(), 14 * SECOND);
+    assert_eq!(on(&mut agent, Event::Tick, 14 * SECOND - 1), [""; 0]);
+    assert_eq!(on(&mut agent, Event::Tick, 14 * SECOND), ["kill", "exit"]);
+    assert_eq!(on(&mut agent, message(4, prepare(1)), 15 * SECOND), [""; 0]);
+}
+
+#[test]
+fn a_request_that_comes_twice_is_carried_out_once_and_answered_twice() {
+    let mut agent = running();
+    assert_eq!(on(&mut agent, message(2, prepare(2)), 0), ["prepared 2"]);
+    assert_eq!(on(&mut agent, message(1, reserve()), 0), [""; 0], "an earlier one");
+    assert_eq!(on(&mut agent, message(3, Request::Abort), 0), ["kill", "aborted 3"]);
+    assert_eq!(on(&mut agent, message(3, Request::Abort), 0), ["aborted 3"]);
+}
+
+#[test]
+fn an_order_that_comes_late_is_carried_out_and_reported() {
+    let mut agent = running();
+    let order = |at_ns| Request::Order(Order { order: LeaderCommand::OpenWindow, at_ns });
+    for (seq, now_ns, expected) in [(3, 99, 0), (4, 100, 0), (5, 130, 30)] {
+        let effects = agent.on(message(seq, order(Some(100))), now_ns);
+        assert_eq!(words(&effects)[0], "order OpenWindow");
+        let Effect::Send(taken) = &effects[1] else { panic!("{effects:?}") };
+        assert_eq!(taken.body, Answer::Taken { late_by_ns: expected });
+    }
+}
+
+#[test]
+fn requests_that_do_not_fit_are_refused_with_the_reason() {
+    let mut agent = Agent::new(0);
+    let refused = |agent: &mut Agent, event, expected: &str| {
+        let effects = on(agent, event, 0);
+        assert!(effects.len() == 1 && effects[0].contains(expected), "{effects:?}");
+    };
+    refused(&mut agent, message(1, Request::Renew), "not reserved for this leader");
+    refused(&mut agent, message(1, Request::Reserve { lease_ms: 1 }), "got one of 1 ms");
+    let old = ToAgent { fleet: 0, session: SESSION, seq: 1, body: reserve() };
+    refused(&mut agent, Event::Message(Box::new(old)), "speaks version 1, and the leader 0");
+    let mut agent = running();
+    let stranger =
+        |body| Event::Message(Box::new(ToAgent { fleet: VERSION, session: 8, seq: 9, body }));
+    refused(&mut agent, stranger(reserve()), "reserved already");
+    refused(&mut agent, stranger(Request::Abort), "not reserved for this leader");
+    refused(&mut agent, message(3, prepare(0)), "expected 1 to 64 parts");
+    on(&mut agent, message(4, Request::Release), 0);
+    refused(&mut agent, message(5, prepare(1)), "not reserved for this leader");
+}
+
+#[test]
+fn processes_that_cannot_be_started_leave_the_agent_reserved() {
+    let mut agent = Agent::new(0);
+    on(&mut agent, message(1, reserve()), 0);
+    on(&mut agent, message(2, prepare(1)), 0);
+    let effects = on(&mut agent, Event::NotStarted("no file".into()), 0);
+    assert_eq!(effects, ["refuse 2: no file"]);
+    assert_eq!(on(&mut agent, message(3, prepare(1)), 0), ["kill", "start 1"]);
+}
+
+/// The machine of an agent in a property: its load processes, and whether it exited.
+#[derive(Default)]
+struct Simulated {
+    children: usize,
+    exited: bool,
+}
+
+impl Simulated {
+    /// Carries out effects; `starts` says whether processes can be started.
+    fn carry_out(&mut self, agent: &mut Agent, effects: Vec<Effect>, starts: bool, now_ns: u64) {
+        for effect in effects {
+            assert!(!self.exited, "{effect:?} after the exit");
+            match effect {
+                Effect::Send(_) => {}
+                Effect::Start { parts, .. } => {
+                    assert_eq!(self.children, 0, "processes of an earlier load");
+                    let event = if starts {
+                        self.children = parts.len();
+                        Event::Started(vec![1; parts.len()])
+                    } else {
+                        Event::NotStarted("no".into())
+                    };
+                    let next = agent.on(event, now_ns);
+                    self.carry_out(agent, next, starts, now_ns);
+                }
+                Effect::Order(_) => assert!(self.children > 0, "an order for nobody"),
+                Effect::Kill => self.children = 0,
+                Effect::Exit => {
+                    assert_eq!(self.children, 0, "it exits with load processes");
+                    self.exited = true;
+                }
+            }
+        }
+    }
+}
+
+fn any_event() -> impl Strategy<Value = (u8, u64, bool, u64)> {
+    (0..12_u8, 0..12_u64, any::<bool>(), 0..3 * SECOND)
+}
+
+fn event(which: u8, seq: u64) -> Event {
+    let order = |order, at_ns| Request::Order(Order { order, at_ns });
+    match which {
+        0 | 1 => message(seq, Request::Reserve { lease_ms: 2_000 }),
+        2 | 3 => message(seq, prepare(1 + seq as u32 % 3)),
+        4 => message(seq, order(LeaderCommand::Connect, None)),
+        5 => message(seq, order(LeaderCommand::OpenWindow, Some(seq))),
+        6 => message(seq, Request::Abort),
+        7 => message(seq, Request::Release),
+        8 => message(seq, Request::Renew),
+        9 => message(seq, Request::Clock { t0_ns: seq }),
+        10 => Event::Ended { process: 0, how: "ended".into() },
+        _ => Event::Tick,
+    }
+}
+
+proptest! {
+    /// Whatever a leader sends, nothing of the load is left once it is gone, or once it is silent for the lease.
+    #[test]
+    fn every_history_ends_without_load_processes(
+        events in prop::collection::vec(any_event(), 0..60),
+        closes in any::<bool>(),
+    ) {
+        let (mut agent, mut machine, mut now_ns) = (Agent::new(0), Simulated::default(), 0);
+        for (which, seq, starts, later_ns) in events {
+            now_ns += later_ns;
+            let effects = agent.on(event(which, seq), now_ns);
+            machine.carry_out(&mut agent, effects, starts, now_ns);
+        }
+        if !closes {
+            now_ns = now_ns.max(agent.deadline_ns());
+        }
+        let last = if closes { Event::LeaderGone } else { Event::Tick };
+        let effects = agent.on(last, now_ns);
+        machine.carry_out(&mut agent, effects, true, now_ns);
+        prop_assert!(machine.exited && machine.children == 0);
+    }
+}

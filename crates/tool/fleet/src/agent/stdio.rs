@@ -1,0 +1,178 @@
+//! An agent whose leader is at the other end of stdin and stdout, e.g. over SSH.
+
+use super::state::{Agent, Effect, Event};
+use crate::{
+    machine::{Build, cores, now_ns},
+    message::{Answer, FromAgent, Hello, ToAgent, VERSION},
+};
+use regatta_load::{
+    Ask, ChildProcesses, Heard, LoadProcessConfig, Plan, most_connections_of_process,
+    wire::{self, Inbox},
+};
+use regatta_record::{FORMAT, Part};
+use std::{
+    env::consts::ARCH,
+    io::{self, Write},
+    process::{self, ExitCode},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+/// Runs an agent on stdin and stdout, until the leader is gone or silent for its lease. `how` starts a
+/// load process, and `version` is the version of the program.
+pub fn agent(how: &LoadProcessConfig, version: &str) -> ExitCode {
+    let Build { version, sha256: build } = match Build::running(version) {
+        Ok(build) => build,
+        Err(error) => return failed(&format!("cannot read its own program: {error}")),
+    };
+    let hello = Hello {
+        version,
+        build,
+        format: FORMAT,
+        arch: ARCH.to_owned(),
+        cores: cores(),
+        connections: most_connections_of_process() as u64,
+    };
+    let (sender, happened) = mpsc::channel();
+    let (to_leader, messages) = mpsc::channel();
+    let receiving = sender.clone();
+    let receive = move || receive(&receiving);
+    let receives = thread::Builder::new().name("leader-in".into()).spawn(receive);
+    // A leader that does not read must not keep the agent from ending the load.
+    let sends = thread::Builder::new().name("leader-out".into()).spawn(move || send(&messages));
+    if let Err(error) = receives.and(sends) {
+        return failed(&format!("cannot start its threads: {error}"));
+    }
+    let body = Answer::Hello(hello);
+    let _ = to_leader.send(FromAgent { fleet: VERSION, session: 0, seq: 0, body });
+    let mut machine =
+        Machine { how: how.clone(), children: None, generation: 0, sender, to_leader };
+    let mut agent = Agent::new(now_ns());
+    loop {
+        let wait = Duration::from_nanos(agent.deadline_ns().saturating_sub(now_ns()));
+        let (event, at_ns) = match happened.recv_timeout(wait) {
+            Ok(Happened::OfLeader(event, at_ns)) => (event, at_ns),
+            Ok(Happened::OfProcess { generation, process, heard }) => {
+                match machine.event(generation, process, heard) {
+                    Some(event) => (event, now_ns()),
+                    None => continue,
+                }
+            }
+            Err(_) => (Event::Tick, now_ns()),
+        };
+        let effects = agent.on(event, at_ns);
+        machine.carry_out(&mut agent, effects);
+    }
+}
+
+fn failed(because: &str) -> ExitCode {
+    complain(because);
+    ExitCode::FAILURE
+}
+
+/// Writes to stderr, which the leader shows.
+fn complain(because: &str) {
+    let _ = writeln!(io::stderr(), "regatta agent: {because}");
+}
+
+/// What an agent waits for.
+enum Happened {
+    /// An event of the leader, and its time.
+    OfLeader(Event, u64),
+    /// Something came from a load process of the load with this number.
+    OfProcess { generation: u64, process: usize, heard: Heard },
+}
+
+/// Receives the messages of the leader.
+fn receive(to: &mpsc::Sender<Happened>) {
+    let mut inbox = Inbox::new(io::stdin());
+    loop {
+        let event = match inbox.receive::<ToAgent>() {
+            Ok(Some(message)) => Event::Message(Box::new(message)),
+            Ok(None) => Event::LeaderGone,
+            Err(error) => {
+                complain(&format!("received no valid message: {error}"));
+                Event::LeaderGone
+            }
+        };
+        let is_last = matches!(event, Event::LeaderGone);
+        if to.send(Happened::OfLeader(event, now_ns())).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Sends messages to the leader.
+fn send(messages: &mpsc::Receiver<FromAgent>) {
+    for mut message in messages {
+        if let Answer::Clock { t2_ns, .. } = &mut message.body {
+            *t2_ns = now_ns();
+        }
+        // If the leader is gone, stdin ends.
+        if wire::send(io::stdout(), &message).is_err() {
+            return;
+        }
+    }
+}
+
+/// The load processes of an agent, and the way to its leader.
+struct Machine {
+    how: LoadProcessConfig,
+    children: Option<ChildProcesses>,
+    /// The number of the current load.
+    generation: u64,
+    sender: mpsc::Sender<Happened>,
+    to_leader: mpsc::Sender<FromAgent>,
+}
+
+impl Machine {
+    /// The event of a load process; `None` if it belongs to an earlier load.
+    fn event(&mut self, generation: u64, process: usize, heard: Heard) -> Option<Event> {
+        let children = self.children.as_mut().filter(|_| generation == self.generation)?;
+        let number = process as u32;
+        let how = match heard {
+            Heard::Report(message) => {
+                return Some(Event::Report { process: number, message: Box::new(message) });
+            }
+            Heard::Nonsense(error) => format!("sent no valid report: {error}"),
+            Heard::Gone => children.ending(process),
+            Heard::Failed(because) => because,
+        };
+        Some(Event::Ended { process: number, how })
+    }
+
+    fn carry_out(&mut self, agent: &mut Agent, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                // If the leader is gone, stdin ends.
+                Effect::Send(message) => drop(self.to_leader.send(*message)),
+                Effect::Start { plan, parts } => {
+                    let event = match self.start(&plan, &parts) {
+                        Ok(pids) => Event::Started(pids),
+                        Err(because) => Event::NotStarted(because),
+                    };
+                    let next = agent.on(event, now_ns());
+                    self.carry_out(agent, next);
+                }
+                Effect::Order(order) => {
+                    self.children.iter().for_each(|children| children.order(order));
+                }
+                Effect::Kill => self.children = None,
+                Effect::Exit => process::exit(0),
+            }
+        }
+    }
+
+    fn start(&mut self, plan: &Plan, parts: &[Part]) -> Result<Vec<u32>, String> {
+        self.generation += 1;
+        let (generation, sender) = (self.generation, self.sender.clone());
+        let asks = parts.iter().map(|part| Ask::new(plan, *part, None)).collect();
+        let heard = move |process, heard| {
+            sender.send(Happened::OfProcess { generation, process, heard }).is_ok()
+        };
+        let children = ChildProcesses::start(&self.how, asks, heard);
+        let children = children.map_err(|error| error.to_string())?;
+        Ok(self.children.insert(children).pids())
+    }
+}

@@ -1,0 +1,186 @@
+//! The connection to an agent: stdin and stdout of a command.
+
+use crate::{
+    machine::now_ns,
+    message::{FromAgent, Request, ToAgent, VERSION},
+};
+use regatta_load::wire::{self, Inbox};
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader, Read},
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// How long the command may take to end after its stdin or stdout has ended.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
+/// How long its last words are awaited after that.
+const LISTENED_WITHIN: Duration = Duration::from_millis(100);
+/// Longest line that is kept of the command's stderr, in bytes.
+const LONGEST_LINE: u64 = 4096;
+
+/// A machine with an agent.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// What to call it in messages and results.
+    pub name: String,
+    /// The command that runs an agent there, with its stdin and stdout.
+    pub program: OsString,
+    /// The arguments of the command.
+    pub arguments: Vec<OsString>,
+}
+
+/// What came from an agent.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// A message.
+    Message(Box<FromAgent>),
+    /// Something else: the error.
+    Nonsense(io::Error),
+    /// Nothing more comes.
+    End,
+}
+
+/// Something that came from the agent with this number, at this time of the leader's clock.
+pub(super) type Heard = (usize, u64, Came);
+
+/// A connection to an agent. Dropping it ends the command.
+pub(super) struct Link {
+    child: Child,
+    /// `None` once no more is sent.
+    messages: Option<mpsc::Sender<ToAgent>>,
+    session: u64,
+    /// The number of the last request.
+    seq: u64,
+    /// The last line of the command's stderr.
+    complaint: Arc<Mutex<String>>,
+    /// Reads the command's stderr.
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Link {
+    /// Starts the command of agent `number`.
+    pub fn start(
+        machine: &Machine,
+        number: usize,
+        session: u64,
+        heard: mpsc::Sender<Heard>,
+    ) -> io::Result<Link> {
+        let mut command = Command::new(&machine.program);
+        command.args(&machine.arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C at a terminal reaches the leader alone, which ends the load in order.
+        let mut child = command.process_group(0).spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (messages, to_send) = mpsc::channel();
+        let complaint = Arc::new(Mutex::new(String::new()));
+        let kept = complaint.clone();
+        let messages = Some(messages);
+        let mut link = Link { child, messages, session, seq: 0, complaint, listener: None };
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("the command has no pipes"));
+        };
+        let spawn = |name: &str| thread::Builder::new().name(format!("{name}-{number}"));
+        // An agent that does not read must not keep the leader waiting.
+        spawn("agent-out").spawn(move || send(stdin, &to_send))?;
+        spawn("agent-in").spawn(move || receive(stdout, number, &heard))?;
+        link.listener = Some(spawn("agent-err").spawn(move || listen(stderr, &kept))?);
+        Ok(link)
+    }
+
+    /// Sends a request. If the agent is gone, nothing happens: its output has ended, too.
+    pub fn send(&mut self, body: Request) {
+        self.seq += 1;
+        let message = ToAgent { fleet: VERSION, session: self.session, seq: self.seq, body };
+        if let Some(messages) = &self.messages {
+            let _ = messages.send(message);
+        }
+    }
+
+    /// Describes how the command ended after its output has ended, as a clause.
+    pub fn ending(&mut self) -> String {
+        let how = match self.ended_within(ENDS_WITHIN) {
+            Some(status) => format!("its command ended with {status}"),
+            None => "it closed its output".to_owned(),
+        };
+        let deadline = Instant::now() + LISTENED_WITHIN;
+        while self.listener.as_ref().is_some_and(|listener| !listener.is_finished())
+            && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let complaint = self.complaint.lock().expect("no thread panics here");
+        match complaint.is_empty() {
+            true => how,
+            false => format!("{how}: {complaint}"),
+        }
+    }
+
+    fn ended_within(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // The agent sees the end of its stdin, and exits.
+        self.messages = None;
+        if self.ended_within(ENDS_WITHIN).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn send(mut to: impl io::Write, messages: &mpsc::Receiver<ToAgent>) {
+    for mut message in messages {
+        if let Request::Clock { t0_ns } = &mut message.body {
+            *t0_ns = now_ns();
+        }
+        if wire::send(&mut to, &message).is_err() {
+            return;
+        }
+    }
+}
+
+fn receive(from: impl Read, number: usize, heard: &mpsc::Sender<Heard>) {
+    let mut inbox = Inbox::new(from);
+    loop {
+        let came = match inbox.receive() {
+            Ok(Some(message)) => Came::Message(Box::new(message)),
+            Ok(None) => Came::End,
+            Err(error) => Came::Nonsense(error),
+        };
+        let is_last = !matches!(came, Came::Message(_));
+        if heard.send((number, now_ns(), came)).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Keeps the last line that is not empty.
+fn listen(from: impl Read, kept: &Mutex<String>) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = String::from_utf8_lossy(&line);
+        if !text.trim().is_empty() {
+            *kept.lock().expect("no thread panics here") = text.trim().to_owned();
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The leader: connects to agents, divides a load among them, leads it, and merges what they counted.
+
+mod division;
+mod fleet;
+mod link;
+mod members;
+mod session;
+
+pub use fleet::{AgentRun, AgentSoFar, Fleet, FleetRun, Void};
+pub use link::Machine;
+pub use members::Settings;

@@ -1,0 +1,27 @@
+//! A load from several machines: agents, which run load processes there, and the leader that commands them.
+//!
+//! - `message`: what they say to each other.
+//! - `agent`: runs load processes on its machine. Its decisions are a state machine without I/O.
+//! - `leader`: divides a load among agents, leads it, and merges what they counted.
+//! - [`clock`]: how far the clocks of agents are from the leader's, with bounds (pure).
+//! - `ssh`: starts agents over SSH, and copies the program to their machines.
+//!
+//! Everything goes through stdin and stdout of a command that the leader starts for each agent. When the
+//! leader is gone, its agents see the end of stdin. When they hear nothing from it, the lease ends. Either
+//! way they kill their load processes and exit.
+
+pub mod clock;
+
+mod agent;
+mod error;
+mod leader;
+mod machine;
+mod message;
+mod ssh;
+
+pub use agent::agent;
+pub use error::Error;
+pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, Settings, Void};
+pub use machine::Build;
+pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent, VERSION};
+pub use ssh::Ssh;

@@ -1,0 +1,189 @@
+//! Agents over SSH: the `ssh` program with the user's configuration and keys. It never asks for a password,
+//! and notices within 6 s that the other machine is gone.
+
+use crate::{
+    error::Error,
+    leader::Machine,
+    machine::{Build, PROGRAM},
+};
+use std::{
+    env::consts::ARCH,
+    ffi::OsString,
+    fs::File,
+    process::{Command, Output, Stdio},
+};
+
+/// The options of `ssh` (ssh(1), ssh_config(5)).
+const OPTIONS: [&str; 5] = [
+    "-T",
+    "-oBatchMode=yes",
+    "-oConnectTimeout=5",
+    "-oServerAliveInterval=2",
+    "-oServerAliveCountMax=3",
+];
+/// Where the program is copied to, below the home folder of the user there.
+const CACHE: &str = ".cache/regatta";
+
+/// The `ssh` program.
+#[derive(Clone, Debug)]
+pub struct Ssh {
+    /// The program, and its first arguments.
+    words: Vec<OsString>,
+}
+
+impl Ssh {
+    /// `command` is `ssh`, or another program that takes the same arguments. It may have arguments, and is
+    /// quoted as for a shell.
+    ///
+    /// # Errors
+    /// [`Error::Command`] if it has no program, or a quote has no end.
+    pub fn new(command: &str) -> Result<Ssh, Error> {
+        let words = shell_words::split(command).unwrap_or_default();
+        match words.is_empty() {
+            true => Err(Error::Command(command.to_owned())),
+            false => Ok(Ssh { words: words.into_iter().map(OsString::from).collect() }),
+        }
+    }
+
+    /// The machine with an agent: `regatta` on the search path of non-interactive shells there.
+    pub fn machine(&self, host: &str) -> Machine {
+        self.agent(host, "regatta")
+    }
+
+    /// Copies this program, which is `build`, to `~/.cache/regatta/<sha256>/` on a machine, unless it is there,
+    /// and returns the machine with an agent that is this copy.
+    ///
+    /// # Errors
+    /// If the machine cannot be reached, has another architecture, or the file cannot be written.
+    pub fn deploy(&self, host: &str, build: &Build) -> Result<Machine, Error> {
+        let fail = |because: String| Error::Agent { name: host.to_owned(), because };
+        let sha = &build.sha256;
+        let path = format!("{CACHE}/{sha}/regatta");
+        let ask = format!("sh -c 'echo \"machine $(uname -m)\"; test -x ~/{path} && echo present'");
+        let output = self.run(host, &ask, Stdio::null())?;
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        // A login may print something before.
+        let mut lines = answer.lines().skip_while(|line| !line.starts_with("machine "));
+        let theirs = lines.next().and_then(|line| line.strip_prefix("machine "));
+        let Some(theirs) = theirs else { return Err(fail(ended(&output))) };
+        if theirs != ARCH {
+            let (name, theirs, ours) = (host.to_owned(), theirs.to_owned(), ARCH.to_owned());
+            return Err(Error::OtherArchitecture { name, theirs, ours });
+        }
+        if lines.next() != Some("present") {
+            let program = File::open(PROGRAM);
+            let program =
+                program.map_err(|error| Error::Machine { what: "read this program", error })?;
+            // Renamed when it is complete, so that a copy that was cut off is never started.
+            let write = format!(
+                "sh -c 'mkdir -p ~/{CACHE}/{sha} && cat > ~/{path}.$$ && chmod 755 ~/{path}.$$ && \
+                 mv -f ~/{path}.$$ ~/{path}'"
+            );
+            let output = self.run(host, &write, program.into())?;
+            if !output.status.success() {
+                return Err(fail(format!(
+                    "did not take a copy of this program: {}",
+                    ended(&output)
+                )));
+            }
+        }
+        Ok(self.agent(host, &format!("~/{path}")))
+    }
+
+    fn agent(&self, host: &str, program: &str) -> Machine {
+        let mut words = self.words.clone();
+        words.extend(OPTIONS.map(OsString::from));
+        words.extend([host.into(), format!("{program} agent --stdio").into()]);
+        let (program, arguments) = (words.remove(0), words);
+        Machine { name: host.to_owned(), program, arguments }
+    }
+
+    fn run(&self, host: &str, command: &str, stdin: Stdio) -> Result<Output, Error> {
+        let mut ssh = Command::new(&self.words[0]);
+        ssh.args(&self.words[1..]).args(OPTIONS).args([host, command]).stdin(stdin);
+        let output = ssh.output();
+        output.map_err(|error| Error::Machine { what: "start ssh", error })
+    }
+}
+
+/// How a command over SSH ended, as the rest of a sentence.
+fn ended(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = stderr.lines().rfind(|line| !line.trim().is_empty());
+    format!("cannot be reached with ssh: {}", last.map_or(output.status.to_string(), str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+    /// A program in place of `ssh`: runs the command here, in another home folder, after `before`.
+    fn fake(folder: &Path, before: &str) -> Ssh {
+        let path = folder.join("ssh");
+        let home = folder.display();
+        let script = format!(
+            "#!/bin/sh\nfor last; do :; done\nexport HOME={home}\n{before}\nexec sh -c \"$last\"\n"
+        );
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Ssh::new(path.to_str().unwrap()).unwrap()
+    }
+
+    fn build() -> Build {
+        Build::running("1").unwrap()
+    }
+
+    fn last(machine: &Machine) -> String {
+        machine.arguments.last().unwrap().to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn the_program_is_copied_once_and_is_the_agent_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = fake(folder.path(), "").deploy("gen1", &build()).unwrap();
+        let sha = build().sha256;
+        assert_eq!(last(&machine), format!("~/.cache/regatta/{sha}/regatta agent --stdio"));
+        let copy = folder.path().join(format!(".cache/regatta/{sha}/regatta"));
+        let written = fs::metadata(&copy).unwrap();
+        assert_eq!(written.len(), fs::metadata("/proc/self/exe").unwrap().len());
+        assert_eq!(written.permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_dir(copy.parent().unwrap()).unwrap().count(), 1);
+        fake(folder.path(), "").deploy("gen1", &build()).unwrap();
+        let again = fs::metadata(&copy).unwrap();
+        assert_eq!(again.modified().unwrap(), written.modified().unwrap(), "it was copied again");
+    }
+
+    #[test]
+    fn another_architecture_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let ssh = fake(folder.path(), "echo Welcome; echo machine riscv64; exit 0");
+        let error = ssh.deploy("gen1", &build()).unwrap_err().to_string();
+        assert!(error.contains("gen1 is riscv64: build regatta for riscv64"), "{error}");
+    }
+
+    #[test]
+    fn an_unreachable_machine_is_named_with_the_message_of_ssh() {
+        let folder = tempfile::tempdir().unwrap();
+        let ssh = fake(folder.path(), "echo 'ssh: Could not resolve hostname gen1' >&2; exit 255");
+        let error = ssh.deploy("gen1", &build()).unwrap_err().to_string();
+        let expected =
+            "agent gen1 cannot be reached with ssh: ssh: Could not resolve hostname gen1";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn an_agent_is_a_command_over_ssh_without_questions() {
+        let machine = Ssh::new("ssh -F 'my config'").unwrap().machine("bench@gen1");
+        assert_eq!(machine.program, "ssh");
+        let arguments: Vec<_> =
+            machine.arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
+        let expected =
+            [&["-F", "my config"][..], &OPTIONS, &["bench@gen1", "regatta agent --stdio"]].concat();
+        assert_eq!(arguments, expected);
+        for wrong in ["", " ", "ssh 'x"] {
+            let error = Ssh::new(wrong).unwrap_err().to_string();
+            assert!(error.starts_with("expected a command in place of ssh, got "), "{error}");
+        }
+    }
+}

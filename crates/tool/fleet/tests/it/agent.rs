@@ -1,0 +1,110 @@
+//! An agent whose leader is this test, which writes the messages itself.
+
+use crate::common::{Recorder, mark, marked, plan};
+use regatta_fleet::{Answer, FromAgent, Request, ToAgent, VERSION};
+use regatta_load::{
+    Plan, Until,
+    wire::{self, Inbox},
+};
+use regatta_record::Part;
+use regatta_testkit::{child::example, deadline::until_within};
+use std::{
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+struct Leader {
+    agent: Child,
+    stdin: Option<ChildStdin>,
+    inbox: Inbox<ChildStdout>,
+    mark: String,
+    seq: u64,
+}
+
+impl Leader {
+    /// Starts an agent with a lease, and a load of a minute on it.
+    fn start(lease_ms: u64, server: &Recorder) -> Leader {
+        let mark = mark();
+        let mut command = Command::new(example("fleet_test_helper"));
+        command.args(["agent", "load-process", &mark]);
+        let mut agent = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (agent.stdin.take(), agent.stdout.take().unwrap());
+        let mut leader = Leader { agent, stdin, inbox: Inbox::new(stdout), mark, seq: 0 };
+        let FromAgent { body: Answer::Hello(hello), .. } = leader.next() else {
+            panic!("no hello")
+        };
+        assert!(hello.cores > 0 && hello.build.len() == 64 && hello.version == "test");
+        leader.send(Request::Reserve { lease_ms });
+        assert_eq!(leader.next().body, Answer::Reserved);
+        let until = Until::Elapsed(Duration::from_secs(60));
+        let plan = Plan { until, threads: 1, ..plan(server.address) };
+        leader.send(Request::Prepare { plan: Box::new(plan), parts: vec![Part::whole(1)] });
+        let FromAgent { body: Answer::Prepared { pids }, seq: 2, .. } = leader.next() else {
+            panic!("not prepared")
+        };
+        assert_eq!(pids.len(), 1);
+        assert_eq!(marked(&leader.mark).len(), 2);
+        leader
+    }
+
+    fn send(&mut self, body: Request) {
+        self.seq += 1;
+        let message = ToAgent { fleet: VERSION, session: 5, seq: self.seq, body };
+        wire::send(self.stdin.as_mut().unwrap(), &message).unwrap();
+    }
+
+    fn next(&mut self) -> FromAgent {
+        self.inbox.receive().unwrap().expect("the agent lives")
+    }
+
+    fn nothing_remains_within(&mut self, limit: Duration) {
+        until_within(limit, "nothing remains", || {
+            self.agent.try_wait().unwrap().is_some() && marked(&self.mark).is_empty()
+        });
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        let _ = self.agent.kill();
+        let _ = self.agent.wait();
+    }
+}
+
+#[test]
+fn nothing_remains_after_the_lease_of_a_silent_leader() {
+    let server = Recorder::start();
+    let mut leader = Leader::start(1_000, &server);
+    let began = Instant::now();
+    // Longer than the lease, which each message renews.
+    while began.elapsed() < Duration::from_millis(1_500) {
+        leader.send(Request::Renew);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(marked(&leader.mark).len(), 2);
+    leader.nothing_remains_within(Duration::from_secs(3));
+}
+
+#[test]
+fn nothing_remains_when_the_leader_is_gone() {
+    let server = Recorder::start();
+    let mut leader = Leader::start(60_000, &server);
+    leader.stdin = None;
+    leader.nothing_remains_within(Duration::from_secs(3));
+}
+
+#[test]
+fn an_invalid_message_ends_the_agent() {
+    let server = Recorder::start();
+    let mut leader = Leader::start(60_000, &server);
+    wire::send(leader.stdin.as_mut().unwrap(), &"sail").unwrap();
+    leader.nothing_remains_within(Duration::from_secs(3));
+}
+
+#[test]
+fn a_killed_agent_leaves_no_load_process() {
+    let server = Recorder::start();
+    let mut leader = Leader::start(60_000, &server);
+    leader.agent.kill().unwrap();
+    leader.nothing_remains_within(Duration::from_secs(3));
+}
