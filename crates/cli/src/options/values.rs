@@ -3,6 +3,7 @@
 use regatta_load::{Plan, Stage};
 use regatta_record::Schedule;
 use regatta_script::{Workload, dialects::http::rules};
+use regatta_serve::Policy;
 use std::{
     num::{NonZeroU32, NonZeroUsize},
     path::Path,
@@ -18,6 +19,20 @@ pub fn one_of<T: Copy>(
         let names: Vec<_> = all.iter().map(|value| name(*value)).collect();
         format!("expected one of: {}", names.join(", "))
     })
+}
+
+/// Parses what happens to slow members of a hub.
+pub fn policy(text: &str) -> Result<Policy, String> {
+    one_of(text, &[Policy::Close, Policy::Skip, Policy::Conflate], policy_name)
+}
+
+/// The name of what happens to slow members of a hub.
+pub fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Close => "close",
+        Policy::Skip => "skip",
+        Policy::Conflate => "conflate",
+    }
 }
 
 /// Finds a built-in workload by name, or reads a workload file by path.

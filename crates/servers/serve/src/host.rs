@@ -324,7 +324,12 @@ impl Stop {
     /// reports it. A second signal ends the process at once. SIGHUP, SIGUSR1 and SIGUSR2 do not end
     /// it.
     pub fn on_signals(&self, delay: Duration) -> io::Result<()> {
-        let signals = signal::handle(&self.0.latch, delay, Some(NOTHING_TO_RELOAD))?;
+        self.on_signals_saying(delay, NOTHING_TO_RELOAD)
+    }
+
+    /// Like [`Stop::on_signals`], with another text that SIGHUP prints, with the end of its line.
+    pub fn on_signals_saying(&self, delay: Duration, on_hangup: &'static str) -> io::Result<()> {
+        let signals = signal::handle(&self.0.latch, delay, Some(on_hangup))?;
         self.0.signals.get_or_init(|| signals);
         Ok(())
     }

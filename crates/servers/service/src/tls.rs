@@ -45,8 +45,8 @@ impl<F: SessionFactory<Session: Session<Job = Never>>> SessionFactory for TlsSes
         }
     }
 
-    fn bounds(&self) -> Bounds {
-        self.start.bounds()
+    fn bounds(&self, room: &RoomName) -> Bounds {
+        self.start.bounds(room)
     }
 
     fn arrived(

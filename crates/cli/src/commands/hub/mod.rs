@@ -1,17 +1,23 @@
 //! `regatta hub`: the WebSocket hub.
 
+mod drain;
+mod reload;
 mod status;
 
 use crate::{
     exit::Outcome,
     options::{
         hub::HubArgs,
+        rooms::RoomTables,
         values::{duration, limit, one_of},
     },
+    reload::{Again, Reloads},
     service_manager,
 };
-use regatta_serve::{Host, Model, Stop};
+use drain::DrainReport;
+use regatta_serve::{Host, Hub, Model, Stop};
 use regatta_service::Limits;
+use reload::ReloadedHub;
 use std::{
     net::SocketAddr, num::NonZeroUsize, path::PathBuf, thread::available_parallelism,
     time::Duration,
@@ -83,8 +89,18 @@ enum Action {
     Status(status::StatusArgs),
 }
 
-/// Runs the hub until SIGTERM or SIGINT, or prints the state of one.
-pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
+/// Printed on SIGHUP by a hub that has a configuration file, and processes that do not read it again.
+const NO_RELOAD: &str =
+    "regatta: received SIGHUP, but on `cluster` a changed configuration needs a restart; the hub continues\n";
+
+/// Runs the hub until SIGTERM or SIGINT, or prints the state of one. `rooms`: the tables of its configuration file.
+///
+/// `again`: reads the options again, if they are in a file: on SIGHUP.
+pub fn run(
+    args: HubCommandArgs,
+    rooms: &RoomTables,
+    again: Option<Again>,
+) -> anyhow::Result<Outcome> {
     if let Some(Action::Status(status)) = &args.action {
         return status::run(status);
     }
@@ -103,10 +119,35 @@ pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
         stop,
     };
     if args.check {
-        args.hub.check(args.model, &host)?;
+        args.hub.check(rooms, args.model, &host)?;
         return Ok(Outcome::Success);
     }
-    host.stop.on_signals(args.drain_delay)?;
-    args.hub.serve(args.model, &host)?;
-    Ok(Outcome::Success)
+    let reloads = reloads(&args, &host.stop, again)?;
+    let mut report = None;
+    let start = Box::new(|hub: &Hub| {
+        report = Some(DrainReport::follow(hub, &host)?);
+        let Some(reloads) = reloads else { return Ok(()) };
+        let host = Host { inherited: None, ..host.clone() };
+        reloads.follow(ReloadedHub { hub: hub.clone(), model: args.model, host })
+    });
+    let served = args.hub.serve(rooms, args.model, &host, start);
+    if let Some(report) = report {
+        report.end(&host);
+    }
+    served.map(|()| Outcome::Success)
+}
+
+/// Handles signals from now on. Returns what reloads need, if there are any.
+fn reloads(
+    args: &HubCommandArgs,
+    stop: &Stop,
+    again: Option<Again>,
+) -> anyhow::Result<Option<Reloads>> {
+    let delay = args.drain_delay;
+    let Some(again) = again else { return Ok(stop.on_signals(delay).map(|()| None)?) };
+    if args.model == Model::Cluster {
+        return Ok(stop.on_signals_saying(delay, NO_RELOAD).map(|()| None)?);
+    }
+    let signals = stop.on_signals_but_hangups(delay)?;
+    Ok(Some(Reloads { signals, again, values: again()?.values, stop: stop.clone() }))
 }

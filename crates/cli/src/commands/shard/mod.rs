@@ -15,6 +15,7 @@ use crate::{
         metrics::metrics_host,
         values::{duration, limit, one_of},
     },
+    reload::{Again, Reloads},
     service_manager,
 };
 use anyhow::bail;
@@ -27,7 +28,7 @@ use regatta_service::{
     tls_engine::{Tls, TlsEngine},
 };
 use regatta_shard::{Counts, Metrics, Proxy, Sequential, Settings, Shared};
-use reload::{Again, Reloads};
+use reload::ReloadedProxy;
 use reports::Reports;
 use std::{
     net::SocketAddr,
@@ -142,8 +143,7 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
         Some(again) => Some(Reloads {
             signals: stop.on_signals_but_hangups(args.drain_delay)?,
             again,
-            values: again()?.1,
-            certified: args.tls.checks_names().then(|| names.clone()),
+            values: again()?.values,
             stop: stop.clone(),
         }),
         None => stop.on_signals(args.drain_delay).map(|()| None)?,
@@ -164,7 +164,9 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
         on_ready: service_manager::ready,
         stop,
     };
-    serve_proxy(Proxied { settings, names, tls, reloads }, args.model, &host, args.metrics)?;
+    let certified = args.tls.checks_names().then(|| names.clone());
+    let proxied = Proxied { settings, names, tls, reloads, certified };
+    serve_proxy(proxied, args.model, &host, args.metrics)?;
     Ok(Outcome::Success)
 }
 
@@ -179,7 +181,8 @@ pub fn serve(
     match (service, options) {
         (Service::Shard, Some(options)) => {
             let (settings, names) = options.settings(false, None)?;
-            serve_proxy(Proxied { settings, names, tls: None, reloads: None }, model, host, None)?;
+            let proxied = Proxied { settings, names, tls: None, reloads: None, certified: None };
+            serve_proxy(proxied, model, host, None)?;
             Ok(true)
         }
         (Service::Shard, None) => bail!(NO_NODES),
@@ -247,6 +250,8 @@ struct Proxied {
     names: Vec<String>,
     tls: Option<Arc<Tls>>,
     reloads: Option<Reloads>,
+    /// See [`ReloadedProxy`].
+    certified: Option<Vec<String>>,
 }
 
 /// `metrics`: where the page with the metrics is served, if anywhere.
@@ -256,7 +261,7 @@ fn serve_proxy(
     host: &Host,
     metrics: Option<SocketAddr>,
 ) -> Result<(), ServeError> {
-    let Proxied { settings, names, tls, reloads } = proxied;
+    let Proxied { settings, names, tls, reloads, certified } = proxied;
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
@@ -274,7 +279,7 @@ fn serve_proxy(
         report_nodes(&shared);
     }
     if let Some(reloads) = reloads {
-        reloads.follow(Arc::clone(&shared))?;
+        reloads.follow(ReloadedProxy { shared: Arc::clone(&shared), certified })?;
     }
     let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;
     let page = Metrics::new(Arc::clone(&shared));

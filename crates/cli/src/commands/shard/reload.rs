@@ -1,104 +1,45 @@
-//! Reloads: on SIGHUP the configuration file is read again, and what can change while clients are served is changed.
-//! A file that is wrong changes nothing.
+//! What a reload changes in a running proxy, and what it refuses.
 
 use super::{names, options::ShardOptions};
-use crate::{output, service_manager};
+use crate::reload::{InFiles, Options, Reloaded};
 use anyhow::{Context, bail, ensure};
-use clap::{ArgMatches, FromArgMatches};
+use clap::FromArgMatches;
 use regatta_keyspace::map::Map;
-use regatta_serve::Stop;
 use regatta_shard::{Nodes, Settings, Shared};
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    io::{self, Read},
-    os::unix::net::UnixStream,
-    sync::Arc,
-    thread,
-};
-
-/// Reads the options again, from the configuration file and the command line.
-pub type Again = fn() -> anyhow::Result<(ArgMatches, Values)>;
-
-/// The values of options as they were written, by key.
-pub type Values = BTreeMap<String, Vec<OsString>>;
-
-/// Keys whose values apply at a reload; the others need a restart.
-const LIVE: [&str; 14] = [
-    "all_buffers",
-    "allow_remap",
-    "client_buffer",
-    "hash",
-    "hash_tag",
-    "map",
-    "max_request",
-    "node_password_file",
-    "node_timeout",
-    "node_user",
-    "nodes",
-    "password_file",
-    "slowlog",
-    "split_writes",
-];
+use std::sync::Arc;
 
 /// Number of sample keys that show whether a reload would look for keys elsewhere.
 const SAMPLES: usize = 10_000;
 
-/// What reloads need.
-pub struct Reloads {
-    /// Becomes readable at each SIGHUP.
-    pub signals: UnixStream,
-    /// Reads the options.
-    pub again: Again,
-    /// Their present values.
-    pub values: Values,
+/// A proxy whose options can be applied while it runs.
+pub struct ReloadedProxy {
+    /// What its cores share.
+    pub shared: Arc<Shared>,
     /// The nodes as HOST:PORT, if their certificates must have the names of these hosts.
     pub certified: Option<Vec<String>>,
-    /// The server, which need not listen yet.
-    pub stop: Stop,
 }
 
-impl Reloads {
-    /// Reloads at each SIGHUP from now on, in a thread of its own, because resolving names blocks.
-    ///
-    /// # Errors
-    /// Fails if the thread cannot be started.
-    pub fn follow(mut self, shared: Arc<Shared>) -> io::Result<()> {
-        let follow = move || {
-            loop {
-                // Several signals that arrive together are one.
-                match self.signals.read(&mut [0; 64]) {
-                    Ok(1..) => self.report(&shared),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Ok(0) | Err(_) => return,
-                }
-            }
-        };
-        thread::Builder::new().name("reload".into()).spawn(follow).map(drop)
-    }
+impl Reloaded for ReloadedProxy {
+    const LIVE: &'static [&'static str] = &[
+        "all_buffers",
+        "allow_remap",
+        "client_buffer",
+        "hash",
+        "hash_tag",
+        "map",
+        "max_request",
+        "node_password_file",
+        "node_timeout",
+        "node_user",
+        "nodes",
+        "password_file",
+        "slowlog",
+        "split_writes",
+    ];
 
-    /// Reloads, and prints what was done.
-    fn report(&mut self, shared: &Shared) {
-        // The service manager must not be notified before the service is ready.
-        let is_ready = self.stop.readiness().is_ok();
-        if is_ready {
-            service_manager::reloading();
-        }
-        let report = match self.reload(shared) {
-            Ok(report) => report,
-            Err(error) => format!("the configuration stays as it is: {error:#}"),
-        };
-        if is_ready {
-            service_manager::reloaded();
-        }
-        output::message(&format!("regatta: {report}"));
-    }
-
-    /// Reads the options and applies them. Returns what was done, for people.
-    fn reload(&mut self, shared: &Shared) -> anyhow::Result<String> {
-        let (matches, new) = (self.again)()?;
-        let options = ShardOptions::from_arg_matches(&matches).context("the options")?;
-        let before = shared.current();
+    fn apply(&mut self, options: &Options) -> anyhow::Result<Option<InFiles>> {
+        let options = ShardOptions::from_arg_matches(&options.matches).context("the options")?;
+        let before = self.shared.current();
         let (mut settings, names) = options.settings(before.patient, Some(&before.nodes))?;
         check(&before, &settings, options.allow_remap)?;
         if self.certified.as_ref().is_some_and(|certified| *certified != names) {
@@ -121,19 +62,11 @@ impl Reloads {
         } else {
             names::follow(&settings.nodes, names)?;
         }
-        shared.reload(settings);
-        let is_changed = |key: &&str| self.values.get(*key) != new.get(*key);
-        let changed = new.keys().map(String::as_str).filter(is_changed);
-        let (mut live, others): (Vec<&str>, Vec<&str>) =
-            changed.partition(|key| LIVE.contains(key));
-        let of_passwords = ["password_file", "node_password_file", "node_user"];
-        if has_other_passwords && !of_passwords.iter().any(|key| live.contains(key)) {
-            live.push("the passwords in the files");
-        }
-        let report = sentence(&live, &others);
-        // What needs a restart is reported each time.
-        self.values.extend(new.into_iter().filter(|(key, _)| LIVE.contains(&&**key)));
-        Ok(report)
+        self.shared.reload(settings);
+        Ok(has_other_passwords.then_some(InFiles {
+            what: "the passwords in the files",
+            keys: &["password_file", "node_password_file", "node_user"],
+        }))
     }
 }
 
@@ -184,18 +117,6 @@ fn are_same(one: &Nodes, other: &Nodes) -> bool {
         .all(|node| one.name(node) == other.name(node) && one.address(node) == other.address(node))
 }
 
-/// A sentence about what was done. `live`: the changed keys that apply; `others`: those that need a restart.
-fn sentence(live: &[&str], others: &[&str]) -> String {
-    let mut report = "the configuration was read again".to_owned();
-    if !live.is_empty() {
-        report += &format!("; changed: {}", live.join(", "));
-    }
-    if !others.is_empty() {
-        report += &format!("; these need a restart: {}", others.join(", "));
-    }
-    report
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,15 +152,5 @@ mod tests {
             let moved = elsewhere((&map(before), &nodes), (&map(after), &nodes));
             assert!(moved > SAMPLES / 10, "{before:?} {after:?}: {moved}");
         }
-    }
-
-    #[test]
-    fn the_report_names_what_changed_and_what_needs_a_restart() {
-        assert_eq!(sentence(&[], &[]), "the configuration was read again");
-        assert_eq!(sentence(&["nodes"], &[]), "the configuration was read again; changed: nodes");
-        assert_eq!(
-            sentence(&["nodes"], &["listen", "model"]),
-            "the configuration was read again; changed: nodes; these need a restart: listen, model"
-        );
     }
 }

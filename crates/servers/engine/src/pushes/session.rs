@@ -189,9 +189,9 @@ pub trait SessionFactory {
         push
     }
 
-    /// How much may be queued per session, on a model that queues pushes outside of the session. By
-    /// default, the number of 64-byte pushes that fills [`Session::BACKLOG`].
-    fn bounds(&self) -> Bounds {
+    /// How much may be queued for a session that joins this room, on a model that queues pushes outside of
+    /// the session. By default, the number of 64-byte pushes that fills [`Session::BACKLOG`].
+    fn bounds(&self, _room: &RoomName) -> Bounds {
         Bounds {
             bytes: usize::MAX,
             pushes: (Self::Session::BACKLOG / 64).max(1),

@@ -3,6 +3,7 @@
 mod hub;
 mod memory;
 mod results;
+mod rooms;
 mod simulation;
 mod styles;
 mod tls;
