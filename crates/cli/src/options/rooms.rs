@@ -70,7 +70,8 @@ impl RoomTables {
         let table = |rule: &RoomRule| {
             let RoomRule { pattern, publish, presence, slow, max_members, rate } = rule;
             let pattern = toml::Value::String(pattern.to_string());
-            let mut text = format!("\n{:<40}  # {comment}\nmatch = {pattern}\n", format!("[[{KEY}]]"));
+            let mut text =
+                format!("\n{:<40}  # {comment}\nmatch = {pattern}\n", format!("[[{KEY}]]"));
             if *publish != Publish::default() {
                 text += &format!("publish = \"{}\"\n", publish.name());
             }
@@ -140,7 +141,9 @@ fn set(rule: &mut RoomRule, key: &str, value: &DeValue<'_>) -> Result<bool, Stri
         }
         "presence" => match value {
             DeValue::Boolean(presence) => rule.presence = Some(*presence),
-            other => return Err(named(format!("expected true or false, got {}", other.type_str()))),
+            other => {
+                return Err(named(format!("expected true or false, got {}", other.type_str())));
+            }
         },
         "slow" => rule.slow = Some(policy(text(key, value)?).map_err(named)?),
         "max_members" => {

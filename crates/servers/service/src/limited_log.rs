@@ -51,7 +51,11 @@ mod tests {
         assert_eq!((at("a", 1), at("a", 999)), (None, None));
         assert_eq!(at("b", 999), Some(0), "another kind");
         assert_eq!(at("a", 1000), Some(2));
-        assert_eq!((at("a", 0), at("a", 1999)), (None, None), "a clock of another thread may be behind");
+        assert_eq!(
+            (at("a", 0), at("a", 1999)),
+            (None, None),
+            "a clock of another thread may be behind"
+        );
         assert_eq!(at("a", 5000), Some(2));
         assert_eq!(at("a", 9000), Some(0));
     }

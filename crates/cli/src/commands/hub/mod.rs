@@ -90,8 +90,7 @@ enum Action {
 }
 
 /// Printed on SIGHUP by a hub that has a configuration file, and processes that do not read it again.
-const NO_RELOAD: &str =
-    "regatta: received SIGHUP, but on `cluster` a changed configuration needs a restart; the hub continues\n";
+const NO_RELOAD: &str = "regatta: received SIGHUP, but on `cluster` a changed configuration needs a restart; the hub continues\n";
 
 /// Runs the hub until SIGTERM or SIGINT, or prints the state of one. `rooms`: the tables of its configuration file.
 ///

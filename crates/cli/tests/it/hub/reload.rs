@@ -144,10 +144,16 @@ fn a_file_that_is_wrong_changes_nothing_and_its_line_is_reported() {
     for (text, expected) in [
         ("max_members = 0\n", "hub.toml, line 1: invalid value '0'"),
         ("max_members = 1\nmax_member = 1\n", "hub.toml, line 2: there is no key max_member"),
-        ("max_members = 1\n[[room]]\nmatch = \"a\"\nslow = \"no\"", "hub.toml, line 4: slow: expected"),
+        (
+            "max_members = 1\n[[room]]\nmatch = \"a\"\nslow = \"no\"",
+            "hub.toml, line 4: slow: expected",
+        ),
         ("max_members = 1\ntoken_file = \"/nowhere\"", "cannot read /nowhere"),
         ("max_members = 1\nping_after = \"60s\"", "--ping-after 1m is not shorter"),
-        ("max_members = 1\nlongest_message = 100000000\nmemory = 100000", "longest_message: the present memory"),
+        (
+            "max_members = 1\nlongest_message = 100000000\nmemory = 100000",
+            "longest_message: the present memory",
+        ),
     ] {
         let report = hub.reload(text);
         assert!(report.starts_with("regatta: the configuration stays as it is: "), "{report}");
@@ -227,7 +233,11 @@ fn a_drain_is_reported_when_it_begins_and_ends(model: &str) {
     let mut member = member_of(&hub.server, "/ws");
     echoes(&mut member);
     hub.server.signal("-TERM");
-    assert_eq!(hub.line(), "regatta: drain begins: members=1 drain=\"0s\" grace=\"5s\"\n", "{model}");
+    assert_eq!(
+        hub.line(),
+        "regatta: drain begins: members=1 drain=\"0s\" grace=\"5s\"\n",
+        "{model}"
+    );
     assert_eq!(closed(&mut member), Some(CloseCode::Away), "{model}");
     drop(member);
     let ended = hub.line();

@@ -14,7 +14,9 @@ use std::{
     process::{Command, Output},
 };
 use tempfile::TempDir;
-use tungstenite::{Error, HandshakeError, Message, client::client, protocol::frame::coding::CloseCode};
+use tungstenite::{
+    Error, HandshakeError, Message, client::client, protocol::frame::coding::CloseCode,
+};
 
 /// A configuration file with this text, and its folder.
 fn file(text: &str) -> (TempDir, PathBuf) {
@@ -88,7 +90,8 @@ fn a_room_has_the_rules_of_the_first_table_that_matches(model: &str) {
         send(&mut loud, &broadcast(n));
     }
     let own = std::iter::repeat_with(|| hear(&mut loud)["type"].clone());
-    let own: Vec<_> = own.filter(|kind| kind == "broadcastResult" || kind == "error").take(20).collect();
+    let own: Vec<_> =
+        own.filter(|kind| kind == "broadcastResult" || kind == "error").take(20).collect();
     // A slow machine admits one more per second.
     assert!(own.iter().filter(|kind| **kind == "error").count() >= 10, "{model}: {own:?}");
     let mut lobby = joined(&server, "/ws");
@@ -103,7 +106,8 @@ const MANY: u64 = 1_000;
 const LONG: usize = 8_000;
 
 fn a_room_has_its_own_policy_for_slow_members(model: &str) {
-    let text = "slow = \"close\"\nbacklog_messages = 20\n[[room]]\nmatch = \"live:*\"\nslow = \"skip\"\n";
+    let text =
+        "slow = \"close\"\nbacklog_messages = 20\n[[room]]\nmatch = \"live:*\"\nslow = \"skip\"\n";
     let server = hub(model, text);
     for (room, stays) in [("other", false), ("live:1", true)] {
         let url = format!("ws://{}/ws/{room}", server.addr);
@@ -160,11 +164,26 @@ fn a_table_that_is_wrong_is_reported_with_its_line() {
         ("page = true\n[[room]]\nrate = 1", "line 2: a table [[room]] needs `match`"),
         ("[[room]]\nmatch = \"a\"\nrate = 0", "line 3: rate: expected a number from 1 on, got 0"),
         ("[[room]]\nmatch = \"a\"\nmax_members = \"9\"", "line 3: max_members: expected a number"),
-        ("[[room]]\nmatch = \"a\"\n\nslow = \"wait\"", "line 4: slow: expected one of: close, skip, conflate"),
-        ("[[room]]\nmatch = \"a\"\npublish = \"all\"", "line 3: publish: expected one of: members, api"),
-        ("[[room]]\nmatch = \"a\"\npresence = 1", "line 3: presence: expected true or false, got integer"),
-        ("[[room]]\nmatch = \"a\"\npage = true", "line 3: there is no key page in [[room]]; expected one of: match, "),
-        ("[room]\nmatch = \"a\"", "line 1: room: expected tables with the head [[room]], got one table"),
+        (
+            "[[room]]\nmatch = \"a\"\n\nslow = \"wait\"",
+            "line 4: slow: expected one of: close, skip, conflate",
+        ),
+        (
+            "[[room]]\nmatch = \"a\"\npublish = \"all\"",
+            "line 3: publish: expected one of: members, api",
+        ),
+        (
+            "[[room]]\nmatch = \"a\"\npresence = 1",
+            "line 3: presence: expected true or false, got integer",
+        ),
+        (
+            "[[room]]\nmatch = \"a\"\npage = true",
+            "line 3: there is no key page in [[room]]; expected one of: match, ",
+        ),
+        (
+            "[room]\nmatch = \"a\"",
+            "line 1: room: expected tables with the head [[room]], got one table",
+        ),
         ("room = [1]", "line 1: room: expected tables with the head [[room]], got integer"),
         (
             "[[room]]\nmatch = \"chat:*\"\n[[room]]\nmatch = \"b\"\n[[room]]\nmatch = \"chat:1*\"",
@@ -172,7 +191,10 @@ fn a_table_that_is_wrong_is_reported_with_its_line() {
         ),
         ("[[room]]\nmatch = \"a\"\n[[room]]\nmatch = \"a\"", "line 4: match: \"a\" has no effect"),
         ("[[room]]\nmatch = \"*\"\n[[room]]\nmatch = \"\"", "line 4: match: \"\" has no effect"),
-        ("model = \"cluster\"\n[[room]]\nmatch = \"a\"\nmax_members = 2", "only without max_members in [[room]]"),
+        (
+            "model = \"cluster\"\n[[room]]\nmatch = \"a\"\nmax_members = 2",
+            "only without max_members in [[room]]",
+        ),
     ] {
         let output = checked(text);
         let printed = String::from_utf8_lossy(&output.stderr);
@@ -181,8 +203,7 @@ fn a_table_that_is_wrong_is_reported_with_its_line() {
     }
     // Only in the file, and only in that of a hub.
     for arguments in [&["hub", "--room", "a"][..], &["hub", "--match=a"]] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_regatta")).args(arguments).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_regatta")).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
     }
     let (_folder, path) = file("nodes = [\"127.0.0.1:1\"]\n[[room]]\nmatch = \"a\"");
@@ -206,10 +227,23 @@ fn a_check_prints_tables_that_mean_the_same() {
     };
     let printed = tables(&text);
     let expected = [
-        "[[room]]", "match = \"news:*\"", "publish = \"api\"", "",
-        "[[room]]", "match = \"chat:quiet\"", "",
-        "[[room]]", "match = \"chat:*\"", "presence = true", "rate = 1", "",
-        "[[room]]", "match = \"\"", "presence = false", "slow = \"conflate\"", "max_members = 5",
+        "[[room]]",
+        "match = \"news:*\"",
+        "publish = \"api\"",
+        "",
+        "[[room]]",
+        "match = \"chat:quiet\"",
+        "",
+        "[[room]]",
+        "match = \"chat:*\"",
+        "presence = true",
+        "rate = 1",
+        "",
+        "[[room]]",
+        "match = \"\"",
+        "presence = false",
+        "slow = \"conflate\"",
+        "max_members = 5",
     ];
     assert_eq!(printed, expected);
     assert_eq!(tables(&printed.join("\n")), printed);

@@ -346,7 +346,8 @@ impl Census {
             if only.is_some_and(|only| only != name) {
                 continue;
             }
-            let is_one = |(number, one): &(&usize, &Arc<Person>)| order.is_for(**number, one.user());
+            let is_one =
+                |(number, one): &(&usize, &Arc<Person>)| order.is_for(**number, one.user());
             let numbers: Vec<usize> =
                 room.people.iter().filter(is_one).map(|(number, _)| *number).collect();
             if !numbers.is_empty() {
@@ -426,7 +427,8 @@ impl Census {
         if let Some(last) = &self.last {
             let help = "Sampled messages that some member has not received yet.";
             all.family("last_delivery_pending", "gauge", help, &[("", last.pending())]);
-            let help = "Time from a message to its delivery to the last member: of one message in 64.";
+            let help =
+                "Time from a message to its delivery to the last member: of one message in 64.";
             all.histograms("last_delivery_seconds", help, &BOUNDS_US, &[last.histogram()]);
         }
         all.into_text()
@@ -528,7 +530,8 @@ mod tests {
         let enter = |room: &str, user| {
             census.enter(&RoomName::of(room), of_user(user), &limits, now).unwrap()
         };
-        let (ann, mut bob, again) = (enter("red", "ann"), enter("red", "bob"), enter("blue", "ann"));
+        let (ann, mut bob, again) =
+            (enter("red", "ann"), enter("red", "bob"), enter("blue", "ann"));
         let of_ann = order("ann", None);
         let mut rooms = census.dismiss(&of_ann, None);
         rooms.sort_by_key(|room| room.as_str().to_owned());

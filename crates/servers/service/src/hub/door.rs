@@ -4,7 +4,7 @@ use super::{
     access::{Admission, Denied, Origin},
     census::{Census, Full, LONGEST_NAME, Limits, Person, Presence},
     compress::WANTED,
-    refusal::Refusal,
+    refusal::RefusedClient,
     rooms::{Plan, RoomTerms},
 };
 use crate::http::flow;
@@ -68,7 +68,7 @@ pub(super) fn answer(
     }
     let refused = |reason| {
         let of = request.path();
-        Refusal { what: "join", reason, of }.log(settings, census, now);
+        RefusedClient { what: "join", reason, of }.log(settings, census, now);
     };
     match open(request, settings, census, room, now) {
         Ok((opening, entered)) => {

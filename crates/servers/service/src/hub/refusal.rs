@@ -7,7 +7,7 @@ use regatta_engine::Now;
 const LONGEST: usize = 200;
 
 /// What was refused, and why.
-pub(super) struct Refusal<'a> {
+pub(super) struct RefusedClient<'a> {
     /// What was refused, e.g. `join`.
     pub what: &'static str,
     /// The reason: one word, which never changes.
@@ -16,10 +16,10 @@ pub(super) struct Refusal<'a> {
     pub of: &'a str,
 }
 
-impl Refusal<'_> {
+impl RefusedClient<'_> {
     /// Writes the line, at most once per second and reason. Nothing of a token or key is in it.
     pub fn log(&self, settings: &Settings, census: &Census, now: Now) {
-        let Refusal { what, reason, of } = self;
+        let RefusedClient { what, reason, of } = self;
         if let Some(suppressed) = census.refusals.admits(reason, now.instant) {
             let of: String = of.chars().take(LONGEST).collect();
             (settings.log)(&format!(

@@ -1,7 +1,9 @@
 //! The hub without sockets: rooms with rules, reloads, and members that a backend disconnects.
 
 use crate::hub::OPENING;
-use regatta_engine::{Conn, Context, Core, Flow, Limits, Next, Now, Policy, Post, Session, SessionFactory, Sessions};
+use regatta_engine::{
+    Conn, Context, Core, Flow, Limits, Next, Now, Policy, Post, Session, SessionFactory, Sessions,
+};
 use regatta_proto::websocket::Frame;
 use regatta_service::hub::{Api, Hub, Member, Publish, RoomRule, Settings};
 use std::{num::NonZeroU32, sync::Arc, time::Instant};
@@ -123,7 +125,10 @@ fn a_room_has_the_presence_the_places_and_the_rate_of_its_rule() {
     assert!(got.contains("too many messages of this room"), "{got}");
     for _ in 0..9 {
         let other = world.joins("/ws/other");
-        assert!(world.broadcasts(other).contains("broadcastResult"), "the other rooms have no rate");
+        assert!(
+            world.broadcasts(other).contains("broadcastResult"),
+            "the other rooms have no rate"
+        );
     }
 }
 
@@ -138,7 +143,8 @@ fn a_reload_applies_to_members_that_join_later() {
     assert!(world.broadcasts(after).contains("only backends"));
     // A connection without a member takes the settings with each of its requests.
     let idle = world.core.accept();
-    let other = Settings { api: Some(Arc::new(Api::new("another-key-of-it"))), ..Settings::default() };
+    let other =
+        Settings { api: Some(Arc::new(Api::new("another-key-of-it"))), ..Settings::default() };
     assert!(world.hub.has_other_secrets(&other) && !world.hub.has_other_secrets(&settings(vec![])));
     world.hub.reload(other);
     world.core.received(idle, &mut request("info", ""));

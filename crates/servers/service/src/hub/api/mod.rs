@@ -8,7 +8,7 @@ mod reply;
 
 pub(super) use command::Backend;
 
-use super::refusal::Refusal;
+use super::refusal::RefusedClient;
 use crate::http::flow;
 use command::NotJson;
 use regatta_engine::Flow;
@@ -34,7 +34,7 @@ pub(super) fn answer(
     if request.method != Method::Post {
         write(Reply::method_not_allowed("POST"));
     } else if let Err(wrong) = backend.api.check(&request.fields) {
-        let refusal = Refusal { what: "request", reason: wrong.reason(), of: method };
+        let refusal = RefusedClient { what: "request", reason: wrong.reason(), of: method };
         refusal.log(backend.settings, backend.census, backend.now);
         let text = format!("{}: {}", wrong.reason(), wrong.why());
         write(Reply::text(Status::Unauthorized, text.as_bytes()));

@@ -17,13 +17,17 @@ pub struct RoomPattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPattern {
     /// A `*` that is not the last character.
-    #[error("`*` is only possible as the last character; expected a name, or a start of names and `*`, e.g. chat:*")]
+    #[error(
+        "`*` is only possible as the last character; expected a name, or a start of names and `*`, e.g. chat:*"
+    )]
     Star,
     /// Longer than the name of any room.
     #[error("no room has a name of more than {LONGEST_NAME} bytes")]
     Long,
     /// A character that is in no path of a URL.
-    #[error("no room has {0:?} in its name, which is a part of a URL; write it percent-encoded, as clients do")]
+    #[error(
+        "no room has {0:?} in its name, which is a part of a URL; write it percent-encoded, as clients do"
+    )]
     Character(char),
 }
 

@@ -113,7 +113,8 @@ mod tests {
         ];
         let plan = Plan::new(settings);
         let of = |room: &str| {
-            let RoomTerms { members_publish, presence, members, broadcasts, bounds } = &**plan.terms(room);
+            let RoomTerms { members_publish, presence, members, broadcasts, bounds } =
+                &**plan.terms(room);
             (*members_publish, *presence, *members, broadcasts.map(NonZeroU32::get), bounds.policy)
         };
         assert_eq!(of("chat:vip"), (true, false, 2, Some(5), Policy::Close));
