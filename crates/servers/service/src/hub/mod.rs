@@ -35,22 +35,36 @@ pub use settings::Settings;
 
 use census::Census;
 use live::Live;
-use regatta_engine::{Bounds, Counter, Now, PolicyCounts, RoomName, SessionFactory};
+use regatta_engine::{Bounds, Counter, Memory, Now, PolicyCounts, RoomName, SessionFactory};
 use rooms::Plan;
 use std::sync::Arc;
 
 /// Creates the members of a hub.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Hub {
     live: Arc<Live>,
     census: Arc<Census>,
+    /// That of the settings, which stays the same.
+    memory: Arc<Memory>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Hub::new(Settings::default())
+    }
 }
 
 impl Hub {
     /// Creates an empty hub with these settings.
     pub fn new(settings: Settings) -> Hub {
         let census = Census::new(settings.api.is_some());
-        Hub { live: Arc::new(Live::new(Plan::new(settings))), census: Arc::new(census) }
+        Hub::with(settings, census)
+    }
+
+    fn with(settings: Settings, census: Census) -> Hub {
+        let memory = Arc::clone(&settings.backlog.memory);
+        let live = Arc::new(Live::new(Plan::new(settings)));
+        Hub { live, census: Arc::new(census), memory }
     }
 
     /// Like [`Hub::new`], for a hub that is forked into processes, with counters that they share.
@@ -63,8 +77,7 @@ impl Hub {
         mut counter: impl FnMut() -> Result<Counter, E>,
     ) -> Result<Hub, E> {
         settings.backlog.counts = Arc::new(PolicyCounts::counting(&mut counter)?);
-        let live = Arc::new(Live::new(Plan::new(settings)));
-        Ok(Hub { live, census: Arc::new(Census::shared(counter)?) })
+        Ok(Hub::with(settings, Census::shared(counter)?))
     }
 
     /// Returns the page for Prometheus.
@@ -79,7 +92,7 @@ impl Hub {
 
     /// The maximum memory that members may make a process hold, in bytes.
     pub fn memory_limit(&self) -> usize {
-        self.live.current().backlog.memory.limit()
+        self.memory.limit()
     }
 
     /// Whether it has an API for backends.
@@ -103,7 +116,7 @@ impl Hub {
     /// keep those of their join. The memory, whether there is an API, and its known publications stay as they are.
     pub fn reload(&self, mut settings: Settings) {
         let before = self.live.current();
-        settings.backlog.memory = Arc::clone(&before.backlog.memory);
+        settings.backlog.memory = Arc::clone(&self.memory);
         settings.backlog.counts = Arc::clone(&before.backlog.counts);
         settings.api = match (&before.api, settings.api) {
             (Some(before), Some(new)) => Some(Arc::new(new.after(before))),
@@ -125,11 +138,9 @@ impl SessionFactory for Hub {
     }
 
     fn arrived(&self, room: &RoomName, push: Broadcast) -> Broadcast {
-        let settings = self.live.current();
-        let memory = &settings.backlog.memory;
-        let push = push.charged(memory);
+        let push = push.charged(&self.memory);
         let Some(note) = push.note() else { return push };
         let Some(members) = self.census.record_remote(room, note) else { return push };
-        Broadcast::presence(note.clone(), members, memory)
+        Broadcast::presence(note.clone(), members, &self.memory)
     }
 }

@@ -3,8 +3,11 @@
 //! A sampled message carries a [`Sample`]. Whatever still has to bring it to a member holds the message, and with it
 //! the sample: a letter to another core, the queue of a slow member, and a member whose output with the message is not
 //! written yet. So the sample is dropped with the last of them, wherever that is, and its time is recorded then. Nothing
-//! counts members, and nothing is kept for messages that are not sampled. What a member holds is bounded by its
-//! output: no more messages than are in it.
+//! counts members, and nothing is kept for messages that are not sampled.
+
+mod unwritten;
+
+pub(super) use unwritten::Unwritten;
 
 use crate::prometheus::Histogram;
 use regatta_engine::Now;

@@ -12,13 +12,14 @@ use super::{
     dismissal::Dismissal,
     door::{self, Entered},
     holding::{COUNTED, Holding},
+    last_delivery::Unwritten,
     live::Live,
     message::{Change, write_reconnect, write_result, write_roster},
     results::Results,
     rooms::{Plan, RoomTerms},
     state::State,
 };
-use regatta_engine::{Backlog, Context, Flow, Never, Now, Post, PushOutcome, Session};
+use regatta_engine::{Backlog, Context, Flow, Never, Now, OutputState, Post, PushOutcome, Session};
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
@@ -64,7 +65,7 @@ pub struct Member {
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
     /// Broadcasts in its output whose deliveries are timed: held until the output is written.
-    unwritten: Vec<Broadcast>,
+    unwritten: Unwritten<Broadcast>,
     holding: Holding,
     /// When input last arrived.
     heard_at: Instant,
@@ -151,8 +152,9 @@ impl Session for Member {
         }
     }
 
-    fn on_taken(&mut self, bytes: usize) {
-        self.holding.set_taken(bytes);
+    fn on_output(&mut self, output: OutputState) {
+        self.holding.set_taken(output.taken);
+        self.unwritten.look(output);
     }
 
     fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
@@ -170,7 +172,9 @@ impl Session for Member {
             && (is_short || self.fits(length + frame.len()))
         {
             out.extend_from_slice(frame);
-            self.unwritten.extend(push.sample().map(|_| push.clone()));
+            if push.sample().is_some() {
+                self.unwritten.add(push.clone());
+            }
             self.pauses(now, out);
             return self.queued(push);
         }
@@ -195,7 +199,7 @@ impl Session for Member {
         CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
         self.state = State::Closed;
         self.pings_at = None;
-        self.unwritten = Vec::new();
+        self.unwritten.clear();
     }
 
     fn is_cut(&self) -> bool {
@@ -211,8 +215,8 @@ impl Session for Member {
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.holding.drained(context.out.len());
-        if !self.unwritten.is_empty() && self.holding.pending(context.out.len()) == 0 {
-            self.unwritten = Vec::new();
+        if self.holding.pending(context.out.len()) == 0 {
+            self.unwritten.clear();
         }
         let unread = self.holding.counted(context.out.len());
         while self.holding.pending(context.out.len()) < FULL
@@ -220,7 +224,7 @@ impl Session for Member {
         {
             context.out.extend_from_slice(push.frame(self.inflates));
             if push.sample().is_some() {
-                self.unwritten.push(push);
+                self.unwritten.add(push);
             }
         }
         if !self.has_room(context.out.len(), unread) {
@@ -334,7 +338,7 @@ impl Member {
             held: Vec::new(),
             results: Results::default(),
             backlog: Backlog::default(),
-            unwritten: Vec::new(),
+            unwritten: Unwritten::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
             begun: Begun::default(),
@@ -511,7 +515,7 @@ impl Member {
         code.write(why, context.out);
         self.state = State::Closed;
         self.pings_at = None;
-        self.unwritten = Vec::new();
+        self.unwritten.clear();
         self.backlog.clear();
         if let Some(push) = self.on_close() {
             context.post(Post::Others(push));

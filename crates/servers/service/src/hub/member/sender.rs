@@ -4,6 +4,7 @@ use crate::hub::{
     broadcast::Broadcast,
     bucket::Bucket,
     census::{Census, Presence},
+    last_delivery::Unwritten,
     message::{Message, write_echo, write_error},
     results::Results,
     rooms::RoomTerms,
@@ -25,7 +26,7 @@ pub(super) struct Sender<'a> {
     pub messages: &'a mut Bucket,
     pub results: &'a mut Results,
     /// Sampled broadcasts in its output.
-    pub unwritten: &'a mut Vec<Broadcast>,
+    pub unwritten: &'a mut Unwritten<Broadcast>,
     pub next_ticket: &'a mut u64,
 }
 
@@ -69,7 +70,7 @@ impl Sender<'_> {
         self.out.extend_from_slice(push.frame(self.inflates));
         if let Some(sample) = push.sample() {
             sample.is_received();
-            self.unwritten.push(push.clone());
+            self.unwritten.add(push.clone());
         }
         self.results.add(*self.next_ticket, payload);
         self.posts.push(Post::Counted(push, *self.next_ticket));
