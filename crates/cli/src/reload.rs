@@ -61,14 +61,20 @@ pub struct Reloads {
 impl Reloads {
     /// Reloads at each SIGHUP from now on, in a thread of its own, because reading files and resolving names block.
     ///
+    /// `applied` is called after options were applied.
+    ///
     /// # Errors
     /// Fails if the thread cannot be started.
-    pub fn follow<S: Reloaded>(mut self, mut service: S) -> io::Result<()> {
+    pub fn follow<S: Reloaded>(
+        mut self,
+        mut service: S,
+        applied: impl Fn() + Send + 'static,
+    ) -> io::Result<()> {
         let follow = move || {
             loop {
                 // Several signals that arrive together are one.
                 match self.signals.read(&mut [0; 64]) {
-                    Ok(1..) => self.report(&mut service),
+                    Ok(1..) => self.report(&mut service, &applied),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Ok(0) | Err(_) => return,
                 }
@@ -78,14 +84,17 @@ impl Reloads {
     }
 
     /// Reloads, and prints what was done.
-    fn report<S: Reloaded>(&mut self, service: &mut S) {
+    fn report<S: Reloaded>(&mut self, service: &mut S, applied: &impl Fn()) {
         // The service manager must not be notified before the service is ready.
         let is_ready = self.stop.readiness().is_ok();
         if is_ready {
             service_manager::reloading();
         }
         let report = match self.reload(service) {
-            Ok(report) => report,
+            Ok(report) => {
+                applied();
+                report
+            }
             Err(error) => format!("the configuration stays as it is: {error:#}"),
         };
         if is_ready {

@@ -13,12 +13,12 @@ use crate::{
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
-    Bounds, Host, Hub, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model,
-    Origin, Policy, Service, check_hub, serve_hub,
+    Bounds, Host, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model,
+    Origin, Policy, Service, Started, check_hub, serve_hub,
 };
 use rustls::ServerConfig;
 use std::{
-    fs, io,
+    fs,
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
@@ -178,23 +178,23 @@ pub fn serve(
         }
         return Ok(false);
     }
-    let start = Box::new(|_: &Hub| Ok(()));
-    args.unwrap_or_default().serve(&RoomTables::default(), model, host, start)?;
+    let args = args.unwrap_or_default();
+    args.serve(&RoomTables::default(), model, host, Started::silently())?;
     Ok(true)
 }
 
 impl HubArgs {
-    /// Serves a hub. `on_start`: see [`HubHost::on_start`].
+    /// Serves a hub. `started`: what happens then.
     pub fn serve(
         &self,
         rooms: &RoomTables,
         model: Model,
         host: &Host,
-        on_start: Box<dyn FnOnce(&Hub) -> io::Result<()> + '_>,
+        started: Started<'_>,
     ) -> anyhow::Result<()> {
         let settings = self.settings(rooms, model, host)?;
         let metrics = self.metrics.map(|listen| metrics_host(listen, host)).transpose()?;
-        let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()?, on_start };
+        let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()?, started };
         Ok(serve_hub(settings, model, how)?)
     }
 

@@ -129,7 +129,7 @@ pub fn serve(
             run(site(Hash::new(file)?), model, host)
         }
         (Service::Hub, Implementation::Shared) => {
-            let how = HubHost { host, metrics: None, tls: None, on_start: Box::new(|_| Ok(())) };
+            let how = HubHost { host, metrics: None, tls: None, started: Started::silently() };
             serve_hub(HubSettings::default(), model, how)
         }
         (
@@ -189,31 +189,50 @@ pub struct HubHost<'a> {
     pub metrics: Option<&'a Host>,
     /// Its certificates, if it uses TLS.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Called once with the hub, before it listens; on `cluster` in the parent, when its processes run.
-    pub on_start: Box<dyn FnOnce(&Hub) -> io::Result<()> + 'a>,
+    /// What happens when it starts.
+    pub started: Started<'a>,
+}
+
+/// What happens when a hub starts.
+pub struct Started<'a> {
+    /// Called once with the hub: before it listens, or on `cluster` in the parent when all processes run. The
+    /// process does not fork after this.
+    pub whole: Box<dyn FnOnce(&Hub) -> io::Result<()> + 'a>,
+    /// Called in each process of `cluster`, with its number from 0, before it serves.
+    pub process: &'a dyn Fn(usize, &Hub) -> io::Result<()>,
+}
+
+impl Started<'_> {
+    /// Nothing happens.
+    pub fn silently() -> Self {
+        Started { whole: Box::new(|_| Ok(())), process: &|_, _| Ok(()) }
+    }
 }
 
 /// Runs the hub with these settings.
 ///
 /// # Errors
-/// Like those of [`serve`], and that of [`HubHost::on_start`]. Also fails on `cluster` if the members of a
+/// Like those of [`serve`], and those of [`HubHost::started`]. Also fails on `cluster` if the members of a
 /// room, or the rooms, are limited.
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
-    let HubHost { host, metrics, tls, on_start } = how;
+    let HubHost { host, metrics, tls, started } = how;
     check_hub(&settings, model, host)?;
     if model == Model::Cluster {
         let hub = Hub::shared(settings, || SharedCounter::new().map(Counter::new))?;
         let (page, parent) = (hub.metrics(), hub.clone());
         // The page uses threads, so the processes are forked before.
+        let begin = |number| (started.process)(number, &parent);
         let processes = match tls {
-            Some(config) => cluster::start_members(TlsSessionFactory::new(hub, config), host)?,
-            None => cluster::start_members(hub, host)?,
+            Some(config) => {
+                cluster::start_members(TlsSessionFactory::new(hub, config), host, begin)?
+            }
+            None => cluster::start_members(hub, host, begin)?,
         };
-        on_start(&parent)?;
+        (started.whole)(&parent)?;
         return with_metrics_page(page, metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
-    on_start(&hub)?;
+    (started.whole)(&hub)?;
     with_metrics_page(hub.metrics(), metrics, host, || match tls {
         Some(config) => serve_members(TlsSessionFactory::new(hub, config), model, host),
         None => serve_members(hub, model, host),

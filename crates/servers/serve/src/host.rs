@@ -324,12 +324,7 @@ impl Stop {
     /// reports it. A second signal ends the process at once. SIGHUP, SIGUSR1 and SIGUSR2 do not end
     /// it.
     pub fn on_signals(&self, delay: Duration) -> io::Result<()> {
-        self.on_signals_saying(delay, NOTHING_TO_RELOAD)
-    }
-
-    /// Like [`Stop::on_signals`], with another text that SIGHUP prints, with the end of its line.
-    pub fn on_signals_saying(&self, delay: Duration, on_hangup: &'static str) -> io::Result<()> {
-        let signals = signal::handle(&self.0.latch, delay, Some(on_hangup))?;
+        let signals = signal::handle(&self.0.latch, delay, Some(NOTHING_TO_RELOAD))?;
         self.0.signals.get_or_init(|| signals);
         Ok(())
     }

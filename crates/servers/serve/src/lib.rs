@@ -33,7 +33,7 @@ mod work;
 
 pub use between::membership::PushSessionFactory;
 pub use catalogue::{
-    HubHost, Implementation, Service, check_hub, serve, serve_handicapped, serve_hub,
+    HubHost, Implementation, Service, Started, check_hub, serve, serve_handicapped, serve_hub,
     with_metrics_page,
 };
 pub use engines::serve_engine;

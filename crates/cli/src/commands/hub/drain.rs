@@ -19,14 +19,19 @@ impl DrainReport {
     /// Fails if the thread cannot be started.
     pub fn follow(hub: &Hub, host: &Host) -> io::Result<DrainReport> {
         let (hub, stop) = (hub.clone(), host.stop.clone());
-        let [drain, grace] =
-            [host.drain, host.grace].map(|time| humantime::format_duration(time).to_string());
+        let (is_paced, grace) = (!host.drain.is_zero(), humantime::format_duration(host.grace));
+        let times = match is_paced {
+            true => {
+                format!("drain=\"{}\" grace=\"{grace}\"", humantime::format_duration(host.drain))
+            }
+            false => format!("grace=\"{grace}\""),
+        };
         let wait = move || {
             stop.wait().ok()?;
-            let members = hub.members();
-            output::message(&format!(
-                "regatta: drain begins: members={members} drain={drain:?} grace={grace:?}"
-            ));
+            // Without a paced drain, some may have been closed already.
+            let members =
+                if is_paced { format!("members={} ", hub.members()) } else { String::new() };
+            output::message(&format!("regatta: drain begins: {members}{times}"));
             Some(Instant::now())
         };
         thread::Builder::new().name("drain".into()).spawn(wait).map(DrainReport)

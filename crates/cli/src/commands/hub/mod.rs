@@ -2,6 +2,7 @@
 
 mod drain;
 mod reload;
+mod siblings;
 mod status;
 
 use crate::{
@@ -15,9 +16,10 @@ use crate::{
     service_manager,
 };
 use drain::DrainReport;
-use regatta_serve::{Host, Hub, Model, Stop};
+use regatta_serve::{Host, Hub, Model, Started, Stop};
 use regatta_service::Limits;
 use reload::ReloadedHub;
+use siblings::Siblings;
 use std::{
     net::SocketAddr, num::NonZeroUsize, path::PathBuf, thread::available_parallelism,
     time::Duration,
@@ -89,9 +91,6 @@ enum Action {
     Status(status::StatusArgs),
 }
 
-/// Printed on SIGHUP by a hub that has a configuration file, and processes that do not read it again.
-const NO_RELOAD: &str = "regatta: received SIGHUP, but on `cluster` a changed configuration needs a restart; the hub continues\n";
-
 /// Runs the hub until SIGTERM or SIGINT, or prints the state of one. `rooms`: the tables of its configuration file.
 ///
 /// `again`: reads the options again, if they are in a file: on SIGHUP.
@@ -122,14 +121,26 @@ pub fn run(
         return Ok(Outcome::Success);
     }
     let reloads = reloads(&args, &host.stop, again)?;
+    let processes = if args.model == Model::Cluster { host.cores.get() } else { 0 };
+    let siblings = Siblings::new(processes)?;
+    let reloaded = |hub: &Hub| ReloadedHub {
+        hub: hub.clone(),
+        model: args.model,
+        host: Host { inherited: None, ..host.clone() },
+    };
     let mut report = None;
-    let start = Box::new(|hub: &Hub| {
-        report = Some(DrainReport::follow(hub, &host)?);
-        let Some(reloads) = reloads else { return Ok(()) };
-        let host = Host { inherited: None, ..host.clone() };
-        reloads.follow(ReloadedHub { hub: hub.clone(), model: args.model, host })
-    });
-    let served = args.hub.serve(rooms, args.model, &host, start);
+    let started = Started {
+        whole: Box::new(|hub: &Hub| {
+            report = Some(DrainReport::follow(hub, &host)?);
+            let Some(reloads) = reloads else { return Ok(()) };
+            let siblings = siblings.clone();
+            reloads.follow(reloaded(hub), move || siblings.notify())
+        }),
+        process: &|number, hub| {
+            again.map_or(Ok(()), |again| siblings.follow(number, again, reloaded(hub)))
+        },
+    };
+    let served = args.hub.serve(rooms, args.model, &host, started);
     if let Some(report) = report {
         report.end(&host);
     }
@@ -144,9 +155,6 @@ fn reloads(
 ) -> anyhow::Result<Option<Reloads>> {
     let delay = args.drain_delay;
     let Some(again) = again else { return Ok(stop.on_signals(delay).map(|()| None)?) };
-    if args.model == Model::Cluster {
-        return Ok(stop.on_signals_saying(delay, NO_RELOAD).map(|()| None)?);
-    }
     let signals = stop.on_signals_but_hangups(delay)?;
     Ok(Some(Reloads { signals, again, values: again()?.values, stop: stop.clone() }))
 }

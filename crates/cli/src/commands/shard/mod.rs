@@ -279,7 +279,7 @@ fn serve_proxy(
         report_nodes(&shared);
     }
     if let Some(reloads) = reloads {
-        reloads.follow(ReloadedProxy { shared: Arc::clone(&shared), certified })?;
+        reloads.follow(ReloadedProxy { shared: Arc::clone(&shared), certified }, || ())?;
     }
     let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;
     let page = Metrics::new(Arc::clone(&shared));

@@ -157,6 +157,31 @@ fn a_slow_member_counts_until_its_socket_has_accepted_the_message() {
     }
 }
 
+/// A socket accepts as much as is appended, and its output is never empty.
+#[test]
+fn a_member_that_keeps_up_without_ever_catching_up_counts_only_until_its_message_is_written() {
+    let mut world = World::new(Policy::Close);
+    let (sender, busy) = (world.joins(0), world.joins(0));
+    let mut length = 0;
+    for n in 0..640 {
+        world.broadcasts(0, sender, 1_000);
+        world.mails(0);
+        world.writes(0, sender, usize::MAX);
+        let output = world.cores[0].output(busy).len();
+        if n == 0 {
+            length = output;
+        } else if n >= 10 {
+            // Ten messages are pending at any time.
+            world.writes(0, busy, length);
+        }
+        world.passes(1);
+    }
+    let [recorded, sum_ms, pending] = world.metrics();
+    assert_eq!((recorded + pending, recorded), (10, 10), "the last sample was 63 messages before");
+    // A member notices with the next message that one is written.
+    assert!((10 * 10..=10 * 12).contains(&sum_ms), "{sum_ms}");
+}
+
 #[test]
 fn a_member_that_leaves_counts_until_then() {
     let mut world = World::new(Policy::Close);
