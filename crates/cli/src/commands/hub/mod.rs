@@ -36,7 +36,8 @@ use std::{
   regatta hub --config hub.toml --check
   regatta hub --config hub.toml --listen 127.0.0.1:8081
 
-Each option is a key of the configuration file: `--max-members 1000` is `max_members = 1000`.")]
+Each option is a key of the configuration file: `--max-members 1000` is `max_members = 1000`. Tables [[room]] there
+give some rooms options of their own. On SIGHUP the hub reads the file again.")]
 pub struct HubCommandArgs {
     /// Read options from this TOML file. An option of the command line replaces that of the file
     // It is read before the command line is parsed.
