@@ -193,11 +193,13 @@ pub struct HubHost<'a> {
     pub started: Started<'a>,
 }
 
+type OnStart<'a> = dyn FnOnce(&Hub) -> io::Result<()> + 'a;
+
 /// What happens when a hub starts.
 pub struct Started<'a> {
     /// Called once with the hub: before it listens, or on `cluster` in the parent when all processes run. The
     /// process does not fork after this.
-    pub whole: Box<dyn FnOnce(&Hub) -> io::Result<()> + 'a>,
+    pub whole: Box<OnStart<'a>>,
     /// Called in each process of `cluster`, with its number from 0, before it serves.
     pub process: &'a dyn Fn(usize, &Hub) -> io::Result<()>,
 }
