@@ -17,14 +17,19 @@ mod options;
 mod output;
 mod own_session;
 mod program_name;
+mod reload;
 mod screen;
 mod service_manager;
 
 use anyhow::{Context, anyhow};
 use args::{Args, Command};
-use clap::{ArgMatches, FromArgMatches};
-use options::config_file::{self, with_options_of_file};
-use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
+use clap::FromArgMatches;
+use options::{
+    config_file::{self, with_options_of_file},
+    rooms,
+};
+use reload::Options;
+use std::{env, process::ExitCode};
 
 fn main() -> ExitCode {
     let program = help::command();
@@ -54,9 +59,12 @@ fn main() -> ExitCode {
         Command::Peers(args) => commands::peers::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Serve(args) => commands::serve::run(*args),
-        Command::Hub(args) => commands::hub::run(*args),
+        Command::Hub(args) => {
+            let again = file.is_some().then_some(arguments_again as reload::Again);
+            commands::hub::run(*args, &file.map(|file| file.rooms).unwrap_or_default(), again)
+        }
         Command::Shard(args) => {
-            commands::shard::run(*args, file.is_some().then_some(arguments_again))
+            commands::shard::run(*args, file.is_some().then_some(arguments_again as reload::Again))
         }
         Command::Models => commands::serve::models(),
         Command::Services => commands::serve::services(),
@@ -74,11 +82,10 @@ fn main() -> ExitCode {
     exit::code(outcome.and_then(printed))
 }
 
-/// Reads the configuration file and the command line again. Returns the options of the subcommand, and their values
-/// as they were written, by key.
-fn arguments_again() -> anyhow::Result<(ArgMatches, BTreeMap<String, Vec<OsString>>)> {
+/// Reads the configuration file and the command line again. Returns the options of the subcommand.
+fn arguments_again() -> anyhow::Result<Options> {
     let program = help::command();
-    let (arguments, _) =
+    let (arguments, file) =
         with_options_of_file(env::args_os().collect(), &program).map_err(|what| anyhow!(what))?;
     let matches = program.clone().try_get_matches_from(arguments).map_err(|error| {
         let text = error.render().to_string();
@@ -86,5 +93,8 @@ fn arguments_again() -> anyhow::Result<(ArgMatches, BTreeMap<String, Vec<OsStrin
     })?;
     let (name, matches) = matches.subcommand().context("there is no subcommand")?;
     let command = program.find_subcommand(name).context("the subcommand is unknown")?;
-    Ok((matches.clone(), config_file::values(command, matches)))
+    let rooms = file.map(|file| file.rooms).unwrap_or_default();
+    let mut values = config_file::values(command, matches);
+    values.insert(rooms::KEY.to_owned(), vec![rooms.to_toml("").into()]);
+    Ok(Options { matches: matches.clone(), values, rooms })
 }

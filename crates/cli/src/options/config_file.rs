@@ -2,6 +2,7 @@
 //! is a key: `--node-timeout 5s` is `node_timeout = "5s"`. A file is read as options before those of the command
 //! line, so both have the same values, limits and errors; an option of the command line replaces the key.
 
+use crate::options::rooms::{self, RoomTables};
 use clap::{Arg, ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +27,8 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// Its keys that no option of the command line replaces, as names of options.
     keys: BTreeSet<String>,
+    /// Its tables of rooms, if it is that of a hub.
+    pub rooms: RoomTables,
 }
 
 /// Adds the options of the configuration file that `arguments` name, if any, to these. The first two arguments are
@@ -44,15 +47,19 @@ pub fn with_options_of_file(
     };
     let text = fs::read_to_string(&path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let at = |offset: usize, what: String| {
-        let line = text[..offset].matches('\n').count() + 1;
-        format!("{}, line {line}: {what}", path.display())
-    };
+    let line = |offset: usize| text[..offset].matches('\n').count() + 1;
+    let at =
+        |offset: usize, what: String| format!("{}, line {}: {what}", path.display(), line(offset));
     let table = DeTable::parse(&text).map_err(|error| {
         at(error.span().map_or(0, |span| span.start), error.message().to_owned())
     })?;
     let (mut added, mut keys) = (Vec::new(), BTreeSet::new());
+    let mut tables = RoomTables::default();
     for (key, value) in table.get_ref() {
+        if has_rooms(command) && key.get_ref() == rooms::KEY {
+            tables = RoomTables::read(value, line).map_err(|(offset, what)| at(offset, what))?;
+            continue;
+        }
         let option =
             option_of(key.get_ref(), command).map_err(|what| at(key.span().start, what))?;
         let key = key.get_ref();
@@ -66,7 +73,12 @@ pub fn with_options_of_file(
         }
     }
     arguments.splice(2..2, added);
-    Ok((arguments, Some(ConfigFile { path, keys })))
+    Ok((arguments, Some(ConfigFile { path, keys, rooms: tables })))
+}
+
+/// Whether the file of a command may have tables of rooms.
+fn has_rooms(command: &Command) -> bool {
+    command.get_name() == "hub"
 }
 
 /// The path of `--config`, unless help is asked for.
@@ -103,10 +115,13 @@ fn option_of<'a>(key: &str, command: &'a Command) -> Result<&'a Arg, String> {
         }
         Some(option) => Ok(option),
         None => {
-            let keys: Vec<String> = options()
+            let mut keys: Vec<String> = options()
                 .filter_map(|arg| arg.get_long())
                 .map(|long| long.replace('-', "_"))
                 .collect();
+            if has_rooms(command) {
+                keys.push(format!("[[{}]]", rooms::KEY));
+            }
             Err(format!("there is no key {key}; expected one of: {}", keys.join(", ")))
         }
     }
@@ -180,7 +195,8 @@ pub fn checked(
         });
         let mut lines: Vec<String> = lines.collect();
         lines.push(String::new());
-        lines.join("\n")
+        let rooms = file.map(|file| file.rooms.to_toml(&file.path.display().to_string()));
+        lines.join("\n") + &rooms.unwrap_or_default()
     })
 }
 

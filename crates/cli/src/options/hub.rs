@@ -5,7 +5,8 @@ use crate::{
         certificate::RenewedCertificate,
         metrics::metrics_host,
         renewed::Renewed,
-        values::{duration, one_of},
+        rooms::RoomTables,
+        values::{duration, one_of, policy},
     },
     output,
 };
@@ -13,7 +14,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
     Bounds, Host, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model,
-    Origin, Policy, Service, check_hub, serve_hub,
+    Origin, Policy, Service, Started, check_hub, serve_hub,
 };
 use rustls::ServerConfig;
 use std::{
@@ -22,7 +23,7 @@ use std::{
     num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The options.
@@ -116,8 +117,7 @@ pub struct HubArgs {
     /// Policy for slow consumers: `close` (the member is closed with 1013; the default), `skip` (it
     /// misses broadcasts until its backlog has room), `conflate` (it receives only the newest
     /// broadcast)
-    #[arg(long, value_name = "POLICY",
-          value_parser = |text: &str| one_of(text, &POLICIES, policy_name))]
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
     slow: Option<Policy>,
     /// Maximum backlog of a slow member, in bytes of broadcasts beyond 64 KiB of output. Default: 1 MiB
     #[arg(long, value_name = "BYTES")]
@@ -143,16 +143,6 @@ const MEMORY_PER_CORE: usize = 256;
 
 /// Minimum length of the key of the API, in characters: as of a random number of 96 bits in base64.
 const SHORTEST_API_KEY: usize = 16;
-
-const POLICIES: [Policy; 3] = [Policy::Close, Policy::Skip, Policy::Conflate];
-
-fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Close => "close",
-        Policy::Skip => "skip",
-        Policy::Conflate => "conflate",
-    }
-}
 
 /// Signature algorithm of a JSON Web Token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,26 +178,42 @@ pub fn serve(
         }
         return Ok(false);
     }
-    args.unwrap_or_default().serve(model, host)?;
+    let args = args.unwrap_or_default();
+    args.serve(&RoomTables::default(), model, host, Started::silently())?;
     Ok(true)
 }
 
 impl HubArgs {
-    /// Serves a hub.
-    pub fn serve(&self, model: Model, host: &Host) -> anyhow::Result<()> {
-        let settings = self.settings(model, host)?;
+    /// Serves a hub. `started`: what happens then.
+    pub fn serve(
+        &self,
+        rooms: &RoomTables,
+        model: Model,
+        host: &Host,
+        started: Started<'_>,
+    ) -> anyhow::Result<()> {
+        let settings = self.settings(rooms, model, host)?;
         let metrics = self.metrics.map(|listen| metrics_host(listen, host)).transpose()?;
-        let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()? };
+        let how = HubHost { host, metrics: metrics.as_ref(), tls: self.tls()?, started };
         Ok(serve_hub(settings, model, how)?)
     }
 
     /// Checks the options, and reads the files that they name.
-    pub fn check(&self, model: Model, host: &Host) -> anyhow::Result<()> {
-        check_hub(&self.settings(model, host)?, model, host)?;
+    pub fn check(&self, rooms: &RoomTables, model: Model, host: &Host) -> anyhow::Result<()> {
+        check_hub(&self.settings(rooms, model, host)?, model, host)?;
         self.tls().map(drop)
     }
 
-    fn settings(&self, model: Model, host: &Host) -> anyhow::Result<HubSettings> {
+    /// Returns the settings, and reads the files of tokens and keys.
+    ///
+    /// # Errors
+    /// Says which options contradict each other, or which file cannot be used.
+    pub fn settings(
+        &self,
+        rooms: &RoomTables,
+        model: Model,
+        host: &Host,
+    ) -> anyhow::Result<HubSettings> {
         let idle = host.limits.idle;
         if let Some(after) = self.ping_after.filter(|after| *after >= idle) {
             let (after, idle) =
@@ -243,6 +249,7 @@ impl HubArgs {
                 broadcasts_of_room: self.room_rate,
                 joins: self.join_rate,
             },
+            rooms: rooms.rules().to_vec(),
             presence: self.presence,
             page: self.page,
             deflate: self.deflate,
@@ -259,6 +266,8 @@ impl HubArgs {
                 memory: Arc::new(HubMemory::new(memory)),
                 ..usual.backlog
             },
+            log: output::message,
+            clock: Some(Instant::now),
         })
     }
 

@@ -8,4 +8,5 @@ pub(crate) mod hub;
 pub(crate) mod metrics;
 pub(crate) mod planted;
 pub(crate) mod renewed;
+pub(crate) mod rooms;
 pub(crate) mod values;

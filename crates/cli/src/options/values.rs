@@ -3,6 +3,7 @@
 use regatta_load::{Plan, Stage};
 use regatta_record::Schedule;
 use regatta_script::{Workload, dialects::http::rules};
+use regatta_serve::Policy;
 use std::{
     num::{NonZeroU32, NonZeroUsize},
     path::Path,
@@ -26,6 +27,20 @@ pub fn host(text: &str) -> Result<String, String> {
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
         true => Ok(text.to_owned()),
         false => Err("expected a destination of ssh, e.g. gen1 or bench@10.0.0.7".into()),
+    }
+}
+
+/// Parses what happens to slow members of a hub.
+pub fn policy(text: &str) -> Result<Policy, String> {
+    one_of(text, &[Policy::Close, Policy::Skip, Policy::Conflate], policy_name)
+}
+
+/// The name of what happens to slow members of a hub.
+pub fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Close => "close",
+        Policy::Skip => "skip",
+        Policy::Conflate => "conflate",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The [`Engine`] trait, and the effects of an engine on its connections.
 
 use crate::{
-    Conn, Flow, Job, JobId, Never, Now, Side, Task,
+    Conn, Flow, Job, JobId, Never, Now, OutputState, Side, Task,
     connection::link::{ConnInterest, End, Link},
 };
 use slab::Slab;
@@ -241,9 +241,9 @@ impl<E: Engine> Effects<E> {
         self.look(conn).map(Link::last_read)
     }
 
-    /// Returns the length of the buffer with output that the driver has taken and not written yet.
-    pub(crate) fn taken(&self, conn: Conn) -> usize {
-        self.look(conn).map_or(0, |link| link.taken)
+    /// Returns how much of the output of a connection is written.
+    pub(crate) fn output(&self, conn: Conn) -> OutputState {
+        self.look(conn).map(Link::output_state).unwrap_or_default()
     }
 
     /// Whether a connection is a slow consumer: the kernel accepts no more output, and more than

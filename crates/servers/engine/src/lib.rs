@@ -88,6 +88,7 @@ pub use connection::{
     job::{Job, JobId, Never, Task},
     limits::Limits,
     link::{ConnInterest, End, SocketProbe},
+    output::OutputState,
     progress::{Activity, Progress},
     slots::Slots,
     time::Now,

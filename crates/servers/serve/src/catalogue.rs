@@ -20,7 +20,7 @@ use regatta_service::{
 };
 use regatta_sys::shared::SharedCounter;
 use rustls::ServerConfig;
-use std::{path::Path, sync::Arc, thread, time::Duration};
+use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
 /// A service that a server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,8 @@ pub fn serve(
             run(site(Hash::new(file)?), model, host)
         }
         (Service::Hub, Implementation::Shared) => {
-            serve_hub(HubSettings::default(), model, HubHost { host, metrics: None, tls: None })
+            let how = HubHost { host, metrics: None, tls: None, started: Started::silently() };
+            serve_hub(HubSettings::default(), model, how)
         }
         (
             Service::Hello | Service::Hash | Service::Hub | Service::Shard,
@@ -188,27 +189,52 @@ pub struct HubHost<'a> {
     pub metrics: Option<&'a Host>,
     /// Its certificates, if it uses TLS.
     pub tls: Option<Arc<ServerConfig>>,
+    /// What happens when it starts.
+    pub started: Started<'a>,
+}
+
+type OnStart<'a> = dyn FnOnce(&Hub) -> io::Result<()> + 'a;
+
+/// What happens when a hub starts.
+pub struct Started<'a> {
+    /// Called once with the hub: before it listens, or on `cluster` in the parent when all processes run. The
+    /// process does not fork after this.
+    pub whole: Box<OnStart<'a>>,
+    /// Called in each process of `cluster`, with its number from 0, before it serves.
+    pub process: &'a dyn Fn(usize, &Hub) -> io::Result<()>,
+}
+
+impl Started<'_> {
+    /// Nothing happens.
+    pub fn silently() -> Self {
+        Started { whole: Box::new(|_| Ok(())), process: &|_, _| Ok(()) }
+    }
 }
 
 /// Runs the hub with these settings.
 ///
 /// # Errors
-/// Like those of [`serve`]. Also fails on `cluster` if the members of a room, or the rooms, are
-/// limited.
+/// Like those of [`serve`], and those of [`HubHost::started`]. Also fails on `cluster` if the members of a
+/// room, or the rooms, are limited.
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
-    let HubHost { host, metrics, tls } = how;
+    let HubHost { host, metrics, tls, started } = how;
     check_hub(&settings, model, host)?;
     if model == Model::Cluster {
         let hub = Hub::shared(settings, || SharedCounter::new().map(Counter::new))?;
-        let page = hub.metrics();
+        let (page, parent) = (hub.metrics(), hub.clone());
         // The page uses threads, so the processes are forked before.
+        let begin = |number| (started.process)(number, &parent);
         let processes = match tls {
-            Some(config) => cluster::start_members(TlsSessionFactory::new(hub, config), host)?,
-            None => cluster::start_members(hub, host)?,
+            Some(config) => {
+                cluster::start_members(TlsSessionFactory::new(hub, config), host, begin)?
+            }
+            None => cluster::start_members(hub, host, begin)?,
         };
+        (started.whole)(&parent)?;
         return with_metrics_page(page, metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
+    (started.whole)(&hub)?;
     with_metrics_page(hub.metrics(), metrics, host, || match tls {
         Some(config) => serve_members(TlsSessionFactory::new(hub, config), model, host),
         None => serve_members(hub, model, host),
@@ -244,9 +270,11 @@ pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<()
 /// rooms, and members of other processes become known with a delay.
 fn single_process_option(settings: &HubSettings) -> Option<&'static str> {
     let limits = settings.limits;
+    let of_rooms = settings.rooms.iter().any(|rule| rule.max_members.is_some());
     let asked = [
         (limits.members_of_room < usize::MAX, "--max-room-members"),
         (limits.rooms < usize::MAX, "--max-rooms"),
+        (of_rooms, "max_members in [[room]]"),
     ];
     asked.into_iter().find_map(|(asked, option)| asked.then_some(option))
 }

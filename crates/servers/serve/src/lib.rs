@@ -34,7 +34,7 @@ mod work;
 
 pub use between::membership::PushSessionFactory;
 pub use catalogue::{
-    HubHost, Implementation, Service, check_hub, serve, serve_handicapped, serve_hub,
+    HubHost, Implementation, Service, Started, check_hub, serve, serve_handicapped, serve_hub,
     with_metrics_page,
 };
 pub use engines::serve_engine;
@@ -49,7 +49,8 @@ pub use planted::{
 };
 pub use regatta_engine::{Bounds, Memory as HubMemory, Policy};
 pub use regatta_service::hub::{
-    Access as HubAccess, Api as HubApi, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
+    Access as HubAccess, Api as HubApi, Hub, InvalidPattern, Jwt, Limits as HubLimits, Origin,
+    Publish, RoomPattern, RoomRule, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
 pub use unix_socket::UnixSocket;

@@ -27,7 +27,7 @@ pub fn serve_members<F: PushSessionFactory>(
         Model::Threads => threads::members::run(start, host),
         Model::Green => green::run_members(start, host),
         Model::Async => asynchronous::run_members(start, host),
-        Model::Cluster => cluster::start_members(start, host)?.run(),
+        Model::Cluster => cluster::start_members(start, host, |_| Ok(()))?.run(),
         _ => serve_engine(|| Sessions::new(start.clone()), model, host),
     }
 }

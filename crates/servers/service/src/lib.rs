@@ -15,6 +15,7 @@ pub mod hash;
 pub mod hello;
 pub mod http;
 pub mod hub;
+pub mod limited_log;
 pub mod operators;
 mod program;
 pub mod prometheus;

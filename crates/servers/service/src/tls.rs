@@ -2,7 +2,7 @@
 //! sessions.
 
 use crate::{Flow, Now, Session, SessionFactory};
-use regatta_engine::{Bounds, Context, Never, PushOutcome, RoomName};
+use regatta_engine::{Bounds, Context, Never, OutputState, PushOutcome, RoomName};
 use rustls::{ServerConfig, ServerConnection};
 use std::{
     io::{Read, Write},
@@ -45,8 +45,8 @@ impl<F: SessionFactory<Session: Session<Job = Never>>> SessionFactory for TlsSes
         }
     }
 
-    fn bounds(&self) -> Bounds {
-        self.start.bounds()
+    fn bounds(&self, room: &RoomName) -> Bounds {
+        self.start.bounds(room)
     }
 
     fn arrived(
@@ -239,8 +239,8 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         self.call(context, |inner, context| inner.on_retire(context, random))
     }
 
-    fn on_taken(&mut self, bytes: usize) {
-        self.inner.on_taken(bytes);
+    fn on_output(&mut self, output: OutputState) {
+        self.inner.on_output(output);
     }
 
     fn on_push(&mut self, now: Now, push: &S::Push, out: &mut Vec<u8>) -> PushOutcome {

@@ -1,17 +1,25 @@
 //! `regatta hub`: the WebSocket hub.
 
+mod drain;
+mod reload;
+mod siblings;
 mod status;
 
 use crate::{
     exit::Outcome,
     options::{
         hub::HubArgs,
+        rooms::RoomTables,
         values::{duration, limit, one_of},
     },
+    reload::{Again, Reloads},
     service_manager,
 };
-use regatta_serve::{Host, Model, Stop};
+use drain::DrainReport;
+use regatta_serve::{Host, Hub, Model, Started, Stop};
 use regatta_service::Limits;
+use reload::ReloadedHub;
+use siblings::Siblings;
 use std::{
     net::SocketAddr, num::NonZeroUsize, path::PathBuf, thread::available_parallelism,
     time::Duration,
@@ -28,7 +36,8 @@ use std::{
   regatta hub --config hub.toml --check
   regatta hub --config hub.toml --listen 127.0.0.1:8081
 
-Each option is a key of the configuration file: `--max-members 1000` is `max_members = 1000`.")]
+Each option is a key of the configuration file: `--max-members 1000` is `max_members = 1000`. Tables [[room]] there
+give some rooms options of their own. On SIGHUP the hub reads the file again.")]
 pub struct HubCommandArgs {
     /// Read options from this TOML file. An option of the command line replaces that of the file
     // It is read before the command line is parsed.
@@ -83,8 +92,14 @@ enum Action {
     Status(status::StatusArgs),
 }
 
-/// Runs the hub until SIGTERM or SIGINT, or prints the state of one.
-pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
+/// Runs the hub until SIGTERM or SIGINT, or prints the state of one. `rooms`: the tables of its configuration file.
+///
+/// `again`: reads the options again, if they are in a file: on SIGHUP.
+pub fn run(
+    args: HubCommandArgs,
+    rooms: &RoomTables,
+    again: Option<Again>,
+) -> anyhow::Result<Outcome> {
     if let Some(Action::Status(status)) = &args.action {
         return status::run(status);
     }
@@ -105,10 +120,44 @@ pub fn run(args: HubCommandArgs) -> anyhow::Result<Outcome> {
         stop,
     };
     if args.check {
-        args.hub.check(args.model, &host)?;
+        args.hub.check(rooms, args.model, &host)?;
         return Ok(Outcome::Success);
     }
-    host.stop.on_signals(args.drain_delay)?;
-    args.hub.serve(args.model, &host)?;
-    Ok(Outcome::Success)
+    let reloads = reloads(&args, &host.stop, again)?;
+    let processes = if args.model == Model::Cluster { host.cores.get() } else { 0 };
+    let siblings = Siblings::new(processes)?;
+    let reloaded = |hub: &Hub| ReloadedHub {
+        hub: hub.clone(),
+        model: args.model,
+        host: Host { inherited: None, ..host.clone() },
+    };
+    let mut report = None;
+    let started = Started {
+        whole: Box::new(|hub: &Hub| {
+            report = Some(DrainReport::follow(hub, &host)?);
+            let Some(reloads) = reloads else { return Ok(()) };
+            let siblings = siblings.clone();
+            reloads.follow(reloaded(hub), move || siblings.notify())
+        }),
+        process: &|number, hub| {
+            again.map_or(Ok(()), |again| siblings.follow(number, again, reloaded(hub)))
+        },
+    };
+    let served = args.hub.serve(rooms, args.model, &host, started);
+    if let Some(report) = report {
+        report.end(&host);
+    }
+    served.map(|()| Outcome::Success)
+}
+
+/// Handles signals from now on. Returns what reloads need, if there are any.
+fn reloads(
+    args: &HubCommandArgs,
+    stop: &Stop,
+    again: Option<Again>,
+) -> anyhow::Result<Option<Reloads>> {
+    let delay = args.drain_delay;
+    let Some(again) = again else { return Ok(stop.on_signals(delay).map(|()| None)?) };
+    let signals = stop.on_signals_but_hangups(delay)?;
+    Ok(Some(Reloads { signals, again, values: again()?.values, stop: stop.clone() }))
 }

@@ -20,6 +20,7 @@ use crate::{
         metrics::metrics_host,
         values::{duration, limit, one_of},
     },
+    reload::{Again, Reloads},
     service_manager,
 };
 use admission::AdmissionArgs;
@@ -36,7 +37,7 @@ use regatta_service::{
     tls_engine::{Tls, TlsEngine},
 };
 use regatta_shard::{Counts, Metrics, Proxy, Sequential, Settings, Shared};
-use reload::{Again, Reloads};
+use reload::ReloadedProxy;
 use reports::Reports;
 use std::{
     net::SocketAddr,
@@ -171,9 +172,7 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
         Some(again) => Some(Reloads {
             signals: stop.on_signals_but_hangups(args.drain_delay)?,
             again,
-            values: again()?.1,
-            certified: args.tls.checks_names().then(|| names.clone()),
-            admission: None,
+            values: again()?.values,
             stop: stop.clone(),
         }),
         None => stop.on_signals(args.drain_delay).map(|()| None)?,
@@ -196,8 +195,9 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
         on_ready: service_manager::ready,
         stop,
     };
+    let certified = args.tls.checks_names().then(|| names.clone());
     let limits = Some(args.admission.limits());
-    let proxied = Proxied { settings, names, tls, reloads, limits, refused };
+    let proxied = Proxied { settings, names, tls, reloads, certified, limits, refused };
     serve_proxy(proxied, args.model, &host, args.metrics)?;
     Ok(Outcome::Success)
 }
@@ -216,9 +216,15 @@ pub fn serve(
                 checks::check(model, [option])?;
             }
             let (settings, names) = options.settings(false, None)?;
-            let refused = Refused::default();
-            let (tls, reloads, limits) = (None, None, None);
-            let proxied = Proxied { settings, names, tls, reloads, limits, refused };
+            let proxied = Proxied {
+                settings,
+                names,
+                tls: None,
+                reloads: None,
+                certified: None,
+                limits: None,
+                refused: Refused::default(),
+            };
             serve_proxy(proxied, model, host, None)?;
             Ok(true)
         }
@@ -241,6 +247,8 @@ struct Proxied {
     limits: Option<ClientLimits>,
     /// Prints which clients were refused.
     refused: Refused,
+    /// See [`ReloadedProxy`].
+    certified: Option<Vec<String>>,
 }
 
 /// `metrics`: where the page with the metrics is served, if anywhere.
@@ -250,7 +258,7 @@ fn serve_proxy(
     host: &Host,
     metrics: Option<SocketAddr>,
 ) -> Result<(), ServeError> {
-    let Proxied { settings, names, tls, reloads, limits, refused } = proxied;
+    let Proxied { settings, names, tls, reloads, certified, limits, refused } = proxied;
     if host.offload.is_some() {
         let because = "it has no long computations; remove --offload";
         let (model, service) = (model.name(), Service::Shard.name());
@@ -275,9 +283,10 @@ fn serve_proxy(
         }
     }
     let host = &host;
-    if let Some(mut reloads) = reloads {
-        reloads.admission = host.admission.clone();
-        reloads.follow(Arc::clone(&shared))?;
+    if let Some(reloads) = reloads {
+        let admission = host.admission.clone();
+        let proxy = ReloadedProxy { shared: Arc::clone(&shared), certified, admission };
+        reloads.follow(proxy, || ())?;
     }
     let drained = drained::follow(&shared, &host.stop, host.drain)?;
     let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;

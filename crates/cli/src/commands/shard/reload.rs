@@ -1,118 +1,55 @@
-//! Reloads: on SIGHUP the configuration file is read again, and what can change while clients are served is changed.
-//! A file that is wrong changes nothing.
+//! What a reload changes in a running proxy, and what it refuses.
 
 use super::{admission::AdmissionArgs, names, options::ShardOptions};
-use crate::{output, service_manager};
+use crate::reload::{Applied, InFiles, Options, Reloaded};
 use anyhow::{Context, bail, ensure};
-use clap::{ArgMatches, FromArgMatches};
+use clap::FromArgMatches;
 use regatta_keyspace::map::Map;
-use regatta_serve::Stop;
 use regatta_service::admission::Admission;
 use regatta_shard::{Nodes, Settings, Shared};
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    io::{self, Read},
-    os::unix::net::UnixStream,
-    sync::Arc,
-    thread,
-};
+use std::sync::Arc;
 
-/// Reads the options again, from the configuration file and the command line.
-pub type Again = fn() -> anyhow::Result<(ArgMatches, Values)>;
-
-/// The values of options as they were written, by key.
-pub type Values = BTreeMap<String, Vec<OsString>>;
-
-/// Keys whose values apply at a reload; the others need a restart.
-const LIVE: [&str; 16] = [
-    "all_buffers",
-    "allow_remap",
-    "client_buffer",
-    "hash",
-    "hash_tag",
-    "map",
-    "max_clients",
-    "max_clients_per_address",
-    "max_request",
-    "node_password_file",
-    "node_timeout",
-    "node_user",
-    "nodes",
-    "password_file",
-    "slowlog",
-    "split_writes",
-];
-
-/// Those of them with passwords, which need a restart together with `auth`.
+/// The keys with passwords, which need a restart if `auth` has changed, which itself needs one.
 const OF_PASSWORDS: [&str; 3] = ["node_password_file", "node_user", "password_file"];
-
-/// Whether the value of a key applies at a reload. `keeps_auth`: the file has another `auth`, which does not.
-fn is_live(key: &str, keeps_auth: bool) -> bool {
-    LIVE.contains(&key) && !(keeps_auth && OF_PASSWORDS.contains(&key))
-}
 
 /// Number of sample keys that show whether a reload would look for keys elsewhere.
 const SAMPLES: usize = 10_000;
 
-/// What reloads need.
-pub struct Reloads {
-    /// Becomes readable at each SIGHUP.
-    pub signals: UnixStream,
-    /// Reads the options.
-    pub again: Again,
-    /// Their present values.
-    pub values: Values,
+/// A proxy whose options can be applied while it runs.
+pub struct ReloadedProxy {
+    /// What its cores share.
+    pub shared: Arc<Shared>,
     /// The nodes as HOST:PORT, if their certificates must have the names of these hosts.
     pub certified: Option<Vec<String>>,
     /// Has the limits on the number of clients, if there are any.
     pub admission: Option<Arc<Admission>>,
-    /// The server, which need not listen yet.
-    pub stop: Stop,
 }
 
-impl Reloads {
-    /// Reloads at each SIGHUP from now on, in a thread of its own, because resolving names blocks.
-    ///
-    /// # Errors
-    /// Fails if the thread cannot be started.
-    pub fn follow(mut self, shared: Arc<Shared>) -> io::Result<()> {
-        let follow = move || {
-            loop {
-                // Several signals that arrive together are one.
-                match self.signals.read(&mut [0; 64]) {
-                    Ok(1..) => self.report(&shared),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Ok(0) | Err(_) => return,
-                }
-            }
-        };
-        thread::Builder::new().name("reload".into()).spawn(follow).map(drop)
-    }
+impl Reloaded for ReloadedProxy {
+    const LIVE: &'static [&'static str] = &[
+        "all_buffers",
+        "allow_remap",
+        "client_buffer",
+        "hash",
+        "hash_tag",
+        "map",
+        "max_clients",
+        "max_clients_per_address",
+        "max_request",
+        "node_password_file",
+        "node_timeout",
+        "node_user",
+        "nodes",
+        "password_file",
+        "slowlog",
+        "split_writes",
+    ];
 
-    /// Reloads, and prints what was done.
-    fn report(&mut self, shared: &Shared) {
-        // The service manager must not be notified before the service is ready.
-        let is_ready = self.stop.readiness().is_ok();
-        if is_ready {
-            service_manager::reloading();
-        }
-        let report = match self.reload(shared) {
-            Ok(report) => report,
-            Err(error) => format!("the configuration stays as it is: {error:#}"),
-        };
-        if is_ready {
-            service_manager::reloaded();
-        }
-        output::message(&format!("regatta: {report}"));
-    }
-
-    /// Reads the options and applies them. Returns what was done, for people.
-    fn reload(&mut self, shared: &Shared) -> anyhow::Result<String> {
-        let (matches, new) = (self.again)()?;
-        let options = ShardOptions::from_arg_matches(&matches).context("the options")?;
-        let limits = AdmissionArgs::from_arg_matches(&matches).context("the options")?.limits();
-        let before = shared.current();
+    fn apply(&mut self, options: &Options) -> anyhow::Result<Applied> {
+        let matches = &options.matches;
+        let limits = AdmissionArgs::from_arg_matches(matches).context("the options")?.limits();
+        let options = ShardOptions::from_arg_matches(matches).context("the options")?;
+        let before = self.shared.current();
         let (mut settings, names) = options.settings(before.patient, Some(&before.nodes))?;
         check(&before, &settings, options.allow_remap)?;
         if self.certified.as_ref().is_some_and(|certified| *certified != names) {
@@ -139,21 +76,15 @@ impl Reloads {
         } else {
             names::follow(&settings.nodes, names)?;
         }
-        shared.reload(settings);
+        self.shared.reload(settings);
         if let Some(admission) = &self.admission {
             admission.set_limits(limits);
         }
-        let is_changed = |key: &&str| self.values.get(*key) != new.get(*key);
-        let changed = new.keys().map(String::as_str).filter(is_changed);
-        let (mut live, others): (Vec<&str>, Vec<&str>) =
-            changed.partition(|key| is_live(key, keeps_auth));
-        if has_other_passwords && !OF_PASSWORDS.iter().any(|key| live.contains(key)) {
-            live.push("the passwords in the files");
-        }
-        let report = sentence(&live, &others);
-        // What needs a restart is reported each time.
-        self.values.extend(new.into_iter().filter(|(key, _)| is_live(key, keeps_auth)));
-        Ok(report)
+        let what = "the passwords in the files";
+        Ok(Applied {
+            in_files: has_other_passwords.then_some(InFiles { what, keys: &OF_PASSWORDS }),
+            kept: if keeps_auth { &OF_PASSWORDS } else { &[] },
+        })
     }
 }
 
@@ -204,18 +135,6 @@ fn are_same(one: &Nodes, other: &Nodes) -> bool {
         .all(|node| one.name(node) == other.name(node) && one.address(node) == other.address(node))
 }
 
-/// A sentence about what was done. `live`: the changed keys that apply; `others`: those that need a restart.
-fn sentence(live: &[&str], others: &[&str]) -> String {
-    let mut report = "the configuration was read again".to_owned();
-    if !live.is_empty() {
-        report += &format!("; changed: {}", live.join(", "));
-    }
-    if !others.is_empty() {
-        report += &format!("; these need a restart: {}", others.join(", "));
-    }
-    report
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,15 +170,5 @@ mod tests {
             let moved = elsewhere((&map(before), &nodes), (&map(after), &nodes));
             assert!(moved > SAMPLES / 10, "{before:?} {after:?}: {moved}");
         }
-    }
-
-    #[test]
-    fn the_report_names_what_changed_and_what_needs_a_restart() {
-        assert_eq!(sentence(&[], &[]), "the configuration was read again");
-        assert_eq!(sentence(&["nodes"], &[]), "the configuration was read again; changed: nodes");
-        assert_eq!(
-            sentence(&["nodes"], &["listen", "model"]),
-            "the configuration was read again; changed: nodes; these need a restart: listen, model"
-        );
     }
 }

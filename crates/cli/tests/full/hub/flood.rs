@@ -84,7 +84,11 @@ fn other_rooms_do_not_wait_for_a_flood_over_tls(model: &str) {
             scope.spawn(|| {
                 be_nicer();
                 let text = r#"{"type":"broadcast","payload":1}"#;
-                while !over.load(Relaxed) && sender.write(Message::text(text)).is_ok() {}
+                while !over.load(Relaxed) {
+                    if sender.write(Message::text(text)).is_err() {
+                        return;
+                    }
+                }
             });
             let times = std::iter::repeat_with(echo).take(ECHOES).collect();
             over.store(true, Relaxed);

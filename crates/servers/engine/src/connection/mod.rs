@@ -5,6 +5,7 @@ pub(crate) mod flow;
 pub(crate) mod job;
 pub(crate) mod limits;
 pub(crate) mod link;
+pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod slots;
 pub(crate) mod time;

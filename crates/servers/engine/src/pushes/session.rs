@@ -1,7 +1,7 @@
 //! Servers whose connections are sessions. Each session has its own state, may post to the others,
 //! and receives what they post.
 
-use crate::{Bounds, Flow, Job, Now, Policy, Push, PushOutcome, RoomName, Slots};
+use crate::{Bounds, Flow, Job, Now, OutputState, Policy, Push, PushOutcome, RoomName, Slots};
 use std::{sync::Arc, time::Instant};
 
 /// One connection of a server: a state machine that the driver of the model calls.
@@ -44,11 +44,10 @@ pub trait Session: Sized + 'static {
     /// Returns [`Flow::Close`] once nothing more will be appended.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow;
 
-    /// Called before any other call that may append output, on a model that hands a whole buffer of output
-    /// to the kernel and gets it back when all of it is written: a buffer of `bytes` bytes of earlier
-    /// output is there now, 0 if none.
+    /// Called before any other call that may append output, except on a model that writes all output of a
+    /// session before it calls it again. `output`: how much of it is written.
     #[inline]
-    fn on_taken(&mut self, _bytes: usize) {}
+    fn on_output(&mut self, _output: OutputState) {}
 
     /// Called when another session has posted `push` to the room of this session. Appends the
     /// client's message to `out`, which may still contain unwritten output, or keeps it until
@@ -189,9 +188,9 @@ pub trait SessionFactory {
         push
     }
 
-    /// How much may be queued per session, on a model that queues pushes outside of the session. By
-    /// default, the number of 64-byte pushes that fills [`Session::BACKLOG`].
-    fn bounds(&self) -> Bounds {
+    /// How much may be queued for a session that joins this room, on a model that queues pushes outside of
+    /// the session. By default, the number of 64-byte pushes that fills [`Session::BACKLOG`].
+    fn bounds(&self, _room: &RoomName) -> Bounds {
         Bounds {
             bytes: usize::MAX,
             pushes: (Self::Session::BACKLOG / 64).max(1),

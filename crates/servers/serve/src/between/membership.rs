@@ -6,7 +6,7 @@ use slab::Slab;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -39,8 +39,11 @@ pub(crate) trait Bell: Clone {
 /// All members of a server.
 pub(crate) struct Registry<B, P> {
     rooms: Mutex<HashMap<RoomName, Slab<Entry<B, P>>>>,
-    bounds: Bounds,
+    /// The bounds of a member that joins a room.
+    bounds: BoundsOf,
 }
+
+type BoundsOf = Box<dyn Fn(&RoomName) -> Bounds + Send + Sync>;
 
 struct Entry<B, P> {
     bell: B,
@@ -50,6 +53,8 @@ struct Entry<B, P> {
 /// The pushes that a member has not received yet.
 struct Inbox<P> {
     pushes: Mutex<Backlog<P>>,
+    /// Set when it joins a room.
+    bounds: OnceLock<Bounds>,
     /// The overflow policy has closed the member.
     overrun: AtomicBool,
 }
@@ -60,15 +65,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<B, P> Registry<B, P> {
-    /// Creates a registry. `bounds` apply to each member.
-    pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Registry { rooms: Mutex::default(), bounds })
+    /// Creates a registry. `bounds`: those of a member that joins this room.
+    pub(crate) fn new(bounds: impl Fn(&RoomName) -> Bounds + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Registry { rooms: Mutex::default(), bounds: Box::new(bounds) })
     }
 }
 
 impl<P: Push> Inbox<P> {
     /// Adds a push. Returns whether it is queued, and whether the member must be woken.
-    fn add(&self, push: P, bounds: &Bounds) -> (bool, bool) {
+    fn add(&self, push: P) -> (bool, bool) {
+        // Only members of a room are pushed to.
+        let Some(bounds) = self.bounds.get() else { return (false, false) };
         // A member that is being closed receives nothing more.
         if self.overrun.load(Relaxed) {
             return (false, false);
@@ -98,7 +105,11 @@ pub(crate) struct Membership<B, P> {
 impl<B, P> Membership<B, P> {
     /// Creates a member that has not joined a room.
     pub(crate) fn new(registry: Arc<Registry<B, P>>, bell: B) -> Self {
-        let inbox = Inbox { pushes: Mutex::default(), overrun: AtomicBool::new(false) };
+        let inbox = Inbox {
+            pushes: Mutex::default(),
+            bounds: OnceLock::new(),
+            overrun: AtomicBool::new(false),
+        };
         Membership { registry, bell, inbox: Arc::new(inbox), seat: None }
     }
 
@@ -136,6 +147,7 @@ impl<B: Bell, P: Push> Membership<B, P> {
     pub(crate) fn post(&mut self, post: Post<P>) -> u32 {
         match post {
             Post::Join(room) if self.seat.is_none() => {
+                self.inbox.bounds.get_or_init(|| (self.registry.bounds)(&room));
                 let entry = Entry { bell: self.bell.clone(), inbox: Arc::clone(&self.inbox) };
                 let mut rooms = lock(&self.registry.rooms);
                 let key = rooms.entry(room.clone()).or_default().insert(entry);
@@ -166,7 +178,7 @@ impl<B: Bell, P: Push> Membership<B, P> {
                 queued += 1;
                 continue;
             }
-            let (is_queued, wakes) = entry.inbox.add(push.clone(), &self.registry.bounds);
+            let (is_queued, wakes) = entry.inbox.add(push.clone());
             queued += u32::from(is_queued);
             if wakes {
                 entry.bell.ring();
@@ -203,7 +215,7 @@ mod tests {
     fn a_room_ends_with_its_last_member() {
         let (policy, counts) = (Policy::Close, Arc::default());
         let bounds = Bounds { bytes: 1, pushes: 1, policy, counts, memory: Arc::default() };
-        let registry = Registry::<Silent, Said>::new(bounds);
+        let registry = Registry::<Silent, Said>::new(move |_| bounds.clone());
         let mut members = [(); 2].map(|()| Membership::new(Arc::clone(&registry), Silent));
         for member in &mut members {
             member.post(Post::Join(RoomName::of("den")));

@@ -117,7 +117,9 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 
 /// Runs sessions that post to each other.
 pub(crate) fn run_members<F: PushSessionFactory>(start: F, host: &Host) -> Result<(), ServeError> {
-    run_each(Together { registry: Registry::new(start.bounds()), start }, host)
+    let bounds = start.clone();
+    let registry = Registry::new(move |room| bounds.bounds(room));
+    run_each(Together { registry, start }, host)
 }
 
 fn run_each<S: Serve>(serve: S, host: &Host) -> Result<(), ServeError> {

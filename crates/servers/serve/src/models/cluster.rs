@@ -11,7 +11,7 @@ use crate::{
 use regatta_engine::Sessions;
 use regatta_service::Program;
 use regatta_sys::epoll::Epoll;
-use std::os::fd::OwnedFd;
+use std::{io, os::fd::OwnedFd};
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     let processes = Processes::start(
@@ -27,15 +27,18 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     processes.run()
 }
 
-/// Starts the processes of a server whose sessions post to each other.
+/// Starts the processes of a server whose sessions post to each other. `begin` is called in each of them, with its
+/// number.
 pub(crate) fn start_members<F: PushSessionFactory>(
     start: F,
     host: &Host,
+    begin: impl Fn(usize) -> io::Result<()>,
 ) -> Result<Processes<'_>, ServeError> {
     let mesh = Sockets::new(host.cores.get())?;
     Processes::start(
         host,
         |mesh: Sockets, core, listener, places| {
+            begin(core)?;
             let letters = Some(mesh.of(core));
             let seat = Seat { listener: Some(listener), places, pool: None, letters };
             Ok(reactor::run(Sessions::new(start.clone()), host, seat, Epoll::edge_triggered()?)?)

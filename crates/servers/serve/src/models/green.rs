@@ -48,7 +48,8 @@ pub(crate) fn run_straight<P: ConnectingProgram>(
 
 /// Runs sessions that post to each other.
 pub(crate) fn run_members<F: PushSessionFactory>(start: F, host: &Host) -> Result<(), ServeError> {
-    let registry = Registry::new(start.bounds());
+    let bounds = start.clone();
+    let registry = Registry::new(move |room| bounds.bounds(room));
     run_each(host, move |stream: Green<'_>, limits| {
         let (bell, sender) = green::mailbox(1);
         let membership = Membership::new(Arc::clone(&registry), sender);

@@ -4,6 +4,7 @@ use super::{
     census::Note,
     compress::compressed,
     dismissal::Dismissal,
+    last_delivery::Sample,
     message::{Change, write_broadcast, write_presence},
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
@@ -22,6 +23,8 @@ struct Frames {
     kind: Kind,
     /// Of the memory of this process. One that has just crossed processes is not charged yet.
     charge: Charge,
+    /// If its deliveries are timed. It is dropped with the last holder of this broadcast.
+    sample: Option<Sample>,
 }
 
 /// What a broadcast is.
@@ -35,7 +38,7 @@ enum Kind {
     /// A presence note. Another process frames it again, with its own number of members.
     Note(Note),
     /// An order to disconnect members. It has no frame.
-    Dismissal(Dismissal),
+    Dismissal(Arc<Dismissal>),
 }
 
 /// The kind of a broadcast, in its first byte on the wire.
@@ -64,13 +67,26 @@ impl Broadcast {
         self
     }
 
+    /// Times its deliveries with this sample, unless others have it already.
+    pub(super) fn sampled(mut self, sample: Option<Sample>) -> Self {
+        if let Some(frames) = Arc::get_mut(&mut self.0) {
+            frames.sample = sample;
+        }
+        self
+    }
+
+    /// The sample, if its deliveries are timed. Then a member holds it until its output with it is written.
+    pub(super) fn sample(&self) -> Option<&Sample> {
+        self.0.sample.as_ref()
+    }
+
     /// The presence note, if this is one.
     pub(super) fn note(&self) -> Option<&Note> {
         if let Kind::Note(note) = &self.0.kind { Some(note) } else { None }
     }
 
     /// The order to disconnect members, if this is one.
-    pub(super) fn dismissal(&self) -> Option<&Dismissal> {
+    pub(super) fn dismissal(&self) -> Option<&Arc<Dismissal>> {
         if let Kind::Dismissal(dismissal) = &self.0.kind { Some(dismissal) } else { None }
     }
 
@@ -80,7 +96,7 @@ impl Broadcast {
     }
 
     /// Orders members to disconnect.
-    pub(super) fn dismiss(dismissal: Dismissal) -> Self {
+    pub(super) fn dismiss(dismissal: Arc<Dismissal>) -> Self {
         let frames = Frames { kind: Kind::Dismissal(dismissal), ..Frames::default() };
         Broadcast(Arc::new(frames))
     }

@@ -1,8 +1,17 @@
 //! The members and rooms on all cores, and the counters: for limits, metrics and backends. Deliveries of members'
 //! messages do not use any of this; those of backends are counted here.
 
-use super::{access::Denied, bucket::Bucket, message::Change};
-use crate::prometheus::{Exposition, label};
+use super::{
+    access::Denied,
+    bucket::Bucket,
+    dismissal::Dismissal,
+    last_delivery::{BOUNDS_US, LastDeliveries},
+    message::Change,
+};
+use crate::{
+    limited_log::LimitedLog,
+    prometheus::{Exposition, label},
+};
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
 use serde_json::value::RawValue;
 use std::{
@@ -48,13 +57,27 @@ impl Default for Limits {
 /// Why a member may not enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
+    /// The hub has as many members as it may have.
     Hub,
+    /// The room has.
     Room,
+    /// There are as many rooms as there may be.
     Rooms,
+    /// As many have joined in the last second as may.
     Joins,
 }
 
 impl Full {
+    /// The reason in one word, for logs.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Full::Hub => "max_members",
+            Full::Room => "max_room_members",
+            Full::Rooms => "max_rooms",
+            Full::Joins => "join_rate",
+        }
+    }
+
     /// The text of the error reply.
     pub fn why(self) -> &'static str {
         match self {
@@ -95,8 +118,12 @@ pub(super) struct Census {
     pub published: Counter,
     pub malformed: Counter,
     pub deliveries: Counter,
+    /// How long deliveries take; `None` if several processes have members, because none sees the last one.
+    pub last: Option<Arc<LastDeliveries>>,
     /// Clients that may not open a WebSocket, by the reason.
     denied: [Counter; Denied::NAMES.len()],
+    /// When lines about refused clients were written.
+    pub refusals: LimitedLog,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +133,9 @@ struct Room {
     people: BTreeMap<usize, Arc<Person>>,
     /// For its members' broadcasts.
     broadcasts: Bucket,
+    /// Orders of backends for members that are still listed. They may not have been in the room yet when the order
+    /// was passed to its members.
+    dismissed: HashMap<usize, Arc<Dismissal>>,
 }
 
 /// A note for other processes: a member joined or left a room.
@@ -125,6 +155,8 @@ pub(super) struct Presence {
     /// `None` if nothing is known of it.
     person: Option<Arc<Person>>,
     number: usize,
+    /// It was removed before it is dropped.
+    has_left: bool,
 }
 
 impl Presence {
@@ -135,8 +167,9 @@ impl Presence {
     }
 
     /// Whether its room may receive one more broadcast now.
-    pub fn may_broadcast(&self, limits: &Limits, now: Instant) -> bool {
-        let Some(rate) = limits.broadcasts_of_room else { return true };
+    /// `rate`: its broadcasts per second.
+    pub fn may_broadcast(&self, rate: Option<NonZeroU32>, now: Instant) -> bool {
+        let Some(rate) = rate else { return true };
         let mut rooms = self.census.rooms();
         rooms.get_mut(&self.room).is_none_or(|room| room.broadcasts.take(rate, now))
     }
@@ -149,6 +182,25 @@ impl Presence {
     /// The user of its token; empty without one.
     pub fn user(&self) -> &str {
         self.person.as_ref().map_or("", |person| person.user())
+    }
+
+    /// Takes the order of a backend to disconnect this member, if one was given.
+    pub fn take_dismissal(&self) -> Option<Arc<Dismissal>> {
+        self.census.rooms().get_mut(&self.room)?.dismissed.remove(&self.number)
+    }
+
+    /// Removes the member from its room, before it is dropped.
+    pub fn leave(&mut self) {
+        if !std::mem::replace(&mut self.has_left, true) {
+            let mut rooms = self.census.rooms();
+            self.census.members.take_back();
+            remove(&mut rooms, &self.room, self.number);
+        }
+    }
+
+    /// Returns the number of the other members in the room.
+    pub fn others(&self) -> usize {
+        self.here(0).0.saturating_sub(usize::from(!self.has_left))
     }
 
     /// Returns the number of members in the room, and the first `most` names, including this one's.
@@ -171,7 +223,7 @@ impl Person {
 impl Census {
     /// Creates a census. `lists_all`: for [`Census::people`].
     pub fn new(lists_all: bool) -> Census {
-        Census { lists_all, ..Census::default() }
+        Census { lists_all, last: Some(Arc::default()), ..Census::default() }
     }
 
     /// Creates a census with shared counters for several processes, each with its own rooms.
@@ -190,7 +242,9 @@ impl Census {
             published: counter()?,
             malformed: counter()?,
             deliveries: counter()?,
+            last: None,
             denied: [counter()?, counter()?, counter()?, counter()?],
+            refusals: LimitedLog::default(),
         })
     }
 
@@ -201,7 +255,7 @@ impl Census {
 
     /// Counts a client that may not open a WebSocket.
     pub fn denies(&self, why: Denied) {
-        self.denied[why as usize].add(1);
+        self.denied[why.kind()].add(1);
     }
 
     /// After how many seconds a client that was refused may try again: after one to ten, so that those
@@ -238,7 +292,8 @@ impl Census {
         let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
         let listed = lists.then(|| person.clone().unwrap_or_default());
         rooms.entry(room.clone()).or_default().add(number, listed);
-        Ok(Presence { census: Arc::clone(self), room: room.clone(), person, number })
+        let census = Arc::clone(self);
+        Ok(Presence { census, room: room.clone(), person, number, has_left: false })
     }
 
     /// Whether one more member may join now.
@@ -282,11 +337,25 @@ impl Census {
         self.rooms().iter().map(|(name, room)| (name.clone(), room.members)).collect()
     }
 
-    /// The rooms with a member to which this applies.
-    pub fn rooms_with(&self, is_one: impl Fn(usize, &Person) -> bool) -> Vec<RoomName> {
-        let rooms = self.rooms();
-        let has_one = |room: &Room| room.people.iter().any(|(number, one)| is_one(*number, one));
-        rooms.iter().filter(|(_, room)| has_one(room)).map(|(name, _)| name.clone()).collect()
+    /// Notes an order to disconnect members, of one room or of all. Returns the rooms with a member that it is for.
+    /// The order must then be passed to their members. One that is joining at this moment does not get it there, and
+    /// looks [here](Presence::take_dismissal) once it has joined.
+    pub fn dismiss(&self, order: &Arc<Dismissal>, only: Option<&RoomName>) -> Vec<RoomName> {
+        let mut found = Vec::new();
+        for (name, room) in self.rooms().iter_mut() {
+            if only.is_some_and(|only| only != name) {
+                continue;
+            }
+            let is_one =
+                |(number, one): &(&usize, &Arc<Person>)| order.is_for(**number, one.user());
+            let numbers: Vec<usize> =
+                room.people.iter().filter(is_one).map(|(number, _)| *number).collect();
+            if !numbers.is_empty() {
+                room.dismissed.extend(numbers.into_iter().map(|one| (one, Arc::clone(order))));
+                found.push(name.clone());
+            }
+        }
+        found
     }
 
     /// The number of users, in all rooms together. Members without one count as one.
@@ -355,15 +424,20 @@ impl Census {
         );
         let help = "Members disconnected because the memory was used up.";
         family("memory_closed_total", "counter", help, &[("", slow.starved.get() as u64)]);
+        if let Some(last) = &self.last {
+            let help = "Sampled messages that some member has not received yet.";
+            all.family("last_delivery_pending", "gauge", help, &[("", last.pending())]);
+            let help =
+                "Time from a message to its delivery to the last member: of one message in 64.";
+            all.histograms("last_delivery_seconds", help, &BOUNDS_US, &[last.histogram()]);
+        }
         all.into_text()
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        let mut rooms = self.census.rooms();
-        self.census.members.take_back();
-        remove(&mut rooms, &self.room, self.number);
+        self.leave();
     }
 }
 
@@ -378,6 +452,7 @@ fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
     let Some(here) = rooms.get_mut(room) else { return };
     here.members -= 1;
     here.people.remove(&number);
+    here.dismissed.remove(&number);
     if here.members == 0 {
         rooms.remove(room);
     }
@@ -386,6 +461,7 @@ fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regatta_proto::websocket::CloseCode;
 
     fn named(name: Option<&str>) -> Option<Person> {
         name.map(|name| Person { name: Some(name.into()), ..Person::default() })
@@ -414,11 +490,6 @@ mod tests {
         );
         assert_eq!((census.users(), census.members(), census.occupied().len()), (3, 4, 3));
         assert!(census.occupied().contains(&(RoomName::of("red"), 2)));
-        let mut of_ann = census.rooms_with(|_, one| one.user() == "ann");
-        of_ann.sort_by_key(|room| room.as_str().to_owned());
-        assert_eq!(of_ann, [RoomName::of("blue"), RoomName::of("red")]);
-        let number = bob.number();
-        assert_eq!(census.rooms_with(|one, _| one == number), [RoomName::of("red")]);
         assert_eq!((bob.user(), nobody.user()), ("bob", ""));
         drop((ann, bob, again, nobody));
         assert!(census.occupied().is_empty() && census.users() == 0);
@@ -444,6 +515,40 @@ mod tests {
         drop((a, b, blue));
         assert!(census.members.get() == 0 && census.rooms().is_empty());
         assert_eq!((census.entered.get(), census.refused.get()), (5, 3));
+    }
+
+    /// An order for this user, and for this member, if it is one.
+    fn order(user: &str, number: Option<usize>) -> Arc<Dismissal> {
+        let (user, reason) = (user.to_owned(), String::new());
+        Arc::new(Dismissal { user, number, spared: Vec::new(), code: CloseCode(3503), reason })
+    }
+
+    #[test]
+    fn an_order_is_noted_for_each_member_that_it_is_for_until_it_leaves() {
+        let census = Arc::new(Census::new(true));
+        let (limits, now) = (Limits::default(), Instant::now());
+        let enter = |room: &str, user| {
+            census.enter(&RoomName::of(room), of_user(user), &limits, now).unwrap()
+        };
+        let (ann, mut bob, again) =
+            (enter("red", "ann"), enter("red", "bob"), enter("blue", "ann"));
+        let of_ann = order("ann", None);
+        let mut rooms = census.dismiss(&of_ann, None);
+        rooms.sort_by_key(|room| room.as_str().to_owned());
+        assert_eq!(rooms, [RoomName::of("blue"), RoomName::of("red")]);
+        assert_eq!(ann.take_dismissal(), Some(Arc::clone(&of_ann)));
+        assert_eq!((ann.take_dismissal(), bob.take_dismissal()), (None, None));
+        let later = enter("red", "ann");
+        assert_eq!((later.take_dismissal(), again.take_dismissal()), (None, Some(of_ann)));
+        let of_bob = order("", Some(bob.number()));
+        assert_eq!(census.dismiss(&of_bob, Some(&RoomName::of("blue"))), []);
+        assert_eq!(census.dismiss(&of_bob, Some(&RoomName::of("red"))), [RoomName::of("red")]);
+        // Before it is dropped, it is neither listed nor counted.
+        bob.leave();
+        assert_eq!((bob.others(), ann.others(), bob.take_dismissal()), (2, 1, None));
+        assert_eq!((census.people(&RoomName::of("red")).len(), census.members()), (2, 3));
+        drop((ann, bob, later, again));
+        assert!(census.occupied().is_empty() && census.members() == 0);
     }
 
     #[test]

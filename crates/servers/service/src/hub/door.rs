@@ -2,9 +2,10 @@
 
 use super::{
     access::{Admission, Denied, Origin},
-    census::{Census, Full, LONGEST_NAME, Person, Presence},
+    census::{Census, Full, LONGEST_NAME, Limits, Person, Presence},
     compress::WANTED,
-    settings::Settings,
+    refusal::RefusedClient,
+    rooms::{Plan, RoomTerms},
 };
 use crate::http::flow;
 use regatta_engine::{Flow, Now, RoomName};
@@ -32,6 +33,8 @@ const ECHO: &str = "/echo";
 pub(super) struct Entered {
     /// The room it is in; `None` at `/echo`.
     pub place: Option<(RoomName, Presence)>,
+    /// What holds in the room.
+    pub terms: Arc<RoomTerms>,
     /// How messages may be compressed.
     pub agreed: Option<DeflateSettings>,
     /// Whether it may send messages to its room.
@@ -43,7 +46,7 @@ pub(super) struct Entered {
 /// Answers a request. Returns the client that entered, if any, and the flow of the connection.
 pub(super) fn answer(
     request: &Request<'_>,
-    settings: &Settings,
+    settings: &Plan,
     census: &Arc<Census>,
     now: Now,
     out: &mut Vec<u8>,
@@ -63,6 +66,10 @@ pub(super) fn answer(
         }
         return (None, flow(request.terms));
     }
+    let refused = |reason| {
+        let of = request.path();
+        RefusedClient { what: "join", reason, of }.log(settings, census, now);
+    };
     match open(request, settings, census, room, now) {
         Ok((opening, entered)) => {
             opening.write(request.terms, date, out);
@@ -70,16 +77,19 @@ pub(super) fn answer(
         }
         Err(NotOpened::Denied(denied)) => {
             census.denies(denied);
+            refused(denied.reason());
             let (status, challenge) = denied.challenge();
             let field = |value| Field::new("WWW-Authenticate", value).expect("a valid field");
             let fields: Vec<Field<'_>> = challenge.map(field).into_iter().collect();
-            let reply = Reply::text(status, denied.why().as_bytes());
+            let text = format!("{}: {}", denied.reason(), denied.why());
+            let reply = Reply::text(status, text.as_bytes());
             // Checking a token takes CPU, so the next one needs another connection.
             let terms = Terms { keep_alive: false, ..request.terms };
             reply.write_with(&fields, terms, date, out);
             (None, flow(terms))
         }
         Err(NotOpened::Full(full)) => {
+            refused(full.reason());
             let after = census.retry_after_s().to_string();
             let field = Field::new("Retry-After", &after).expect("a valid field");
             let reply = Reply::text(Status::ServiceUnavailable, full.why().as_bytes());
@@ -123,7 +133,7 @@ impl From<Refusal> for NotOpened {
 
 fn open(
     request: &Request<'_>,
-    settings: &Settings,
+    settings: &Plan,
     census: &Arc<Census>,
     room: Option<RoomName>,
     now: Now,
@@ -139,23 +149,26 @@ fn open(
     let sends = rights.ok_or(Denied::OtherRoom)?.sends;
     let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
     let (agreed, expires_s) = (opening.deflate, admission.expires_s);
+    let terms = room.as_ref().map_or(settings.usual(), |room| settings.terms(room.as_str()));
     let place = match room {
         None => None,
         Some(room) => {
-            let person = person(admission, request.query(), settings);
+            let person = person(admission, request.query(), terms.presence);
+            let limits = Limits { members_of_room: terms.members, ..settings.limits };
             // Last, so that a request refused for another reason is not counted.
-            let presence = census.enter(&room, person, &settings.limits, now.instant)?;
+            let presence = census.enter(&room, person, &limits, now.instant)?;
             Some((room, presence))
         }
     };
-    Ok((opening, Entered { place, agreed, sends, expires_s }))
+    let terms = Arc::clone(terms);
+    Ok((opening, Entered { place, terms, agreed, sends, expires_s }))
 }
 
-/// Who a client is; `None` if nothing is known of it.
-fn person(admission: Admission, query: Option<&str>, settings: &Settings) -> Option<Person> {
+/// Who a client is; `None` if nothing is known of it. `is_named`: it may choose a name.
+fn person(admission: Admission, query: Option<&str>, is_named: bool) -> Option<Person> {
     let mut pairs = form_urlencoded::parse(query.unwrap_or("").as_bytes());
     let name = pairs.find(|(key, _)| key == "name").map(|(_, name)| name);
-    let name = name.filter(|name| settings.presence && (1..=LONGEST_NAME).contains(&name.len()));
+    let name = name.filter(|name| is_named && (1..=LONGEST_NAME).contains(&name.len()));
     let Admission { user, info, .. } = admission;
     if name.is_none() && user.is_none() && info.is_none() {
         return None;

@@ -1,6 +1,6 @@
 //! The Prometheus metrics of a hub.
 
-use super::{census::Census, settings::Settings};
+use super::{census::Census, live::Live};
 use crate::{CallOutcome, Never, http::Resource, prometheus::write_page};
 use regatta_proto::http1::{Date, Terms};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Metrics {
     pub(super) census: Arc<Census>,
-    pub(super) settings: Arc<Settings>,
+    pub(super) live: Arc<Live>,
 }
 
 impl Resource for Metrics {
@@ -25,7 +25,8 @@ impl Resource for Metrics {
         date: &Date,
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Never> {
-        let slow = &self.settings.backlog;
+        let settings = self.live.current();
+        let slow = &settings.backlog;
         let text = self.census.metrics(&slow.counts, &slow.memory);
         write_page(&text, terms, date, reply)
     }

@@ -12,10 +12,14 @@ mod compress;
 mod dismissal;
 mod door;
 mod holding;
+mod last_delivery;
+mod live;
 mod member;
 mod message;
 mod metrics;
+mod refusal;
 mod results;
+mod rooms;
 mod settings;
 mod state;
 
@@ -26,24 +30,41 @@ pub use census::Limits;
 pub use member::Member;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
+pub use rooms::{InvalidPattern, Publish, RoomPattern, RoomRule};
 pub use settings::Settings;
 
 use census::Census;
-use regatta_engine::{Bounds, Counter, Now, PolicyCounts, RoomName, SessionFactory};
+use live::Live;
+use regatta_engine::{Bounds, Counter, Memory, Now, PolicyCounts, RoomName, SessionFactory};
+use rooms::Plan;
 use std::sync::Arc;
 
 /// Creates the members of a hub.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Hub {
-    settings: Arc<Settings>,
+    live: Arc<Live>,
     census: Arc<Census>,
+    /// That of the settings, which stays the same.
+    memory: Arc<Memory>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Hub::new(Settings::default())
+    }
 }
 
 impl Hub {
     /// Creates an empty hub with these settings.
     pub fn new(settings: Settings) -> Hub {
         let census = Census::new(settings.api.is_some());
-        Hub { settings: Arc::new(settings), census: Arc::new(census) }
+        Hub::with(settings, census)
+    }
+
+    fn with(settings: Settings, census: Census) -> Hub {
+        let memory = Arc::clone(&settings.backlog.memory);
+        let live = Arc::new(Live::new(Plan::new(settings)));
+        Hub { live, census: Arc::new(census), memory }
     }
 
     /// Like [`Hub::new`], for a hub that is forked into processes, with counters that they share.
@@ -56,12 +77,52 @@ impl Hub {
         mut counter: impl FnMut() -> Result<Counter, E>,
     ) -> Result<Hub, E> {
         settings.backlog.counts = Arc::new(PolicyCounts::counting(&mut counter)?);
-        Ok(Hub { settings: Arc::new(settings), census: Arc::new(Census::shared(counter)?) })
+        Ok(Hub::with(settings, Census::shared(counter)?))
     }
 
     /// Returns the page for Prometheus.
     pub fn metrics(&self) -> Metrics {
-        Metrics { census: Arc::clone(&self.census), settings: Arc::clone(&self.settings) }
+        Metrics { census: Arc::clone(&self.census), live: Arc::clone(&self.live) }
+    }
+
+    /// The number of members, on all cores and in all processes.
+    pub fn members(&self) -> usize {
+        self.census.members()
+    }
+
+    /// The maximum memory that members may make a process hold, in bytes.
+    pub fn memory_limit(&self) -> usize {
+        self.memory.limit()
+    }
+
+    /// Whether it has an API for backends.
+    pub fn has_api(&self) -> bool {
+        self.live.current().api.is_some()
+    }
+
+    /// Whether these settings have another token or another key of the API than the present ones. Keys of JSON
+    /// Web Tokens are not compared.
+    pub fn has_other_secrets(&self, settings: &Settings) -> bool {
+        let before = self.live.current();
+        let is_same_token = match (&before.access, &settings.access) {
+            (Access::Token(one), Access::Token(other)) => one == other,
+            _ => true,
+        };
+        let apis = before.api.as_ref().zip(settings.api.as_ref());
+        !is_same_token || apis.is_some_and(|(one, other)| !one.is_like(other))
+    }
+
+    /// Replaces the settings of this process, for requests from now on and members that join from now on. Others
+    /// keep those of their join. The memory, whether there is an API, and its known publications stay as they are.
+    pub fn reload(&self, mut settings: Settings) {
+        let before = self.live.current();
+        settings.backlog.memory = Arc::clone(&self.memory);
+        settings.backlog.counts = Arc::clone(&before.backlog.counts);
+        settings.api = match (&before.api, settings.api) {
+            (Some(before), Some(new)) => Some(Arc::new(new.after(before))),
+            (before, _) => before.clone(),
+        };
+        self.live.replace(Plan::new(settings));
     }
 }
 
@@ -69,18 +130,17 @@ impl SessionFactory for Hub {
     type Session = Member;
 
     fn session(&self, now: Now) -> Member {
-        Member::new(&self.settings, &self.census, now)
+        Member::new(&self.live, &self.census, now)
     }
 
-    fn bounds(&self) -> Bounds {
-        self.settings.backlog.clone()
+    fn bounds(&self, room: &RoomName) -> Bounds {
+        self.live.current().terms(room.as_str()).bounds.clone()
     }
 
     fn arrived(&self, room: &RoomName, push: Broadcast) -> Broadcast {
-        let memory = &self.settings.backlog.memory;
-        let push = push.charged(memory);
+        let push = push.charged(&self.memory);
         let Some(note) = push.note() else { return push };
         let Some(members) = self.census.record_remote(room, note) else { return push };
-        Broadcast::presence(note.clone(), members, memory)
+        Broadcast::presence(note.clone(), members, &self.memory)
     }
 }

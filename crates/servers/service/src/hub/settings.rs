@@ -4,9 +4,13 @@ use super::{
     access::{Access, Origin},
     api::keys::Api,
     census::Limits,
+    rooms::RoomRule,
 };
 use regatta_engine::{Bounds, Policy};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Settings of a hub.
 #[derive(Clone, Debug)]
@@ -22,6 +26,9 @@ pub struct Settings {
     pub api: Option<Arc<Api>>,
     /// Maximum numbers of members and rooms.
     pub limits: Limits,
+    /// Rules for some rooms, which replace [`Limits::members_of_room`], [`Limits::broadcasts_of_room`],
+    /// [`Settings::presence`] and the policy of [`Settings::backlog`] there. The first that is for a room applies.
+    pub rooms: Vec<RoomRule>,
     /// Whether members are notified when others join or leave their room. A member may choose a
     /// name: `?name=…`.
     pub presence: bool,
@@ -40,6 +47,10 @@ pub struct Settings {
     /// Limits on the broadcasts that wait for a slow member, beyond 64 KiB of output, and what
     /// happens when they are exceeded. Its memory limits all that members make the hub hold.
     pub backlog: Bounds,
+    /// Writes a line for those who operate the hub.
+    pub log: fn(&str),
+    /// Reads the time at the end of a delivery, for the sample of how long these take; `None`: none is taken.
+    pub clock: Option<fn() -> Instant>,
 }
 
 impl Default for Settings {
@@ -50,6 +61,7 @@ impl Default for Settings {
             access: Access::Open,
             api: None,
             limits: Limits::default(),
+            rooms: Vec::new(),
             presence: false,
             page: false,
             deflate: false,
@@ -63,6 +75,8 @@ impl Default for Settings {
                 counts: Arc::default(),
                 memory: Arc::default(),
             },
+            log: |_| (),
+            clock: None,
         }
     }
 }

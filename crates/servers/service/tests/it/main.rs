@@ -1,8 +1,11 @@
 //! Programs over their styles, by hand and under the simulator.
 
 mod hub;
+mod last_delivery;
 mod memory;
+mod refusals;
 mod results;
+mod rooms;
 mod simulation;
 mod styles;
 mod tls;

@@ -18,7 +18,7 @@ mod socket;
 
 pub use socket::SocketProbe;
 
-use crate::{Conn, Flow, Limits, Progress, Side};
+use crate::{Conn, Flow, Limits, OutputState, Progress, Side};
 use std::time::Instant;
 
 /// Bytes of pending output at which a connection is no longer read: backpressure on a client that
@@ -387,6 +387,10 @@ impl Link {
     #[inline]
     pub(crate) fn pending(&self) -> usize {
         self.out.len() - self.written + self.in_flight
+    }
+
+    pub(crate) fn output_state(&self) -> OutputState {
+        OutputState { accepted: self.sent, pending: self.pending(), taken: self.taken }
     }
 
     /// Whether the kernel has accepted everything so far, and enough output is pending to write

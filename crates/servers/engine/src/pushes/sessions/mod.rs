@@ -62,7 +62,7 @@ impl<F: SessionFactory> Sessions<F> {
         let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { return };
         let now = effects.now();
         if <F::Session as Session>::Push::EVER {
-            session.on_taken(effects.taken(conn));
+            session.on_output(effects.output(conn));
         }
         let Some(out) = effects.out(conn) else { return };
         let (local, posts) = (&mut self.local, &mut self.posts);
@@ -161,7 +161,7 @@ impl<F: SessionFactory> Sessions<F> {
             }
             let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
             let behind = effects.is_behind(conn, F::Session::BACKLOG);
-            session.on_taken(effects.taken(conn));
+            session.on_output(effects.output(conn));
             // A closing connection receives nothing more.
             let Some(out) = effects.out(conn) else { continue };
             if behind {

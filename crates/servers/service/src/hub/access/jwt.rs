@@ -2,11 +2,12 @@
 
 use super::{
     admission::Admission,
+    invalid::Invalid,
     rights::{Capability, Scope},
 };
 use jsonwebtoken::{
     Algorithm, DecodingKey, Validation,
-    errors::Error as JwtError,
+    errors::{Error as JwtError, ErrorKind},
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse},
 };
 use serde::Deserialize;
@@ -131,24 +132,40 @@ impl Jwt {
         self
     }
 
-    /// What a token says, if it is valid now.
-    pub(super) fn read(&self, token: &str, unix_s: u64) -> Option<Admission> {
-        let header = jsonwebtoken::decode_header(token).ok()?;
+    /// What a token says, if it is valid now. A reason other than the signature's is returned only if the signature
+    /// is right, because nothing else in the token can be trusted.
+    pub(super) fn read(&self, token: &str, unix_s: u64) -> Result<Admission, Invalid> {
+        let header = jsonwebtoken::decode_header(token).map_err(|_| Invalid::Malformed)?;
         let may_be = |key: &&Key| {
             let is_named = header.kid.is_none() || key.id.is_none() || key.id == header.kid;
             is_named && key.algorithm == header.alg
         };
-        let mut keys = self.keys.iter().filter(may_be).take(MOST_TRIED);
-        let claims = keys.find_map(|key| self.claims(token, key))?;
+        let (mut claims, mut why) = (None, Invalid::Key);
+        for key in self.keys.iter().filter(may_be).take(MOST_TRIED) {
+            match self.claims(token, key) {
+                Ok(found) => {
+                    claims = Some(found);
+                    break;
+                }
+                // Another key has signed it, for which a reason is known.
+                Err(Invalid::Signature) if why != Invalid::Key => {}
+                Err(other) => why = other,
+            }
+        }
+        let claims = claims.ok_or(why)?;
         let Claims { exp, nbf, sub, info, channels, caps } = claims;
         let expires_s = exp.map(|exp| exp + LEEWAY as f64);
-        let is_valid = expires_s.is_none_or(|expires| (unix_s as f64) < expires)
-            && nbf.is_none_or(|nbf| (unix_s + LEEWAY) as f64 >= nbf);
+        if expires_s.is_some_and(|expires| (unix_s as f64) >= expires) {
+            return Err(Invalid::Expired);
+        }
+        if nbf.is_some_and(|nbf| ((unix_s + LEEWAY) as f64) < nbf) {
+            return Err(Invalid::NotYet);
+        }
         let scope = Scope { channels, caps };
-        is_valid.then_some(Admission { user: sub, info, expires_s, scope })
+        Ok(Admission { user: sub, info, expires_s, scope })
     }
 
-    fn claims(&self, token: &str, key: &Key) -> Option<Claims> {
+    fn claims(&self, token: &str, key: &Key) -> Result<Claims, Invalid> {
         // Tokens with another algorithm are refused (RFC 8725, 3.1).
         let mut validation = Validation::new(key.algorithm);
         // The times are checked with the time of the turn.
@@ -165,7 +182,24 @@ impl Jwt {
                 }
             }
         }
-        Some(jsonwebtoken::decode(token, &key.key, &validation).ok()?.claims)
+        let decoded = jsonwebtoken::decode(token, &key.key, &validation);
+        decoded.map(|token| token.claims).map_err(|error| invalid(error.kind()))
+    }
+}
+
+/// Why a token is not valid, from what the library reports. It checks the form, then the signature, then the rest.
+fn invalid(error: &ErrorKind) -> Invalid {
+    match error {
+        ErrorKind::InvalidToken | ErrorKind::Base64(_) => Invalid::Malformed,
+        ErrorKind::InvalidAudience => Invalid::Audience,
+        ErrorKind::InvalidIssuer => Invalid::Issuer,
+        ErrorKind::MissingRequiredClaim(claim) if claim == "aud" => Invalid::Audience,
+        ErrorKind::MissingRequiredClaim(claim) if claim == "iss" => Invalid::Issuer,
+        ErrorKind::MissingRequiredClaim(_)
+        | ErrorKind::InvalidClaimFormat(_)
+        | ErrorKind::Json(_)
+        | ErrorKind::Utf8(_) => Invalid::Claims,
+        _ => Invalid::Signature,
     }
 }
 

@@ -1,11 +1,13 @@
 //! Access control: which clients may open a WebSocket.
 
 mod admission;
+mod invalid;
 mod jwt;
 mod origin;
 mod rights;
 
 pub(super) use admission::Admission;
+use invalid::Invalid;
 pub use jwt::{InvalidKeySet, Jwt};
 pub use origin::{InvalidOrigin, Origin};
 pub(super) use rights::matches;
@@ -45,8 +47,8 @@ pub(super) enum Denied {
     Origin,
     /// The request has no token, or its Authorization field has another form.
     NoToken,
-    /// The token is wrong, altered, expired, or not valid yet. The reply does not say which.
-    NotValid,
+    /// The token is not valid.
+    NotValid(Invalid),
     /// The token is not for this room.
     OtherRoom,
 }
@@ -60,20 +62,38 @@ impl Access {
         unix_s: u64,
     ) -> Result<Admission, Denied> {
         let token = || token(fields, query).ok_or(Denied::NoToken);
-        let admission = match self {
-            Access::Open => Some(Admission::default()),
-            Access::Token(expected) => {
-                is_same(token()?.as_bytes(), expected.as_bytes()).then(Admission::default)
+        match self {
+            Access::Open => Ok(Admission::default()),
+            Access::Token(expected) if is_same(token()?.as_bytes(), expected.as_bytes()) => {
+                Ok(Admission::default())
             }
-            Access::Jwt(keys) => keys().read(&token()?, unix_s),
-        };
-        admission.ok_or(Denied::NotValid)
+            Access::Token(_) => Err(Denied::NotValid(Invalid::Wrong)),
+            Access::Jwt(keys) => keys().read(&token()?, unix_s).map_err(Denied::NotValid),
+        }
     }
 }
 
 impl Denied {
-    /// The names of the reasons in the metrics, in their order.
+    /// The names of the reasons in the metrics.
     pub const NAMES: [&str; 4] = ["origin", "no_token", "token_not_valid", "other_room"];
+
+    /// Its name in the metrics, as an index of [`Denied::NAMES`].
+    pub fn kind(self) -> usize {
+        match self {
+            Denied::Origin => 0,
+            Denied::NoToken => 1,
+            Denied::NotValid(_) => 2,
+            Denied::OtherRoom => 3,
+        }
+    }
+
+    /// The reason in one word, which never changes: that of the metrics, or why the token is not valid.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Denied::NotValid(why) => why.reason(),
+            _ => Denied::NAMES[self.kind()],
+        }
+    }
 
     /// The text of the error reply.
     pub fn why(self) -> &'static str {
@@ -82,7 +102,7 @@ impl Denied {
             Denied::NoToken => {
                 "A token is needed, in `Authorization: Bearer` or as access_token in the query."
             }
-            Denied::NotValid => "The token is not valid.",
+            Denied::NotValid(why) => why.why(),
             Denied::OtherRoom => "The token is not for this room.",
         }
     }
@@ -93,7 +113,7 @@ impl Denied {
         match self {
             Denied::Origin => (Status::Forbidden, None),
             Denied::NoToken => (Status::Unauthorized, Some("Bearer")),
-            Denied::NotValid => (Status::Unauthorized, Some("Bearer error=\"invalid_token\"")),
+            Denied::NotValid(_) => (Status::Unauthorized, Some("Bearer error=\"invalid_token\"")),
             Denied::OtherRoom => (Status::Forbidden, Some("Bearer error=\"insufficient_scope\"")),
         }
     }

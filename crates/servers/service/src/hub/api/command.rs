@@ -214,7 +214,9 @@ impl Backend<'_> {
                 Err(Full) => return Err(Failure::TOO_MANY),
             };
         }
+        let sample = census.last.as_ref().and_then(|last| last.publication(now, settings.clock));
         let push = Broadcast::of_backend(data, settings.deflate, &settings.backlog.memory);
+        let push = push.sampled(sample);
         let mut responses = Vec::new();
         for (room, is_new) in rooms.into_iter().zip(are_new) {
             responses.push(Response(Ok(Answer::Done {})));
@@ -284,11 +286,9 @@ impl Backend<'_> {
             reason: if reason.is_empty() { "disconnected by a backend".to_owned() } else { reason },
             user: asked.user,
         };
-        let is_one = |number, person: &Person| dismissal.is_for(number, person.user());
         self.needs_all()?;
         self.needs_one(&dismissal)?;
-        let rooms = self.census.rooms_with(is_one);
-        self.dismiss(rooms, dismissal)
+        Ok(self.dismiss(None, dismissal))
     }
 
     /// A member is in one room, so it is disconnected.
@@ -302,7 +302,8 @@ impl Backend<'_> {
         };
         self.needs_all()?;
         self.needs_one(&dismissal)?;
-        self.dismiss(vec![room(&asked.channel)?], dismissal)
+        let only = room(&asked.channel)?;
+        Ok(self.dismiss(Some(&only), dismissal))
     }
 
     fn needs_one(&self, dismissal: &Dismissal) -> Result<(), Failure> {
@@ -312,10 +313,13 @@ impl Backend<'_> {
         Ok(())
     }
 
-    fn dismiss(&mut self, rooms: Vec<RoomName>, dismissal: Dismissal) -> Result<Answer, Failure> {
+    /// Disconnects members of one room, or of all.
+    fn dismiss(&mut self, only: Option<&RoomName>, dismissal: Dismissal) -> Answer {
+        let dismissal = Arc::new(dismissal);
+        let rooms = self.census.dismiss(&dismissal, only);
         let push = Broadcast::dismiss(dismissal);
         self.posts.extend(rooms.into_iter().map(|room| Post::To(room, push.clone())));
-        Ok(Answer::Done {})
+        Answer::Done {}
     }
 
     fn info(&self) -> Result<Answer, Failure> {

@@ -8,6 +8,7 @@ mod reply;
 
 pub(super) use command::Backend;
 
+use super::refusal::RefusedClient;
 use crate::http::flow;
 use command::NotJson;
 use regatta_engine::Flow;
@@ -32,11 +33,11 @@ pub(super) fn answer(
     let mut write = |reply: Reply<'_>| reply.write(request.terms, &date, out);
     if request.method != Method::Post {
         write(Reply::method_not_allowed("POST"));
-    } else if !backend.api.has_key(&request.fields) {
-        write(Reply::text(
-            Status::Unauthorized,
-            b"The API key is missing or wrong; it is expected as X-API-Key.",
-        ));
+    } else if let Err(wrong) = backend.api.check(&request.fields) {
+        let refusal = RefusedClient { what: "request", reason: wrong.reason(), of: method };
+        refusal.log(backend.settings, backend.census, backend.now);
+        let text = format!("{}: {}", wrong.reason(), wrong.why());
+        write(Reply::text(Status::Unauthorized, text.as_bytes()));
     } else {
         let body = request.body.pieces().collect::<Vec<_>>().concat();
         match backend.call(method, &body) {

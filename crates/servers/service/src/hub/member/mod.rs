@@ -12,12 +12,14 @@ use super::{
     dismissal::Dismissal,
     door::{self, Entered},
     holding::{COUNTED, Holding},
+    last_delivery::Unwritten,
+    live::Live,
     message::{Change, write_reconnect, write_result, write_roster},
     results::Results,
-    settings::Settings,
+    rooms::{Plan, RoomTerms},
     state::State,
 };
-use regatta_engine::{Backlog, Context, Flow, Never, Now, Post, PushOutcome, Session};
+use regatta_engine::{Backlog, Context, Flow, Never, Now, OutputState, Post, PushOutcome, Session};
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
@@ -45,8 +47,12 @@ const RECONNECT_MS: u32 = 1000;
 /// One connection of the hub.
 #[derive(Debug)]
 pub struct Member {
-    settings: Arc<Settings>,
+    live: Arc<Live>,
+    /// The settings at its last request.
+    settings: Arc<Plan>,
     census: Arc<Census>,
+    /// What holds in its room.
+    terms: Arc<RoomTerms>,
     /// Its entry in a room. `None` while it is in none.
     presence: Option<Presence>,
     state: State,
@@ -58,6 +64,8 @@ pub struct Member {
     results: Results,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
+    /// Broadcasts in its output whose deliveries are timed: held until the output is written.
+    unwritten: Unwritten<Broadcast>,
     holding: Holding,
     /// When input last arrived.
     heard_at: Instant,
@@ -66,6 +74,8 @@ pub struct Member {
     pings_at: Option<Instant>,
     /// When its token expires.
     expires_at: Option<Instant>,
+    /// It has joined, and looks once whether a backend has dismissed it meanwhile.
+    looks_at: Option<Instant>,
     /// Whether it may send messages to its room.
     sends: bool,
     /// For the rate of its messages.
@@ -142,8 +152,9 @@ impl Session for Member {
         }
     }
 
-    fn on_taken(&mut self, bytes: usize) {
-        self.holding.set_taken(bytes);
+    fn on_output(&mut self, output: OutputState) {
+        self.holding.set_taken(output.taken);
+        self.unwritten.look(output);
     }
 
     fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
@@ -161,12 +172,15 @@ impl Session for Member {
             && (is_short || self.fits(length + frame.len()))
         {
             out.extend_from_slice(frame);
+            if push.sample().is_some() {
+                self.unwritten.add(push.clone());
+            }
             self.pauses(now, out);
             return self.queued(push);
         }
         // All members share it until it can be written. What is dropped instead may free memory.
         let is_scarce = self.settings.backlog.memory.is_scarce();
-        let heard = self.backlog.add(push.clone(), &self.settings.backlog);
+        let heard = self.backlog.add(push.clone(), &self.terms.bounds);
         match heard {
             PushOutcome::Queued if self.has_room(length, unread) => return self.queued(push),
             PushOutcome::Queued => self.starve(COUNTED),
@@ -185,6 +199,7 @@ impl Session for Member {
         CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
         self.state = State::Closed;
         self.pings_at = None;
+        self.unwritten.clear();
     }
 
     fn is_cut(&self) -> bool {
@@ -193,16 +208,24 @@ impl Session for Member {
 
     fn wants_drained(&self) -> bool {
         let counts_again = matches!(self.state, State::Http(_) | State::Open { .. });
-        !self.backlog.is_empty() || counts_again && self.holding.counts_output()
+        !self.backlog.is_empty()
+            || !self.unwritten.is_empty()
+            || counts_again && self.holding.counts_output()
     }
 
     fn on_drained(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.holding.drained(context.out.len());
+        if self.holding.pending(context.out.len()) == 0 {
+            self.unwritten.clear();
+        }
         let unread = self.holding.counted(context.out.len());
         while self.holding.pending(context.out.len()) < FULL
             && let Some(push) = self.backlog.take()
         {
             context.out.extend_from_slice(push.frame(self.inflates));
+            if push.sample().is_some() {
+                self.unwritten.add(push);
+            }
         }
         if !self.has_room(context.out.len(), unread) {
             self.starve(context.out.len());
@@ -231,6 +254,12 @@ impl Session for Member {
             return self.on_drained(context);
         }
         let now = context.now.instant;
+        if self.looks_at.take().is_some()
+            && let Some(order) = self.presence.as_ref().and_then(Presence::take_dismissal)
+        {
+            self.close(context, order.code, &order.reason);
+            return Flow::Close;
+        }
         if self.expires_at.is_some_and(|at| at <= now) {
             self.close(context, EXPIRED, "the token has expired");
             return Flow::Close;
@@ -250,8 +279,9 @@ impl Session for Member {
     }
 
     fn alarm(&self) -> Option<Instant> {
-        let expires_at = self.expires_at.filter(|_| matches!(self.state, State::Open { .. }));
-        self.pings_at.into_iter().chain(expires_at).min()
+        let of_open = self.expires_at.into_iter().chain(self.looks_at);
+        let of_open = of_open.min().filter(|_| matches!(self.state, State::Open { .. }));
+        self.pings_at.into_iter().chain(of_open).min()
     }
 
     fn inside(&self) -> Option<Instant> {
@@ -260,9 +290,8 @@ impl Session for Member {
 
     fn on_close(&mut self) -> Option<Broadcast> {
         let presence = self.presence.take()?;
-        let announces = self.settings.presence;
-        announces.then(|| {
-            let left = presence.here(0).0.saturating_sub(1);
+        self.terms.presence.then(|| {
+            let left = presence.others();
             let memory = &self.settings.backlog.memory;
             Broadcast::presence(presence.note(Change::Left), left, memory)
         })
@@ -297,23 +326,28 @@ impl Session for Member {
 
 impl Member {
     /// Creates the session of a new connection.
-    pub(super) fn new(settings: &Arc<Settings>, census: &Arc<Census>, now: Now) -> Member {
+    pub(super) fn new(live: &Arc<Live>, census: &Arc<Census>, now: Now) -> Member {
+        let settings = live.current();
         Member {
-            settings: Arc::clone(settings),
+            live: Arc::clone(live),
             census: Arc::clone(census),
+            terms: Arc::clone(settings.usual()),
             presence: None,
             state: State::Http(server::Decoder::default()),
             inflates: false,
             held: Vec::new(),
             results: Results::default(),
             backlog: Backlog::default(),
+            unwritten: Unwritten::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
             begun: Begun::default(),
             pings_at: None,
             expires_at: None,
+            looks_at: None,
             sends: false,
             messages: Bucket::default(),
+            settings,
         }
     }
 
@@ -359,7 +393,7 @@ impl Member {
     }
 
     fn free(&mut self) {
-        (self.held, self.results) = Default::default();
+        (self.held, self.results, self.unwritten) = Default::default();
         self.backlog.clear();
         self.holding.free();
     }
@@ -419,6 +453,7 @@ impl Member {
                 (taken, Flow::Close)
             }
             Some((server::Event::Request(request), taken)) => {
+                self.settings = self.live.current();
                 let (settings, census) = (&self.settings, &self.census);
                 if let Some(api) = &settings.api
                     && let Some(method) = api::method(&request)
@@ -439,7 +474,8 @@ impl Member {
 
     /// Starts the WebSocket of a client whose upgrade was accepted.
     fn enter(&mut self, context: &mut Context<'_, Self>, entered: Entered) {
-        let Entered { place, agreed, sends, expires_s } = entered;
+        let Entered { place, terms, agreed, sends, expires_s } = entered;
+        self.terms = terms;
         let mut decoder = Decoder::new(Role::Server, self.settings.longest);
         if let Some(agreed) = agreed {
             decoder = decoder.inflating(agreed);
@@ -455,7 +491,8 @@ impl Member {
         self.state = State::Open { decoder, echoes, next_ticket: 0 };
         let Some((room, presence)) = place else { return };
         context.post(Post::Join(room));
-        if self.settings.presence {
+        self.looks_at = self.settings.api.as_ref().map(|_| context.now.instant);
+        if self.terms.presence {
             let (members, names) = presence.here(NAMES);
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             write_roster(&names, members, context.out);
@@ -478,6 +515,7 @@ impl Member {
         code.write(why, context.out);
         self.state = State::Closed;
         self.pings_at = None;
+        self.unwritten.clear();
         self.backlog.clear();
         if let Some(push) = self.on_close() {
             context.post(Post::Others(push));
@@ -494,11 +532,11 @@ impl Member {
         order.code.write(&order.reason, out);
         self.state = State::Closed;
         self.pings_at = None;
-        (self.held, self.results) = Default::default();
+        (self.held, self.results, self.unwritten) = Default::default();
         self.backlog.clear();
-        if !self.settings.presence {
-            // Otherwise it is announced that it leaves, once its connection is closed.
-            self.presence = None;
+        // It is not listed from now on. That it leaves is announced once its connection is closed.
+        if let Some(presence) = &mut self.presence {
+            presence.leave();
         }
         PushOutcome::Close
     }
@@ -507,6 +545,9 @@ impl Member {
     fn queued(&self, push: &Broadcast) -> PushOutcome {
         if push.is_of_backend() {
             self.census.deliveries.add(1);
+        }
+        if let Some(sample) = push.sample() {
+            sample.is_received();
         }
         PushOutcome::Queued
     }
@@ -536,15 +577,17 @@ impl Member {
                 let mut sender = Sender {
                     settings: &self.settings,
                     census: &self.census,
+                    terms: &self.terms,
                     presence: self.presence.as_ref().filter(|_| self.sends),
                     inflates: self.inflates,
                     messages: &mut self.messages,
                     results: &mut self.results,
+                    unwritten: &mut self.unwritten,
                     next_ticket,
                     out: context.out,
                     posts: context.posts,
                 };
-                sender.message(text, context.now.instant);
+                sender.message(text, context.now);
                 None
             }
             Some(Event::Binary(_)) => {

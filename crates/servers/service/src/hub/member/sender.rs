@@ -4,12 +4,13 @@ use crate::hub::{
     broadcast::Broadcast,
     bucket::Bucket,
     census::{Census, Presence},
+    last_delivery::Unwritten,
     message::{Message, write_echo, write_error},
     results::Results,
+    rooms::RoomTerms,
     settings::Settings,
 };
-use regatta_engine::Post;
-use std::time::Instant;
+use regatta_engine::{Now, Post};
 
 /// What a message of a member depends on, and changes.
 pub(super) struct Sender<'a> {
@@ -17,19 +18,23 @@ pub(super) struct Sender<'a> {
     pub posts: &'a mut Vec<Post<Broadcast>>,
     pub settings: &'a Settings,
     pub census: &'a Census,
-    /// `None` if it may not send to its room.
+    /// What holds in its room.
+    pub terms: &'a RoomTerms,
+    /// `None` if its token does not allow it to send to its room.
     pub presence: Option<&'a Presence>,
     pub inflates: bool,
     pub messages: &'a mut Bucket,
     pub results: &'a mut Results,
+    /// Sampled broadcasts in its output.
+    pub unwritten: &'a mut Unwritten<Broadcast>,
     pub next_ticket: &'a mut u64,
 }
 
 impl Sender<'_> {
     /// Handles a text message, which came `now`.
-    pub(super) fn message(&mut self, text: &str, now: Instant) {
-        let limits = &self.settings.limits;
-        if limits.messages_of_member.is_some_and(|rate| !self.messages.take(rate, now)) {
+    pub(super) fn message(&mut self, text: &str, now: Now) {
+        let rate = self.settings.limits.messages_of_member;
+        if rate.is_some_and(|rate| !self.messages.take(rate, now.instant)) {
             return write_error("too many messages in a second", self.out);
         }
         match Message::read(text) {
@@ -37,14 +42,17 @@ impl Sender<'_> {
                 self.census.echoes.add(1);
                 write_echo(payload, self.out);
             }
+            Ok(Message::Broadcast(_)) if !self.terms.members_publish => {
+                write_error("only backends may send messages to this room", self.out);
+            }
             Ok(Message::Broadcast(payload)) => match self.presence {
                 None => {
                     write_error("the token does not allow messages to this room", self.out);
                 }
-                Some(presence) if !presence.may_broadcast(limits, now) => {
+                Some(presence) if !presence.may_broadcast(self.terms.broadcasts, now.instant) => {
                     write_error("too many messages of this room in a second", self.out);
                 }
-                Some(_) => self.broadcast(payload),
+                Some(_) => self.broadcast(payload, now),
             },
             Err(malformed) => {
                 self.census.malformed.add(1);
@@ -53,11 +61,17 @@ impl Sender<'_> {
         }
     }
 
-    fn broadcast(&mut self, payload: &str) {
-        self.census.broadcasts.add(1);
-        let Settings { deflate, backlog, .. } = self.settings;
-        let push = Broadcast::new(payload, *deflate, &backlog.memory);
+    fn broadcast(&mut self, payload: &str, now: Now) {
+        let number = self.census.broadcasts.add(1);
+        let Settings { deflate, backlog, clock, .. } = self.settings;
+        let last = self.census.last.as_ref();
+        let sample = last.and_then(|last| last.message(number, now, *clock));
+        let push = Broadcast::new(payload, *deflate, &backlog.memory).sampled(sample);
         self.out.extend_from_slice(push.frame(self.inflates));
+        if let Some(sample) = push.sample() {
+            sample.is_received();
+            self.unwritten.add(push.clone());
+        }
         self.results.add(*self.next_ticket, payload);
         self.posts.push(Post::Counted(push, *self.next_ticket));
         *self.next_ticket += 1;

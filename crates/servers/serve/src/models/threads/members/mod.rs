@@ -18,7 +18,7 @@ use crate::{
     open::Entered,
 };
 use regatta_engine::{
-    Activity, Context, Flow, Limits, Post, PushOutcome, RoomName, SessionFactory,
+    Activity, Context, Flow, Limits, OutputState, Post, PushOutcome, RoomName, SessionFactory,
 };
 use regatta_service::Session;
 use regatta_sys::{net, queue};
@@ -96,6 +96,8 @@ struct State<S: Session> {
     session: S,
     local: S::Local,
     out: Vec<u8>,
+    /// Bytes of output that the kernel has accepted.
+    accepted: u64,
     posts: Vec<Post<S::Push>>,
     flow: Flow,
     /// The helper writes the output.
@@ -124,6 +126,7 @@ impl<S: Session> State<S> {
         if self.flow != Flow::Continue {
             return;
         }
+        self.show_output();
         let State { session, local, out, posts, .. } = self;
         self.flow = what(session, &mut Context { now: clock::now(), local, out, posts });
         if self.session.is_cut() {
@@ -137,6 +140,12 @@ impl<S: Session> State<S> {
                 Post::Others(_) | Post::Counted(..) | Post::To(..) => {}
             }
         }
+    }
+
+    /// Shows the session how much of its output is written.
+    fn show_output(&mut self) {
+        let (accepted, pending) = (self.accepted, self.out.len());
+        self.session.on_output(OutputState { accepted, pending, taken: 0 });
     }
 
     fn rings(&self) -> bool {
@@ -190,6 +199,7 @@ impl<S: Session> Member<S> {
                 Err(error) => return Err(error),
             };
             state.out.drain(..written);
+            state.accepted += written as u64;
             state.activity.wrote(written);
             if !state.out.is_empty() {
                 break;
@@ -329,6 +339,7 @@ impl<S: Session> Room<S> {
             if state.flow != Flow::Continue || !state.joined {
                 continue;
             }
+            state.show_output();
             let State { session, out, flow, .. } = &mut *state;
             let mut heard = PushOutcome::Missed;
             for push in pushes {
@@ -385,6 +396,7 @@ fn serve<F: SessionFactory>(
             session: start.session(now),
             local: Default::default(),
             out: Vec::new(),
+            accepted: 0,
             posts: Vec::new(),
             flow: Flow::Continue,
             stuck: false,

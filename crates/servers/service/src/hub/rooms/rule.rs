@@ -1,0 +1,45 @@
+//! Rules for rooms.
+
+use super::pattern::RoomPattern;
+use regatta_engine::Policy;
+use std::num::NonZeroU32;
+
+/// What holds in the rooms of a pattern, instead of the hub's settings. `None`: as in the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomRule {
+    /// Its rooms, unless an earlier rule is for them.
+    pub pattern: RoomPattern,
+    /// Who may publish there.
+    pub publish: Publish,
+    /// Whether members are notified when others join or leave.
+    pub presence: Option<bool>,
+    /// What happens to slow members.
+    pub slow: Option<Policy>,
+    /// Maximum number of members of each of these rooms.
+    pub max_members: Option<usize>,
+    /// Broadcasts of the members of each of these rooms, per second.
+    pub rate: Option<NonZeroU32>,
+}
+
+/// Who may publish in a room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Publish {
+    /// Its members, if their tokens allow it, and backends.
+    #[default]
+    Members,
+    /// Only backends, through the API.
+    Api,
+}
+
+impl Publish {
+    /// All values.
+    pub const ALL: [Publish; 2] = [Publish::Members, Publish::Api];
+
+    /// The name in configuration files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Publish::Members => "members",
+            Publish::Api => "api",
+        }
+    }
+}
