@@ -105,7 +105,7 @@ pub(crate) struct Waiter {
     pub(crate) sent_us: u32,
     pub(crate) what: What,
     pub(crate) class: Class,
-    /// How many bytes of the request are kept.
+    /// How many bytes are kept of the request and its time: see [`Heads`].
     pub(crate) head: u8,
 }
 

@@ -124,9 +124,10 @@ impl Proxy {
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
+        let mut slow = None;
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
-            self.observe(upstream, waiter, is_error, effects.now());
+            slow = self.observe(upstream, waiter, is_error, effects.now());
         }
         match waiter.what {
             What::Whole => {
@@ -214,6 +215,9 @@ impl Proxy {
                 effects.abort(upstream.conn);
             }
         }
+        if let Some(slow) = slow {
+            self.note_slow(waiter.client, slow, effects.now().instant);
+        }
         None
     }
 
@@ -239,7 +243,11 @@ impl Proxy {
             self.tally.errors(1);
         }
         client.ring.complete(waiter.slot, reply, out);
-        if client.needs_resume(out.len()) {
+        let needs_resume = client.needs_resume(out.len());
+        if client.ring.has_slow() {
+            self.note_written(waiter.client, effects.now().instant);
+        }
+        if needs_resume {
             self.resume_later(waiter.client);
         }
     }
@@ -265,7 +273,11 @@ impl Proxy {
         client.note_reply_size(bytes);
         client.ring.part(waiter.slot, out, part);
         self.tally.errors(client.ring.take_errors());
-        if client.needs_resume(out.len()) {
+        let needs_resume = client.needs_resume(out.len());
+        if client.ring.has_slow() {
+            self.note_written(waiter.client, effects.now().instant);
+        }
+        if needs_resume {
             self.resume_later(waiter.client);
         }
     }

@@ -10,6 +10,7 @@ use crate::{
     proxy::state::{Fx, Proxy, slow_us},
     settings::Settings,
 };
+use rand::Rng;
 use regatta_engine::Conn;
 use std::{mem, sync::Arc};
 
@@ -26,6 +27,10 @@ impl Proxy {
     #[cold]
     fn adopt(&mut self, settings: Arc<Settings>, effects: &mut Fx) {
         self.slow_us = slow_us(&settings);
+        if self.hot_keys.is_some() != settings.hot_keys {
+            let sampler = || Box::new(self.shared.hot_keys.sampler(self.random.random()));
+            self.hot_keys = settings.hot_keys.then(sampler);
+        }
         let before = mem::replace(&mut self.settings, settings);
         if self.settings.auth.clients.is_none() {
             // No password is needed.
