@@ -24,12 +24,13 @@ pub type Again = fn() -> anyhow::Result<(ArgMatches, Values)>;
 pub type Values = BTreeMap<String, Vec<OsString>>;
 
 /// Keys whose values apply at a reload; the others need a restart.
-const LIVE: [&str; 14] = [
+const LIVE: [&str; 15] = [
     "all_buffers",
     "allow_remap",
     "client_buffer",
     "hash",
     "hash_tag",
+    "hot_keys",
     "map",
     "max_request",
     "node_password_file",
@@ -107,6 +108,7 @@ impl Reloads {
                  node_tls_server_name)"
             );
         }
+        settings.hot_keys = matches.get_flag("hot_keys");
         // These were decided at the start.
         settings.hands_over = before.hands_over;
         settings.slow_entries = before.slow_entries;

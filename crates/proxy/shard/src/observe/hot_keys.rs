@@ -250,7 +250,7 @@ mod tests {
         let page = page(&hot, 0);
         assert!(page.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{page}");
         for key in [
-            r#"{"key":"\\\"\\\\\\n\\x00\\xff\\x1b[2J</script>\\'","length":17,"#,
+            r#"{"key":"\\\"\\\\\\n\\x00\\xff\\x1b[2J</script>\\'","length":19,"#,
             r#"{"key":"\\xd0\\xba\\xd0\\xbb\\xd1\\x8e\\xd1\\x87","length":8,"#,
             r#"{"key":"","length":0,"#,
         ] {

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn time_is_added_to_an_entry_that_is_still_there() {
         let log = SlowLog::new(2);
-        (0..3).for_each(|_| drop(log.add(SlowEntry::default())));
+        (0..3).for_each(|id| assert_eq!(log.add(SlowEntry::default()), id));
         (0..4).for_each(|id| log.add_proxy_time(id, 10 + id));
         log.add_proxy_time(2, 100);
         let times: Vec<u64> = log.newest(9).iter().map(|entry| entry.proxy_us).collect();

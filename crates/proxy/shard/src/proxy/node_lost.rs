@@ -37,9 +37,11 @@ impl Proxy {
         if is_blamed && loss != Loss::Moved && upstream.use_ != Use::Retired {
             self.fails(node, &why, effects);
         }
-        let name = self.settings.nodes.name(node);
-        let error = errors::line(&[loss.text(name, upstream.is_open, timeout).as_bytes()]);
-        let part_error = format!("{code} {why}");
+        let left = upstream.left.take();
+        let name = left.as_ref().map_or(self.settings.nodes.name(node).to_owned(), |l| l.shown());
+        let error = errors::line(&[loss.text(&name, upstream.is_open, timeout).as_bytes()]);
+        let at = left.as_ref().map(|left| format!(" (at {}, before a reload)", left.address));
+        let part_error = format!("{code} {why}{}", at.unwrap_or_default());
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {
                 // The client has the start of this reply. An error cannot follow it.
@@ -73,10 +75,10 @@ impl Proxy {
         }
         self.release(std::mem::take(&mut upstream.held));
         match upstream.use_ {
-            Use::Leased(client) => self.lease_is_lost(client, conn, loss),
+            Use::Leased(client) => self.lease_is_lost(client, conn, loss, name),
             // Nothing was subscribed over it yet.
             Use::Subscribed(client) if !upstream.is_verified => {
-                let why = loss.text(self.settings.nodes.name(node), false, timeout);
+                let why = loss.text(&name, false, timeout);
                 self.subscriber_is_lost(client, node, why.into_bytes());
             }
             // The client would miss messages without noticing.

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn as_many_entries_are_returned_as_requested() {
         let log = SlowLog::new(128);
-        (0..20).for_each(|_| drop(log.add(SlowEntry::default())));
+        (0..20).for_each(|id| assert_eq!(log.add(SlowEntry::default()), id));
         for (request, count) in [
             ("SLOWLOG GET", 10),
             ("SLOWLOG GET 3", 3),
