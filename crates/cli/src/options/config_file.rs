@@ -3,12 +3,7 @@
 //! line, so both have the same values, limits and errors; an option of the command line replaces the key.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource};
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs,
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -33,7 +28,8 @@ impl ConfigFile {
     /// with their lines. `None`: the error is about one option, which is of the command line, because each key is
     /// checked alone before.
     pub fn explained(&self, error: &clap::Error) -> Option<String> {
-        if !matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict) {
+        if !matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict)
+        {
             return None;
         }
         let named = with_keys(&first_paragraph(error), |long| {
@@ -61,9 +57,8 @@ pub fn with_options_of_file(
     let text = fs::read_to_string(&path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let line = |offset: usize| text[..offset].matches('\n').count() + 1;
-    let at = |offset: usize, what: String| {
-        format!("{}, line {}: {what}", path.display(), line(offset))
-    };
+    let at =
+        |offset: usize, what: String| format!("{}, line {}: {what}", path.display(), line(offset));
     let table = DeTable::parse(&text).map_err(|error| {
         at(error.span().map_or(0, |span| span.start), error.message().to_owned())
     })?;
@@ -361,7 +356,8 @@ mod tests {
             let path = file.as_ref().unwrap().path.display().to_string();
             file.unwrap().explained(&error).map(|text| text.replace(&path, "FILE"))
         };
-        let missing = "with the options in FILE: the following required arguments were not provided: ";
+        let missing =
+            "with the options in FILE: the following required arguments were not provided: ";
         assert_eq!(
             explained("nodes = [\"a:1\"]\nhot_keys = true\n", &[]),
             Some(format!("{missing}--metrics <ADDR>"))
@@ -376,7 +372,6 @@ mod tests {
             ("value '--' for '--node-timeout <TIME>': no", "value '--' for node_timeout: no"),
             ("'--a <A>' cannot be used with '--other <B>'", "a cannot be used with '--other <B>'"),
             ("with: --a-b <A> --other <X> --c", "with: a_b --other <X> c"),
-
             ("'--nodes <NODES>...' and '--d'", "nodes and d"),
             ("none", "none"),
         ] {

@@ -74,11 +74,7 @@ fn what_is_wrong_ends_with_status_2_and_is_named() {
             "\nnode = [\"a:1\"]",
             "regatta.toml, line 2: there is no key node; expected one of: model, ",
         ),
-        (
-            "hub",
-            "max_members = 0",
-            "regatta.toml, line 1: invalid value '0' for max_members: ",
-        ),
+        ("hub", "max_members = 0", "regatta.toml, line 1: invalid value '0' for max_members: "),
         (
             "hub",
             "jwt_key = \"k\"\njwt_algorithm = \"HS256\"\ntoken_file = \"t\"",

@@ -215,7 +215,7 @@ impl Host {
                     let part = Part(&self.stop);
                     let ended = serve(seat);
                     if ended.is_ok() && self.stop.is_set() {
-                        part.is_done();
+                        part.finish();
                     }
                     ended
                 })
@@ -404,7 +404,7 @@ struct Part<'s>(&'s Stop);
 
 impl Part<'_> {
     /// It has ended as it should, after a stop.
-    fn is_done(self) {
+    fn finish(self) {
         std::mem::forget(self);
     }
 }
@@ -508,7 +508,7 @@ mod tests {
         assert!(host.stop.is_set() && host.drain_time().is_zero());
         host.stop = Stop::new().unwrap();
         host.stop.set();
-        Part(&host.stop).is_done();
+        Part(&host.stop).finish();
         assert_eq!(host.drain_time(), host.drain, "the end of a core that has drained is none");
         drop(Part(&host.stop));
         assert!(host.drain_time().is_zero(), "a core fails during the drain");

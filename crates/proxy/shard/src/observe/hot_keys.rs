@@ -218,7 +218,8 @@ mod tests {
         cores[0].sample([&b"old"[..]].into_iter(), after(start, 9));
         cores[0].sample([&b"a"[..], b"a"].into_iter(), after(start, 10));
         cores[1].sample([&b"a"[..], b"b"].into_iter(), after(start, 19));
-        let head = "{\"sampled_one_in\":64,\"since_unix_s\":1700000000,\"seconds\":19.0,\"samples\":5,";
+        let head =
+            "{\"sampled_one_in\":64,\"since_unix_s\":1700000000,\"seconds\":19.0,\"samples\":5,";
         assert!(page(&hot, 19).starts_with(head), "{}", page(&hot, 19));
         assert_eq!(
             page(&hot, 25),

@@ -48,7 +48,8 @@ impl HotKeys {
     /// The part of the samples that have this key: at least.
     fn share(&self, key: &HotKey) -> String {
         let sure = key.samples.saturating_sub(key.error);
-        let share = |count: u64| format!("{:.1}%", count as f64 * 100.0 / self.samples.max(1) as f64);
+        let share =
+            |count: u64| format!("{:.1}%", count as f64 * 100.0 / self.samples.max(1) as f64);
         if sure == 0 { format!("<{}", share(key.samples)) } else { share(sure) }
     }
 }
@@ -88,7 +89,9 @@ mod tests {
         );
         assert_eq!(text, expected);
         let mut none = String::new();
-        HotKeys { seconds: 3.0, sampled_one_in: 64, ..HotKeys::default() }.write(&mut none).unwrap();
+        HotKeys { seconds: 3.0, sampled_one_in: 64, ..HotKeys::default() }
+            .write(&mut none)
+            .unwrap();
         assert_eq!(none, "\nhot keys of the last 3 s: 0 samples, one in 64\n");
     }
 }
