@@ -44,10 +44,10 @@ fn main() -> ExitCode {
     let (args, checked) = match parsed {
         Ok(parsed) => parsed,
         Err(shown) => {
-            if let Some(file) = file.as_ref().filter(|_| shown.use_stderr()) {
-                output::message(&format!("with the options in {}:", file.path.display()));
-            }
-            return exit::code(output::usage(&shown));
+            return match file.as_ref().and_then(|file| file.explained(&shown)) {
+                Some(what) => exit::code(Err(anyhow!(what))),
+                None => exit::code(output::usage(&shown)),
+            };
         }
     };
     let outcome = match args.command {
@@ -88,6 +88,9 @@ fn arguments_again() -> anyhow::Result<Options> {
     let (arguments, file) =
         with_options_of_file(env::args_os().collect(), &program).map_err(|what| anyhow!(what))?;
     let matches = program.clone().try_get_matches_from(arguments).map_err(|error| {
+        if let Some(what) = file.as_ref().and_then(|file| file.explained(&error)) {
+            return anyhow!(what);
+        }
         let text = error.render().to_string();
         anyhow!(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
     })?;

@@ -4,12 +4,7 @@
 
 use crate::options::rooms::{self, RoomTables};
 use clap::{Arg, ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
-    fs,
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -25,10 +20,27 @@ const NO_KEYS: [&str; 3] = ["config", "check", "help"];
 pub struct ConfigFile {
     /// Its path.
     pub path: PathBuf,
-    /// Its keys that no option of the command line replaces, as names of options.
-    keys: BTreeSet<String>,
+    /// Its keys that no option of the command line replaces, as names of options, each with its line.
+    keys: BTreeMap<String, usize>,
     /// Its tables of rooms, if it is that of a hub.
     pub rooms: RoomTables,
+}
+
+impl ConfigFile {
+    /// Explains what clap says about several options together, some of which are keys of this file: these are named
+    /// with their lines. `None`: the error is about one option, which is of the command line, because each key is
+    /// checked alone before.
+    pub fn explained(&self, error: &clap::Error) -> Option<String> {
+        if !matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict)
+        {
+            return None;
+        }
+        let named = with_keys(&first_paragraph(error), |long| {
+            let line = self.keys.get(long);
+            line.map(|line| format!("{} (line {line})", key_of(long)))
+        });
+        Some(format!("with the options in {}: {named}", self.path.display()))
+    }
 }
 
 /// Adds the options of the configuration file that `arguments` name, if any, to these. The first two arguments are
@@ -53,22 +65,22 @@ pub fn with_options_of_file(
     let table = DeTable::parse(&text).map_err(|error| {
         at(error.span().map_or(0, |span| span.start), error.message().to_owned())
     })?;
-    let (mut added, mut keys) = (Vec::new(), BTreeSet::new());
+    let (mut added, mut keys) = (Vec::new(), BTreeMap::new());
     let mut tables = RoomTables::default();
     for (key, value) in table.get_ref() {
+        let start = key.span().start;
         if has_rooms(command) && key.get_ref() == rooms::KEY {
             tables = RoomTables::read(value, line).map_err(|(offset, what)| at(offset, what))?;
             continue;
         }
-        let option =
-            option_of(key.get_ref(), command).map_err(|what| at(key.span().start, what))?;
+        let option = option_of(key.get_ref(), command).map_err(|what| at(start, what))?;
         let key = key.get_ref();
         let long = option.get_long().expect("it was found by its name");
         let options =
             options_of(key, value, option).map_err(|what| at(value.span().start, what))?;
         check(program, &arguments[..2], &options).map_err(|what| at(value.span().start, what))?;
         if !is_given(long, &arguments) {
-            keys.insert(long.to_owned());
+            keys.insert(long.to_owned(), line(start));
             added.extend(options);
         }
     }
@@ -163,12 +175,50 @@ fn check(program: &Command, command: &[OsString], options: &[OsString]) -> Resul
     let Err(error) = parsed else { return Ok(()) };
     match error.kind() {
         ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict => Ok(()),
-        _ => {
-            let text = error.render().to_string();
-            let first = text.split("\n\n").next().unwrap_or_default();
-            Err(first.trim_start_matches("error: ").replace('\n', " "))
+        _ => Err(with_keys(&first_paragraph(&error), |long| Some(key_of(long)))),
+    }
+}
+
+/// The key of an option.
+fn key_of(long: &str) -> String {
+    long.replace('-', "_")
+}
+
+/// What clap says about an error, in one line, without the usage.
+fn first_paragraph(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words = first.trim_start_matches("error: ").split_whitespace();
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Replaces options as clap writes them, e.g. `'--grace <TIME>'`, by what `name` says, if it says something.
+fn with_keys(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
+    let (mut named, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("--") {
+        let (before, option) = rest.split_at(at);
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let end = option[2..].find(|c| !is_name(c)).map_or(option.len(), |end| end + 2);
+        let (long, after) = (&option[2..end], &option[end..]);
+        let is_quoted = before.ends_with('\'');
+        // The name of its value.
+        let after_value = after.strip_prefix(" <").and_then(|value| Some(value.split_once('>')?.1));
+        let after_value = after_value.unwrap_or(after);
+        let after_value = after_value.strip_prefix("...").unwrap_or(after_value);
+        match name(long) {
+            Some(key) if !long.is_empty() => {
+                named.push_str(if is_quoted { &before[..at - 1] } else { before });
+                named.push_str(&key);
+                let close = after_value.strip_prefix('\'').filter(|_| is_quoted);
+                rest = close.unwrap_or(after_value);
+            }
+            _ => {
+                named.push_str(&rest[..at + end]);
+                rest = after;
+            }
         }
     }
+    named + rest
 }
 
 /// The configuration as `--check` prints it: each option with its value and where that comes from; defaults are
@@ -186,7 +236,7 @@ pub fn checked(
             let line = format!("{} = {}", long.replace('-', "_"), value_of(matches, arg));
             let from = match matches.value_source(arg.get_id().as_str()) {
                 Some(ValueSource::DefaultValue) | None => return format!("# {}", line.trim_end()),
-                Some(_) => match file.filter(|file| file.keys.contains(long)) {
+                Some(_) => match file.filter(|file| file.keys.contains_key(long)) {
                     Some(file) => file.path.display().to_string(),
                     None => "command line".into(),
                 },
@@ -264,8 +314,9 @@ mod tests {
             "1",
         ];
         assert_eq!(arguments, expected);
-        let keys: Vec<String> = file.unwrap().keys.into_iter().collect();
-        assert_eq!(keys, ["client-buffer", "node-timeout", "nodes"]);
+        let keys: Vec<(String, usize)> = file.unwrap().keys.into_iter().collect();
+        let expected = [("client-buffer", 1), ("node-timeout", 3), ("nodes", 2)];
+        assert_eq!(keys, expected.map(|(long, line)| (long.to_owned(), line)));
     }
 
     #[test]
@@ -285,7 +336,7 @@ mod tests {
         for (text, expected) in [
             (
                 "\nnode_timeout = \"fast\"\n",
-                "FILE, line 2: invalid value 'fast' for '--node-timeout <TIME>': ",
+                "FILE, line 2: invalid value 'fast' for node_timeout: ",
             ),
             (
                 "node-timeout = \"5s\"",
@@ -311,6 +362,38 @@ mod tests {
         let arguments = ["regatta", "hub", "--config=/no/such"].map(OsString::from).to_vec();
         let error = with_options_of_file(arguments, &command()).unwrap_err();
         assert!(error.starts_with("cannot read /no/such: "), "{error}");
+    }
+
+    #[test]
+    fn keys_that_contradict_each_other_are_named_with_their_lines() {
+        let explained = |text: &str, more: &[&str]| {
+            let (arguments, file) = read(text, more).unwrap();
+            let all = ["regatta".to_owned(), "shard".to_owned()].into_iter().chain(arguments);
+            let error = command().try_get_matches_from(all).unwrap_err();
+            let path = file.as_ref().unwrap().path.display().to_string();
+            file.unwrap().explained(&error).map(|text| text.replace(&path, "FILE"))
+        };
+        let missing =
+            "with the options in FILE: the following required arguments were not provided: ";
+        assert_eq!(
+            explained("nodes = [\"a:1\"]\nhot_keys = true\n", &[]),
+            Some(format!("{missing}--metrics <ADDR>"))
+        );
+        assert_eq!(explained("nodes = [\"a:1\"]", &["--no-such"]), None);
+    }
+
+    #[test]
+    fn options_in_a_text_are_replaced_by_keys() {
+        let key = |long: &str| (long != "other").then(|| key_of(long));
+        for (text, expected) in [
+            ("value '--' for '--node-timeout <TIME>': no", "value '--' for node_timeout: no"),
+            ("'--a <A>' cannot be used with '--other <B>'", "a cannot be used with '--other <B>'"),
+            ("with: --a-b <A> --other <X> --c", "with: a_b --other <X> c"),
+            ("'--nodes <NODES>...' and '--d'", "nodes and d"),
+            ("none", "none"),
+        ] {
+            assert_eq!(with_keys(text, key), expected);
+        }
     }
 
     #[test]

@@ -74,15 +74,26 @@ fn what_is_wrong_ends_with_status_2_and_is_named() {
             "\nnode = [\"a:1\"]",
             "regatta.toml, line 2: there is no key node; expected one of: model, ",
         ),
-        (
-            "hub",
-            "max_members = 0",
-            "regatta.toml, line 1: invalid value '0' for '--max-members <N>'",
-        ),
+        ("hub", "max_members = 0", "regatta.toml, line 1: invalid value '0' for max_members: "),
         (
             "hub",
             "jwt_key = \"k\"\njwt_algorithm = \"HS256\"\ntoken_file = \"t\"",
-            "cannot be used with",
+            "regatta.toml: the argument jwt_key (line 1) cannot be used with token_file (line 3)",
+        ),
+        (
+            "shard",
+            "nodes = [\"a:1\"]\n\nnode_timeout = \"5x\"",
+            "regatta.toml, line 3: invalid value '5x' for node_timeout: unknown time unit \"x\"",
+        ),
+        (
+            "shard",
+            "nodes = [\"a:1\"]\nmap = \"ketema\"",
+            "regatta.toml, line 2: invalid value 'ketema' for map: ",
+        ),
+        (
+            "shard",
+            "nodes = [\"a:1\"]\nhot_keys = true",
+            "required arguments were not provided: --metrics <ADDR>",
         ),
         ("shard", "listen = \"127.0.0.1:0\"", "`shard` needs nodes"),
         ("shard", "nodes = [\"nowhere.invalid:1\"]", "nowhere.invalid:1"),

@@ -138,5 +138,11 @@ fn the_containers_run_commands_that_exist() {
             assert!(help.contains(option), "{service} {option}");
         }
         assert!(file["services"][service]["stop_grace_period"].as_str().is_some());
+        let check = file["services"][service]["healthcheck"]["test"].as_vec().unwrap();
+        let check: Vec<&str> = check.iter().skip(2).filter_map(Yaml::as_str).collect();
+        // The check of a service that does not run: its options are known, so it cannot connect.
+        let ended = Command::new(env!("CARGO_BIN_EXE_regatta")).args(&check).output().unwrap();
+        let error = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(error.contains("cannot connect to") || ended.status.code() < Some(2), "{error}");
     }
 }

@@ -23,7 +23,8 @@
 //! - `proxy`: what happens at each event of a connection, a stop that is spread over a time (`drain`), and
 //!   the state of one core; `shared`: what all cores share.
 //! - `users`: users of the nodes, as whom clients send requests.
-//! - `tally`: what a core counts; `observe`: how long nodes take; `metrics`: the page that shows both.
+//! - `tally`: what a core counts; `observe`: how long nodes take, and which keys are hot; `metrics`: the pages that
+//!   show them.
 //! - `sequential`: the same with blocking calls.
 
 mod clients;

@@ -15,9 +15,13 @@ use regatta_service::{
     http::Resource,
     prometheus::{Exposition, Histogram, label, with_label, write_page},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-/// The page `/metrics` of a proxy, served on a separate port.
+/// The path of the page with hot keys.
+const HOT: &str = "/hot";
+
+/// The page `/metrics` of a proxy, served on a separate port, and `/hot` with the keys that are requested most, if
+/// [`Settings::hot_keys`](crate::Settings::hot_keys) is set.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Shared>);
 
@@ -48,6 +52,9 @@ impl Metrics {
         ];
         let help = "Clients disconnected because of what they made the proxy hold.";
         all.family("clients_evicted_total", "counter", help, &evicted);
+        let help = "When the drain of clients began: Unix time; 0 while there is none.";
+        let began = [("", shared.drain_began_unix_s())];
+        all.family("drain_started_timestamp_seconds", "gauge", help, &began);
         let requests = Kind::ALL.map(|(kind, name)| {
             (label("kind", name), tallies.iter().map(|tally| tally.requests_of(kind)).sum())
         });
@@ -121,5 +128,11 @@ impl Resource for Metrics {
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Never> {
         write_page(&self.text(), terms, date, reply)
+    }
+
+    /// The page with hot keys. Keys are data of clients, so it is there only if that was asked for.
+    fn operator_page(&self, path: &str, unix_s: u64) -> Option<(&'static str, String)> {
+        let is_it = path == HOT && self.0.current().hot_keys;
+        is_it.then(|| ("application/json", self.0.hot_keys.json(Instant::now(), unix_s)))
     }
 }

@@ -76,6 +76,13 @@ impl Peers {
         })
     }
 
+    pub(super) fn upstreams_mut(&mut self) -> impl Iterator<Item = &mut Upstream> {
+        self.0.iter_mut().filter_map(|peer| match peer {
+            Some(Peer::Upstream(upstream)) => Some(&mut **upstream),
+            _ => None,
+        })
+    }
+
     pub(super) fn clients_mut(&mut self) -> impl Iterator<Item = &mut Client> {
         self.0.iter_mut().filter_map(|peer| match peer {
             Some(Peer::Client(client)) => Some(&mut **client),

@@ -40,6 +40,8 @@ pub struct Settings {
     /// Clients may ask to be requested to reconnect before a stop disconnects them (CLIENT
     /// MAINT_NOTIFICATIONS). Only if a stop drains over a time.
     pub hands_over: bool,
+    /// Requests are sampled for the page `/hot`, which shows the keys that are requested most.
+    pub hot_keys: bool,
 }
 
 /// Limits on a request of a client that has not authenticated: those of Redis. AUTH and HELLO need no
@@ -82,6 +84,7 @@ impl Settings {
             slow: Some(Duration::from_millis(10)),
             slow_entries: 128,
             hands_over: false,
+            hot_keys: false,
         }
     }
 }

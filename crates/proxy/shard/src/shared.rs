@@ -2,7 +2,7 @@
 
 use crate::{
     node::nodes::Nodes,
-    observe::{slow_log::SlowLog, version::Versions},
+    observe::{hot_keys::HotKeys, slow_log::SlowLog, version::Versions},
     settings::Settings,
     tally::Tally,
     users::Users,
@@ -16,8 +16,9 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
+        atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release},
     },
+    time::Instant,
 };
 
 /// Maximum number of commands that nodes describe; one that is described in two ways counts twice.
@@ -36,6 +37,10 @@ pub struct Shared {
     pub(super) versions: Versions,
     /// The users of the nodes that have clients.
     pub(super) users: Users,
+    /// The keys that are requested most.
+    pub(super) hot_keys: HotKeys,
+    /// When the drain of clients began: Unix time in seconds; 0: there is none.
+    drain_began_unix_s: AtomicU64,
     report: OnceLock<Report>,
     report_denied: OnceLock<ReportDenied>,
     /// What the cores count.
@@ -109,6 +114,8 @@ impl Shared {
         Shared {
             slow_log: SlowLog::new(settings.slow_entries),
             versions: Versions::new(settings.nodes.count()),
+            hot_keys: HotKeys::new(Instant::now()),
+            drain_began_unix_s: AtomicU64::new(0),
             report: OnceLock::new(),
             report_denied: OnceLock::new(),
             users: Users::default(),
@@ -198,6 +205,16 @@ impl Shared {
     /// table of commands.
     pub(super) fn version(&self) -> String {
         self.versions.lowest().map_or_else(|| VERSION.to_owned(), |version| version.to_string())
+    }
+
+    /// A core begins to drain its clients at this Unix time, in seconds. The first core counts.
+    pub(super) fn drain_begins(&self, unix_s: u64) {
+        let _ = self.drain_began_unix_s.compare_exchange(0, unix_s, Relaxed, Relaxed);
+    }
+
+    /// When the drain of clients began: Unix time in seconds; 0: there is none.
+    pub(super) fn drain_began_unix_s(&self) -> u64 {
+        self.drain_began_unix_s.load(Relaxed)
     }
 
     /// Returns a tally for one more core.

@@ -450,6 +450,11 @@ impl<E: Engine> Core<E> {
         self.drain.as_ref().is_some_and(|drain| drain.is_over(self.now().instant))
     }
 
+    /// Whether a paced drain is in progress.
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
     /// Starts a graceful shutdown. The driver accepts no more clients and shuts down the input of
     /// each, so that [`Core::ended`] follows the bytes that have arrived. Connections that remain
     /// after `grace` are cut.

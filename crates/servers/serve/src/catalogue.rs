@@ -296,7 +296,10 @@ pub fn with_metrics_page<R: Resource<Job = Never>>(
             let stop = host.stop.clone();
             let pages = OperatorPages::new(page, move || stop.readiness());
             let ended = run(ServiceProgram(pages), Model::Threads, metrics);
-            host.stop.fail();
+            // Otherwise it was stopped, because serving has ended.
+            if !metrics.stop.is_set() {
+                host.stop.fail();
+            }
             ended
         })?;
         let ended = serve();

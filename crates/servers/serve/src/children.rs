@@ -72,7 +72,7 @@ impl Children {
         }
     }
 
-    /// Reaps the children that have ended. Returns the last one. Process 1 of a container also
+    /// Reaps the children that have ended. Returns the last one that has failed, otherwise the last one. Process 1 of a container also
     /// inherits the orphans of other programs there. They are reaped, but are no children.
     pub(crate) fn reap(&mut self) -> io::Result<Option<(Pid, WaitStatus)>> {
         let mut last = None;
@@ -81,7 +81,8 @@ impl Children {
         while !self.alive.is_empty()
             && let Some((child, status)) = wait(WaitOptions::NOHANG)?
         {
-            if self.alive.remove(&child) {
+            let is_first = last.is_none_or(|(_, before)| !has_failed(before));
+            if self.alive.remove(&child) && (is_first || has_failed(status)) {
                 last = Some((child, status));
             }
         }
@@ -102,15 +103,9 @@ impl Children {
     pub(crate) fn watch(&mut self, host: &Host) -> Result<(), ServeError> {
         while !host.stop.is_set() {
             if let Some((child, status)) = self.wait(host)?
-                && !host.stop.is_set()
+                && (!host.stop.is_set() || has_failed(status))
             {
-                let how = match (status.terminating_signal(), status.exit_status()) {
-                    (Some(signal), _) => format!("was killed by signal {signal}"),
-                    (None, status) => format!("ended with status {}", status.unwrap_or_default()),
-                };
-                let pid = child.as_raw_nonzero();
-                let because = format!("process {pid} (one of {}) {how}", self.len() + 1);
-                return Err(io::Error::other(because).into());
+                return Err(ended(child, status, self.len() + 1).into());
             }
         }
         Ok(())
@@ -119,13 +114,42 @@ impl Children {
     /// Lets every child answer the input that has arrived and exit, within the host's times to drain and of grace.
     /// Kills the rest.
     pub(crate) fn drain(mut self, host: &Host) -> Result<(), ServeError> {
-        let until = Instant::now() + host.drain_time() + host.grace;
         self.signal(Signal::USR1);
+        let until = Instant::now() + host.drain_time() + host.grace;
         self.reap()?;
         while self.len() > 0 && Instant::now() < until {
             thread::sleep(PAUSE / 4);
             self.reap()?;
         }
+        self.kill()
+    }
+
+    /// Like [`Children::drain`], for children that are parts of one server: if one fails, the drain of the others ends,
+    /// and that is an error.
+    pub(crate) fn drain_parts(mut self, host: &Host) -> Result<(), ServeError> {
+        self.signal(Signal::USR1);
+        let (count, mut failure) = (self.len(), None);
+        let mut until = Instant::now() + host.drain_time() + host.grace;
+        loop {
+            if let Some((child, status)) = self.reap()?
+                && has_failed(status)
+                && failure.is_none()
+            {
+                host.stop.fail();
+                until = until.min(Instant::now() + host.grace);
+                failure = Some(ended(child, status, count));
+            }
+            if self.len() == 0 || Instant::now() >= until {
+                break;
+            }
+            thread::sleep(PAUSE / 4);
+        }
+        self.kill()?;
+        failure.map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    /// Kills the children that remain.
+    fn kill(&mut self) -> Result<(), ServeError> {
         self.signal(Signal::KILL);
         while self.len() > 0
             && let Some((child, _)) = wait(WaitOptions::empty()).map_err(io::Error::from)?
@@ -141,6 +165,21 @@ impl Children {
             let _ = kill_process(child, signal);
         }
     }
+}
+
+/// Whether a child has ended by a signal or with an error.
+fn has_failed(status: WaitStatus) -> bool {
+    status.exit_status() != Some(0)
+}
+
+/// The error for a child that has ended, one of so many.
+fn ended(child: Pid, status: WaitStatus, count: usize) -> io::Error {
+    let how = match (status.terminating_signal(), status.exit_status()) {
+        (Some(signal), _) => format!("was killed by signal {signal}"),
+        (None, status) => format!("ended with status {}", status.unwrap_or_default()),
+    };
+    let pid = child.as_raw_nonzero();
+    io::Error::other(format!("process {pid} (one of {count}) {how}"))
 }
 
 /// Runs the rest of a child's life. It never returns to the parent's code.

@@ -29,10 +29,7 @@ use std::{
     },
     sync::{
         Arc, OnceLock,
-        atomic::{
-            AtomicBool,
-            Ordering::{Relaxed, SeqCst},
-        },
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread,
     time::Duration,
@@ -229,8 +226,12 @@ impl Host {
                 let (serve, places, pool) = (&serve, places.clone(), pool.clone());
                 let seat = Seat { listener: Some(listener), places, pool, letters: letters.pop() };
                 scope.spawn(move || {
-                    let _whole = StopOnEnd(&self.stop);
-                    serve(seat)
+                    let part = Part(&self.stop);
+                    let ended = serve(seat);
+                    if ended.is_ok() && self.stop.is_set() {
+                        part.finish();
+                    }
+                    ended
                 })
             };
             let cores: Vec<_> = listeners.into_iter().map(core).collect();
@@ -242,7 +243,7 @@ impl Host {
 
     /// Over how much time the stop that is set closes the clients one after the other.
     pub(crate) fn drain_time(&self) -> Duration {
-        if self.stop.0.failed.load(SeqCst) == 0 { self.drain } else { Duration::ZERO }
+        if self.stop.has_failed() { Duration::ZERO } else { self.drain }
     }
 
     /// Admits a client that was accepted. `None`: a limit is reached; the client gets an error, and its connection must
@@ -338,15 +339,15 @@ struct Inner {
     signals: OnceLock<[SigId; 5]>,
     /// The server that it stops has begun to listen.
     is_listening: AtomicBool,
-    /// 1 if it was set because a part of the server has failed.
-    failed: SharedCounter,
+    /// Set once a part of the server has failed.
+    failed: Latch,
 }
 
 impl Stop {
     /// Creates a stop that is not set.
     pub fn new() -> io::Result<Self> {
         let latch = Arc::new(Latch::new()?);
-        let (is_listening, failed) = (AtomicBool::new(false), SharedCounter::new()?);
+        let (is_listening, failed) = (AtomicBool::new(false), Latch::new()?);
         Ok(Stop(Arc::new(Inner { latch, signals: OnceLock::new(), is_listening, failed })))
     }
 
@@ -376,13 +377,21 @@ impl Stop {
         self.0.latch.set();
     }
 
-    /// Stops the server because a part of it has ended: at once, because what remains cannot serve
-    /// its clients for the time of a drain. Does nothing if the stop is set.
+    /// Stops the server because a part of it has failed: at once, because what remains cannot serve
+    /// its clients for the time of a drain. A drain that has begun ends.
     pub(crate) fn fail(&self) {
-        if !self.is_set() {
-            self.0.failed.store(1, SeqCst);
-            self.set();
-        }
+        self.0.failed.set();
+        self.set();
+    }
+
+    /// Whether a part of the server has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.failed.is_set()
+    }
+
+    /// A descriptor that becomes readable once a part of the server has failed, in every thread and process.
+    pub(crate) fn failure(&self) -> BorrowedFd<'_> {
+        self.0.failed.as_fd()
     }
 
     /// Whether the stop is set.
@@ -419,10 +428,18 @@ impl Stop {
     }
 }
 
-/// Stops the server when it is dropped. Without a stop, a core ends only by an error or a panic.
-struct StopOnEnd<'s>(&'s Stop);
+/// A part of a server. The server has failed when it is dropped before it is done: without a stop, a core ends only by
+/// an error or a panic.
+struct Part<'s>(&'s Stop);
 
-impl Drop for StopOnEnd<'_> {
+impl Part<'_> {
+    /// It has ended as it should, after a stop.
+    fn finish(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Part<'_> {
     fn drop(&mut self) {
         self.0.fail();
     }
@@ -525,12 +542,14 @@ mod tests {
         let mut host = host(1);
         host.drain = Duration::from_secs(60);
         assert_eq!(host.drain_time(), host.drain);
-        drop(StopOnEnd(&host.stop));
+        drop(Part(&host.stop));
         assert!(host.stop.is_set() && host.drain_time().is_zero());
         host.stop = Stop::new().unwrap();
         host.stop.set();
-        drop(StopOnEnd(&host.stop));
+        Part(&host.stop).finish();
         assert_eq!(host.drain_time(), host.drain, "the end of a core that has drained is none");
+        drop(Part(&host.stop));
+        assert!(host.drain_time().is_zero(), "a core fails during the drain");
     }
 
     #[test]

@@ -47,6 +47,12 @@ pub trait Resource: Clone + Send + Sync + 'static {
         date: &Date,
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Self::Job>;
+
+    /// Returns another page, with its media type, for the people who operate a server. `None`: nothing is under this
+    /// path. Only [`OperatorPages`](crate::operators::OperatorPages) asks for it. `unix_s`: the time.
+    fn operator_page(&self, _path: &str, _unix_s: u64) -> Option<(&'static str, String)> {
+        None
+    }
 }
 
 /// A server of one resource, as a [`Service`].

@@ -11,8 +11,10 @@ use std::{fmt, sync::Arc};
 const LIVE: &str = "/live";
 /// Answered with 200 while the server should get new clients, otherwise with 503 and the reason.
 const READY: &str = "/ready";
+const METHODS: &str = "GET, HEAD";
 
-/// The pages: a resource, usually the metrics, with `/live` and `/ready`.
+/// The pages: a resource, usually the metrics, with `/live`, `/ready` and its
+/// [`operator_page`](Resource::operator_page).
 #[derive(Clone)]
 pub struct OperatorPages<R> {
     site: Site<R>,
@@ -52,10 +54,9 @@ impl<R: Resource> Service for OperatorPages<R> {
             _ => return self.site.call(local, now, event, reply),
         };
         let text; // what a page says, with the end of its line
+        let gets = matches!(request.method, Method::Get | Method::Head);
         let page = match path {
-            LIVE | READY if !matches!(request.method, Method::Get | Method::Head) => {
-                Reply::method_not_allowed("GET, HEAD")
-            }
+            LIVE | READY if !gets => Reply::method_not_allowed(METHODS),
             LIVE => Reply::text(Status::Ok, b"live\n"),
             READY => match (self.readiness)() {
                 Ok(()) => Reply::text(Status::Ok, b"ready\n"),
@@ -64,7 +65,14 @@ impl<R: Resource> Service for OperatorPages<R> {
                     Reply::text(Status::ServiceUnavailable, text.as_bytes())
                 }
             },
-            _ => return self.site.call(local, now, event, reply),
+            _ => match self.site.0.operator_page(path, now.unix_s) {
+                Some(_) if !gets => Reply::method_not_allowed(METHODS),
+                Some((content_type, content)) => {
+                    text = content;
+                    Reply { content_type, ..Reply::text(Status::Ok, text.as_bytes()) }
+                }
+                None => return self.site.call(local, now, event, reply),
+            },
         };
         page.write(request.terms, &Date::at(now.unix_s), reply);
         flow(request.terms).into()

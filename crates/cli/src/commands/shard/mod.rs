@@ -118,6 +118,10 @@ pub struct ShardArgs {
     /// once a stop is requested. Not on threads, green, fork and prefork. Default: no metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
+    /// Sample one of each 64 requests, and serve the keys that are requested most at /hot of --metrics. The page
+    /// shows keys to everybody who can reach it
+    #[arg(long, requires = "metrics")]
+    hot_keys: bool,
     #[command(flatten)]
     options: ShardOptions,
     #[command(flatten)]
@@ -160,6 +164,7 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
     // Resolving names may take long: until the handlers below exist, a signal ends the process.
     let (mut settings, names) = args.options.settings(args.idle_timeout.is_none(), None)?;
     settings.hands_over = !args.drain.is_zero();
+    settings.hot_keys = args.hot_keys;
     checks::check(args.model, args.of_some_models())?;
     let refused = Refused::default();
     let tls = args.tls.read(&names, &refused)?;

@@ -32,6 +32,7 @@ impl Reloaded for ReloadedProxy {
         "client_buffer",
         "hash",
         "hash_tag",
+        "hot_keys",
         "map",
         "max_clients",
         "max_clients_per_address",
@@ -58,6 +59,7 @@ impl Reloaded for ReloadedProxy {
                  node_tls_server_name)"
             );
         }
+        settings.hot_keys = matches.get_flag("hot_keys");
         // These were decided at the start.
         settings.hands_over = before.hands_over;
         settings.slow_entries = before.slow_entries;

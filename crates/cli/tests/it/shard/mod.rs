@@ -8,6 +8,7 @@ mod differential;
 mod drain;
 mod durations;
 mod everyday;
+mod hot_keys;
 mod memory;
 mod metrics;
 mod names;

@@ -207,6 +207,40 @@ fn what_depends_on_a_node_that_moved_ends_and_what_depends_on_others_stays() {
 
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn errors_of_a_server_that_a_reload_replaced_name_that_server() {
+    let (mut servers, all) = two();
+    let new = Node::start(&[]);
+    let mut proxy = Reloaded::start("epoll", &nodes(&all, ""));
+    let mut clients = [client(&proxy.server), client(&proxy.server), client(&proxy.server)];
+    // `a` is on the second node, `b` on the first one.
+    assert_eq!(clients[0].say("SET a 1"), "+OK\r\n");
+    assert_eq!(servers[1].client().say("EXISTS a"), ":1\r\n");
+    assert_eq!(clients[1].say("MULTI"), "+OK\r\n");
+    assert_eq!(clients[1].say("SET a 2"), "+QUEUED\r\n");
+    servers[1].client().say("CLIENT PAUSE 60000");
+    clients[0].raw(b"SET a 3\r\n");
+    clients[2].raw(b"MSET a 4 b 4\r\n");
+    // When a later client is answered, both are sent.
+    assert_eq!(client(&proxy.server).say("PING"), "+PONG\r\n");
+    let moved = [all[0].clone(), new.addr().to_string()];
+    let report = proxy.reload(&nodes(&moved, "allow_remap = true\n"));
+    assert!(report.contains("changed: allow_remap, nodes"), "{report}");
+    let old = format!("{} (before a reload): ", all[1]);
+    let lost = clients[1].say("EXEC");
+    assert!(lost.starts_with("-SHARDMOVED ") && lost.contains(&old), "{lost}");
+    servers[1].kill();
+    let whole = String::from_utf8(clients[0].next().unwrap()).unwrap();
+    assert!(whole.starts_with(&format!("-SHARDDOWN node {old}")), "{whole}");
+    let part = String::from_utf8(clients[2].next().unwrap()).unwrap();
+    assert!(part.starts_with("-SHARDDOWN applied on 1 of 2 nodes; node "), "{part}");
+    assert!(part.contains(&format!("node {}: ", all[1])), "{part}");
+    assert!(part.contains(&format!("(at {}, before a reload)", all[1])), "{part}");
+    // The new server is up.
+    assert_eq!(clients[0].say("SET a 5"), "+OK\r\n");
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_new_password_is_required_of_new_clients() {
     let (_nodes, all) = two();
     let mut proxy = Reloaded::start("percore", &nodes(&all, ""));

@@ -16,7 +16,10 @@ struct Entry {
     unix_s: i64,
     duration_us: i64,
     arguments: Vec<String>,
-    client: String,
+    /// The number of the client, and the parts of the duration.
+    client: i64,
+    node_us: i64,
+    proxy_us: i64,
     name: String,
 }
 
@@ -30,12 +33,23 @@ fn entries(client: &mut Client) -> Vec<Entry> {
             panic!("{fields:?} are not the six fields of Redis")
         };
         let number = |tree: &Tree| if let Tree::Integer(number) = tree { *number } else { -1 };
+        let client = client.text();
+        let words = client.split(' ').map(|word| word.split_once('=').expect(&client));
+        let words: Vec<(&str, i64)> =
+            words.map(|(name, value)| (name, value.parse().expect(&client))).collect();
+        let [("id", client), ("node_us", node_us), ("proxy_us", proxy_us)] = words[..] else {
+            panic!("{client}")
+        };
+        let duration_us = number(duration_us);
+        assert_eq!(duration_us, node_us + proxy_us);
         Entry {
             id: number(id),
             unix_s: number(unix_s),
-            duration_us: number(duration_us),
+            duration_us,
             arguments: arguments.iter().map(Tree::text).collect(),
-            client: client.text(),
+            client,
+            node_us,
+            proxy_us,
             name: name.text(),
         }
     };
@@ -62,7 +76,8 @@ fn a_request_that_waits_for_its_node_is_logged(model: &str) {
     let value = format!("{}... (201 more bytes)", &long[..99]);
     assert_eq!(entry.arguments, ["SET", "slow", &value[..]], "{model}");
     assert_eq!((entry.id, &entry.name[..]), (0, "me"), "{model}");
-    assert_eq!(format!(":{}\r\n", &entry.client["id=".len()..]), id, "{model}");
+    assert_eq!(format!(":{}\r\n", entry.client), id, "{model}");
+    assert!(entry.node_us >= 300_000, "{model}: {entry:?}");
     assert!((300_000..20_000_000).contains(&entry.duration_us), "{model}: {entry:?}");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
     assert!((now - 60..=now + 1).contains(&entry.unix_s), "{model}: {entry:?}, now {now}");
@@ -109,6 +124,43 @@ fn with_0s_each_request_to_a_node_is_logged_with_its_arguments(model: &str) {
     let expected: Vec<String> = (60..100).rev().map(|number| number.to_string()).collect();
     assert_eq!(arguments, expected, "{model}");
     assert!(all.windows(2).all(|pair| pair[0].id == pair[1].id + 1), "{model}: {all:?}");
+}
+
+on_shard_models!(the_time_in_the_proxy_is_apart: epoll, uring);
+
+fn the_time_in_the_proxy_is_apart(model: &str) {
+    let (nodes, proxy) = sharded(model, 2, &["--slowlog", "0s"]);
+    let mut client = client(&proxy);
+    // `a` is on the second node, `b` on the first one.
+    for key in ["a", "b"] {
+        client.ask(&["SET", key, "1"]);
+    }
+    assert_eq!(nodes[1].client().say("EXISTS a"), ":1\r\n");
+    let entry = |client: &mut Client, arguments: &[&str]| {
+        let all = entries(client).into_iter();
+        let mut found = all.filter(|entry| entry.arguments == arguments);
+        found.next().expect("an entry")
+    };
+    // A reply that waits for the one before it.
+    nodes[1].client().say("CLIENT PAUSE 400");
+    client.raw(b"GET a\r\nGET b\r\n");
+    (0..2).for_each(|_| drop(client.next()));
+    let (first, second) = (entry(&mut client, &["GET", "a"]), entry(&mut client, &["GET", "b"]));
+    assert!(first.node_us > 200_000 && first.proxy_us < 200_000, "{model}: {first:?}");
+    assert!(second.node_us < 200_000 && second.proxy_us > 200_000, "{model}: {second:?}");
+    // A request that waits until the node has answered another one, over a connection of its own.
+    client.say("SLOWLOG RESET");
+    client.raw(b"BLPOP list 0.4\r\nGET b\r\n");
+    (0..2).for_each(|_| drop(client.next()));
+    let waited = entry(&mut client, &["GET", "b"]);
+    assert!(waited.node_us < 200_000 && waited.proxy_us > 350_000, "{model}: {waited:?}");
+    // The parts of a merged reply wait for each other.
+    client.say("SLOWLOG RESET");
+    nodes[1].client().say("CLIENT PAUSE 400");
+    client.say("MGET a b");
+    let (late, early) = (entry(&mut client, &["MGET", "a"]), entry(&mut client, &["MGET", "b"]));
+    assert!(late.node_us > 200_000 && late.proxy_us < 200_000, "{model}: {late:?}");
+    assert!(early.node_us < 200_000 && early.proxy_us > 200_000, "{model}: {early:?}");
 }
 
 on_shard_models!(many_requests_for_the_log_take_bounded_memory: epoll, uring);

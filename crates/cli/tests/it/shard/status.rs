@@ -32,7 +32,7 @@ fn the_state_of_a_running_proxy_is_shown() {
     client.say("PING");
     let (code, text, error) = status(&[&page]);
     assert_eq!((code, &error[..]), (Some(0), ""), "{text}");
-    for line in ["nodes     2 of 2 up", "clients   1 now, 1 since the start"] {
+    for line in ["state     ready", "nodes     2 of 2 up", "clients   1 now, 1 since the start"] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }
     assert!(text.contains("requests  4: 1 local, 3 write\nerrors    1 replies"), "{text}");
@@ -52,6 +52,39 @@ fn the_state_of_a_running_proxy_is_shown() {
     assert_eq!(is_up, [Some(false), Some(true)], "{text}");
     assert_eq!(json["nodes"][1]["replies"], 2, "{text}");
     assert!(json["nodes"][1]["p99_at_most_s"].as_f64().is_some_and(|p99| p99 > 0.0), "{text}");
+}
+
+#[test]
+fn a_drain_is_shown_and_readiness_is_a_status_of_its_own() {
+    // The node does not exist.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["shard", "--nodes", "127.0.0.1:1", "--metrics", "127.0.0.1:0"]);
+    command.args(["--drain-delay", "2s", "--drain", "1h"]);
+    let (proxy, page) = with_metrics(command);
+    let page = page.to_string();
+    let mut clients = [client(&proxy), client(&proxy)];
+    clients.iter_mut().for_each(|client| drop(client.say("SET a 1")));
+    until("it is ready, and the node is down", || {
+        status(&[&page, "--ready"]) == (Some(0), "ready\n".into(), String::new())
+            && status(&[&page]).0 == Some(1)
+    });
+    proxy.signal("-TERM");
+    until("a stop is requested", || status(&[&page, "--ready"]).0 == Some(1));
+    let (_, text, _) = status(&[&page]);
+    assert!(text.starts_with("state     "), "{text}");
+    until("its clients are drained", || {
+        let (code, text, _) = status(&[&page]);
+        code == Some(1) && text.starts_with("state     draining for ")
+    });
+    let (code, text, _) = status(&[&page]);
+    assert_eq!(code, Some(1));
+    assert!(text.lines().next().unwrap().ends_with(" s, 2 clients are left"), "{text}");
+    let (code, text, _) = status(&[&page, "--ready"]);
+    assert_eq!((code, &text[..]), (Some(1), "stopping: no more clients are accepted\n"));
+    let (_, text, _) = status(&[&page, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).expect(&text);
+    assert!(json["draining_since_unix_s"].as_u64() > Some(1_700_000_000), "{text}");
+    assert_eq!((&json["is_ready"], &json["hot_keys"]), (&false.into(), &serde_json::Value::Null));
 }
 
 #[test]

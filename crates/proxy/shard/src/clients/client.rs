@@ -25,6 +25,9 @@ pub(crate) struct Client {
     /// Input that is not yet parsed into commands.
     pub(crate) rest: Option<Box<Rest>>,
     pub(crate) input: Input,
+    /// When the oldest bytes of its input arrived that are complete requests: a number of
+    /// [`Clock`](crate::observe::clock::Clock).
+    pub(crate) arrived_us: u32,
     pub(crate) mode: Mode,
     /// The pool that it switches to once the node accepts its SELECT.
     pub(crate) selects: Option<usize>,
@@ -165,6 +168,7 @@ impl Client {
             reply_bytes: FIRST_REPLY,
             rest: None,
             input: Input::Read,
+            arrived_us: 0,
             mode: Mode::Plain,
             selects: None,
             outcome: None,

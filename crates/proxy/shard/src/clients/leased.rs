@@ -7,8 +7,8 @@ use regatta_engine::Conn;
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub(crate) lease: Option<(usize, Conn)>,
-    /// Why the connection was lost. No command can be carried out.
-    pub(crate) lost: Option<Loss>,
+    /// Why the connection was lost, and the name of its node. No command can be carried out.
+    pub(crate) lost: Option<(Loss, String)>,
     /// The node has queued commands that must not be carried out.
     pub(crate) is_dirty: bool,
     /// Keys are watched.
@@ -52,7 +52,7 @@ impl Transaction {
         self.lease
     }
 
-    pub(crate) fn lose(&mut self, conn: Conn, loss: Loss) {
+    pub(crate) fn lose(&mut self, conn: Conn, loss: (Loss, String)) {
         if self.lease.is_some_and(|(_, leased)| leased == conn) {
             self.lost = Some(loss);
         }

@@ -23,6 +23,22 @@ pub(crate) struct Ring {
     merging: usize,
     /// Errors of the proxy, and merged ones, that nobody has counted yet.
     errors: u64,
+    /// Replies in the slow log that wait for earlier ones.
+    slow: Vec<SlowReply>,
+}
+
+/// Maximum number of replies in the slow log whose place in the output is noted. It is not noted of others.
+const MOST_SLOW: usize = 64;
+
+/// A reply to a request in the slow log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlowReply {
+    /// The number of its slot.
+    pub(crate) slot: u32,
+    /// The number of the entry in the log.
+    pub(crate) id: u64,
+    /// When its first bytes arrived: a number of [`Clock`](crate::observe::clock::Clock).
+    pub(crate) begun_us: u32,
 }
 
 #[derive(Debug)]
@@ -126,6 +142,33 @@ impl Ring {
         self.complete(number, &reply, out);
     }
 
+    /// Notes a reply in the slow log if it is not written yet. Returns whether it is written.
+    pub(crate) fn note_slow(&mut self, reply: SlowReply) -> bool {
+        let is_written = self.place(reply.slot).is_none();
+        if !is_written && self.slow.len() < MOST_SLOW {
+            self.slow.push(reply);
+        }
+        is_written
+    }
+
+    /// Whether replies in the slow log wait for earlier ones.
+    #[inline]
+    pub(crate) fn has_slow(&self) -> bool {
+        !self.slow.is_empty()
+    }
+
+    /// Calls this for each reply in the slow log that was written since it was noted.
+    pub(crate) fn written_slow(&mut self, mut each: impl FnMut(SlowReply)) {
+        let (first, count) = (self.first, self.slots.len());
+        self.slow.retain(|reply| {
+            let waits = (reply.slot.wrapping_sub(first) as usize) < count;
+            if !waits {
+                each(*reply);
+            }
+            waits
+        });
+    }
+
     fn place(&self, number: u32) -> Option<usize> {
         let place = number.wrapping_sub(self.first) as usize;
         (place < self.slots.len()).then_some(place)
@@ -192,6 +235,25 @@ mod tests {
         assert!(ring.is_empty() && ring.held() == 0);
         ring.answer(b"five", &mut out);
         assert!(out.ends_with(b"five"));
+    }
+
+    #[test]
+    fn a_slow_reply_is_written_after_those_before_it() {
+        let (mut ring, mut out) = (Ring::default(), Vec::new());
+        let (one, two, three) = (ring.wait(), ring.wait(), ring.wait());
+        let slow = |slot| SlowReply { slot, id: u64::from(slot), begun_us: 5 };
+        ring.complete(two, b"two", &mut out);
+        assert!(!ring.note_slow(slow(two)) && ring.has_slow());
+        ring.written_slow(|reply| panic!("{reply:?} waits"));
+        ring.complete(one, b"one", &mut out);
+        assert!(ring.note_slow(slow(one)), "it is written already");
+        let mut written = Vec::new();
+        ring.written_slow(|reply| written.push(reply));
+        assert_eq!((written, ring.has_slow()), (vec![slow(two)], false));
+        for _ in 0..2 * MOST_SLOW {
+            ring.note_slow(slow(three));
+        }
+        assert_eq!(ring.slow.len(), MOST_SLOW);
     }
 
     #[test]

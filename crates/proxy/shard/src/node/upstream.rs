@@ -6,7 +6,7 @@ use crate::{
 };
 use regatta_engine::Conn;
 use regatta_proto::resp::{Replies, Value};
-use std::{collections::VecDeque, time::Instant};
+use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
 /// A connection to a node.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Upstream {
     pub(crate) is_open: bool,
     /// The node has accepted what only this kind of use needs; see [`What::Begun`].
     pub(crate) is_verified: bool,
+    /// The server to which it leads, if its node is another one now.
+    pub(crate) left: Option<Box<Left>>,
     /// Why it could not be opened, if that is known.
     pub(crate) not_opened: Option<Loss>,
     /// The node has accepted the user of its pool and the rest of its preparation, or need not be waited for. Before
@@ -51,6 +53,25 @@ pub(crate) struct Upstream {
     pub(crate) longest: Longest,
     /// Its number at the node (CLIENT ID), if it was asked for it.
     pub(crate) number: Option<u64>,
+}
+
+/// A server that was a node before a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+}
+
+impl Left {
+    /// Its name and address, for errors.
+    pub(crate) fn shown(&self) -> String {
+        let Left { name, address } = self;
+        if *name == address.to_string() {
+            format!("{name} (before a reload)")
+        } else {
+            format!("{name} ({address}, before a reload)")
+        }
+    }
 }
 
 /// What uses a connection to a node.
@@ -110,7 +131,7 @@ pub(crate) struct Waiter {
     pub(crate) sent_us: u32,
     pub(crate) what: What,
     pub(crate) class: Class,
-    /// How many bytes of the request are kept.
+    /// How many bytes are kept of the request and its time: see [`Heads`].
     pub(crate) head: u8,
 }
 
@@ -171,6 +192,7 @@ impl Upstream {
             use_,
             is_open: false,
             is_verified: false,
+            left: None,
             not_opened: None,
             is_admitted: true,
             denied: None,

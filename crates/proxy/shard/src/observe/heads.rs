@@ -1,4 +1,4 @@
-//! The first bytes of the requests in flight over a connection, for the slow log.
+//! The first bytes of the requests in flight over a connection, and when they arrived, for the slow log.
 
 /// Maximum number of bytes that are kept of a request.
 pub(crate) const LONGEST: usize = 128;
@@ -9,7 +9,11 @@ const MOST: usize = 1 << 20;
 /// Memory that is kept when no request is in flight before the next one, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// The first bytes of requests, in their order. Each entry of the connection's queue has the length of its own.
+/// Bytes of the time that is kept before those of the request.
+const TIME: usize = size_of::<u32>();
+
+/// The first bytes of requests, in their order, each after the time of its arrival. Each entry of the connection's queue
+/// has the length of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     bytes: Vec<u8>,
@@ -18,9 +22,10 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// Keeps the first bytes of a request. Returns how many.
+    /// Keeps the first bytes of a request, and when it arrived: a number of [`Clock`](super::clock::Clock). Returns how
+    /// many bytes are kept.
     #[inline]
-    pub(crate) fn push(&mut self, request: &[u8]) -> u8 {
+    pub(crate) fn push(&mut self, request: &[u8], arrived_us: u32) -> u8 {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
             self.bytes.shrink_to(KEPT);
@@ -34,16 +39,21 @@ impl Heads {
             return 0;
         }
         let head = &request[..request.len().min(LONGEST)];
+        self.bytes.extend_from_slice(&arrived_us.to_le_bytes());
         self.bytes.extend_from_slice(head);
-        head.len() as u8
+        (TIME + head.len()) as u8
     }
 
-    /// Returns what was kept of the first request, which is this many bytes, and forgets it.
+    /// Returns what was kept of the first request, which is this many bytes, and forgets it: when it arrived, and its
+    /// first bytes. Of a request of which nothing was kept, the time is unknown.
     #[inline]
-    pub(crate) fn take(&mut self, length: u8) -> &[u8] {
+    pub(crate) fn take(&mut self, length: u8) -> (Option<u32>, &[u8]) {
         let start = self.taken;
         self.taken += usize::from(length);
-        &self.bytes[start..self.taken]
+        match self.bytes[start..self.taken].split_first_chunk::<TIME>() {
+            Some((time, head)) => (Some(u32::from_le_bytes(*time)), head),
+            None => (None, b""),
+        }
     }
 }
 
@@ -57,14 +67,16 @@ mod tests {
     fn what_is_kept_is_bounded_and_released() {
         let (mut heads, mut lengths) = (Heads::default(), VecDeque::new());
         for _ in 0..3 * MOST / LONGEST {
-            lengths.push_back(heads.push(&[b'x'; 1000]));
+            lengths.push_back(heads.push(&[b'x'; 1000], 7));
         }
-        assert!(heads.bytes.len() <= MOST + LONGEST);
-        assert_eq!((lengths[0], *lengths.back().unwrap()), (LONGEST as u8, 0));
+        assert!(heads.bytes.len() <= MOST + TIME + LONGEST);
+        assert_eq!((lengths[0], *lengths.back().unwrap()), ((TIME + LONGEST) as u8, 0));
         for length in lengths.drain(..) {
-            assert_eq!(heads.take(length), vec![b'x'; length.into()]);
+            let (time, head) = heads.take(length);
+            assert_eq!(time, (length > 0).then_some(7));
+            assert_eq!(head, vec![b'x'; usize::from(length).saturating_sub(TIME)]);
         }
-        assert_eq!(heads.push(b"GET"), 3);
+        assert_eq!(heads.push(b"GET", 8), 3 + TIME as u8);
         assert!(heads.bytes.capacity() <= KEPT, "{} bytes", heads.bytes.capacity());
     }
 
@@ -76,13 +88,14 @@ mod tests {
             let (mut heads, mut pending) = (Heads::default(), VecDeque::new());
             for (number, (length, answered)) in steps.into_iter().enumerate() {
                 let request = vec![number as u8; length];
-                let kept = heads.push(&request);
-                prop_assert_eq!(usize::from(kept), length.min(LONGEST));
-                pending.push_back(request[..kept.into()].to_vec());
+                let time = number as u32 * 1_000_003;
+                let kept = heads.push(&request, time);
+                prop_assert_eq!(usize::from(kept), TIME + length.min(LONGEST));
+                pending.push_back((kept, time, request[..length.min(LONGEST)].to_vec()));
                 for _ in 0..answered {
-                    if let Some(expected) = pending.pop_front() {
-                        let found = heads.take(expected.len() as u8);
-                        prop_assert_eq!(found, &expected[..]);
+                    if let Some((kept, time, expected)) = pending.pop_front() {
+                        let found = heads.take(kept);
+                        prop_assert_eq!(found, (Some(time), &expected[..]));
                     }
                 }
             }

@@ -35,6 +35,9 @@ pub struct SlowEntry {
     pub unix_s: u64,
     /// How long the node took, in microseconds.
     pub duration_us: u64,
+    /// How long it was in the proxy before and after that, in microseconds: its request until it was sent, and its reply
+    /// from its first bytes until it was in the client's output. The second part is missing while the reply waits.
+    pub proxy_us: u64,
     /// Its arguments, shortened.
     pub arguments: Vec<Vec<u8>>,
     /// The number of the client (CLIENT ID); 0 if it has disconnected.
@@ -49,15 +52,27 @@ impl SlowLog {
         SlowLog { most, entries: Mutex::default() }
     }
 
-    /// Adds an entry. The oldest one makes room.
-    pub(crate) fn add(&self, mut entry: SlowEntry) {
+    /// Adds an entry. The oldest one makes room. Returns its number.
+    pub(crate) fn add(&self, mut entry: SlowEntry) -> u64 {
         let mut entries = self.lock();
-        entry.id = entries.next;
+        let id = entries.next;
+        entry.id = id;
         entries.next += 1;
         if entries.all.len() >= self.most {
             entries.all.pop_front();
         }
         entries.all.push_back(entry);
+        id
+    }
+
+    /// Adds to the time that the entry with this number was in the proxy, if it is still there.
+    pub(crate) fn add_proxy_time(&self, id: u64, more_us: u64) {
+        let mut entries = self.lock();
+        let first = entries.all.front().map_or(0, |entry| entry.id);
+        let place = id.checked_sub(first).and_then(|place| usize::try_from(place).ok());
+        if let Some(entry) = place.and_then(|place| entries.all.get_mut(place)) {
+            entry.proxy_us += more_us;
+        }
     }
 
     /// Returns the newest entries, the newest first, at most this many.
@@ -155,11 +170,23 @@ mod tests {
     fn the_oldest_entries_make_room_and_numbers_continue_after_a_reset() {
         let log = SlowLog::new(2);
         let ids = |most| log.newest(most).iter().map(|entry| entry.id).collect::<Vec<_>>();
-        (0..3).for_each(|_| log.add(SlowEntry::default()));
+        (0..3).for_each(|id| assert_eq!(log.add(SlowEntry::default()), id));
         assert_eq!((log.len(), ids(9), ids(1), ids(0)), (2, vec![2, 1], vec![2], vec![]));
         log.reset();
         assert_eq!((log.len(), ids(9)), (0, vec![]));
         log.add(SlowEntry::default());
         assert_eq!(ids(9), [3]);
+    }
+
+    #[test]
+    fn time_is_added_to_an_entry_that_is_still_there() {
+        let log = SlowLog::new(2);
+        (0..3).for_each(|id| assert_eq!(log.add(SlowEntry::default()), id));
+        (0..4).for_each(|id| log.add_proxy_time(id, 10 + id));
+        log.add_proxy_time(2, 100);
+        let times: Vec<u64> = log.newest(9).iter().map(|entry| entry.proxy_us).collect();
+        assert_eq!(times, [112, 11]);
+        log.reset();
+        log.add_proxy_time(2, 1);
     }
 }

@@ -98,6 +98,7 @@ impl Engine for Proxy {
     }
 
     fn drain_begins(&mut self, over: Duration, effects: &mut Fx) {
+        self.shared.drain_begins(effects.now().unix_s);
         self.hand_over(over, effects);
     }
 

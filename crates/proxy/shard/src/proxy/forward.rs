@@ -63,7 +63,8 @@ impl Proxy {
         let request = written(effects, conn, |out| as_array(command, out));
         if let Some(upstream) = self.peers.upstream(conn) {
             let waiter = Waiter::new(client.conn, client.ring.wait(), What::Whole);
-            let head = if self.slow_us == OFF { 0 } else { upstream.heads.push(request) };
+            let (is_off, arrived_us) = (self.slow_us == OFF, self.arrived_us);
+            let head = if is_off { 0 } else { upstream.heads.push(request, arrived_us) };
             upstream.wait(Waiter { sent_us, class, head, ..waiter }, now);
         }
         self.check_soon(now);
@@ -191,7 +192,8 @@ impl Proxy {
         let (sent_us, class) = (self.clock.at_us(now), self.class);
         let request = written(effects, conn, write);
         if let Some(upstream) = self.peers.upstream(conn) {
-            let head = if self.slow_us == OFF { 0 } else { upstream.heads.push(request) };
+            let (is_off, arrived_us) = (self.slow_us == OFF, self.arrived_us);
+            let head = if is_off { 0 } else { upstream.heads.push(request, arrived_us) };
             upstream.wait(Waiter { sent_us, class, head, ..waiter }, now);
         }
         self.check_soon(now);

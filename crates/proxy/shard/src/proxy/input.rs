@@ -39,6 +39,11 @@ impl Proxy {
         if client.input == Input::Ended {
             return;
         }
+        // What it sends while its input is paused counts from the oldest of these bytes on.
+        if !bytes.is_empty() && (client.input == Input::Read || client.rest.is_none()) {
+            client.arrived_us = self.clock.at_us(effects.now().instant);
+        }
+        self.arrived_us = client.arrived_us;
         let mut rest = client.rest.take().unwrap_or_else(|| self.rest());
         let (commands, input) = rest.with(bytes);
         let mut at = 0;
@@ -146,6 +151,7 @@ impl Proxy {
             }
         };
         self.plan = plan;
+        self.sample(command, &decision, next, effects);
         next
     }
 

@@ -131,10 +131,10 @@ impl Proxy {
         }
     }
 
-    /// Records the loss of a leased connection. Later commands that need it fail.
-    pub(crate) fn lease_is_lost(&mut self, client: Conn, conn: Conn, loss: Loss) {
+    /// Records the loss of a leased connection to the node with this name. Later commands that need it fail.
+    pub(crate) fn lease_is_lost(&mut self, client: Conn, conn: Conn, loss: Loss, node: String) {
         if let Some(Client { mode: Mode::Leased(transaction), .. }) = self.peers.client(client) {
-            transaction.lose(conn, loss);
+            transaction.lose(conn, (loss, node));
         }
     }
 

@@ -46,14 +46,15 @@ impl Proxy {
             self.described.forget(conn);
         }
         self.release(std::mem::take(&mut upstream.held));
+        let name = self.shown(&upstream);
         match upstream.use_ {
-            Use::Leased(client) => self.lease_is_lost(client, conn, loss),
+            Use::Leased(client) => self.lease_is_lost(client, conn, loss, name),
             // Nothing was subscribed over it yet.
             Use::Subscribed(client) if !upstream.is_verified => {
                 let why = match &loss {
                     Loss::Refused(text) if text.starts_with(b"NOAUTH") => text.clone(),
                     _ if !upstream.is_admitted => self.refusal(node, &loss, upstream.is_open),
-                    _ => loss.text(self.settings.nodes.name(node), false, timeout).into_bytes(),
+                    _ => loss.text(&name, false, timeout).into_bytes(),
                 };
                 self.subscriber_is_lost(client, node, why);
             }
@@ -63,14 +64,22 @@ impl Proxy {
         }
     }
 
+    /// The name of the node of a connection in errors.
+    fn shown(&self, upstream: &Upstream) -> String {
+        let present = || self.settings.nodes.name(upstream.node).to_owned();
+        upstream.left.as_ref().map_or_else(present, |left| left.shown())
+    }
+
     /// Replies with errors to all that wait for replies over a connection that is lost.
     fn fail_waiting(&mut self, upstream: &mut Upstream, loss: &Loss, effects: &mut Fx) {
         let (timeout, was_open) = (self.settings.node_timeout, upstream.is_open);
         let (code, why) = loss.words(was_open, timeout);
-        let name = self.settings.nodes.name(upstream.node);
-        let error = errors::line(&[loss.text(name, was_open, timeout).as_bytes()]);
-        let unanswered = loss.text(name, false, timeout).into_bytes();
-        let part_error = format!("{code} {why}");
+        let name = self.shown(upstream);
+        let error = errors::line(&[loss.text(&name, was_open, timeout).as_bytes()]);
+        let unanswered = loss.text(&name, false, timeout).into_bytes();
+        let left = upstream.left.as_ref();
+        let at = left.map(|left| format!(" (at {}, before a reload)", left.address));
+        let part_error = format!("{code} {why}{}", at.unwrap_or_default());
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {
                 // The client has the start of this reply. An error cannot follow it.

@@ -124,12 +124,13 @@ impl Proxy {
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
+        let mut slow = None;
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
             if is_error {
                 self.note_demand(reply, effects.now().instant);
             }
-            self.observe(upstream, waiter, is_error, effects.now());
+            slow = self.observe(upstream, waiter, is_error, effects.now());
         }
         match waiter.what {
             What::Whole => {
@@ -231,6 +232,9 @@ impl Proxy {
                 effects.abort(upstream.conn);
             }
         }
+        if let Some(slow) = slow {
+            self.note_slow(waiter.client, slow, effects.now().instant);
+        }
         None
     }
 
@@ -256,7 +260,11 @@ impl Proxy {
             self.tally.errors(1);
         }
         client.ring.complete(waiter.slot, reply, out);
-        if client.needs_resume(out.len()) {
+        let needs_resume = client.needs_resume(out.len());
+        if client.ring.has_slow() {
+            self.note_written(waiter.client, effects.now().instant);
+        }
+        if needs_resume {
             self.resume_later(waiter.client);
         }
     }
@@ -284,7 +292,11 @@ impl Proxy {
         let errors = client.ring.take_errors();
         client.last_succeeded = errors == 0;
         self.tally.errors(errors);
-        if client.needs_resume(out.len()) {
+        let needs_resume = client.needs_resume(out.len());
+        if client.ring.has_slow() {
+            self.note_written(waiter.client, effects.now().instant);
+        }
+        if needs_resume {
             self.resume_later(waiter.client);
         }
     }

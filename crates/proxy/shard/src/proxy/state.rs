@@ -3,7 +3,7 @@
 use crate::{
     clients::client::Rest,
     node::{described::Described, nodes::Health, pools::Pools},
-    observe::{class::Class, clock::Clock},
+    observe::{class::Class, clock::Clock, hot_keys::Sampler},
     peers::Peers,
     settings::Settings,
     shared::Shared,
@@ -37,6 +37,10 @@ pub struct Proxy {
     pub(super) clock: Clock,
     /// From which duration on a request is slow, in microseconds; [`OFF`]: none is.
     pub(super) slow_us: u64,
+    /// When the bytes of the request that is being sent were complete: a number of the clock.
+    pub(super) arrived_us: u32,
+    /// Samples the requests, if the page with hot keys is served.
+    pub(super) hot_keys: Option<Box<Sampler>>,
     /// Clients whose input is to resume.
     pub(super) due: Vec<Conn>,
     /// Reusable memory: for the parts of a request, and for input that is pending.
@@ -81,6 +85,8 @@ impl Proxy {
             class: Class::default(),
             clock: Clock::default(),
             slow_us: slow_us(&settings),
+            arrived_us: 0,
+            hot_keys: settings.hot_keys.then(|| Box::new(shared.hot_keys.sampler(seed))),
             due: Vec::new(),
             plan: Plan::default(),
             spare: Vec::new(),

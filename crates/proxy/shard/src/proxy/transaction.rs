@@ -346,16 +346,17 @@ impl Proxy {
 
     /// The error for a transaction whose connection was lost, without the leading `-`.
     fn lost(&self, transaction: &Transaction) -> Vec<u8> {
-        let name = self.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
+        let present = || self.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
+        let name = transaction.lost.as_ref().map_or_else(present, |(_, name)| name);
         let what = match &transaction.lost {
-            Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
+            Some((Loss::Moved, _)) => format!("SHARDMOVED node {name}: the shard map has changed"),
             // The user may not run it.
-            Some(Loss::Refused(text))
+            Some((Loss::Refused(text), _))
                 if self.settings.auth.of_nodes && text.starts_with(b"NOPERM") =>
             {
                 return text.clone();
             }
-            Some(Loss::Refused(text)) => {
+            Some((Loss::Refused(text), _)) => {
                 format!("SHARDDOWN node {name}: the node refused MULTI: {}", text.escape_ascii())
             }
             _ => format!("SHARDDOWN node {name}: the connection was lost"),

@@ -83,8 +83,10 @@ impl<'h> Processes<'h> {
     pub(crate) fn run(mut self) -> Result<(), ServeError> {
         let watched = self.children.watch(self.host);
         // If a child has ended before a stop, the others finish their pending replies.
-        self.host.stop.fail();
-        self.children.drain(self.host)?;
-        watched
+        if watched.is_err() {
+            self.host.stop.fail();
+        }
+        let drained = self.children.drain_parts(self.host);
+        watched.and(drained)
     }
 }

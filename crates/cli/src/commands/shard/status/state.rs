@@ -1,12 +1,23 @@
-//! The state of a proxy, as its metrics show it.
+//! The state of a proxy, as its pages for operators show it.
 
-use super::page::{self, Sample};
+use super::{
+    hot::HotKeys,
+    page::{self, Sample},
+};
 use serde::Serialize;
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
 
 /// The state of a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct State {
+    /// Whether it should get new clients, and what it says about that.
+    pub is_ready: bool,
+    pub readiness: String,
+    /// When the drain of its clients began: Unix time in seconds. `None`: there is none.
+    draining_since_unix_s: Option<u64>,
     /// Clients that are connected, and that have connected since the start.
     clients: u64,
     clients_total: u64,
@@ -20,6 +31,8 @@ pub struct State {
     node_connections_lost: u64,
     node_timeouts: u64,
     nodes: Vec<NodeState>,
+    /// The keys that are requested most, if the proxy serves them.
+    pub hot_keys: Option<HotKeys>,
 }
 
 /// The state of a node.
@@ -36,7 +49,8 @@ struct NodeState {
 }
 
 impl State {
-    /// Reads it from the page with the metrics. `None`: the page is not that of a shard proxy.
+    /// Reads it from the page with the metrics, except what other pages say. `None`: the page is not that of a shard
+    /// proxy.
     pub fn read(page: &str) -> Option<State> {
         let samples = page::samples(page);
         let of = |name: &str| {
@@ -65,7 +79,11 @@ impl State {
                 p99_at_most_s: percentile(&buckets, 0.99),
             }
         };
+        let draining = value("drain_started_timestamp_seconds").filter(|began| *began > 0);
         Some(State {
+            is_ready: false,
+            readiness: String::new(),
+            draining_since_unix_s: draining,
             clients: value("clients")?,
             clients_total: value("clients_total")?,
             clients_evicted: by("clients_evicted_total", "because"),
@@ -74,12 +92,51 @@ impl State {
             node_connections_lost: value("node_connections_lost_total")?,
             node_timeouts: value("node_timeouts_total")?,
             nodes: of("node_up").map(node).collect(),
+            hot_keys: None,
         })
     }
 
     /// Whether all nodes are up.
     pub fn is_up(&self) -> bool {
         self.nodes.iter().all(|node| node.is_up)
+    }
+
+    /// The state for people. `now_unix_s`: the time.
+    pub fn text(&self, now_unix_s: u64) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(now_unix_s, &mut text);
+        text
+    }
+
+    /// What the proxy does: it is ready, or it stops.
+    fn activity(&self, now_unix_s: u64) -> String {
+        let Some(began) = self.draining_since_unix_s else { return self.readiness.clone() };
+        // The clocks of two machines may differ.
+        let since = now_unix_s.saturating_sub(began);
+        format!("draining for {since} s, {} clients are left", self.clients)
+    }
+
+    fn write(&self, now_unix_s: u64, f: &mut String) -> fmt::Result {
+        writeln!(f, "state     {}", self.activity(now_unix_s))?;
+        let up = self.nodes.iter().filter(|node| node.is_up).count();
+        writeln!(f, "nodes     {up} of {} up", self.nodes.len())?;
+        writeln!(f, "clients   {} now, {} since the start", self.clients, self.clients_total)?;
+        writeln!(f, "requests  {}", listed(&self.requests))?;
+        writeln!(f, "errors    {} replies to clients", self.error_replies)?;
+        writeln!(f, "evicted   {}", listed(&self.clients_evicted))?;
+        let (lost, timeouts) = (self.node_connections_lost, self.node_timeouts);
+        writeln!(f, "lost      {lost} connections to nodes, {timeouts} because of a late reply\n")?;
+        let titles = ["node", "state", "replies", "errors", "p50", "p99"].map(str::to_owned);
+        let rows = self.nodes.iter().map(NodeState::row);
+        let rows: Vec<[String; 6]> = [titles].into_iter().chain(rows).collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+        let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or(0));
+        for row in &rows {
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        self.hot_keys.as_ref().map_or(Ok(()), |hot| hot.write(f))
     }
 }
 
@@ -102,29 +159,6 @@ fn percentile(buckets: &[(f64, f64)], part: f64) -> Option<f64> {
     let (_, count) = buckets.last().filter(|(_, count)| *count > 0.0)?;
     let (bound, _) = buckets.iter().find(|(_, up_to)| *up_to >= part * count)?;
     bound.is_finite().then_some(*bound)
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let up = self.nodes.iter().filter(|node| node.is_up).count();
-        writeln!(f, "nodes     {up} of {} up", self.nodes.len())?;
-        writeln!(f, "clients   {} now, {} since the start", self.clients, self.clients_total)?;
-        writeln!(f, "requests  {}", listed(&self.requests))?;
-        writeln!(f, "errors    {} replies to clients", self.error_replies)?;
-        writeln!(f, "evicted   {}", listed(&self.clients_evicted))?;
-        let (lost, timeouts) = (self.node_connections_lost, self.node_timeouts);
-        writeln!(f, "lost      {lost} connections to nodes, {timeouts} because of a late reply\n")?;
-        let titles = ["node", "state", "replies", "errors", "p50", "p99"].map(str::to_owned);
-        let rows = self.nodes.iter().map(NodeState::row);
-        let rows: Vec<[String; 6]> = [titles].into_iter().chain(rows).collect();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-        let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or(0));
-        for row in &rows {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
-    }
 }
 
 impl NodeState {
@@ -198,11 +232,13 @@ regatta_shard_request_duration_seconds_bucket{class="blocking",node="a:1",le="+I
 
     #[test]
     fn the_state_is_shown() {
-        let state = State::read(PAGE).unwrap();
+        let mut state = State::read(PAGE).unwrap();
         assert!(!state.is_up());
+        state.readiness = "ready".to_owned();
         assert_eq!(
-            state.to_string(),
-            "nodes     1 of 2 up\n\
+            state.text(1_700_000_000),
+            "state     ready\n\
+             nodes     1 of 2 up\n\
              clients   2 now, 7 since the start\n\
              requests  100: 90 read, 10 several nodes\n\
              errors    4 replies to clients\n\
@@ -218,6 +254,18 @@ regatta_shard_request_duration_seconds_bucket{class="blocking",node="a:1",le="+I
         ));
         assert!(up.unwrap().is_up());
         assert_eq!(State::read("regatta_hub_members 3\n"), None);
+    }
+
+    #[test]
+    fn a_drain_is_shown_with_the_clients_that_are_left() {
+        let drained = |began: u64| {
+            let page = format!("{PAGE}regatta_shard_drain_started_timestamp_seconds {began}\n");
+            let state = State { readiness: "stopping".into(), ..State::read(&page).unwrap() };
+            state.text(1_700_000_012).lines().next().unwrap().to_owned()
+        };
+        assert_eq!(drained(0), "state     stopping");
+        assert_eq!(drained(1_700_000_000), "state     draining for 12 s, 2 clients are left");
+        assert_eq!(drained(1_700_000_099), "state     draining for 0 s, 2 clients are left");
     }
 
     #[test]

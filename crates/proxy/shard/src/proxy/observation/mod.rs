@@ -1,3 +1,4 @@
-//! What is measured when a node replies.
+//! What is measured of a request: its keys, and how long it takes.
 
+mod hot;
 mod replied;

@@ -5,9 +5,13 @@
 //! queues of the kernel and of the network, behind other requests at the node, and for the node's work. It contains
 //! neither what the proxy does before and after, nor the transfer of a long reply. The clock is read once per turn, at its
 //! start, so a duration may be wrong by the length of a turn.
+//!
+//! For the slow log, the time in the proxy is measured, too: from the turn in which the last bytes of the request arrived
+//! to the one in which it was given to the connection, and from the first bytes of the reply to the turn in which the
+//! whole reply was in the client's output, e.g. after earlier replies of a pipeline.
 
 use crate::{
-    clients::{client::Client, identity::Identity},
+    clients::{client::Client, identity::Identity, ring::SlowReply},
     node::upstream::{Upstream, Waiter},
     observe::{
         class::Class,
@@ -19,7 +23,7 @@ use regatta_engine::{Conn, Now};
 use std::time::Instant;
 
 impl Proxy {
-    /// Counts the reply to a request of a client, or to a part of one.
+    /// Counts the reply to a request of a client, or to a part of one. Returns it if it is in the slow log.
     #[inline]
     pub(crate) fn observe(
         &mut self,
@@ -27,7 +31,7 @@ impl Proxy {
         waiter: Waiter,
         is_error: bool,
         now: Now,
-    ) {
+    ) -> Option<SlowReply> {
         let begun_us = upstream.begun_us.unwrap_or_else(|| self.clock.at_us(now.instant));
         let mut duration_us = u64::from(begun_us.wrapping_sub(waiter.sent_us));
         if waiter.class == Class::Blocking
@@ -36,24 +40,53 @@ impl Proxy {
             duration_us = blocked_us;
         }
         self.tally.reply(upstream.node, waiter.class, duration_us, is_error);
-        let head = upstream.heads.take(waiter.head);
-        if duration_us >= self.slow_us && waiter.class != Class::Blocking {
-            self.log_slow(waiter.client, head, duration_us, now);
+        let (arrived_us, head) = upstream.heads.take(waiter.head);
+        if duration_us < self.slow_us || waiter.class == Class::Blocking {
+            return None;
         }
+        let before_us = arrived_us.map_or(0, |arrived_us| waiter.sent_us.wrapping_sub(arrived_us));
+        let durations_us = (duration_us, u64::from(before_us));
+        let id = self.log_slow(waiter.client, head, durations_us, now);
+        Some(SlowReply { slot: waiter.slot, id, begun_us })
     }
 
-    /// Adds a request to the slow log. `head`: its first bytes.
+    /// Adds a request to the slow log. `head`: its first bytes; `durations_us`: at the node, and before that in the
+    /// proxy. Returns the number of the entry.
     #[cold]
-    fn log_slow(&self, client: Conn, head: &[u8], duration_us: u64, now: Now) {
+    fn log_slow(&self, client: Conn, head: &[u8], durations_us: (u64, u64), now: Now) -> u64 {
         let client = self.peers.peek(client).map(|client| &client.identity);
         let name = client.map_or(&b""[..], Identity::name);
+        let (duration_us, proxy_us) = durations_us;
         self.shared.slow_log.add(SlowEntry {
             id: 0,
             unix_s: now.unix_s,
             duration_us,
+            proxy_us,
             arguments: arguments(head),
             client: client.map_or(0, |identity| identity.id),
             client_name: name[..name.len().min(LONGEST_NAME)].to_vec(),
+        })
+    }
+
+    /// Adds the time of a reply in the proxy to the slow log: now, if it is in the client's output, otherwise once it
+    /// is.
+    #[cold]
+    pub(crate) fn note_slow(&mut self, client: Conn, reply: SlowReply, now: Instant) {
+        if self.peers.client(client).is_none_or(|client| client.ring.note_slow(reply)) {
+            let now_us = self.clock.at_us(now);
+            let more_us = now_us.wrapping_sub(reply.begun_us);
+            self.shared.slow_log.add_proxy_time(reply.id, more_us.into());
+        }
+    }
+
+    /// Adds the times of the replies to the slow log that are now in the client's output.
+    #[cold]
+    pub(crate) fn note_written(&mut self, client: Conn, now: Instant) {
+        let now_us = self.clock.at_us(now);
+        let Some(client) = self.peers.client(client) else { return };
+        let log = &self.shared.slow_log;
+        client.ring.written_slow(|reply| {
+            log.add_proxy_time(reply.id, now_us.wrapping_sub(reply.begun_us).into());
         });
     }
 

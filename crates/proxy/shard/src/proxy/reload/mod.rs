@@ -3,13 +3,14 @@
 use crate::{
     node::{
         loss_reason::Loss,
-        nodes::Health,
-        upstream::{Upstream, Use},
+        nodes::{Health, Nodes},
+        upstream::{Left, Upstream, Use},
     },
     peers::Peer,
     proxy::state::{Fx, Proxy, slow_us},
     settings::Settings,
 };
+use rand::Rng;
 use regatta_engine::Conn;
 use std::{mem, sync::Arc};
 
@@ -26,6 +27,10 @@ impl Proxy {
     #[cold]
     fn adopt(&mut self, settings: Arc<Settings>, effects: &mut Fx) {
         self.slow_us = slow_us(&settings);
+        if self.hot_keys.is_some() != settings.hot_keys {
+            let sampler = || Box::new(self.shared.hot_keys.sampler(self.random.random()));
+            self.hot_keys = settings.hot_keys.then(sampler);
+        }
         let before = mem::replace(&mut self.settings, settings);
         if self.settings.auth.clients.is_none() {
             // No password is needed.
@@ -37,9 +42,19 @@ impl Proxy {
         let differing: Vec<bool> = self.settings.nodes.differing(&before.nodes).collect();
         let map = mem::replace(&mut self.map, Arc::clone(&self.settings.map));
         let has_other_map = !map.assigns_like(&self.map);
+        let moved: Vec<usize> = (0..differing.len()).filter(|node| differing[*node]).collect();
+        // First, because the errors below name the server that was left.
+        moved.iter().for_each(|node| self.note_left(*node, &before.nodes));
         self.end_leases(|node| has_other_map || differing[node], effects);
-        for (node, _) in differing.iter().enumerate().filter(|(_, differs)| **differs) {
-            self.leave_node(node, effects);
+        moved.iter().for_each(|node| self.leave_node(*node, effects));
+    }
+
+    /// Notes at the connections to a node that it is another server now. `before`: the nodes to which they lead.
+    fn note_left(&mut self, node: usize, before: &Nodes) {
+        let (name, address) = (before.name(node), before.address(node));
+        for upstream in self.peers.upstreams_mut().filter(|one| one.node == node) {
+            // After two reloads, the first one counts.
+            upstream.left.get_or_insert_with(|| Box::new(Left { name: name.to_owned(), address }));
         }
     }
 

@@ -1,6 +1,6 @@
 //! New connections: accepted, or opened for the engine. Also pauses of accepting, and the stop.
 
-use super::{ACCEPTS, LISTENER, Reactor, State};
+use super::{ACCEPTS, FAILURE, LISTENER, Reactor, State};
 use crate::{
     between::mail::Mail,
     host::{PAUSE, Place},
@@ -113,7 +113,17 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         if drain.is_zero() {
             self.end_input();
         } else {
+            self.readiness.add(self.host.stop.failure(), FAILURE, Interest::READ)?;
             self.core.drain(drain, rand::random());
+        }
+        Ok(())
+    }
+
+    /// Another part of the server has failed: the drain ends.
+    pub(super) fn fail(&mut self) -> io::Result<()> {
+        self.readiness.remove(self.host.stop.failure())?;
+        if self.core.is_draining() {
+            self.end_input();
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ const WRITES: usize = 16;
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 const DONE: u64 = u64::MAX - 2;
+const FAILURE: u64 = u64::MAX - 3;
 /// The tokens of letters: from this one up to those above.
 const LETTERS: u64 = u64::MAX - (1 << 16);
 
@@ -148,6 +149,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                 match event.token {
                     LISTENER => self.accept()?,
                     STOP => self.stop()?,
+                    FAILURE => self.fail()?,
                     DONE => self.take_done()?,
                     token if token >= LETTERS => self.hear_of((token - LETTERS) as usize, event)?,
                     _ => self.ready(event)?,

@@ -1,6 +1,6 @@
 //! New connections: accepted, or opened for the engine. Also pauses of accepting, and the stop.
 
-use super::{Driver, Receiving, State};
+use super::{Driver, FAILURE, Receiving, State};
 use crate::host::{PAUSE, Place};
 use regatta_engine::{Conn, Engine};
 use regatta_sys::net;
@@ -143,9 +143,17 @@ impl<E: Engine> Driver<'_, E> {
         if drain.is_zero() {
             self.end_input();
         } else {
+            self.ring.watch(self.host.stop.failure(), FAILURE)?;
             self.core.drain(drain, rand::random());
         }
         Ok(())
+    }
+
+    /// Another part of the server has failed: the drain ends.
+    pub(super) fn fail(&mut self) {
+        if self.core.is_draining() {
+            self.end_input();
+        }
     }
 
     /// Shuts down the input of all clients. Input that has arrived is still answered.

@@ -45,6 +45,7 @@ const READ: usize = 16 * 1024;
 const STOP: u32 = 0;
 const DONE: u32 = 1;
 const LETTERS: u32 = 2;
+const FAILURE: u32 = 3;
 
 /// A job, whether its file could be read, and the content of the file.
 type Loaded<J> = (Task<J>, io::Result<()>, Vec<u8>);
@@ -247,6 +248,10 @@ impl<'h, E: Engine> Driver<'h, E> {
                 Ok(())
             }
             Completion::Readable { token: STOP } => self.stop(),
+            Completion::Readable { token: FAILURE } => {
+                self.fail();
+                Ok(())
+            }
             Completion::Readable { token: DONE } => self.take_done(),
             Completion::Readable { token: LETTERS } => self.hear(),
             Completion::Writable { token } => {

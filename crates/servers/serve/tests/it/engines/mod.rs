@@ -2,6 +2,7 @@
 //!
 //! The relay itself, and tests of each of its events, are in `regatta-engine` (`tests/it/relay`).
 
+mod failing;
 #[allow(dead_code)] // some items are for the tests with a manual driver
 #[path = "../../../../engine/tests/it/relay/engine.rs"]
 mod relay;

@@ -10,7 +10,7 @@ use std::{
     cell::RefCell,
     net::SocketAddr,
     num::NonZeroUsize,
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     thread,
     time::Duration,
 };
@@ -96,6 +96,15 @@ impl Server {
     /// Starts to stop the server.
     pub fn stop(&self) {
         self.stop.set();
+    }
+
+    /// Waits until it has ended with an error or a panic.
+    pub fn fails(&self) {
+        match self.over.recv_timeout(DEADLINE) {
+            Ok(ended) => assert!(ended.is_err()),
+            // The serving thread panicked.
+            Err(error) => assert_eq!(error, RecvTimeoutError::Disconnected),
+        }
     }
 
     /// Waits until it has stopped.
