@@ -267,3 +267,19 @@ fn a_new_password_is_required_of_new_clients() {
     proxy.reload(&nodes(&all, ""));
     assert_eq!(waiting.say("GET a"), "$1\r\n1\r\n");
 }
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn who_checks_passwords_changes_only_at_a_restart() {
+    let (_nodes, all) = two();
+    let mut proxy = Reloaded::start("epoll", &nodes(&all, ""));
+    let file = proxy.path.with_file_name("password");
+    fs::write(&file, "x\n").unwrap();
+    let report = proxy.reload(&nodes(&all, "auth = \"nodes\"\n"));
+    assert!(report.ends_with("these need a restart: auth\n"), "{report}");
+    assert!(client(&proxy.server).say("AUTH ann a").starts_with("-WRONGPASS"));
+    let mut proxy = Reloaded::start("epoll", &nodes(&all, "auth = \"nodes\"\n"));
+    let report = proxy.reload(&nodes(&all, &format!("password_file = {file:?}\n")));
+    assert!(report.ends_with("these need a restart: auth, password_file\n"), "{report}");
+    assert_eq!(client(&proxy.server).say("SET a 1"), "+OK\r\n");
+}

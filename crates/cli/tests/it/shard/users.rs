@@ -159,6 +159,42 @@ fn connections_of_their_own_belong_to_the_user_of_the_client(model: &str) {
     assert_eq!(waits.next().unwrap(), b"$3\r\nann\r\n", "{model}");
 }
 
+on_shard_models!(nothing_is_carried_out_in_another_database: epoll, uring);
+
+/// The user after AUTH may not send SELECT, which the proxy sends over its connections.
+fn nothing_is_carried_out_in_another_database(model: &str) {
+    let nodes = [Node::start(&["--user", "eve", "on", ">e", "~*", "&*", "+@all", "-select"])];
+    let proxy = proxy(model, &nodes, &NODES);
+    let mut client = client(&proxy);
+    assert_eq!(client.say("SELECT 1"), "+OK\r\n", "{model}");
+    pipeline(&mut client, &[("AUTH eve e", "+OK"), ("SET a 1", "-NOPERM"), ("GET a", "-NOPERM")]);
+    assert!(client.say("SELECT 0").starts_with("-NOPERM"), "{model}");
+    assert_eq!(client.say("RESET"), "+RESET\r\n", "{model}");
+    assert_eq!(client.say("DBSIZE"), ":0\r\n", "{model}");
+    pipeline(&mut client, &[("AUTH eve e", "+OK"), ("SET a 1", "+OK"), ("GET a", "$1\r\n1")]);
+}
+
+on_shard_models!(a_blocked_client_that_leaves_takes_nothing_with_it: epoll, uring);
+
+/// The node is asked to end its command, as its user.
+fn a_blocked_client_that_leaves_takes_nothing_with_it(model: &str) {
+    let nodes = [Node::start(&USERS)];
+    let proxy = proxy(model, &nodes, &NODES);
+    let mut direct = nodes[0].client();
+    let mut blocked = |count: usize| {
+        let expected = format!("blocked_clients:{count}\r\n");
+        until("the client is blocked, or not", || direct.say("INFO clients").contains(&expected));
+    };
+    let mut waits = user(&proxy, "ann", "a");
+    waits.raw(b"BLPOP annlist 0\r\n");
+    blocked(1);
+    drop(waits);
+    blocked(0);
+    let mut ann = user(&proxy, "ann", "a");
+    assert_eq!(ann.say("RPUSH annlist x"), ":1\r\n", "{model}");
+    assert_eq!(ann.say("LPOP annlist"), "$1\r\nx\r\n", "{model}");
+}
+
 on_shard_models!(channels_are_those_of_the_user: sharing);
 
 fn channels_are_those_of_the_user(model: &str) {
