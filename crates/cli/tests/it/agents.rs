@@ -1,10 +1,6 @@
 //! Loads from several machines: a script in place of `ssh` runs the agents here.
 
-use crate::support::{
-    Server,
-    processes::{assert_right, json},
-    until, until_within,
-};
+use crate::support::{Server, processes::json, until, until_within};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -99,6 +95,21 @@ fn sockets(pid: u32) -> usize {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let links = files.filter_map(|file| fs::read_link(file.path()).ok());
     links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
+}
+
+/// Checks the result of a load without errors. Its windows may be longer than requested, because agents and server
+/// share CPUs here.
+fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json::Value {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let result = json(output);
+    assert_eq!(
+        (&result["connections"], &result["processes"]),
+        (&connections.into(), &processes.into())
+    );
+    let errors = result["errors"].as_object().unwrap();
+    assert!(errors.values().all(|n| n == 0), "{errors:?}");
+    assert!(result["requests"].as_u64().unwrap() > 0, "{result:#}");
+    result
 }
 
 fn stderr(output: &Output) -> String {
