@@ -29,10 +29,15 @@ impl<P> Unwritten<P> {
 
     /// Lets go of those that the kernel has accepted. Those that were added since the last call end with the output
     /// as it is now, before more is appended: TLS may have added bytes to it.
+    #[inline]
     pub fn look(&mut self, output: OutputState) {
-        if self.is_empty() {
-            return;
+        if !self.is_empty() {
+            self.let_go(output);
         }
+    }
+
+    #[cold]
+    fn let_go(&mut self, output: OutputState) {
         let now = output.accepted + output.pending as u64;
         let fresh = self.0.iter_mut().rev().take_while(|(end, _)| *end == FRESH);
         fresh.for_each(|(end, _)| *end = now);
