@@ -1,7 +1,10 @@
 //! Lines about events that may come in floods: the first at once, then at most one per second, with the number of all
 //! that have happened since.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 /// Events of one kind that are not reported yet.
 #[derive(Debug, Default)]
@@ -46,14 +49,10 @@ impl Throttle {
     }
 }
 
-impl Burst {
-    /// The burst in words, e.g. `17 connections in 1.0 s`, or `1 connection`. `thing`: what was counted, in the singular.
-    pub fn of(self, thing: &str) -> String {
-        let Burst { count, over } = self;
-        match count {
-            1 => format!("1 {thing}"),
-            _ => format!("{count} {thing}s in {:.1} s", over.as_secs_f64()),
-        }
+impl fmt::Display for Burst {
+    /// Writes e.g. `count=17 over=1.0s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "count={} over={:.1}s", self.count, self.over.as_secs_f64())
     }
 }
 
@@ -68,13 +67,13 @@ mod tests {
         assert_eq!((throttle.due(), throttle.take(at(0))), (None, None));
         throttle.add(at(0));
         assert_eq!(throttle.due(), Some(at(0)));
-        assert_eq!(throttle.take(at(0)).unwrap().of("connection"), "1 connection");
+        assert_eq!(throttle.take(at(0)).unwrap().to_string(), "count=1 over=0.0s");
         for ms in [10, 20, 900] {
             throttle.add(at(ms));
             assert_eq!((throttle.due(), throttle.take(at(ms))), (Some(at(1000)), None));
         }
         let burst = throttle.take(at(1000)).unwrap();
-        assert_eq!(burst.of("connection"), "3 connections in 1.0 s");
+        assert_eq!(burst.to_string(), "count=3 over=1.0s");
         assert_eq!(throttle.due(), None);
         throttle.add(at(5000));
         assert_eq!(throttle.due(), Some(at(5000)), "a second has passed");

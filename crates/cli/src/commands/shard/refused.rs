@@ -117,8 +117,9 @@ impl Refused {
 
 impl OfReason {
     fn line(&mut self, reason: Reason, now: Instant) -> Option<String> {
-        let burst = self.throttle.take(now)?.of(reason.thing());
-        Some(format!("regatta: refused {burst}: {}: {}", reason.name(), self.detail))
+        let (burst, detail) = (self.throttle.take(now)?, &self.detail);
+        let (thing, reason) = (reason.thing(), reason.name());
+        Some(format!("regatta: {thing} refused: reason={reason} {burst} detail={detail:?}"))
     }
 }
 
@@ -132,17 +133,24 @@ mod tests {
         refused.note(Reason::PerAddress, "limit 1, from 10.0.0.1".into());
         refused.note(Reason::MaxClients, "limit 9".into());
         for line in [
-            "regatta: refused 1 connection: max_clients: limit 9",
-            "regatta: refused 1 connection: per_address: limit 1, from 10.0.0.1",
+            "regatta: connection refused: reason=max_clients count=1 over=0.0s detail=\"limit 9\"",
+            "regatta: connection refused: reason=per_address count=1 over=0.0s detail=\"limit 1, from 10.0.0.1\"",
         ] {
             assert_eq!(refused.next_line(), line);
         }
         refused.note(Reason::WrongPassword, "WRONGPASS".into());
         refused.note(Reason::MaxClients, "limit 8".into());
         refused.note(Reason::MaxClients, "limit 7".into());
-        assert_eq!(refused.next_line(), "regatta: refused 1 password: wrong_password: WRONGPASS");
         let line = refused.next_line();
-        assert!(line.starts_with("regatta: refused 2 connections in "), "{line}");
-        assert!(line.ends_with(" s: max_clients: limit 7"), "{line}");
+        assert!(
+            line.starts_with("regatta: password refused: reason=wrong_password count=1 "),
+            "{line}"
+        );
+        let line = refused.next_line();
+        assert!(
+            line.starts_with("regatta: connection refused: reason=max_clients count=2 "),
+            "{line}"
+        );
+        assert!(line.ends_with(" detail=\"limit 7\""), "{line}");
     }
 }

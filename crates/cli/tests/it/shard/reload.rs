@@ -43,7 +43,7 @@ impl Reloaded {
         loop {
             let mut line = String::new();
             self.stderr.read_line(&mut line).unwrap();
-            if !line.starts_with("regatta: refused ") {
+            if !line.starts_with("regatta: password refused: ") {
                 return line;
             }
         }

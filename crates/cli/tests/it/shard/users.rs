@@ -374,7 +374,7 @@ fn a_password_is_shown_nowhere() {
     }
     let text = || std::fs::read_to_string(&printed).unwrap();
     until("the wrong password is reported", || {
-        text().contains("regatta: refused 1 password: wrong_password: ")
+        text().contains("regatta: password refused: reason=wrong_password count=1 ")
     });
     proxy.signal("-TERM");
     drop(ann);
