@@ -23,7 +23,8 @@ const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
 const MARK: &str = "REGATTA_TEST_MARK";
 
 /// A server, and the script in place of `ssh`. It runs the command here, except that host `gone` does not exist,
-/// host `mute` says nothing, host `far` answers after 50 ms, host `old` has another build, and host `bare` no regatta on its search path.
+/// host `mute` says nothing, host `far` answers after 50 ms, host `old` has another build, and host `bare` no
+/// regatta on its search path.
 struct Place {
     folder: TempDir,
     server: Server,
