@@ -197,12 +197,10 @@ fn impossible_numbers_are_errors_that_name_the_agent() {
 fn texts_of_an_agent_are_made_visible() {
     let mark = mark();
     let red = "\u{1b}[31m";
-    let other = format!(
-        "$agent | sed -u 's/\"version\":\"[^\"]*\"/\"version\":\"\\\\u001b[31m\"/; s/\"build\":\"../\"build\":\"x/'"
-    );
+    let other = "$agent | sed -u 's/\"version\":\"[^\"]*\"/\"version\":\"\\\\u001b[31m\"/; s/\"build\":\"../\"build\":\"x/'";
     let silent = format!("printf '{red}gone' >&2; exit 255");
-    for command in [other, silent] {
-        let error = refused(&[behind(&command, machine("red", "load-process", &mark))]);
+    for command in [other, &silent] {
+        let error = refused(&[behind(command, machine("red", "load-process", &mark))]);
         assert!(error.contains("\\u{1b}[31m") && !error.contains(red), "{error:?}");
     }
 }
