@@ -9,6 +9,7 @@ use std::{
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -18,7 +19,8 @@ const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
 const MARK: &str = "REGATTA_TEST_MARK";
 
 /// A server, and the script in place of `ssh`. It runs the command here, except that host `gone` does not exist,
-/// host `old` has another build, and host `bare` no regatta on its search path.
+/// host `mute` says nothing, host `far` answers after 50 ms, host `old` has another build, and host `bare` no
+/// regatta on its search path.
 struct Place {
     folder: TempDir,
     server: Server,
@@ -38,6 +40,8 @@ impl Place {
              [ \"$host\" = bare ] || export PATH={binaries}:$PATH\n\
              case $host in\n\
              gone) echo 'ssh: Could not resolve hostname gone' >&2; exit 255 ;;\n\
+             far) sh -c \"$command\" | while IFS= read -r line; do sleep 0.05; printf '%s\\n' \"$line\"; done ;;\n\
+             mute) exec sleep 60 ;;\n\
              old) sh -c \"$command\" | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/' ;;\n\
              *) exec sh -c \"$command\" ;;\n\
              esac\n"
@@ -236,6 +240,71 @@ fn ctrl_c_ends_the_load_on_all_agents_with_the_results_so_far() {
     assert_eq!(status, Some(130), "{text}");
     assert!(text.contains("interrupted "), "{text}");
     until("nothing remains", || place.is_empty());
+}
+
+#[test]
+fn ctrl_c_ends_connecting() {
+    let place = Place::new();
+    for more in [&[][..], &["--deploy"]] {
+        let mut command = place.command("one,mute", more);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+        let leader = command.spawn().unwrap();
+        until("it connects to the mute machine", || !place.with("60").is_empty());
+        let began = Instant::now();
+        kill_process(Pid::from_raw(leader.id() as i32).unwrap(), Signal::INT).unwrap();
+        let (status, text) = ended(leader);
+        assert_eq!((status, text.as_str()), (Some(130), "interrupted before the measurement\n"));
+        assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
+        until("nothing remains", || place.is_empty() && place.with("60").is_empty());
+    }
+}
+
+#[test]
+fn a_silent_agent_is_reported_within_3_s() {
+    let place = Place::new();
+    let leader = place.long(&[]);
+    let agent = place.with("agent").into_iter().max().unwrap();
+    let began = Instant::now();
+    kill_process(Pid::from_raw(agent as i32).unwrap(), Signal::STOP).unwrap();
+    let (status, text) = ended(leader);
+    let took = began.elapsed();
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains(" is gone: it has not answered for 2s"), "{text}");
+    println!("reported after {took:?}");
+    // Other tests may take the CPUs meanwhile.
+    assert!(took < Duration::from_millis(3_500), "it took {took:?}");
+    until_within(Duration::from_secs(3), "the other agent ends", || {
+        place.with("load-process").len() <= 1
+    });
+    place.with("agent").into_iter().chain(place.with("load-process")).for_each(|pid| {
+        let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
+    });
+}
+
+#[test]
+fn a_paused_leader_does_not_blame_its_agents() {
+    let place = Place::new();
+    let mut leader = place.long(&[]);
+    let pid = Pid::from_raw(leader.id() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    thread::sleep(Duration::from_secs(4));
+    kill_process(pid, Signal::CONT).unwrap();
+    // Longer than the silence that is a loss.
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!(leader.try_wait().unwrap(), None);
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(ended(leader).0, Some(130));
+}
+
+#[test]
+fn windows_that_may_be_apart_are_a_verdict() {
+    let place = Place::new();
+    let more = ["-c", "4", "-d", "300ms", "--warm-up", "100ms", "--json", "-"];
+    let result = json(&place.load("one,far", &more));
+    let verdict = &result["verdict"];
+    assert_eq!(verdict["kind"], "generator-bound", "{verdict:#}");
+    let because = verdict["because"].as_str().unwrap();
+    assert!(because.starts_with("the windows of the agents may be "), "{because}");
 }
 
 #[test]

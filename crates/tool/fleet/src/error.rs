@@ -24,6 +24,9 @@ pub enum Error {
         /// Version and hash of the leader's.
         ours: String,
     },
+    /// The caller no longer wanted it.
+    #[error("interrupted")]
+    Interrupted,
     /// The program cannot be copied to a machine, because that needs another one.
     #[error(
         "--deploy copies this program, which is built for {ours}, but {name} is {theirs}: build regatta for {theirs} \

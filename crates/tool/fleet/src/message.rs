@@ -41,11 +41,8 @@ pub enum Request {
     },
     /// Renews the lease, as every other request does.
     Renew,
-    /// Asks for the agent's time.
-    Clock {
-        /// The leader's clock, before it sent the request.
-        t0_ns: u64,
-    },
+    /// Asks for the agent's time. The leader keeps its own.
+    Clock,
     /// Starts a load process for each part. Those of an earlier request are killed first.
     Prepare {
         /// The whole load.
@@ -87,8 +84,6 @@ pub enum Answer {
     Pulse,
     /// The agent's time.
     Clock {
-        /// Repeated from the request.
-        t0_ns: u64,
         /// The agent's clock, after it received the request.
         t1_ns: u64,
         /// The agent's clock, before it sent the answer.

@@ -6,11 +6,20 @@ use crate::{
     leader::Machine,
     machine::{Build, PROGRAM},
 };
+use regatta_record::visible;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::{
     env::consts::ARCH,
     ffi::OsString,
     fs::File,
+    io,
     process::{Command, Output, Stdio},
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::Duration,
 };
 
 /// The options of `ssh` (ssh(1), ssh_config(5)).
@@ -54,20 +63,22 @@ impl Ssh {
     /// and returns the machine with an agent that is this copy.
     ///
     /// # Errors
-    /// If the machine cannot be reached, has another architecture, or the file cannot be written.
-    pub fn deploy(&self, host: &str, build: &Build) -> Result<Machine, Error> {
-        let fail = |because: String| Error::Agent { name: host.to_owned(), because };
+    /// If the machine cannot be reached, has another architecture, or the file cannot be written;
+    /// [`Error::Interrupted`] soon after `stop` is set.
+    pub fn deploy(&self, host: &str, build: &Build, stop: &AtomicBool) -> Result<Machine, Error> {
+        let fail =
+            |because: String| Error::Agent { name: host.to_owned(), because: visible(&because) };
         let sha = &build.sha256;
         let path = format!("{CACHE}/{sha}/regatta");
         let ask = format!("sh -c 'echo \"machine $(uname -m)\"; test -x ~/{path} && echo present'");
-        let output = self.run(host, &ask, Stdio::null())?;
+        let output = self.run(host, &ask, Stdio::null(), stop)?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         // A login may print something before.
         let mut lines = answer.lines().skip_while(|line| !line.starts_with("machine "));
         let theirs = lines.next().and_then(|line| line.strip_prefix("machine "));
         let Some(theirs) = theirs else { return Err(fail(ended(&output))) };
         if theirs != ARCH {
-            let (name, theirs, ours) = (host.to_owned(), theirs.to_owned(), ARCH.to_owned());
+            let (name, theirs, ours) = (host.to_owned(), visible(theirs), ARCH.to_owned());
             return Err(Error::OtherArchitecture { name, theirs, ours });
         }
         if lines.next() != Some("present") {
@@ -79,7 +90,7 @@ impl Ssh {
                 "sh -c 'mkdir -p ~/{CACHE}/{sha} && cat > ~/{path}.$$ && chmod 755 ~/{path}.$$ && \
                  mv -f ~/{path}.$$ ~/{path}'"
             );
-            let output = self.run(host, &write, program.into())?;
+            let output = self.run(host, &write, program.into(), stop)?;
             if !output.status.success() {
                 return Err(fail(format!(
                     "did not take a copy of this program: {}",
@@ -98,11 +109,33 @@ impl Ssh {
         Machine { name: host.to_owned(), program, arguments }
     }
 
-    fn run(&self, host: &str, command: &str, stdin: Stdio) -> Result<Output, Error> {
+    fn run(
+        &self,
+        host: &str,
+        command: &str,
+        stdin: Stdio,
+        stop: &AtomicBool,
+    ) -> Result<Output, Error> {
+        let fail = |error: io::Error| Error::Machine { what: "run ssh", error };
         let mut ssh = Command::new(&self.words[0]);
-        ssh.args(&self.words[1..]).args(OPTIONS).args([host, command]).stdin(stdin);
-        let output = ssh.output();
-        output.map_err(|error| Error::Machine { what: "start ssh", error })
+        ssh.args(&self.words[1..]).args(OPTIONS).args([host, command]);
+        let ssh = ssh.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let ssh = ssh.map_err(fail)?;
+        let id = Pid::from_child(&ssh);
+        // A number of the process could be that of another one when it is killed.
+        let process = pidfd_open(id, PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || sender.send(ssh.wait_with_output()));
+        loop {
+            match ended.recv_timeout(Duration::from_millis(20)) {
+                Ok(output) => return output.map_err(fail),
+                Err(_) if stop.load(Relaxed) => {
+                    let _ = pidfd_send_signal(&process, Signal::KILL);
+                    return Err(Error::Interrupted);
+                }
+                Err(_) => {}
+            }
+        }
     }
 }
 
@@ -116,7 +149,9 @@ fn ended(output: &Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+    use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Instant};
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
 
     /// A program in place of `ssh`: runs the command here, in another home folder, after `before`.
     fn fake(folder: &Path, before: &str) -> Ssh {
@@ -141,7 +176,7 @@ mod tests {
     #[test]
     fn the_program_is_copied_once_and_is_the_agent_then() {
         let folder = tempfile::tempdir().unwrap();
-        let machine = fake(folder.path(), "").deploy("gen1", &build()).unwrap();
+        let machine = fake(folder.path(), "").deploy("gen1", &build(), &NEVER).unwrap();
         let sha = build().sha256;
         assert_eq!(last(&machine), format!("~/.cache/regatta/{sha}/regatta agent --stdio"));
         let copy = folder.path().join(format!(".cache/regatta/{sha}/regatta"));
@@ -149,7 +184,7 @@ mod tests {
         assert_eq!(written.len(), fs::metadata("/proc/self/exe").unwrap().len());
         assert_eq!(written.permissions().mode() & 0o777, 0o755);
         assert_eq!(fs::read_dir(copy.parent().unwrap()).unwrap().count(), 1);
-        fake(folder.path(), "").deploy("gen1", &build()).unwrap();
+        fake(folder.path(), "").deploy("gen1", &build(), &NEVER).unwrap();
         let again = fs::metadata(&copy).unwrap();
         assert_eq!(again.modified().unwrap(), written.modified().unwrap(), "it was copied again");
     }
@@ -158,7 +193,7 @@ mod tests {
     fn another_architecture_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let ssh = fake(folder.path(), "echo Welcome; echo machine riscv64; exit 0");
-        let error = ssh.deploy("gen1", &build()).unwrap_err().to_string();
+        let error = ssh.deploy("gen1", &build(), &NEVER).unwrap_err().to_string();
         assert!(error.contains("gen1 is riscv64: build regatta for riscv64"), "{error}");
     }
 
@@ -166,10 +201,19 @@ mod tests {
     fn an_unreachable_machine_is_named_with_the_message_of_ssh() {
         let folder = tempfile::tempdir().unwrap();
         let ssh = fake(folder.path(), "echo 'ssh: Could not resolve hostname gen1' >&2; exit 255");
-        let error = ssh.deploy("gen1", &build()).unwrap_err().to_string();
+        let error = ssh.deploy("gen1", &build(), &NEVER).unwrap_err().to_string();
         let expected =
             "agent gen1 cannot be reached with ssh: ssh: Could not resolve hostname gen1";
         assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn a_copy_is_interrupted_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ssh, began) = (fake(folder.path(), "exec sleep 60"), Instant::now());
+        let stopped = ssh.deploy("gen1", &build(), &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+        assert!(began.elapsed() < Duration::from_secs(10));
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub use rounds::{
 pub use text::{
     alike::{alike, are_similar},
     needed::more_in_words,
+    visible::visible,
     words::sentences,
 };
 

@@ -2,6 +2,8 @@
 //!
 //! The texts contain no control characters. They are not yet escaped for a format.
 
+pub use regatta_record::visible;
+
 use regatta_record::{Cell, Estimate, Kind};
 use serde::Serialize;
 
@@ -160,19 +162,6 @@ pub struct Note {
     pub bad: bool,
 }
 
-/// Makes control characters, invisible characters, and those that change the writing direction, visible.
-pub fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
-}
-
 /// The tone of a cell's verdict.
 pub fn verdict_tone(cell: &Cell) -> Tone {
     tone_of(cell.verdict.kind())
@@ -184,15 +173,5 @@ pub fn tone_of(kind: Kind) -> Tone {
         Kind::Disqualified | Kind::Failed => Tone::Bad,
         Kind::ServerBound | Kind::CoBound | Kind::AtAskedRate | Kind::CostOnly => Tone::Plain,
         _ => Tone::Warn,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::visible;
-
-    #[test]
-    fn makes_hidden_characters_visible() {
-        assert_eq!(visible("a\u{1b}[31mb\n\u{202e}c µ–"), "a\\u{1b}[31mb\\n\\u{202e}c µ–");
     }
 }

@@ -9,10 +9,10 @@ use regatta_host::UsageWindow;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
 use regatta_record::{
-    Drive, FORMAT, Figure, Kind, Latency, LoadAgent, LoadAgents, Verdict, VoidLoad, VoidLoadAgent,
-    encode_histogram,
+    CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAgent, LoadAgents, Verdict, VoidLoad,
+    VoidLoadAgent, encode_histogram,
 };
-use std::{collections::BTreeSet, env, num::NonZeroU32};
+use std::{collections::BTreeSet, env, num::NonZeroU32, sync::atomic::AtomicBool};
 
 /// Most machines.
 const MOST: usize = 64;
@@ -43,8 +43,8 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
     Ok(plan.check()?)
 }
 
-/// Connects to the machines of --on; `None` without it.
-pub fn connect(args: &LoadArgs) -> anyhow::Result<Option<Fleet>> {
+/// Connects to the machines of --on, unless `stop` is set meanwhile; `None` without --on.
+pub fn connect(args: &LoadArgs, stop: &AtomicBool) -> anyhow::Result<Option<Fleet>> {
     if args.on.is_empty() {
         return Ok(None);
     }
@@ -52,11 +52,11 @@ pub fn connect(args: &LoadArgs) -> anyhow::Result<Option<Fleet>> {
     let ssh = ssh.context("REGATTA_SSH")?;
     let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
     let machines = args.on.iter().map(|host| match args.deploy {
-        true => ssh.deploy(host, &build),
+        true => ssh.deploy(host, &build, stop),
         false => Ok(ssh.machine(host)),
     });
     let machines = machines.collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(Fleet::connect(&machines, &build, Settings::default())?))
+    Ok(Some(Fleet::connect(&machines, &build, Settings::default(), stop)?))
 }
 
 /// What the agents of a load did.
@@ -67,12 +67,12 @@ pub struct OnAgents {
 
 /// Carries out the load, on agents if there are some.
 pub fn run(
-    fleet: Option<Fleet>,
+    fleet: Option<&mut Fleet>,
     plan: &Plan,
     processes: &LoadProcessConfig,
     watch: Watch<'_>,
 ) -> anyhow::Result<(Tally, Option<OnAgents>)> {
-    let Some(mut fleet) = fleet else {
+    let Some(fleet) = fleet else {
         let Watch { observer, progress, stop } = watch;
         return Ok((run_in_processes(plan, processes, observer, progress, stop)?, None));
     };
@@ -170,24 +170,56 @@ fn severity(verdict: &Verdict) -> usize {
     [Figure::Rate, Figure::Latency].into_iter().filter(|figure| verdict.voids(*figure)).count()
 }
 
-/// The verdict on a load by agents: if an agent has the worst one, it comes first, with the agent's name. A
-/// fault of the server comes before.
-pub fn verdict(whole: Verdict, agents: Option<&LoadAgents>) -> Verdict {
-    let agents = agents.map_or(&[][..], |on| &on.agents);
+/// The verdict on a load by agents: if an agent has the worst one, it comes first, with the agent's name. Windows
+/// that may not be the same come before that, and a fault of the server before both.
+pub fn verdict(whole: Verdict, agents: Option<&LoadAgents>, duration_s: f64) -> Verdict {
+    let Some(on) = agents else { return whole };
+    let judged = with_worst(whole, &on.agents);
+    let Some(apart) = apart(on, duration_s) else { return judged };
+    let mut finding = CellFinding::new(Kind::GeneratorBound, apart);
+    finding.remedy = Some("use a longer window, or machines that are nearer".into());
+    with(judged, finding, Kind::GeneratorBound.voids())
+}
+
+/// Says how far the windows of the agents may be apart, if that is too much to add up what they counted: more
+/// than 1% of the window, and more than 10 ms.
+fn apart(on: &LoadAgents, duration_s: f64) -> Option<String> {
+    let limit_ns = (duration_s * 1e7).max(1e7);
+    let clocks = on.agents.iter().map(|agent| agent.clock_bound_ns).max();
+    let apart_ns = on.edges_within_ns.max(clocks)? as f64;
+    let [apart, limit] = [apart_ns, limit_ns].map(regatta_report::time);
+    (apart_ns > limit_ns)
+        .then(|| format!("the windows of the agents may be {apart} apart, more than {limit}"))
+}
+
+fn with_worst(mut whole: Verdict, agents: &[LoadAgent]) -> Verdict {
     let worst = agents.iter().rev().max_by_key(|agent| severity(&agent.verdict));
     let Some(worst) = worst else { return whole };
-    let is_fault = matches!(whole.kind(), Kind::Disqualified | Kind::Failed);
-    if is_fault || severity(&worst.verdict) == 0 || severity(&worst.verdict) < severity(&whole) {
+    let least = severity(&whole).max(1);
+    if is_fault(&whole) || severity(&worst.verdict) < least {
         return whole;
     }
     let mut finding = worst.verdict.first().clone();
     finding.agent = Some(worst.name.clone());
-    let mut verdict = whole;
-    verdict.findings.retain(|one| one.kind != finding.kind);
-    verdict.findings.insert(0, finding);
+    whole.findings.retain(|one| one.kind != finding.kind);
     // The cost of the server was judged for the whole load.
-    let more = worst.verdict.void.iter().filter(|figure| **figure != Figure::Cost);
-    let more: Vec<Figure> = more.copied().filter(|figure| !verdict.voids(*figure)).collect();
+    let void: Vec<Figure> =
+        worst.verdict.void.iter().copied().filter(|figure| *figure != Figure::Cost).collect();
+    with(whole, finding, &void)
+}
+
+/// A fault of the server.
+fn is_fault(verdict: &Verdict) -> bool {
+    verdict
+        .findings
+        .first()
+        .is_some_and(|one| matches!(one.kind, Kind::Disqualified | Kind::Failed))
+}
+
+/// Adds a finding as the first one, but after a fault of the server.
+fn with(mut verdict: Verdict, finding: CellFinding, void: &[Figure]) -> Verdict {
+    verdict.findings.insert(usize::from(is_fault(&verdict)), finding);
+    let more = void.iter().copied().filter(|figure| !verdict.voids(*figure)).collect::<Vec<_>>();
     verdict.void.extend(more);
     verdict
 }
@@ -281,21 +313,42 @@ mod tests {
     fn the_worst_agent_is_named_in_the_verdict() {
         let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
         let on = on(&[agent("gen1", held()), agent("gen2", busy)]);
-        let named = verdict(held(), Some(&on));
+        let named = verdict(held(), Some(&on), 1.0);
         assert_eq!(
             named.because(),
             "agent gen2: the load was busy. Also at-asked-rate: the rate was held"
         );
         assert!(named.voids(Figure::Rate) && named.voids(Figure::Latency));
         assert!(!named.voids(Figure::Cost));
-        assert_eq!(verdict(held(), None), held());
+        assert_eq!(verdict(held(), None, 1.0), held());
     }
 
     #[test]
     fn a_fault_of_the_server_comes_before_an_agent() {
         let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
         let wrong = Verdict::new(Kind::Disqualified, "a reply was wrong");
-        assert_eq!(verdict(wrong.clone(), Some(&on(&[agent("gen1", busy)]))), wrong);
+        assert_eq!(verdict(wrong.clone(), Some(&on(&[agent("gen1", busy)])), 1.0), wrong);
+    }
+
+    #[test]
+    fn windows_too_far_apart_void_the_sums() {
+        let of = |edges_ns: u64, clock_bound_ns: u64, whole: Verdict, duration_s: f64| {
+            let agents = vec![LoadAgent { clock_bound_ns, ..agent("gen1", held()) }];
+            let on = LoadAgents { edges_within_ns: Some(edges_ns), agents };
+            verdict(whole, Some(&on), duration_s)
+        };
+        let ms = 1_000_000;
+        assert_eq!(of(10 * ms, 10 * ms, held(), 0.3), held(), "10 ms is enough for short windows");
+        assert_eq!(of(30 * ms, 30 * ms, held(), 3.0), held(), "1% is enough for long ones");
+        for (edges_ns, clock_ns) in [(31 * ms, ms), (ms, 31 * ms)] {
+            let apart = of(edges_ns, clock_ns, held(), 3.0);
+            let because = apart.because();
+            assert!(because.starts_with("the windows of the agents may be 31.0"), "{because}");
+            assert!(because.contains("Also at-asked-rate"), "{because}");
+            assert!(apart.voids(Figure::Rate) && apart.voids(Figure::Latency), "{apart:?}");
+        }
+        let wrong = Verdict::new(Kind::Disqualified, "a reply was wrong");
+        assert_eq!(of(31 * ms, ms, wrong, 3.0).kind(), Kind::Disqualified);
     }
 
     #[test]

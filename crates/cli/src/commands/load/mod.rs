@@ -29,7 +29,7 @@ use regatta_record::{Kind, LoadResult};
 use result::result;
 use seconds::{Seconds, SeriesFile};
 use server::Server;
-use std::env;
+use std::{env, sync::atomic::Ordering::Relaxed};
 
 /// How load processes are started on this machine: at least this many.
 pub fn load_processes_here(least: usize) -> anyhow::Result<LoadProcessConfig> {
@@ -49,7 +49,13 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     }
     let processes = load_processes_here(args.processes)?;
     let plan = plan(&args, &processes)?;
-    let fleet = agents::connect(&args)?;
+    let mut fleet = match agents::connect(&args, &stop) {
+        Err(_) if stop.load(Relaxed) => {
+            output::message("interrupted before the measurement");
+            return Ok(Outcome::Interrupted);
+        }
+        fleet => fleet?,
+    };
     let observed = args.pid.map(ObservedProcesses::tree);
     if let Some(observed) = &observed {
         let pid = args.pid.unwrap_or_default();
@@ -66,7 +72,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let mut live = Live::new(Seconds::new(args.hdr_log.is_some()));
     let mut progress = |progress: &Progress| live.show(progress);
     let watch = Watch { observer: &mut server, progress: &mut progress, stop: &stop };
-    let done = agents::run(fleet, &plan, &processes, watch);
+    let done = agents::run(fleet.as_mut(), &plan, &processes, watch);
     let (tally, agents) = match done {
         Ok(done) => done,
         Err(error) => {

@@ -89,7 +89,7 @@ pub fn result(
     };
     open::fill(&mut result, tally);
     result.verdict = stages::verdict(result.verdict, &result.stages);
-    result.verdict = agents::verdict(result.verdict, result.agents.as_ref());
+    result.verdict = agents::verdict(result.verdict, result.agents.as_ref(), duration_s);
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
 }

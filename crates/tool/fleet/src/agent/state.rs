@@ -152,9 +152,7 @@ impl Agent {
         match body {
             Request::Reserve { .. } => self.answer(Answer::Reserved),
             Request::Renew => self.answer(Answer::Pulse),
-            Request::Clock { t0_ns } => {
-                self.answer(Answer::Clock { t0_ns, t1_ns: now_ns, t2_ns: now_ns })
-            }
+            Request::Clock => self.answer(Answer::Clock { t1_ns: now_ns, t2_ns: now_ns }),
             Request::Prepare { plan, parts } => {
                 if parts.is_empty() || parts.len() > MOST_PROCESSES {
                     let because = format!(

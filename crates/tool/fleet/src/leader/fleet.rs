@@ -14,6 +14,7 @@ use crate::{
 };
 use regatta_load::{Division, Merged, Plan, Tally, Watch, run_by_crew};
 use regatta_record::Part;
+use std::sync::atomic::AtomicBool;
 
 /// Shortest time between the decision to open the window and its opening.
 const LEAST_LEAD_NS: u64 = 20_000_000;
@@ -91,13 +92,14 @@ impl Fleet {
     /// Connects to an agent on each machine, which must be this build.
     ///
     /// # Errors
-    /// If one cannot be reached in time, or is another build. The others are released then.
+    /// [`Error::Interrupted`] soon after `stop` is set. If one cannot be reached in time, or is another build. The others are released then.
     pub fn connect(
         machines: &[Machine],
         build: &Build,
         settings: Settings,
+        stop: &AtomicBool,
     ) -> Result<Fleet, Error> {
-        Ok(Fleet { members: Members::connect(machines, build, settings)? })
+        Ok(Fleet { members: Members::connect(machines, build, settings, stop)? })
     }
 
     /// Carries out a plan on all agents: each runs as many threads as it has cores. If the order to open
@@ -138,8 +140,8 @@ impl Fleet {
                 (Ok(merged), _) => return self.finish(plan, divided, merged, reports),
                 (Err(_), Some(late_by_ns)) if !is_repeated => {
                     is_repeated = true;
-                    lead_ns = 2 * (lead_ns + late_by_ns);
-                    self.members.ask_all(|| Request::Abort, |answer| *answer == Answer::Aborted)?;
+                    lead_ns = lead_ns.saturating_add(late_by_ns).saturating_mul(2);
+                    self.members.ask_all(Request::Abort, |answer| *answer == Answer::Aborted)?;
                 }
                 (Err(error), _) => return Err(error.into()),
             }
@@ -243,12 +245,12 @@ impl AgentRun {
 /// How far from the ordered time an agent's window opened at most, in nanoseconds.
 fn edge(opened: &Opened, agent: usize, clock: &Region) -> Result<u64, Fault> {
     let moment = clock.to_leader(opened.of_agents_ns[agent])?;
-    Ok(moment.at_ns.abs_diff(opened.at_ns) + moment.bound_ns)
+    Ok(moment.at_ns.abs_diff(opened.at_ns).saturating_add(moment.bound_ns))
 }
 
 /// The largest bound of an agent's clock in a window.
 fn bound_ns(clock: &Region, opened_ns: u64, window_ns: u64) -> Result<u64, Fault> {
     let opens = clock.offset_at(opened_ns)?;
-    let closes = clock.offset_at(opened_ns + window_ns)?;
+    let closes = clock.offset_at(opened_ns.saturating_add(window_ns))?;
     Ok(opens.bound_ns.max(closes.bound_ns))
 }

@@ -16,7 +16,9 @@ use std::{
 };
 
 /// How long the command may take to end after its stdin or stdout has ended.
-const ENDS_WITHIN: Duration = Duration::from_secs(1);
+pub(super) const ENDS_WITHIN: Duration = Duration::from_secs(1);
+/// A first message is shorter, in bytes. It needs a few hundred.
+const INTRODUCTION: u64 = 16 << 10;
 /// How long its last words are awaited after that.
 const LISTENED_WITHIN: Duration = Duration::from_millis(100);
 /// Longest line that is kept of the command's stderr, in bytes.
@@ -47,6 +49,10 @@ pub(super) enum Came {
 /// Something that came from the agent with this number, at this time of the leader's clock.
 pub(super) type Heard = (usize, u64, Came);
 
+/// The number of a clock ping, and when it was sent by the leader's clock. The agent is not asked to repeat that,
+/// because it could change it.
+type Pinged = Arc<Mutex<Option<(u64, u64)>>>;
+
 /// A connection to an agent. Dropping it ends the command.
 pub(super) struct Link {
     child: Child,
@@ -55,6 +61,10 @@ pub(super) struct Link {
     session: u64,
     /// The number of the last request.
     seq: u64,
+    /// The number of the last clock ping, and when it was sent, until it is answered.
+    pinged: Pinged,
+    /// When the command is killed at the latest, once nothing more is sent.
+    killed_at: Option<Instant>,
     /// The last line of the command's stderr.
     complaint: Arc<Mutex<String>>,
     /// Reads the command's stderr.
@@ -67,7 +77,7 @@ impl Link {
         machine: &Machine,
         number: usize,
         session: u64,
-        heard: mpsc::Sender<Heard>,
+        heard: mpsc::SyncSender<Heard>,
     ) -> io::Result<Link> {
         let mut command = Command::new(&machine.program);
         command.args(&machine.arguments);
@@ -77,15 +87,17 @@ impl Link {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (messages, to_send) = mpsc::channel();
         let complaint = Arc::new(Mutex::new(String::new()));
-        let kept = complaint.clone();
-        let messages = Some(messages);
-        let mut link = Link { child, messages, session, seq: 0, complaint, listener: None };
+        let (pinged, kept) = (Pinged::default(), complaint.clone());
+        let pinging = pinged.clone();
+        let (messages, killed_at, listener) = (Some(messages), None, None);
+        let mut link =
+            Link { child, messages, session, seq: 0, pinged, killed_at, complaint, listener };
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("the command has no pipes"));
         };
         let spawn = |name: &str| thread::Builder::new().name(format!("{name}-{number}"));
         // An agent that does not read must not keep the leader waiting.
-        spawn("agent-out").spawn(move || send(stdin, &to_send))?;
+        spawn("agent-out").spawn(move || send(stdin, &to_send, &pinging))?;
         spawn("agent-in").spawn(move || receive(stdout, number, &heard))?;
         link.listener = Some(spawn("agent-err").spawn(move || listen(stderr, &kept))?);
         Ok(link)
@@ -100,9 +112,21 @@ impl Link {
         }
     }
 
+    /// When the last clock ping was sent, if it has this number and was not answered before.
+    pub fn pinged_at_ns(&self, seq: u64) -> Option<u64> {
+        let pinged = self.pinged.lock().expect("no thread panics here").take();
+        pinged.filter(|(number, _)| *number == seq).map(|(_, at_ns)| at_ns)
+    }
+
+    /// Sends nothing more: the agent sees the end of its stdin, and exits. Its command has until this time to end.
+    pub fn close(&mut self, killed_at: Instant) {
+        self.messages = None;
+        self.killed_at.get_or_insert(killed_at);
+    }
+
     /// Describes how the command ended after its output has ended, as a clause.
     pub fn ending(&mut self) -> String {
-        let how = match self.ended_within(ENDS_WITHIN) {
+        let how = match self.ended_until(Instant::now() + ENDS_WITHIN) {
             Some(status) => format!("its command ended with {status}"),
             None => "it closed its output".to_owned(),
         };
@@ -119,8 +143,7 @@ impl Link {
         }
     }
 
-    fn ended_within(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
-        let deadline = Instant::now() + limit;
+    fn ended_until(&mut self, deadline: Instant) -> Option<std::process::ExitStatus> {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
@@ -133,19 +156,18 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The agent sees the end of its stdin, and exits.
-        self.messages = None;
-        if self.ended_within(ENDS_WITHIN).is_none() {
+        self.close(Instant::now() + ENDS_WITHIN);
+        if self.killed_at.and_then(|at| self.ended_until(at)).is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-fn send(mut to: impl io::Write, messages: &mpsc::Receiver<ToAgent>) {
-    for mut message in messages {
-        if let Request::Clock { t0_ns } = &mut message.body {
-            *t0_ns = now_ns();
+fn send(mut to: impl io::Write, messages: &mpsc::Receiver<ToAgent>, pinged: &Pinged) {
+    for message in messages {
+        if matches!(message.body, Request::Clock) {
+            *pinged.lock().expect("no thread panics here") = Some((message.seq, now_ns()));
         }
         if wire::send(&mut to, &message).is_err() {
             return;
@@ -153,10 +175,15 @@ fn send(mut to: impl io::Write, messages: &mpsc::Receiver<ToAgent>) {
     }
 }
 
-fn receive(from: impl Read, number: usize, heard: &mpsc::Sender<Heard>) {
+fn receive(from: impl Read, number: usize, heard: &mpsc::SyncSender<Heard>) {
     let mut inbox = Inbox::new(from);
+    let mut first = Some(INTRODUCTION);
     loop {
-        let came = match inbox.receive() {
+        let message = match first.take() {
+            Some(longest) => inbox.receive_short(longest),
+            None => inbox.receive(),
+        };
+        let came = match message {
             Ok(Some(message)) => Came::Message(Box::new(message)),
             Ok(None) => Came::End,
             Err(error) => Came::Nonsense(error),

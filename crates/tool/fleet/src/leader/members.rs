@@ -2,7 +2,7 @@
 
 use super::{
     division::Capacity,
-    link::{Came, Heard, Link, Machine},
+    link::{Came, ENDS_WITHIN, Heard, Link, Machine},
 };
 use crate::{
     clock::{Fault, Ping, Region},
@@ -10,20 +10,37 @@ use crate::{
     machine::{Build, now_ns},
     message::{Answer, FromAgent, Hello, LEASE, Request, VERSION},
 };
-use regatta_record::FORMAT;
+use regatta_record::{FORMAT, visible};
 use std::{
-    sync::mpsc,
+    collections::BTreeSet,
+    ops::Range,
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     time::{Duration, Instant},
 };
 
 /// Pings of a set.
 const PINGS: usize = 64;
-/// No further ping of a set is sent after this time.
-const PINGED_WITHIN: Duration = Duration::from_secs(2);
+/// No further pings of the sets of all agents are sent after this time, but one to each.
+const PINGED_WITHIN: Duration = Duration::from_secs(4);
 /// Maximum time for an agent to receive a load, which may include large files, and to start its processes.
 const PREPARES_WITHIN: Duration = Duration::from_secs(120);
+/// Maximum time for an agent to answer another request, while it answers renewals.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// Interval between two renewals of the lease.
-const RENEWED_EVERY: Duration = Duration::from_secs(1);
+const RENEWED_EVERY: Duration = Duration::from_millis(500);
+/// Shortest interval between two looks for lost agents.
+const LOOKED_EVERY: Duration = Duration::from_millis(10);
+/// An agent is lost if it is overdue at so many looks in a row. After a pause of the leader itself (SIGSTOP, a
+/// suspended machine) all agents are overdue at first, but what they have sent is read between the looks.
+const LOOKS: u32 = 10;
+/// Most messages that are received and not yet looked at. Then agents wait, so that one that sends without end
+/// neither fills the memory nor keeps what others have sent from being read for long.
+const MOST_WAITING: usize = 1024;
+/// Most CPUs of an agent.
+const MOST_CORES: u32 = 4096;
 
 /// The times of a leader.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +58,11 @@ impl Default for Settings {
         Settings {
             lease: LEASE,
             starts_within: Duration::from_secs(10),
-            answers_within: Duration::from_secs(3),
+            // With the time until the next renewal, and that of the looks, a loss is reported within 3 s.
+            // A machine that is only busy answers sooner: the agent and `ssh` use no CPU while they wait, so a fair
+            // scheduler runs them within tens of milliseconds, also beside hundreds of busy threads. On a bad
+            // network, a packet can be lost three times in a row: TCP repeats it after 0.2, 0.4 and 0.8 s.
+            answers_within: Duration::from_secs(2),
         }
     }
 }
@@ -57,6 +78,8 @@ pub(super) struct Member {
     waits_since: Option<Instant>,
     /// Whether it is starting load processes, which includes receiving the whole load.
     prepares: bool,
+    /// At how many looks in a row an answer was overdue.
+    overdue: u32,
 }
 
 /// The connected agents.
@@ -65,6 +88,15 @@ pub(super) struct Members {
     heard: mpsc::Receiver<Heard>,
     settings: Settings,
     renewed: Instant,
+    looked: Instant,
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        // All of them end at the same time.
+        let killed_at = Instant::now() + ENDS_WITHIN;
+        self.all.iter_mut().for_each(|member| member.link.close(killed_at));
+    }
 }
 
 /// What an agent sent, or how it failed.
@@ -75,15 +107,16 @@ pub(super) enum Got {
 }
 
 impl Members {
-    /// Starts the command of each machine, and reserves the agents.
+    /// Starts the command of each machine, and reserves the agents, unless `stop` is set meanwhile.
     pub fn connect(
         machines: &[Machine],
         build: &Build,
         settings: Settings,
+        stop: &AtomicBool,
     ) -> Result<Members, Error> {
         // Sessions of one agent differ: they are started by different processes, or at different times.
         let session = now_ns() ^ u64::from(std::process::id()).rotate_left(48);
-        let (sender, heard) = mpsc::channel();
+        let (sender, heard) = mpsc::sync_channel(MOST_WAITING);
         let mut links = Vec::new();
         for (number, machine) in machines.iter().enumerate() {
             let link = Link::start(machine, number, session, sender.clone());
@@ -92,23 +125,13 @@ impl Members {
                 fail(&machine.name, format!("cannot be reached: {program} does not start: {error}"))
             })?);
         }
-        let mut hellos: Vec<Option<Hello>> = vec![None; machines.len()];
-        let deadline = Instant::now() + settings.starts_within;
-        while hellos.iter().any(Option::is_none) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok((number, _, came)) = heard.recv_timeout(left) else {
-                let absent = hellos.iter().position(Option::is_none).unwrap_or_default();
-                let limit = settings.starts_within;
-                let because = format!("cannot be reached: no answer within {limit:?}");
-                return Err(fail(&machines[absent].name, because));
-            };
-            let name = &machines[number].name;
-            hellos[number] = Some(match came {
-                Came::Message(message) => hello(name, *message, build)?,
-                came => return Err(fail(name, not_there(&mut links[number], came))),
-            });
-        }
-        let all = machines.iter().zip(links).zip(hellos.into_iter().flatten());
+        let limit = settings.starts_within;
+        let hellos = introductions((machines, build), &mut links, &heard, limit, stop);
+        let hellos = hellos.inspect_err(|_| {
+            // None of them has started anything.
+            links.iter_mut().for_each(|link| link.close(Instant::now()));
+        })?;
+        let all = machines.iter().zip(links).zip(hellos);
         let member = |((machine, link), hello): ((&Machine, Link), Hello)| Member {
             name: machine.name.clone(),
             hello,
@@ -116,11 +139,12 @@ impl Members {
             pings: Vec::new(),
             waits_since: None,
             prepares: false,
+            overdue: 0,
         };
-        let all = all.map(member).collect();
-        let mut members = Members { all, heard, settings, renewed: Instant::now() };
+        let (all, now) = (all.map(member).collect(), Instant::now());
+        let mut members = Members { all, heard, settings, renewed: now, looked: now };
         let lease_ms = settings.lease.as_millis() as u64;
-        members.ask_all(|| Request::Reserve { lease_ms }, |answer| *answer == Answer::Reserved)?;
+        members.ask_all(Request::Reserve { lease_ms }, |answer| *answer == Answer::Reserved)?;
         Ok(members)
     }
 
@@ -146,20 +170,23 @@ impl Members {
             self.renewed = Instant::now();
             (0..self.all.len()).for_each(|number| self.send(number, Request::Renew));
         }
-        match self.heard.recv_timeout(within) {
-            Ok((number, at_ns, came)) => Some((number, self.got(number, at_ns, came))),
-            // What has come was read before, so an agent is not blamed for a pause of the leader.
-            Err(_) => self.silent(),
+        if let Some(lost) = self.look() {
+            return Some(lost);
         }
+        let (number, at_ns, came) = self.heard.recv_timeout(within).ok()?;
+        Some((number, self.got(number, at_ns, came)))
     }
 
     fn got(&mut self, number: usize, at_ns: u64, came: Came) -> Got {
         let member = &mut self.all[number];
-        member.waits_since = None;
+        (member.waits_since, member.overdue) = (None, 0);
         match came {
             Came::Message(message) => {
                 member.prepares &= !matches!(message.body, Answer::Prepared { .. });
-                if let Answer::Clock { t0_ns, t1_ns, t2_ns } = message.body {
+                if let Answer::Clock { t1_ns, t2_ns } = message.body {
+                    let Some(t0_ns) = member.link.pinged_at_ns(message.seq) else {
+                        return Got::Failed("answered a clock ping that was not sent".into());
+                    };
                     member.pings.push(Ping { t0_ns, t1_ns, t2_ns, t3_ns: at_ns });
                 }
                 Got::Answer(message.body)
@@ -169,32 +196,54 @@ impl Members {
         }
     }
 
-    fn silent(&mut self) -> Option<(usize, Got)> {
-        let limit = |member: &Member| match member.prepares {
-            true => PREPARES_WITHIN,
-            false => self.settings.answers_within,
-        };
-        let is_silent = |member: &Member| {
-            member.waits_since.is_some_and(|since| since.elapsed() > limit(member))
-        };
-        let number = self.all.iter().position(is_silent)?;
-        let limit = limit(&self.all[number]);
-        Some((number, Got::Failed(format!("is gone: it has not answered for {limit:?}"))))
+    /// Looks for an agent that is lost, if it is time for that.
+    fn look(&mut self) -> Option<(usize, Got)> {
+        if self.looked.elapsed() < LOOKED_EVERY {
+            return None;
+        }
+        self.looked = Instant::now();
+        let answers_within = self.settings.answers_within;
+        for (number, member) in self.all.iter_mut().enumerate() {
+            let limit = if member.prepares { PREPARES_WITHIN } else { answers_within };
+            let is_overdue = member.waits_since.is_some_and(|since| since.elapsed() > limit);
+            member.overdue = if is_overdue { member.overdue + 1 } else { 0 };
+            if member.overdue == LOOKS {
+                // Its command does not end by itself.
+                member.link.close(Instant::now());
+                let because = format!("is gone: it has not answered for {limit:?}");
+                return Some((number, Got::Failed(because)));
+            }
+        }
+        None
     }
 
-    /// Sends a request to all agents, and waits until each has sent the expected answer. Reports of load
-    /// processes are ignored meanwhile.
+    /// As [`Members::ask`], of all agents.
     pub fn ask_all(
         &mut self,
-        request: impl Fn() -> Request,
+        request: Request,
         is_expected: impl Fn(&Answer) -> bool,
     ) -> Result<(), Error> {
-        (0..self.all.len()).for_each(|number| self.send(number, request()));
-        let mut waits = vec![true; self.all.len()];
-        while waits.contains(&true) {
-            match self.next(Duration::from_millis(100)) {
+        self.ask(0..self.all.len(), &request, is_expected)
+    }
+
+    /// Sends a request to some agents, and waits until each has sent the expected answer. Reports of load
+    /// processes are ignored meanwhile.
+    fn ask(
+        &mut self,
+        of: Range<usize>,
+        request: &Request,
+        is_expected: impl Fn(&Answer) -> bool,
+    ) -> Result<(), Error> {
+        of.clone().for_each(|number| self.send(number, request.clone()));
+        let (mut waits, deadline) = (of.collect::<BTreeSet<_>>(), Instant::now() + ANSWERED_WITHIN);
+        while let Some(first) = waits.first() {
+            if Instant::now() > deadline {
+                let because = "is alive, but does not answer a request".to_owned();
+                return Err(fail(&self.all[*first].name, because));
+            }
+            match self.next(LOOKED_EVERY) {
                 Some((number, Got::Answer(answer))) if is_expected(&answer) => {
-                    waits[number] = false;
+                    waits.remove(&number);
                 }
                 Some((number, Got::Answer(Answer::Refused { because }))) => {
                     return Err(fail(&self.all[number].name, format!("refused: {because}")));
@@ -208,18 +257,22 @@ impl Members {
         Ok(())
     }
 
-    /// Sends a set of clock pings to all agents, one after the other. `is_first` forgets earlier sets.
+    /// Sends a set of clock pings to each agent, and to one agent after the other, so that the messages of one do not
+    /// wait for a CPU or a wire that those of another use. `is_first` forgets earlier sets.
     pub fn ping_all(&mut self, is_first: bool) -> Result<(), Error> {
-        if is_first {
-            self.all.iter_mut().for_each(|member| member.pings.clear());
-        }
-        let began = Instant::now();
-        for sent in 0..PINGS {
-            if sent > 0 && began.elapsed() > PINGED_WITHIN {
-                break;
+        let share = PINGED_WITHIN / self.all.len().max(1) as u32;
+        for number in 0..self.all.len() {
+            if is_first {
+                self.all[number].pings.clear();
             }
-            let is_clock = |answer: &Answer| matches!(answer, Answer::Clock { .. });
-            self.ask_all(|| Request::Clock { t0_ns: 0 }, is_clock)?;
+            let began = Instant::now();
+            for sent in 0..PINGS {
+                if sent > 0 && began.elapsed() > share {
+                    break;
+                }
+                let is_clock = |answer: &Answer| matches!(answer, Answer::Clock { .. });
+                self.ask(number..number + 1, &Request::Clock, is_clock)?;
+            }
         }
         Ok(())
     }
@@ -243,7 +296,38 @@ impl Members {
 }
 
 pub(super) fn fail(name: &str, because: String) -> Error {
-    Error::Agent { name: name.to_owned(), because }
+    Error::Agent { name: name.to_owned(), because: visible(&because) }
+}
+
+/// Waits until each agent has introduced itself.
+fn introductions(
+    (machines, build): (&[Machine], &Build),
+    links: &mut [Link],
+    heard: &mpsc::Receiver<Heard>,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Result<Vec<Hello>, Error> {
+    let began = Instant::now();
+    let mut hellos: Vec<Option<Hello>> = vec![None; machines.len()];
+    while let Some(absent) = hellos.iter().position(Option::is_none) {
+        if stop.load(Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        if began.elapsed() > limit {
+            let because = format!("cannot be reached: no answer within {limit:?}");
+            return Err(fail(&machines[absent].name, because));
+        }
+        let Ok((number, _, came)) = heard.recv_timeout(LOOKED_EVERY) else { continue };
+        let name = &machines[number].name;
+        if hellos[number].is_some() && matches!(came, Came::Message(_)) {
+            return Err(fail(name, "sent a message without a request".into()));
+        }
+        hellos[number] = Some(match came {
+            Came::Message(message) => hello(name, *message, build)?,
+            came => return Err(fail(name, not_there(&mut links[number], came))),
+        });
+    }
+    Ok(hellos.into_iter().flatten().collect())
 }
 
 /// Why an agent that has not introduced itself is not there, as the rest of a sentence.
@@ -274,11 +358,15 @@ fn hello(name: &str, message: FromAgent, ours: &Build) -> Result<Hello, Error> {
     };
     if fleet != VERSION || hello.format != FORMAT || hello.build != ours.sha256 {
         let words = |version: &str, build: &str| {
-            format!("{version} with SHA-256 {}", build.get(..12).unwrap_or(build))
+            visible(&format!("{version} with SHA-256 {}", build.get(..12).unwrap_or(build)))
         };
         let theirs = words(&hello.version, &hello.build);
         let ours = words(&ours.version, &ours.sha256);
         return Err(Error::OtherBuild { name: name.to_owned(), theirs, ours });
+    }
+    if !(1..=MOST_CORES).contains(&hello.cores) {
+        let because = format!("has {} CPUs: expected 1 to {MOST_CORES}", hello.cores);
+        return Err(fail(name, because));
     }
     Ok(hello)
 }

@@ -4,6 +4,7 @@ mod division;
 mod fleet;
 mod link;
 mod members;
+mod report;
 mod session;
 
 pub use fleet::{AgentRun, AgentSoFar, Fleet, FleetRun, Void};

@@ -1,12 +1,15 @@
 //! One load over agents, as a crew of load processes.
 
-use super::members::{Got, Members};
+use super::{
+    members::{Got, Members},
+    report,
+};
 use crate::{
     clock::{Fault, Region},
     message::{Answer, Request},
 };
 use regatta_load::{Crew, Error, Heard, Order};
-use regatta_record::{LoadProgress, ProcessMessage};
+use regatta_record::{LoadProgress, ProcessMessage, visible};
 use std::{collections::VecDeque, time::Duration};
 
 /// What agents reported of a load, in addition to the counts.
@@ -69,7 +72,8 @@ impl<'a> Session<'a> {
         };
         let opened = self.opens.map(|opens| {
             let planned = opens.of_agents_ns.into_iter().enumerate();
-            let of_agents_ns = planned.map(|(agent, at_ns)| at_ns + late_ns(agent)).collect();
+            let of_agents_ns =
+                planned.map(|(agent, at_ns)| at_ns.saturating_add(late_ns(agent))).collect();
             Opened { of_agents_ns, ..opens }
         });
         Reports { opened, progress: self.processes, late_by_ns: self.late_by_ns }
@@ -95,10 +99,17 @@ impl<'a> Session<'a> {
                 let Some((_, last)) = last else {
                     return failed(format!("reported of a process {process} that was not started"));
                 };
-                if let ProcessMessage::Progress(progress) = message.as_ref() {
+                let message = match report::checked(*message) {
+                    Ok(message) => message,
+                    Err(because) => return failed(because),
+                };
+                if let ProcessMessage::Progress(progress) = &message {
+                    if progress.replies < last.replies {
+                        return failed("reported fewer replies than before".into());
+                    }
                     *last = progress.clone();
                 }
-                Some((number, Heard::Report(*message)))
+                Some((number, Heard::Report(message)))
             }
             Answer::Ended { process, how } => {
                 failed(format!("lost its load process {}: it {how}", process + 1))
@@ -158,6 +169,6 @@ impl Crew for Session<'_> {
 
     fn error(&self, number: usize, because: String) -> Error {
         let name = self.members.all[self.processes[number].0].name.clone();
-        Error::Agent { name, because }
+        Error::Agent { name, because: visible(&because) }
     }
 }

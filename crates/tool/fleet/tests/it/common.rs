@@ -120,7 +120,14 @@ pub fn build() -> Build {
 }
 
 pub fn connect(machines: &[Machine]) -> Result<Fleet, regatta_fleet::Error> {
-    Fleet::connect(machines, &build(), Settings::default())
+    connect_with(machines, Settings::default())
+}
+
+pub fn connect_with(
+    machines: &[Machine],
+    settings: Settings,
+) -> Result<Fleet, regatta_fleet::Error> {
+    Fleet::connect(machines, &build(), settings, &AtomicBool::new(false))
 }
 
 /// Runs a plan. `progress` is called as the load's progress is.

@@ -35,6 +35,8 @@ use std::{
 
 /// Maximum wait for a report: the delay with which a request to stop is noticed.
 const TURN: Nanos = 5 * MS;
+/// Most reports between two decisions: a process that never stops reporting must not delay them for ever.
+const AT_ONCE: usize = 1024;
 /// Maximum time for a process to compile its requests and start its threads.
 const UP_WITHIN: Duration = Duration::from_secs(120);
 /// Maximum silence of a process after that. It reports about twice a second, or more often.
@@ -222,10 +224,11 @@ impl<'a> Led<'a> {
         let (mut phase, mut all_opened, mut opens_at) = (Phase::Starting, false, None);
         while self.counted.iter().any(Option::is_none) {
             let wait = director.next_check().saturating_sub(clock::now()).min(TURN);
-            let mut next = self.crew.next(Duration::from_nanos(wait));
-            while let Some((number, heard)) = next {
+            let mut wait = Duration::from_nanos(wait);
+            for _ in 0..AT_ONCE {
+                let Some((number, heard)) = self.crew.next(wait) else { break };
                 self.hear(number, heard)?;
-                next = self.crew.next(Duration::ZERO);
+                wait = Duration::ZERO;
             }
             self.check_silence()?;
             if !all_opened && self.opened.iter().sum::<usize>() == self.plan.connections {

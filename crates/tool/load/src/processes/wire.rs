@@ -34,12 +34,24 @@ impl<R: Read> Inbox<R> {
     /// # Errors
     /// If reading fails, or something other than a message of this type came. The error quotes its start.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        self.receive_short(LONGEST)
+    }
+
+    /// As [`Inbox::receive`], for a message of at most this many bytes.
+    ///
+    /// # Errors
+    /// Also if the message is longer.
+    pub fn receive_short<T: DeserializeOwned>(&mut self, longest: u64) -> io::Result<Option<T>> {
         self.line.clear();
-        if self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.line)? == 0 {
-            return Ok(None);
-        }
-        if self.line.pop() != Some(b'\n') {
-            return Err(io::Error::other("a message was cut off"));
+        let length = self.from.by_ref().take(longest).read_until(b'\n', &mut self.line)?;
+        match self.line.pop() {
+            None => return Ok(None),
+            Some(b'\n') => {}
+            Some(_) if length as u64 == longest => {
+                let what = format!("expected a message of less than {longest} bytes, got more");
+                return Err(io::Error::other(what));
+            }
+            Some(_) => return Err(io::Error::other("a message was cut off")),
         }
         serde_json::from_slice(&self.line).map(Some).map_err(|error| {
             let start = String::from_utf8_lossy(&self.line[..self.line.len().min(80)]);
@@ -73,5 +85,8 @@ mod tests {
         assert!(error(b"hello\n").starts_with("expected a message, got \"hello\": "));
         assert!(error(b"\"sail\"\n").contains("unknown variant `sail`"));
         assert_eq!(error(b"\"conn"), "a message was cut off");
+        let error =
+            Inbox::new(&b"\"connect\"\n"[..]).receive_short::<LeaderCommand>(9).unwrap_err();
+        assert_eq!(error.to_string(), "expected a message of less than 9 bytes, got more");
     }
 }

@@ -5,6 +5,10 @@ use crate::{Mismatch, decode_histogram, encode_histogram};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+/// Most values in a histogram of a message: what a server answers in a day, at 200 million in a second. Sums over
+/// all processes do not overflow.
+const MOST: u64 = 1 << 44;
+
 pub fn serialize<S: Serializer>(
     histogram: &Histogram<u64>,
     serializer: S,
@@ -14,7 +18,13 @@ pub fn serialize<S: Serializer>(
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram<u64>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    decode_histogram(&text).map_err(D::Error::custom)
+    let histogram = decode_histogram(&text).map_err(D::Error::custom)?;
+    match histogram.len() {
+        ..=MOST => Ok(histogram),
+        more => {
+            Err(D::Error::custom(format!("a histogram of {more} values: expected at most {MOST}")))
+        }
+    }
 }
 
 /// Rejects histograms of different range or precision. Their buckets differ, so merging them would move

@@ -5,4 +5,5 @@ mod causes;
 pub(crate) mod content_doubt;
 pub(crate) mod needed;
 pub(crate) mod running_doubts;
+pub(crate) mod visible;
 pub(crate) mod words;

@@ -183,7 +183,7 @@ fn event(which: u8, seq: u64) -> Event {
         6 => message(seq, Request::Abort),
         7 => message(seq, Request::Release),
         8 => message(seq, Request::Renew),
-        9 => message(seq, Request::Clock { t0_ns: seq }),
+        9 => message(seq, Request::Clock),
         10 => Event::Ended { process: 0, how: "ended".into() },
         _ => Event::Tick,
     }
