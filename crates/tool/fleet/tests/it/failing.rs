@@ -243,9 +243,9 @@ fn a_silent_agent_is_noticed_beside_one_that_sends_without_end() {
         "$agent | { IFS= read -r hello; echo \"$hello\"; IFS= read -r reserved; echo \"$reserved\"; exec sleep 60; }",
         machine("silent", "load-process", &mark),
     );
-    let mut fleet = connect(&[silent, flood]).unwrap();
+    let mut fleet = connect(&[silent, flood.clone(), flood.clone(), flood]).unwrap();
     let began = Instant::now();
-    let plan = Plan { connections: 4, ..plan(server.address) };
+    let plan = Plan { connections: 8, ..plan(server.address) };
     let void = run_watched(&mut fleet, &plan, &mut |_| {}).unwrap_err();
     assert_eq!(void.error.to_string(), "agent silent is gone: it has not answered for 2s");
     assert!(began.elapsed() < Duration::from_secs(8), "it took {:?}", began.elapsed());
