@@ -25,7 +25,7 @@ use anyhow::{Context, anyhow};
 use args::{Args, Command};
 use clap::FromArgMatches;
 use options::{
-    config_file::{self, with_options_of_file},
+    config_file::{self, ConfigFile, with_options_of_file},
     rooms,
 };
 use reload::Options;
@@ -60,12 +60,10 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Serve(args) => commands::serve::run(*args),
         Command::Hub(args) => {
-            let again = file.is_some().then_some(arguments_again as reload::Again);
+            let again = again(file.as_ref());
             commands::hub::run(*args, &file.map(|file| file.rooms).unwrap_or_default(), again)
         }
-        Command::Shard(args) => {
-            commands::shard::run(*args, file.is_some().then_some(arguments_again as reload::Again))
-        }
+        Command::Shard(args) => commands::shard::run(*args, again(file.as_ref())),
         Command::Models => commands::serve::models(),
         Command::Services => commands::serve::services(),
         Command::Completions { shell } => commands::manual::completions(shell, help::command()),
@@ -80,6 +78,11 @@ fn main() -> ExitCode {
     };
     let printed = |outcome| checked.map_or(Ok(()), |text| output::print(&text)).map(|()| outcome);
     exit::code(outcome.and_then(printed))
+}
+
+/// How the options of a service are read again. A pipe cannot be read twice.
+fn again(file: Option<&ConfigFile>) -> Option<reload::Again> {
+    file.is_some_and(|file| file.path.is_file()).then_some(arguments_again as reload::Again)
 }
 
 /// Reads the configuration file and the command line again. Returns the options of the subcommand.

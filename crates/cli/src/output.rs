@@ -10,6 +10,13 @@ use std::{
     io::{IsTerminal, Write, stderr, stdout},
     net::SocketAddr,
     path::Path,
+    process,
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{Sender, SyncSender, channel, sync_channel},
+    },
+    thread,
+    time::Duration,
 };
 
 /// Writes `text` to `path`, or to stdout for `-`.
@@ -58,6 +65,49 @@ fn printed(written: std::io::Result<()>) -> anyhow::Result<()> {
 pub fn message(text: &str) {
     // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(stderr(), "{}", as_called(text));
+}
+
+/// Maximum number of lines that wait for stderr.
+const WAITING: usize = 64;
+
+/// A line of a server that waits for stderr. `_printed` is dropped afterwards.
+struct Line {
+    text: String,
+    _printed: Option<Sender<()>>,
+}
+
+/// The queue of the thread that prints the lines of the process with this number. A forked process does not have the
+/// threads of its parent.
+static LINES: Mutex<Option<(u32, SyncSender<Line>)>> = Mutex::new(None);
+
+/// Prints a line of a server to stderr in a thread of its own: a reader of stderr that does not read cannot delay the
+/// caller. While 64 lines wait, more are lost.
+pub fn log(text: &str) {
+    queue(text, None);
+}
+
+/// Like [`log`], but returns once the line is printed, or after a second: for the last line of a process.
+pub fn log_last(text: &str) {
+    let (printed, is_printed) = channel();
+    queue(text, Some(printed));
+    let _ = is_printed.recv_timeout(Duration::from_secs(1));
+}
+
+fn queue(text: &str, printed: Option<Sender<()>>) {
+    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = process::id();
+    if lines.as_ref().is_none_or(|(of, _)| *of != process) {
+        let (sender, waiting) = sync_channel::<Line>(WAITING);
+        let print = move || waiting.into_iter().for_each(|line| message(&line.text));
+        // Without a thread the line is lost.
+        if thread::Builder::new().name("log".into()).spawn(print).is_err() {
+            return;
+        }
+        *lines = Some((process, sender));
+    }
+    if let Some((_, sender)) = &*lines {
+        let _ = sender.try_send(Line { text: text.to_owned(), _printed: printed });
+    }
 }
 
 /// Prints the address on which a server listens.

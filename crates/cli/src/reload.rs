@@ -8,6 +8,7 @@ use regatta_serve::Stop;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
+    hash::{DefaultHasher, Hash, Hasher},
     io::{self, Read},
     os::unix::net::UnixStream,
     thread,
@@ -24,6 +25,15 @@ pub struct Options {
     pub values: BTreeMap<String, Vec<OsString>>,
     /// The tables of rooms, of a hub.
     pub rooms: RoomTables,
+}
+
+impl Options {
+    /// A number that is the same, in processes of one program, for the same values.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.values.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// A service whose options can be applied while it runs.
@@ -70,14 +80,14 @@ pub struct Reloads {
 impl Reloads {
     /// Reloads at each SIGHUP from now on, in a thread of its own, because reading files and resolving names block.
     ///
-    /// `applied` is called after options were applied.
+    /// `applied` is called with options that were applied.
     ///
     /// # Errors
     /// Fails if the thread cannot be started.
     pub fn follow<S: Reloaded>(
         mut self,
         mut service: S,
-        applied: impl Fn() + Send + 'static,
+        applied: impl Fn(&Options) + Send + 'static,
     ) -> io::Result<()> {
         let follow = move || {
             loop {
@@ -93,29 +103,31 @@ impl Reloads {
     }
 
     /// Reloads, and prints what was done.
-    fn report<S: Reloaded>(&mut self, service: &mut S, applied: &impl Fn()) {
+    fn report<S: Reloaded>(&mut self, service: &mut S, applied: &impl Fn(&Options)) {
         // The service manager must not be notified before the service is ready.
         let is_ready = self.stop.readiness().is_ok();
         if is_ready {
             service_manager::reloading();
         }
-        let report = match self.reload(service) {
-            Ok(report) => {
-                applied();
-                report
-            }
+        let report = match self.reload(service, applied) {
+            Ok(report) => report,
             Err(error) => format!("the configuration stays as it is: {error:#}"),
         };
         if is_ready {
             service_manager::reloaded();
         }
-        output::message(&format!("regatta: {report}"));
+        output::log(&format!("regatta: {report}"));
     }
 
     /// Reads the options and applies them. Returns what was done, for people.
-    fn reload<S: Reloaded>(&mut self, service: &mut S) -> anyhow::Result<String> {
+    fn reload<S: Reloaded>(
+        &mut self,
+        service: &mut S,
+        applied: &impl Fn(&Options),
+    ) -> anyhow::Result<String> {
         let options = (self.again)()?;
         let Applied { in_files, kept } = service.apply(&options)?;
+        applied(&options);
         let is_live = |key: &str| S::LIVE.contains(&key) && !kept.contains(&key);
         let new = options.values;
         let is_changed = |key: &&str| self.values.get(*key) != new.get(*key);

@@ -266,7 +266,7 @@ impl HubArgs {
                 memory: Arc::new(HubMemory::new(memory)),
                 ..usual.backlog
             },
-            log: output::message,
+            log: output::log,
             clock: Some(Instant::now),
         })
     }

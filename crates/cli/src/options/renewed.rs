@@ -79,7 +79,7 @@ impl<T> Renewed<T> {
         }
         state.stamps = stamps;
         let (what, path) = (self.what, self.files[0].display());
-        output::message(&match (self.read)() {
+        output::log(&match (self.read)() {
             Ok(renewed) => {
                 *self.lock() = Arc::new(renewed);
                 format!("regatta: new connections get the new {what} in {path}")

@@ -385,7 +385,7 @@ impl Stop {
     }
 
     /// Whether a part of the server has failed.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.0.failed.is_set()
     }
 

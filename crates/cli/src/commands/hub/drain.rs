@@ -28,10 +28,14 @@ impl DrainReport {
         };
         let wait = move || {
             stop.wait().ok()?;
+            // A start that fails sets it, too.
+            if stop.has_failed() {
+                return None;
+            }
             // Without a paced drain, some may have been closed already.
             let members =
                 if is_paced { format!("members={} ", hub.members()) } else { String::new() };
-            output::message(&format!("regatta: drain begins: {members}{times}"));
+            output::log(&format!("regatta: drain begins: {members}{times}"));
             Some(Instant::now())
         };
         thread::Builder::new().name("drain".into()).spawn(wait).map(DrainReport)
@@ -45,7 +49,7 @@ impl DrainReport {
         // The thread ends at once, because the stop is set.
         if let Ok(Some(began)) = self.0.join() {
             let seconds = began.elapsed().as_secs_f64();
-            output::message(&format!("regatta: drain ended: after={seconds:.1}s"));
+            output::log_last(&format!("regatta: drain ended: after={seconds:.1}s"));
         }
     }
 }

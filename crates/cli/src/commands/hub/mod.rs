@@ -15,14 +15,15 @@ use crate::{
     reload::{Again, Reloads},
     service_manager,
 };
+use clap::FromArgMatches;
 use drain::DrainReport;
 use regatta_serve::{Host, Hub, Model, Started, Stop};
 use regatta_service::Limits;
 use reload::ReloadedHub;
 use siblings::Siblings;
 use std::{
-    net::SocketAddr, num::NonZeroUsize, path::PathBuf, thread::available_parallelism,
-    time::Duration,
+    io, net::SocketAddr, num::NonZeroUsize, os::fd::OwnedFd, path::PathBuf, sync::Arc,
+    thread::available_parallelism, time::Duration,
 };
 
 /// Send every message of a member to all members of its room, over WebSocket. The hub prints `listening
@@ -92,6 +93,26 @@ enum Action {
     Status(status::StatusArgs),
 }
 
+impl HubCommandArgs {
+    /// The address and the limits.
+    fn host(&self, inherited: Option<Arc<OwnedFd>>, stop: Stop) -> io::Result<Host> {
+        Ok(Host {
+            listen: self.listen,
+            inherited,
+            cores: self.cores.map_or_else(available_parallelism, Ok)?,
+            limits: Limits { idle: self.idle_timeout, request: self.request_timeout },
+            connections: self.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+            admission: None,
+            unix: None,
+            offload: None,
+            drain: self.drain,
+            grace: self.grace,
+            on_ready: service_manager::ready,
+            stop,
+        })
+    }
+}
+
 /// Runs the hub until SIGTERM or SIGINT, or prints the state of one. `rooms`: the tables of its configuration file.
 ///
 /// `again`: reads the options again, if they are in a file: on SIGHUP.
@@ -105,20 +126,7 @@ pub fn run(
     }
     regatta_serve::raise_open_files();
     let stop = Stop::new()?;
-    let host = Host {
-        listen: args.listen,
-        inherited: service_manager::listener(args.model)?,
-        cores: args.cores.map_or_else(available_parallelism, Ok)?,
-        limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
-        connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
-        admission: None,
-        unix: None,
-        offload: None,
-        drain: args.drain,
-        grace: args.grace,
-        on_ready: service_manager::ready,
-        stop,
-    };
+    let host = args.host(service_manager::listener(args.model)?, stop)?;
     if args.check {
         args.hub.check(rooms, args.model, &host)?;
         return Ok(Outcome::Success);
@@ -130,6 +138,10 @@ pub fn run(
         hub: hub.clone(),
         model: args.model,
         host: Host { inherited: None, ..host.clone() },
+        check: |options, stop| {
+            let args = HubCommandArgs::from_arg_matches(&options.matches)?;
+            args.hub.check(&options.rooms, args.model, &args.host(None, stop)?)
+        },
     };
     let mut report = None;
     let started = Started {
@@ -137,7 +149,7 @@ pub fn run(
             report = Some(DrainReport::follow(hub, &host)?);
             let Some(reloads) = reloads else { return Ok(()) };
             let siblings = siblings.clone();
-            reloads.follow(reloaded(hub), move || siblings.notify())
+            reloads.follow(reloaded(hub), move |options| siblings.notify(options))
         }),
         process: &|number, hub| {
             again.map_or(Ok(()), |again| siblings.follow(number, again, reloaded(hub)))

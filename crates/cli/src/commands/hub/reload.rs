@@ -6,7 +6,7 @@ use crate::{
 };
 use anyhow::{Context, ensure};
 use clap::FromArgMatches;
-use regatta_serve::{Host, Hub, Model, check_hub};
+use regatta_serve::{Host, Hub, Model, Stop, check_hub};
 
 /// A hub whose options can be applied while it runs.
 pub struct ReloadedHub {
@@ -14,6 +14,8 @@ pub struct ReloadedHub {
     pub model: Model,
     /// Its address and limits, which stay.
     pub host: Host,
+    /// Checks options as a start with them does.
+    pub check: fn(&Options, Stop) -> anyhow::Result<()>,
 }
 
 impl Reloaded for ReloadedHub {
@@ -45,9 +47,18 @@ impl Reloaded for ReloadedHub {
     ];
 
     fn apply(&mut self, options: &Options) -> anyhow::Result<Applied> {
+        (self.check)(options, self.host.stop.clone())?;
         let args = HubArgs::from_arg_matches(&options.matches).context("the options")?;
-        let settings = args.settings(&options.rooms, self.model, &self.host)?;
-        check_hub(&settings, self.model, &self.host)?;
+        let settings = args
+            .settings(&options.rooms, self.model, &self.host)
+            .and_then(|settings| {
+                Ok(check_hub(&settings, self.model, &self.host).map(|()| settings)?)
+            })
+            .context("with the options that need a restart as they are")?;
+        ensure!(
+            self.hub.admits_everybody() || !settings.access.admits_everybody(),
+            "the new file lets everybody in, who needed a token before: that needs a restart"
+        );
         ensure!(
             settings.api.is_some() == self.hub.has_api(),
             "api_key_file: adding or removing the API for backends needs a restart"

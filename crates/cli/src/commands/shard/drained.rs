@@ -36,11 +36,11 @@ pub fn follow(shared: &Arc<Shared>, stop: &Stop, over: Duration) -> io::Result<O
             return;
         }
         let clients = shared.counts.clients();
-        output::message(&format!("regatta: drain begins: clients={clients} drain=\"{over:?}\""));
+        output::log(&format!("regatta: drain begins: clients={clients} drain=\"{over:?}\""));
         // The sender is dropped without a message.
         let _ = has_ended.recv_timeout(over);
         let clients = shared.counts.clients();
-        output::message(&format!("regatta: drain ended: clients={clients}"));
+        output::log_last(&format!("regatta: drain ended: clients={clients}"));
     };
     let thread = thread::Builder::new().name("drain".into()).spawn(follow)?;
     Ok(Some(Drained { stop: stop.clone(), ended, thread }))

@@ -291,7 +291,7 @@ fn serve_proxy(
     if let Some(reloads) = reloads {
         let admission = host.admission.clone();
         let proxy = ReloadedProxy { shared: Arc::clone(&shared), certified, admission };
-        reloads.follow(proxy, || ())?;
+        reloads.follow(proxy, |_| ())?;
     }
     let drained = drained::follow(&shared, &host.stop, host.drain)?;
     let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;

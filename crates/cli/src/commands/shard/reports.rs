@@ -15,7 +15,7 @@ impl Reports {
     /// is printed then.
     pub fn report(&self, node: &str, failure: Option<&str>, again: &str) {
         if let Some(line) = self.line(node, failure, again) {
-            output::message(&format!("regatta: node {node}: {line}"));
+            output::log(&format!("regatta: node {node}: {line}"));
         }
     }
 

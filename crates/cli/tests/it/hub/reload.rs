@@ -203,6 +203,61 @@ fn new_keys_and_tokens_are_required_of_new_requests() {
 }
 
 #[test]
+fn a_reload_lets_nobody_in_without_a_token_who_needed_one() {
+    let folder = TempDir::new().unwrap();
+    let token = folder.path().join("token");
+    fs::write(&token, "secret\n").unwrap();
+    let mut hub = Reloaded::with("percore", folder, &format!("token_file = {token:?}\n"));
+    for text in ["", "max_members = 5\n"] {
+        let report = hub.reload(text);
+        assert!(report.contains("lets everybody in"), "{report}");
+    }
+    assert_eq!(hub.status("/ws", ""), "401");
+}
+
+#[test]
+fn a_file_that_a_start_would_refuse_is_refused_by_a_reload() {
+    let mut hub = Reloaded::start("epoll", "");
+    let report = hub.reload("max_rooms = 5\ntls_cert = \"/nowhere\"\ntls_key = \"/nowhere\"\n");
+    assert!(report.starts_with("regatta: the configuration stays as it is: "), "{report}");
+    assert!(report.contains("/nowhere"), "{report}");
+    let report = hub.reload("ping_after = \"80s\"\nidle_timeout = \"90s\"\n");
+    assert!(report.contains("with the options that need a restart as they are"), "{report}");
+}
+
+#[test]
+fn a_hub_serves_and_stops_although_nobody_reads_its_stderr() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // The pipe is full: what a process writes to it blocks.
+    rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    writer.write_all(&[b'.'; 4096]).unwrap();
+    command.args(["hub", "--cores", "2", "--jwt-audience", "a", "--jwt-key"]);
+    let key = TempDir::new().unwrap();
+    let path = key.path().join("key");
+    fs::write(&path, [b'k'; 32]).unwrap();
+    command.arg(&path).args(["--jwt-algorithm", "HS256"]).stderr(writer);
+    let mut server = Server::start(command);
+    for reason in ["", "Authorization: Bearer x\r\n", "Authorization: x\r\n"] {
+        for _ in 0..4 {
+            let mut stream = server.connect();
+            stream.set_read_timeout(Some(DEADLINE)).unwrap();
+            let request = format!(
+                "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{reason}\r\n"
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).unwrap();
+            assert_eq!(&start[9..], b"401", "{reason}");
+        }
+    }
+    server.signal("-TERM");
+    assert!(server.ended().success());
+    drop(reader);
+}
+
+#[test]
 fn the_service_manager_is_notified_of_a_reload() {
     let folder = TempDir::new().unwrap();
     let (path, notify) = (folder.path().join("hub.toml"), folder.path().join("notify"));

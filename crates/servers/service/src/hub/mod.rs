@@ -100,6 +100,11 @@ impl Hub {
         self.live.current().api.is_some()
     }
 
+    /// Whether clients need no token.
+    pub fn admits_everybody(&self) -> bool {
+        self.live.current().access.admits_everybody()
+    }
+
     /// Whether these settings have another token or another key of the API than the present ones. Keys of JSON
     /// Web Tokens are not compared.
     pub fn has_other_secrets(&self, settings: &Settings) -> bool {

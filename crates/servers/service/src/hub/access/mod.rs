@@ -54,6 +54,11 @@ pub(super) enum Denied {
 }
 
 impl Access {
+    /// Whether clients need no token.
+    pub fn admits_everybody(&self) -> bool {
+        matches!(self, Access::Open)
+    }
+
     /// Checks whether a request with these fields and this query may open a WebSocket now.
     pub(super) fn admits(
         &self,
