@@ -13,6 +13,10 @@ use std::{
 /// Maximum number of users at once, of all cores together.
 pub(crate) const MOST_USERS: usize = 64;
 
+/// Maximum number of passwords of one name at once. A user without a password is accepted with any, and must not take
+/// the places of all others.
+const MOST_PASSWORDS: usize = 4;
+
 /// The longest name or password, in bytes: the limit of Redis on an argument of a client that has not authenticated.
 pub(crate) const LONGEST: usize = 16 << 10;
 
@@ -50,19 +54,29 @@ pub(crate) struct Users(Mutex<Vec<Weak<User>>>);
 
 impl Users {
     /// Returns the user with this name and password, which a node must have accepted; the same one as long as it has
-    /// clients or connections. `None`: there are too many.
-    pub(crate) fn get(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
+    /// clients or connections.
+    ///
+    /// # Errors
+    /// The error for the client, without the leading `-`, if there are too many.
+    pub(crate) fn get(&self, name: &[u8], password: &[u8]) -> Result<Arc<User>, String> {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|user| user.strong_count() > 0);
-        let known = users.iter().filter_map(Weak::upgrade);
-        if let Some(user) = known.into_iter().find(|user| user.matches(name, password)) {
-            return Some(user);
+        let known: Vec<Arc<User>> = users.iter().filter_map(Weak::upgrade).collect();
+        if let Some(user) = known.iter().find(|user| user.matches(name, password)) {
+            return Ok(Arc::clone(user));
         }
-        (users.len() < MOST_USERS).then(|| {
-            let user = Arc::new(User { name: name.to_vec(), password: password.to_vec() });
-            users.push(Arc::downgrade(&user));
-            user
-        })
+        let room = "; one makes room a minute after its last client has left";
+        if known.iter().filter(|user| user.name == name).count() >= MOST_PASSWORDS {
+            return Err(format!(
+                "ERR the proxy serves a user with at most {MOST_PASSWORDS} passwords at once{room}"
+            ));
+        }
+        if users.len() >= MOST_USERS {
+            return Err(format!("ERR the proxy serves at most {MOST_USERS} users at once{room}"));
+        }
+        let user = Arc::new(User { name: name.to_vec(), password: password.to_vec() });
+        users.push(Arc::downgrade(&user));
+        Ok(user)
     }
 }
 
@@ -81,13 +95,9 @@ mod tests {
         let users = Users::default();
         let ann = users.get(b"ann", b"secret").unwrap();
         assert!(Arc::ptr_eq(&ann, &users.get(b"ann", b"secret").unwrap()));
-        for (name, password) in [
-            ("ann", "secreT"),
-            ("ann", "secre"),
-            ("ann", "secret2"),
-            ("ann", ""),
-            ("bob", "secret"),
-        ] {
+        for (name, password) in
+            [("ann", "secreT"), ("ann", "secret2"), ("ann", ""), ("bob", "secret")]
+        {
             let other = users.get(name.as_bytes(), password.as_bytes()).unwrap();
             assert!(!Arc::ptr_eq(&ann, &other), "{name} {password}");
         }
@@ -98,10 +108,23 @@ mod tests {
         let users = Users::default();
         let get = |number: usize| users.get(format!("u{number}").as_bytes(), b"x");
         let mut all: Vec<_> = (0..MOST_USERS).map(|number| get(number).unwrap()).collect();
-        assert!(get(MOST_USERS).is_none());
-        assert!(get(0).is_some(), "one that is known");
+        assert!(get(MOST_USERS).is_err());
+        assert!(get(0).is_ok(), "one that is known");
         all.pop();
-        assert!(get(MOST_USERS).is_some());
+        assert!(get(MOST_USERS).is_ok());
+    }
+
+    #[test]
+    fn a_user_that_is_accepted_with_any_password_does_not_take_the_places_of_others() {
+        let users = Users::default();
+        let get = |password: usize| users.get(b"default", password.to_string().as_bytes());
+        let _all: Vec<_> = (0..MOST_PASSWORDS).map(|password| get(password).unwrap()).collect();
+        let error = get(MOST_PASSWORDS).unwrap_err();
+        assert!(
+            error.starts_with("ERR the proxy serves a user with at most 4 passwords"),
+            "{error}"
+        );
+        assert!(get(0).is_ok() && users.get(b"ann", b"secret").is_ok());
     }
 
     #[test]

@@ -14,9 +14,6 @@ const IDLE: usize = 16;
 const KEPT_FOR: Duration = Duration::from_secs(60);
 const KEPT: usize = 64;
 
-/// How long a node that does not accept a user is not asked again.
-const REFUSED_FOR: Duration = Duration::from_secs(1);
-
 /// What the clients of a pool have in common: it determines how their connections are prepared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Key {
@@ -191,9 +188,9 @@ impl Pool {
         self.idle[node].retain(|idle| *idle != conn);
     }
 
-    /// Notes that a node does not accept the user, with this error.
-    pub(crate) fn refuse(&mut self, node: usize, error: Vec<u8>, now: Instant) {
-        self.refused[node] = Some((error, now + REFUSED_FOR));
+    /// Notes that a node does not accept the user, with this error, and until when it is not asked again.
+    pub(crate) fn refuse(&mut self, node: usize, error: Vec<u8>, until: Instant) {
+        self.refused[node] = Some((error, until));
     }
 
     /// Whether a node does not accept the user, and is not asked again yet.
@@ -247,7 +244,7 @@ mod tests {
     #[test]
     fn the_pools_of_a_user_are_kept_for_a_while() {
         let (users, start) = (Users::default(), Instant::now());
-        let user = |password: &[u8]| users.get(b"ann", password);
+        let user = |password: &[u8]| users.get(b"ann", password).ok();
         let mut pools = Pools::new(1);
         let key = |user| Key { user, ..Key::default() };
         let ann = pools.of(key(user(b"x")));
@@ -271,7 +268,7 @@ mod tests {
     #[test]
     fn few_pools_are_kept_the_oldest_make_room() {
         let (users, start) = (Users::default(), Instant::now());
-        let user = users.get(b"ann", b"x");
+        let user = users.get(b"ann", b"x").ok();
         let mut pools = Pools::new(1);
         for number in 0..=KEPT {
             let key = Key { database: number as u32, user: user.clone(), ..Key::default() };
@@ -288,10 +285,11 @@ mod tests {
     fn a_node_that_refuses_a_user_is_asked_again_later() {
         let (mut pools, now) = (Pools::new(2), Instant::now());
         let pool = pools.get(0);
-        pool.refuse(1, b"WRONGPASS".to_vec(), now);
+        let until = now + Duration::from_secs(1);
+        pool.refuse(1, b"WRONGPASS".to_vec(), until);
         assert!(pool.is_refused(1, now) && !pool.is_refused(0, now));
         assert_eq!((pool.refusal(1), pool.refusal(0)), (Some(&b"WRONGPASS"[..]), None));
-        assert!(!pool.is_refused(1, now + REFUSED_FOR));
+        assert!(!pool.is_refused(1, until));
         assert_eq!(pool.refusal(1), None);
     }
 }

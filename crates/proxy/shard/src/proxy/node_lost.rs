@@ -9,6 +9,12 @@ use crate::{
     reply::errors,
 };
 use regatta_engine::{Conn, Flow};
+use std::time::Duration;
+
+/// How long a node that does not accept a user is not asked again.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// The same, if the connection was lost while the user was tried.
+const LOST_FOR: Duration = Duration::from_millis(50);
 
 impl Proxy {
     /// Handles the loss of a connection to a node. Each client waiting for a reply over it gets an
@@ -19,14 +25,17 @@ impl Proxy {
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);
+        self.logins[node].take_if(|login| *login == conn);
         if matches!(upstream.use_, Use::Probe | Use::Login) && upstream.waiting.is_empty() {
             return; // it was answered
         }
-        if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
+        // The node works, if it refuses a user or a command.
+        let is_refused = matches!(loss, Loss::Refused(_) | Loss::Denied(_));
+        if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved && !is_refused {
             self.shared.counts.lost.add(1);
-        }
-        if !matches!(upstream.use_, Use::Idle | Use::Retired) && loss != Loss::Moved {
-            self.settings.nodes.doubt(node);
+            if upstream.use_ != Use::Retired {
+                self.settings.nodes.doubt(node);
+            }
         }
         let timeout = self.settings.node_timeout;
         let (_, why) = loss.words(upstream.is_open, timeout);
@@ -39,7 +48,8 @@ impl Proxy {
             self.fails(node, &why, effects);
         } else if !upstream.is_admitted && loss != Loss::Moved && upstream.use_ != Use::Retired {
             let error = self.refusal(node, &loss, upstream.is_open);
-            self.pools.get(pool).refuse(node, error, effects.now().instant);
+            let pause = if is_refused { REFUSED_FOR } else { LOST_FOR };
+            self.pools.get(pool).refuse(node, error, effects.now().instant + pause);
         }
         self.fail_waiting(&mut upstream, &loss, effects);
         if matches!(upstream.use_, Use::Shared | Use::Retired) {

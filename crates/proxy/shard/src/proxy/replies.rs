@@ -221,7 +221,8 @@ impl Proxy {
             What::Asked => {
                 self.note_demand(reply, effects.now().instant);
                 self.answered(waiter, error_text(reply).map_or(Ok(()), Err), effects);
-                if upstream.use_ == Use::Login {
+                let is_kept = self.logins[upstream.node] == Some(upstream.conn);
+                if upstream.use_ == Use::Login && upstream.waiting.is_empty() && !is_kept {
                     effects.abort(upstream.conn);
                 }
             }

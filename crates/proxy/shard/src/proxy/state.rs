@@ -49,6 +49,8 @@ pub struct Proxy {
     pub(super) spare: Vec<Box<Rest>>,
     /// Until when it is assumed that the nodes demand a password, because one has; see `users`.
     pub(super) demands_auth_until: Option<Instant>,
+    /// For each node, the connection over which users are tried.
+    pub(super) logins: Vec<Option<Conn>>,
     /// Bytes held for all clients that count; see `budget`.
     pub(super) held: usize,
     /// When the drain ends that has begun.
@@ -91,6 +93,7 @@ impl Proxy {
             plan: Plan::default(),
             spare: Vec::new(),
             demands_auth_until: None,
+            logins: vec![None; nodes],
             held: 0,
             drains_until: None,
             tick_at: None,

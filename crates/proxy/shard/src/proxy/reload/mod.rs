@@ -82,7 +82,12 @@ impl Proxy {
         }
         let probes = |one: &&Upstream| one.node == node && one.use_ == Use::Probe;
         let probes: Vec<Conn> = self.peers.upstreams().filter(probes).map(|one| one.conn).collect();
-        for conn in idle.into_iter().chain(probes) {
+        // One that is in use is closed after the last reply.
+        let login = self.logins[node].take();
+        let login = login.filter(|conn| {
+            self.peers.upstream(*conn).is_some_and(|upstream| upstream.waiting.is_empty())
+        });
+        for conn in idle.into_iter().chain(probes).chain(login) {
             if let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) {
                 // Clients may wait until the node has accepted their user over it.
                 self.release(mem::take(&mut upstream.held));

@@ -23,7 +23,7 @@ use crate::{
     reply::errors,
     settings::Credentials,
     tally::Kind,
-    users::{LONGEST, MOST_USERS},
+    users::LONGEST,
 };
 use regatta_engine::Conn;
 use regatta_keyspace::{Arguments, route::Local};
@@ -172,12 +172,21 @@ impl Proxy {
             return Err(Next::Go);
         }
         let node = self.any_node(client);
-        let Some(conn) = self.connect(0, node, Use::Login, effects) else {
+        let Some(conn) = self.login_to(node, effects) else {
             client.fail(&[&self.down(node)], effects);
             return Err(Next::Go);
         };
         self.ask(client, conn, sent, effects);
         Err(Next::Again)
+    }
+
+    /// Returns the connection over which users are tried at a node: only AUTH is sent over it, and each replaces the
+    /// user, so one serves all clients. A connection for each would let a flood of wrong passwords use up the ports.
+    fn login_to(&mut self, node: usize, effects: &mut Fx) -> Option<Conn> {
+        if self.logins[node].is_none() {
+            self.logins[node] = self.connect(0, node, Use::Login, effects);
+        }
+        self.logins[node]
     }
 
     /// Makes a client a user that a node has accepted.
@@ -187,13 +196,12 @@ impl Proxy {
         (user, password): (&[u8], &[u8]),
         effects: &mut Fx,
     ) -> Result<(), Next> {
-        let Some(user) = self.shared.users.get(user, password) else {
-            let text = format!(
-                "ERR the proxy serves at most {MOST_USERS} users at once; one makes room a minute after its \
-                 last client has left"
-            );
-            client.fail(&[text.as_bytes()], effects);
-            return Err(Next::Go);
+        let user = match self.shared.users.get(user, password) {
+            Ok(user) => user,
+            Err(text) => {
+                client.fail(&[text.as_bytes()], effects);
+                return Err(Next::Go);
+            }
         };
         let key = self.pools.get(client.pool).key.clone();
         self.change_pool(client, Key { user: Some(Arc::clone(&user)), ..key }, effects);
