@@ -229,8 +229,8 @@ mod tests {
         let rooms = vec![rule("news", api), rule("chat", members)];
         let plan = Plan::new(Settings { rooms, ..Settings::default() });
         let name = |room: &str, user: Option<&str>| {
-            let mut admission = Admission::default();
-            admission.user = user.map(str::to_owned);
+            let user = user.map(str::to_owned);
+            let admission = Admission { user, ..Admission::default() };
             person(admission, Some("name=x"), plan.terms(room)).and_then(|person| person.name)
         };
         assert_eq!(name("chat", Some("ann")).as_deref(), Some("x"));

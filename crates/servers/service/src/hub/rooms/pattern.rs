@@ -78,8 +78,8 @@ fn is_in_a_target(part: &str) -> bool {
     if part.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return false;
     }
-    let mut head = format!("GET /{part} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
-    let request = server::Decoder::default().decode(&mut head);
+    let head = format!("GET /{part} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+    let request = server::Decoder::default().decode(&head);
     matches!(request, Some((server::Event::Request(_), _)))
 }
 
