@@ -17,7 +17,10 @@ use serde_json::value::RawValue;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     num::NonZeroU32,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
@@ -105,6 +108,9 @@ pub(super) struct Person {
 pub(super) struct Census {
     rooms: Mutex<HashMap<RoomName, Room>>,
     joins: Mutex<Bucket>,
+    /// Orders of backends for members whose connections are still open. These are no longer in `rooms`. Only locked
+    /// while `rooms` is.
+    dismissed: Mutex<HashMap<usize, Arc<Dismissal>>>,
     /// Several processes have members. Those of others are known only from the notes they post.
     apart: bool,
     /// Whether all members are listed, not only those with a name.
@@ -133,9 +139,8 @@ struct Room {
     people: BTreeMap<usize, Arc<Person>>,
     /// For its members' broadcasts.
     broadcasts: Bucket,
-    /// Orders of backends for members that are still listed. They may not have been in the room yet when the order
-    /// was passed to its members.
-    dismissed: HashMap<usize, Arc<Dismissal>>,
+    /// Their rate per second, as of the newest join; 0: any.
+    rate: Arc<AtomicU32>,
 }
 
 /// A note for other processes: a member joined or left a room.
@@ -155,6 +160,8 @@ pub(super) struct Presence {
     /// `None` if nothing is known of it.
     person: Option<Arc<Person>>,
     number: usize,
+    /// The rate of its room.
+    rate: Arc<AtomicU32>,
     /// It was removed before it is dropped.
     has_left: bool,
 }
@@ -166,10 +173,10 @@ impl Presence {
         Note { change, number: self.number, name }
     }
 
-    /// Whether its room may receive one more broadcast now.
-    /// `rate`: its broadcasts per second.
-    pub fn may_broadcast(&self, rate: Option<NonZeroU32>, now: Instant) -> bool {
-        let Some(rate) = rate else { return true };
+    /// Whether its room may receive one more broadcast now. The rate is that of the newest join, for all of its members:
+    /// with two rates, those with the lower one would wait for those with the higher one without end.
+    pub fn may_broadcast(&self, now: Instant) -> bool {
+        let Some(rate) = NonZeroU32::new(self.rate.load(Relaxed)) else { return true };
         let mut rooms = self.census.rooms();
         rooms.get_mut(&self.room).is_none_or(|room| room.broadcasts.take(rate, now))
     }
@@ -184,23 +191,29 @@ impl Presence {
         self.person.as_ref().map_or("", |person| person.user())
     }
 
-    /// Takes the order of a backend to disconnect this member, if one was given.
-    pub fn take_dismissal(&self) -> Option<Arc<Dismissal>> {
-        self.census.rooms().get_mut(&self.room)?.dismissed.remove(&self.number)
+    /// The order of a backend to disconnect this member, if one was given.
+    pub fn dismissal(&self) -> Option<Arc<Dismissal>> {
+        let _rooms = self.census.rooms();
+        self.census.dismissed().get(&self.number).cloned()
     }
 
     /// Removes the member from its room, before it is dropped.
     pub fn leave(&mut self) {
         if !std::mem::replace(&mut self.has_left, true) {
             let mut rooms = self.census.rooms();
-            self.census.members.take_back();
-            remove(&mut rooms, &self.room, self.number);
+            if self.census.dismissed().remove(&self.number).is_none() {
+                self.census.members.take_back();
+                remove(&mut rooms, &self.room, self.number);
+            }
         }
     }
 
     /// Returns the number of the other members in the room.
     pub fn others(&self) -> usize {
-        self.here(0).0.saturating_sub(usize::from(!self.has_left))
+        let rooms = self.census.rooms();
+        let is_counted = !self.has_left && !self.census.dismissed().contains_key(&self.number);
+        let members = rooms.get(&self.room).map_or(0, |room| room.members);
+        members.saturating_sub(usize::from(is_counted))
     }
 
     /// Returns the number of members in the room, and the first `most` names, including this one's.
@@ -232,6 +245,7 @@ impl Census {
         Ok(Census {
             rooms: Mutex::default(),
             joins: Mutex::default(),
+            dismissed: Mutex::default(),
             apart: true,
             lists_all: false,
             members: counter()?,
@@ -251,6 +265,10 @@ impl Census {
     fn rooms(&self) -> MutexGuard<'_, HashMap<RoomName, Room>> {
         // Nothing panics while holding the lock.
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn dismissed(&self) -> MutexGuard<'_, HashMap<usize, Arc<Dismissal>>> {
+        self.dismissed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a client that may not open a WebSocket.
@@ -291,9 +309,11 @@ impl Census {
         let person = person.map(Arc::new);
         let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
         let listed = lists.then(|| person.clone().unwrap_or_default());
-        rooms.entry(room.clone()).or_default().add(number, listed);
-        let census = Arc::clone(self);
-        Ok(Presence { census, room: room.clone(), person, number, has_left: false })
+        let here = rooms.entry(room.clone()).or_default();
+        here.add(number, listed);
+        here.rate.store(limits.broadcasts_of_room.map_or(0, NonZeroU32::get), Relaxed);
+        let (census, rate) = (Arc::clone(self), Arc::clone(&here.rate));
+        Ok(Presence { census, room: room.clone(), person, number, rate, has_left: false })
     }
 
     /// Whether one more member may join now.
@@ -337,12 +357,14 @@ impl Census {
         self.rooms().iter().map(|(name, room)| (name.clone(), room.members)).collect()
     }
 
-    /// Notes an order to disconnect members, of one room or of all. Returns the rooms with a member that it is for.
+    /// Removes members from one room or from all, by an order to disconnect them: from now on they are neither listed nor
+    /// counted, and their places are free. Returns the rooms of these members.
     /// The order must then be passed to their members. One that is joining at this moment does not get it there, and
-    /// looks [here](Presence::take_dismissal) once it has joined.
+    /// looks [here](Presence::dismissal) once it has joined.
     pub fn dismiss(&self, order: &Arc<Dismissal>, only: Option<&RoomName>) -> Vec<RoomName> {
         let mut found = Vec::new();
-        for (name, room) in self.rooms().iter_mut() {
+        let mut rooms = self.rooms();
+        for (name, room) in rooms.iter_mut() {
             if only.is_some_and(|only| only != name) {
                 continue;
             }
@@ -351,10 +373,16 @@ impl Census {
             let numbers: Vec<usize> =
                 room.people.iter().filter(is_one).map(|(number, _)| *number).collect();
             if !numbers.is_empty() {
-                room.dismissed.extend(numbers.into_iter().map(|one| (one, Arc::clone(order))));
                 found.push(name.clone());
             }
+            for number in numbers {
+                room.people.remove(&number);
+                room.members -= 1;
+                self.members.take_back();
+                self.dismissed().insert(number, Arc::clone(order));
+            }
         }
+        rooms.retain(|_, room| room.members > 0);
         found
     }
 
@@ -452,7 +480,6 @@ fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
     let Some(here) = rooms.get_mut(room) else { return };
     here.members -= 1;
     here.people.remove(&number);
-    here.dismissed.remove(&number);
     if here.members == 0 {
         rooms.remove(room);
     }
@@ -536,19 +563,58 @@ mod tests {
         let mut rooms = census.dismiss(&of_ann, None);
         rooms.sort_by_key(|room| room.as_str().to_owned());
         assert_eq!(rooms, [RoomName::of("blue"), RoomName::of("red")]);
-        assert_eq!(ann.take_dismissal(), Some(Arc::clone(&of_ann)));
-        assert_eq!((ann.take_dismissal(), bob.take_dismissal()), (None, None));
+        // From the order on, before any connection is closed.
+        assert_eq!((census.members(), census.users()), (1, 1));
+        assert_eq!(census.occupied(), [(RoomName::of("red"), 1)]);
+        assert_eq!((ann.others(), bob.others(), again.others()), (1, 0, 0));
+        assert_eq!((ann.dismissal(), bob.dismissal()), (Some(Arc::clone(&of_ann)), None));
         let later = enter("red", "ann");
-        assert_eq!((later.take_dismissal(), again.take_dismissal()), (None, Some(of_ann)));
+        assert_eq!((later.dismissal(), again.dismissal()), (None, Some(of_ann)));
         let of_bob = order("", Some(bob.number()));
         assert_eq!(census.dismiss(&of_bob, Some(&RoomName::of("blue"))), []);
         assert_eq!(census.dismiss(&of_bob, Some(&RoomName::of("red"))), [RoomName::of("red")]);
         // Before it is dropped, it is neither listed nor counted.
         bob.leave();
-        assert_eq!((bob.others(), ann.others(), bob.take_dismissal()), (2, 1, None));
-        assert_eq!((census.people(&RoomName::of("red")).len(), census.members()), (2, 3));
-        drop((ann, bob, later, again));
+        assert_eq!((bob.others(), ann.others(), bob.dismissal()), (1, 1, None));
+        assert_eq!((census.people(&RoomName::of("red")).len(), census.members()), (1, 1));
+        drop((ann, bob, again));
+        assert_eq!((later.others(), census.members()), (0, 1), "nobody leaves twice");
+        drop(later);
         assert!(census.occupied().is_empty() && census.members() == 0);
+        assert!(census.dismissed().is_empty());
+    }
+
+    #[test]
+    fn the_place_of_a_dismissed_member_is_free_at_once() {
+        let census = Arc::new(Census::new(true));
+        let limits = Limits { members: 1, members_of_room: 1, rooms: 1, ..Limits::default() };
+        let enter = |room: &str, user| {
+            census.enter(&RoomName::of(room), of_user(user), &limits, Instant::now())
+        };
+        let ann = enter("red", "ann").unwrap();
+        assert_eq!(enter("red", "bob").unwrap_err(), Full::Hub);
+        census.dismiss(&order("ann", None), None);
+        let bob = enter("blue", "bob").unwrap();
+        drop(ann);
+        assert_eq!((census.members(), bob.others(), census.occupied().len()), (1, 0, 1));
+    }
+
+    #[test]
+    fn the_rate_of_a_room_is_that_of_the_newest_join_for_all_of_its_members() {
+        let census = Arc::new(Census::default());
+        let now = Instant::now();
+        let enter = |rate| {
+            let limits = Limits { broadcasts_of_room: NonZeroU32::new(rate), ..Limits::default() };
+            census.enter(&RoomName::LOBBY, None, &limits, now).unwrap()
+        };
+        let old = enter(1000);
+        let new = enter(2);
+        assert_eq!(
+            [&old, &old, &old, &new].map(|one| one.may_broadcast(now)),
+            [true, true, false, false]
+        );
+        let _any = enter(0);
+        assert!(old.may_broadcast(now) && new.may_broadcast(now));
     }
 
     #[test]

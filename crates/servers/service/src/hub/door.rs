@@ -16,7 +16,7 @@ use regatta_proto::{
         handshake::{Opening, Refusal},
     },
 };
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// The path of the hub.
 const PATH: &str = "/ws";
@@ -153,8 +153,12 @@ fn open(
     let place = match room {
         None => None,
         Some(room) => {
-            let person = person(admission, request.query(), terms.presence);
-            let limits = Limits { members_of_room: terms.members, ..settings.limits };
+            let person = person(admission, request.query(), terms);
+            let limits = Limits {
+                members_of_room: terms.members,
+                broadcasts_of_room: terms.broadcasts,
+                ..settings.limits
+            };
             // Last, so that a request refused for another reason is not counted.
             let presence = census.enter(&room, person, &limits, now.instant)?;
             Some((room, presence))
@@ -164,16 +168,22 @@ fn open(
     Ok((opening, Entered { place, terms, agreed, sends, expires_s }))
 }
 
-/// Who a client is; `None` if nothing is known of it. `is_named`: it may choose a name.
-fn person(admission: Admission, query: Option<&str>, is_named: bool) -> Option<Person> {
-    let mut pairs = form_urlencoded::parse(query.unwrap_or("").as_bytes());
-    let name = pairs.find(|(key, _)| key == "name").map(|(_, name)| name);
-    let name = name.filter(|name| is_named && (1..=LONGEST_NAME).contains(&name.len()));
+/// Who a client is; `None` if nothing is known of it. It chooses a name if members are announced, except where they may
+/// not publish: all members would receive the name. There it is the user of its token.
+fn person(admission: Admission, query: Option<&str>, terms: &RoomTerms) -> Option<Person> {
     let Admission { user, info, .. } = admission;
+    let name = if terms.members_publish {
+        let mut pairs = form_urlencoded::parse(query.unwrap_or("").as_bytes());
+        pairs.find(|(key, _)| key == "name").map(|(_, name)| name)
+    } else {
+        user.as_deref().map(Cow::Borrowed)
+    };
+    let is_fine = |name: &str| terms.presence && (1..=LONGEST_NAME).contains(&name.len());
+    let name: Option<Arc<str>> = name.filter(|name| is_fine(name)).map(|name| (&*name).into());
     if name.is_none() && user.is_none() && info.is_none() {
         return None;
     }
-    Some(Person { user: user.map(Into::into), info, name: name.map(|name| (&*name).into()) })
+    Some(Person { user: user.map(Into::into), info, name })
 }
 
 /// The policy of the page: it loads nothing, and connects only to this hub.
@@ -198,4 +208,34 @@ fn room(path: &str) -> Option<RoomName> {
     }
     let name = rest.strip_prefix('/')?;
     (!name.is_empty() && name.len() <= LONGEST_NAME).then(|| RoomName::of(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::settings::Settings;
+
+    #[test]
+    fn nobody_chooses_a_name_where_members_may_not_publish() {
+        let rule = |pattern: &str, publish| crate::hub::RoomRule {
+            pattern: pattern.parse().unwrap(),
+            publish,
+            presence: Some(true),
+            slow: None,
+            max_members: None,
+            rate: None,
+        };
+        let (api, members) = (crate::hub::Publish::Api, crate::hub::Publish::Members);
+        let rooms = vec![rule("news", api), rule("chat", members)];
+        let plan = Plan::new(Settings { rooms, ..Settings::default() });
+        let name = |room: &str, user: Option<&str>| {
+            let user = user.map(str::to_owned);
+            let admission = Admission { user, ..Admission::default() };
+            person(admission, Some("name=x"), plan.terms(room)).and_then(|person| person.name)
+        };
+        assert_eq!(name("chat", Some("ann")).as_deref(), Some("x"));
+        assert_eq!(name("news", Some("ann")).as_deref(), Some("ann"));
+        assert_eq!(name("news", None), None);
+        assert_eq!(name("other", Some("ann")), None);
+    }
 }

@@ -23,8 +23,11 @@ use std::{
     time::Instant,
 };
 
-/// One message of so many is sampled.
-const SAMPLED: usize = 64;
+/// Whether the message with this number is sampled: one of 64. The multiplier is 2^64 divided by the golden ratio, so
+/// the choice has no period that senders could share: each of 64 rooms in turn is sampled.
+fn is_sampled(number: usize) -> bool {
+    (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58 == 0
+}
 
 /// The longest duration of each bucket except the last, in microseconds.
 pub(super) const BOUNDS_US: [u64; 16] = [
@@ -53,7 +56,7 @@ impl LastDeliveries {
         now: Now,
         clock: Option<fn() -> Instant>,
     ) -> Option<Sample> {
-        let clock = clock.filter(|_| number.is_multiple_of(SAMPLED))?;
+        let clock = clock.filter(|_| is_sampled(number))?;
         self.pending.fetch_add(1, Relaxed);
         let (arrived, has_receiver) = (now.instant, AtomicBool::new(false));
         Some(Sample { arrived, clock, has_receiver, all: Arc::clone(self) })
@@ -134,13 +137,21 @@ mod tests {
         let samples: Vec<_> = (0..640)
             .filter_map(|number| deliveries.message(number, now, Some(Instant::now)))
             .collect();
-        assert_eq!((samples.len(), deliveries.pending(), all(&deliveries)), (10, 10, 0));
+        assert_eq!((samples.len(), deliveries.pending(), all(&deliveries)), (11, 11, 0));
         samples[0].is_received();
         drop(samples);
         assert_eq!((deliveries.pending(), all(&deliveries)), (0, 1), "the others had no receiver");
         assert!(deliveries.message(0, now, None).is_none());
         let published = (0..128).filter_map(|_| deliveries.publication(now, Some(Instant::now)));
-        assert_eq!(published.count(), 2);
+        assert_eq!(published.count(), 3);
+    }
+
+    #[test]
+    fn each_of_64_rooms_in_turn_is_sampled() {
+        for room in 0..64 {
+            let sampled = (0..64 * 64).filter(|turn| is_sampled(64 * turn + room)).count();
+            assert!((32..=96).contains(&sampled), "{sampled} of room {room}");
+        }
     }
 
     #[test]

@@ -255,7 +255,7 @@ impl Session for Member {
         }
         let now = context.now.instant;
         if self.looks_at.take().is_some()
-            && let Some(order) = self.presence.as_ref().and_then(Presence::take_dismissal)
+            && let Some(order) = self.presence.as_ref().and_then(Presence::dismissal)
         {
             self.close(context, order.code, &order.reason);
             return Flow::Close;

@@ -49,7 +49,7 @@ impl Sender<'_> {
                 None => {
                     write_error("the token does not allow messages to this room", self.out);
                 }
-                Some(presence) if !presence.may_broadcast(self.terms.broadcasts, now.instant) => {
+                Some(presence) if !presence.may_broadcast(now.instant) => {
                     write_error("too many messages of this room in a second", self.out);
                 }
                 Some(_) => self.broadcast(payload, now),

@@ -1,6 +1,7 @@
 //! Patterns of the names of rooms.
 
 use crate::hub::census::LONGEST_NAME;
+use regatta_proto::http1::server;
 use std::{fmt, str::FromStr};
 
 /// The rooms of a rule: the one with this name, or, with a `*` at the end, all whose names begin so. The lobby has
@@ -61,12 +62,25 @@ impl FromStr for RoomPattern {
         if text.len() > LONGEST_NAME {
             return Err(InvalidPattern::Long);
         }
-        let is_of_no_path = |c: &char| c.is_whitespace() || c.is_control() || "?#".contains(*c);
-        match text.chars().find(is_of_no_path) {
-            Some(character) => Err(InvalidPattern::Character(character)),
+        let is_of_no_path = |&(at, c): &(usize, char)| {
+            let length = if c == '%' { 3 } else { c.len_utf8() };
+            c == '?' || !text.get(at..at + length).is_some_and(is_in_a_target)
+        };
+        match text.char_indices().find(is_of_no_path) {
+            Some((_, character)) => Err(InvalidPattern::Character(character)),
             None => Ok(RoomPattern { text: text.into(), is_start }),
         }
     }
+}
+
+/// Whether a request target may contain this character or escape, by the rule of the HTTP parser.
+fn is_in_a_target(part: &str) -> bool {
+    if part.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return false;
+    }
+    let head = format!("GET /{part} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+    let request = server::Decoder::default().decode(&head);
+    matches!(request, Some((server::Event::Request(_), _)))
 }
 
 impl fmt::Display for RoomPattern {
@@ -111,6 +125,16 @@ mod tests {
             ("#", InvalidPattern::Character('#')),
         ] {
             assert_eq!(text.parse::<RoomPattern>(), Err(expected), "{text}");
+        }
+        for character in "\u{fc}\\\"<>{}|^`[]%".chars() {
+            for text in [format!("a{character}"), format!("{character}*"), format!("{character}4")]
+            {
+                let expected = Err(InvalidPattern::Character(character));
+                assert_eq!(text.parse::<RoomPattern>(), expected, "{text}");
+            }
+        }
+        for text in ["a%2Fb", "%c3%bc*", "a/b:c@d'(1),;=+$!&~._-*"] {
+            assert_eq!(pattern(text).to_string(), text);
         }
     }
 
