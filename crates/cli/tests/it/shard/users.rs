@@ -333,6 +333,33 @@ fn a_password_that_was_changed_is_no_longer_accepted(model: &str) {
     });
 }
 
+on_shard_models!(a_flood_of_wrong_passwords_opens_few_connections: sharing);
+
+fn a_flood_of_wrong_passwords_opens_few_connections(model: &str) {
+    let node = Node::start(&USERS);
+    let proxy = proxy(model, std::slice::from_ref(&node), &NODES);
+    let mut direct = node.client();
+    let mut opened = || {
+        let stats = direct.say("INFO stats");
+        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.unwrap().trim().parse::<u32>().unwrap()
+    };
+    let (mut clients, before) = ([client(&proxy), client(&proxy)], opened());
+    for _ in 0..100 {
+        clients.iter_mut().for_each(|client| client.raw(b"AUTH ann b\r\nAUTH bob a\r\n"));
+        for client in &mut clients {
+            for _ in 0..2 {
+                assert!(client.next().unwrap().starts_with(b"-WRONGPASS "), "{model}");
+            }
+        }
+    }
+    // One for each core, and the first shared ones.
+    let opened = opened() - before;
+    assert!(opened <= 8, "{model}: {opened} connections");
+    assert_eq!(clients[0].say("AUTH ann a"), "+OK\r\n", "{model}");
+    assert_eq!(clients[0].say("ACL WHOAMI"), "$3\r\nann\r\n", "{model}");
+}
+
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn there_are_at_most_64_users_at_once() {
