@@ -49,7 +49,7 @@ use std::{
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4 --passing 50
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
-  regatta load http://10.0.0.5:8080/ -c 4000 --rate 200k/s --on gen1,gen2 --deploy
+  regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --deploy
 
 With --rate or --stages, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by

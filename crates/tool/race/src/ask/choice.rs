@@ -5,7 +5,6 @@ use crate::{
     contenders::{adapter::Adapter, find_contenders::Contender, nearest::hint},
 };
 use regatta_record::{Entry, NULL};
-use regatta_script::Workload;
 use std::collections::BTreeSet;
 
 /// Checks the contenders that a user's own race file names. Returns an error for the first that is
@@ -53,27 +52,21 @@ pub(crate) fn check_known(
     ))
 }
 
-/// Whether a contender serves the workload: its manifest names the service or the workload file, and its
-/// protocol (`adapter`) has a form of the workload. A server that echoes serves every workload file with such
-/// a form, unnamed.
+/// Whether a contender serves the workload: its manifest names the service or the workload file. A
+/// server with the adapter `echo` serves every workload file whose requests can be echoed. One that has its own
+/// protocol (`adapter`) must have a form of the workload in it.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
-    let of_file = contest.workload_file.is_some();
-    let echoes = of_file && manifest.adapter == Some(Adapter::Echo);
     let named = |name: &String| manifest.workloads.contains(name);
-    (echoes || named(&contest.service()) || of_file && named(&contest.workload))
-        && speaks(contest, manifest.adapter)
-}
-
-/// Whether a server with this adapter has a form of a race's workload. An unknown workload is not decided
-/// here.
-fn speaks(contest: &Contest, adapter: Option<Adapter>) -> bool {
-    let Some(adapter) = adapter else { return true };
-    let workload = match &contest.workload_file {
-        Some(text) => Workload::from_text(text, &contest.workload).ok(),
-        None => Workload::parse(&contest.workload),
-    };
-    workload.is_none_or(|workload| adapter.asked(&workload).is_ok())
+    let of_file = contest.workload_file.is_some();
+    let is_named = named(&contest.service()) || of_file && named(&contest.workload);
+    match manifest.adapter {
+        Some(Adapter::Echo) if of_file => contest.spoken().is_some_and(|w| w.echoed().is_some()),
+        Some(adapter @ Adapter::Speaks(_)) if !of_file => {
+            is_named && contest.spoken().is_none_or(|workload| adapter.asked(&workload).is_ok())
+        }
+        _ => is_named,
+    }
 }
 
 /// The word in a race file for all contenders that are neither built in nor defined in the file.
@@ -142,6 +135,7 @@ fn names(entries: &[Entry]) -> String {
 mod tests {
     use super::*;
     use crate::contenders::manifest::Manifest;
+    use regatta_script::Workload;
 
     #[test]
     fn a_contender_that_names_the_service_or_the_workload_file_serves_it() {

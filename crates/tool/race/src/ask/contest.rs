@@ -233,6 +233,14 @@ impl Contest {
         self.workload.ends_with(".toml").then(|| PathBuf::from(&self.workload))
     }
 
+    /// Returns the workload. `None`: it is unknown, or its file is wrong, which is reported elsewhere.
+    pub(crate) fn spoken(&self) -> Option<Workload> {
+        match &self.workload_file {
+            Some(text) => Workload::from_text(text, &self.workload).ok(),
+            None => Workload::parse(&self.workload),
+        }
+    }
+
     /// Sets the workload to that of a workload file.
     pub(crate) fn ask(
         &mut self,
