@@ -1,0 +1,168 @@
+//! The connection to the broker.
+
+use super::{
+    config::Config,
+    packet::{Packet, SEGMENT},
+    stream::Stream,
+};
+use crate::{error::Error, machine::now_ns};
+use async_nats::{Client, ConnectOptions, Event, Subject, Subscriber, connection::State};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Maximum time to connect to the broker.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(3);
+/// Interval between two attempts to connect again. Agents must be back within 2 s of their leader.
+const RECONNECTS_EVERY: Duration = Duration::from_millis(200);
+/// Interval between two pings of the broker. A broker that does not answer two of them is gone.
+const PINGS_EVERY: Duration = Duration::from_secs(2);
+
+/// A connection to the broker, which connects again when it is lost.
+pub(super) struct Broker {
+    client: Client,
+    events: mpsc::UnboundedReceiver<Event>,
+    /// When the connection was lost.
+    lost: Option<Instant>,
+}
+
+/// What happened to the connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It is there again.
+    Back,
+    /// It was lost.
+    Lost,
+    /// The broker or the client reports an error.
+    Error(String),
+}
+
+impl Broker {
+    /// Connects, and logs in.
+    ///
+    /// # Errors
+    /// [`Error::Nats`] if the broker cannot be reached, or refuses the key.
+    pub async fn connect(config: &Config) -> Result<Broker, Error> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let mut options = ConnectOptions::with_nkey(config.seed.clone())
+            .name(format!("regatta {}", config.name))
+            .ping_interval(PINGS_EVERY)
+            .connection_timeout(CONNECTS_WITHIN)
+            .max_reconnects(None)
+            .reconnect_delay_callback(|_| RECONNECTS_EVERY)
+            .ignore_discovered_servers()
+            .event_callback(move |event| {
+                let sender = sender.clone();
+                async move { drop(sender.send(event)) }
+            });
+        if let Some(ca) = &config.ca {
+            // Then the client does not trust the certificates of the system.
+            options = options.require_tls(true).add_root_certificates(ca.clone());
+        }
+        let client = options.connect(&config.broker).await.map_err(|error| {
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            let (broker, source) = (&config.broker, source.unwrap_or_default());
+            Error::Nats(format!("cannot connect to the broker {broker}: {error}{source}"))
+        })?;
+        Ok(Broker { client, events, lost: None })
+    }
+
+    /// Receives what is sent to this subject from now on.
+    ///
+    /// # Errors
+    /// [`Error::Nats`] if the connection is closed.
+    pub async fn subscribe(&self, subject: String) -> Result<Subscriber, Error> {
+        let fail = |error: String| Error::Nats(format!("cannot subscribe: {error}"));
+        let subscriber = self.client.subscribe(subject).await;
+        let subscriber = subscriber.map_err(|error| fail(error.to_string()))?;
+        // What is published after this was subscribed before.
+        self.client.flush().await.map_err(|error| fail(error.to_string()))?;
+        Ok(subscriber)
+    }
+
+    /// Whether it is connected.
+    pub fn is_up(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// How long it has not been connected; `None` if it is.
+    pub fn is_lost_for(&self) -> Option<Duration> {
+        self.lost.map(|at| at.elapsed())
+    }
+
+    /// Waits for the next change of the connection.
+    pub async fn change(&mut self) -> Change {
+        loop {
+            let Some(event) = self.events.recv().await else {
+                return std::future::pending().await;
+            };
+            match event {
+                Event::Connected => {
+                    self.lost = None;
+                    return Change::Back;
+                }
+                Event::Disconnected => {
+                    self.lost.get_or_insert_with(Instant::now);
+                    return Change::Lost;
+                }
+                Event::ServerError(error) => return Change::Error(error.to_string()),
+                Event::ClientError(error) => return Change::Error(error.to_string()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends bytes, unless it is not connected.
+    pub async fn publish(&self, subject: &Subject, bytes: Vec<u8>) {
+        if self.is_up() {
+            // An error means that the client has ended, which is noticed by the silence.
+            let _ = self.client.publish(subject.clone(), Bytes::from(bytes)).await;
+        }
+    }
+
+    /// Waits until all was written to the broker.
+    pub async fn flush(&self) {
+        if self.is_up() {
+            let _ = self.client.flush().await;
+        }
+    }
+}
+
+/// One end of a session: what it writes and reads, and where to.
+pub(super) struct End {
+    pub stream: Stream,
+    subject: Subject,
+}
+
+impl End {
+    /// An end that sends to this subject.
+    pub fn new(subject: String) -> End {
+        End { stream: Stream::new(SEGMENT), subject: subject.into() }
+    }
+
+    /// Sends the segments that may be sent now.
+    pub async fn send(&mut self, broker: &Broker) {
+        while broker.is_up()
+            && let Some(segment) = self.stream.segment(now_ns())
+        {
+            self.packet(broker, &Packet::Segment(segment)).await;
+        }
+    }
+
+    /// Sends a packet.
+    pub async fn packet(&self, broker: &Broker, packet: &Packet) {
+        broker.publish(&self.subject, packet.encode()).await;
+    }
+
+    /// Ends the session.
+    pub async fn close(&self, broker: &Broker, because: &str) {
+        self.packet(broker, &Packet::Close(because.to_owned())).await;
+        broker.flush().await;
+    }
+
+    /// How long to wait for something to happen, at most this long.
+    pub fn wait(&self, most: Duration) -> Duration {
+        let due = self.stream.due_ns();
+        due.map_or(most, |due| Duration::from_nanos(due.saturating_sub(now_ns())).min(most))
+    }
+}
