@@ -21,6 +21,8 @@ use std::{
 
 /// Interval between two attempts to reach the broker at the start.
 const RETRIES_EVERY: Duration = Duration::from_secs(1);
+/// What the log says of a connection.
+const CONNECTED: &str = "connected to the broker";
 /// Longest wait for something to happen.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -53,8 +55,8 @@ pub fn standing(
         let [questions, requests] = [config.all(), config.down(&config.name, "*")];
         let questions = broker.subscribe(questions).await?;
         let requests = broker.subscribe(requests).await?;
-        let (session, last) = (None, String::new());
-        let standing = Standing { config, policy, how, about, log, broker, session, last };
+        let (session, last, said) = (None, String::new(), CONNECTED.to_owned());
+        let standing = Standing { config, policy, how, about, log, broker, session, last, said };
         Ok(standing.run(questions, requests).await)
     })
 }
@@ -65,8 +67,8 @@ async fn dialled(config: &Config, log: fn(&str)) -> Broker {
     loop {
         match Broker::connect(config).await {
             Ok(broker) => {
-                let (name, broker_is) = (&config.name, &config.broker);
-                log(&format!("regatta: agent {name} waits for a leader: broker={broker_is}"));
+                let Config { name, broker: address, .. } = config;
+                log(&format!("regatta: agent {name} waits for a leader: broker={address}"));
                 return broker;
             }
             Err(error) if error.to_string() == said => {}
@@ -89,6 +91,8 @@ struct Standing {
     session: Option<Session>,
     /// The name of the last session that is over.
     last: String,
+    /// What the log last said of the connection.
+    said: String,
 }
 
 impl Standing {
@@ -199,13 +203,20 @@ impl Standing {
     }
 
     fn changed(&mut self, change: Change) {
-        match (change, &mut self.session) {
-            (Change::Back, Some(session)) => session.end.stream.reconnected(),
-            (Change::Back, None) => {}
-            (Change::Lost, _) => (self.log)("regatta: the connection to the broker was lost"),
-            (Change::Error(error), _) => {
-                (self.log)(&format!("regatta: broker: {}", visible(&error)))
+        let said = match &change {
+            Change::Back => CONNECTED.to_owned(),
+            Change::Lost => "the connection to the broker was lost".to_owned(),
+            Change::Error(error) => {
+                format!("error of the connection to the broker: {}", visible(error))
             }
+        };
+        if let (Change::Back, Some(session)) = (&change, &mut self.session) {
+            session.end.stream.reconnected();
+        }
+        // Each attempt to connect again may fail in the same way.
+        if self.said != said {
+            (self.log)(&format!("regatta: {said}"));
+            self.said = said;
         }
     }
 

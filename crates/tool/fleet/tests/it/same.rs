@@ -26,7 +26,7 @@ fn by_agents(kind: &str, cores: &[u32], plan: &Plan) -> Tally {
 }
 
 /// A load of 6 threads, by processes of this machine.
-fn by_processes(least: usize, plan: &Plan) -> Tally {
+pub fn by_processes(least: usize, plan: &Plan) -> Tally {
     let arguments = vec!["load-process".into(), mark()];
     let how = LoadProcessConfig { program: example("fleet_test_helper"), arguments, least };
     let (plan, never) = (Plan { threads: 6, ..plan.clone() }, AtomicBool::new(false));
