@@ -41,14 +41,18 @@ enum Action {
 pub fn run(args: FleetArgs) -> anyhow::Result<Outcome> {
     let Action::Init { broker, agents, folder } = args.action;
     init(&folder, &broker, &agents)?;
-    let dir = folder.display();
-    let first = &agents[0];
+    let (dir, first) = (folder.display(), &agents[0]);
+    let [of_broker, of_agent] = match folder.join("ca.pem").exists() {
+        true => ["nats.conf, broker.pem and broker.key", "NAME.toml, NAME.nk and ca.pem"],
+        false => ["nats.conf", "NAME.toml and NAME.nk"],
+    };
     output::print(&format!(
-        "wrote {dir}: keep it secret, because who has a key of it is that agent or the leader\n\
-         broker   copy nats.conf and broker.* to {broker}, and there: nats-server -c nats.conf\n\
-         agents   copy NAME.toml, NAME.nk and ca.pem to each, and there, e.g.:\n         \
-         regatta agent --fleet {first}.toml --role load --targets NETWORK:PORTS\n\
-         leader   regatta agents --fleet {dir}/leader.toml\n"
+        "wrote {dir}. Keep it secret: a program with a key of it is that agent, or the leader\n\
+         broker  {of_broker}; in their folder: nats-server -c nats.conf\n\
+         agents  {of_agent}; e.g. regatta agent --fleet {first}.toml --role load --targets NETWORK:PORTS\n\
+         leader  regatta agents --fleet {dir}/leader.toml\n\
+        \u{20}       regatta load URL --fleet {dir}/leader.toml --on {}\n",
+        agents.join(",")
     ))?;
     Ok(Outcome::Success)
 }

@@ -9,7 +9,7 @@ use crate::{error::Error, machine::now_ns};
 use async_nats::{Client, ConnectOptions, Event, Subject, Subscriber, connection::State};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 /// Maximum time to connect to the broker.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(3);
@@ -17,6 +17,9 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(3);
 const RECONNECTS_EVERY: Duration = Duration::from_millis(200);
 /// Interval between two pings of the broker. A broker that does not answer two of them is gone.
 const PINGS_EVERY: Duration = Duration::from_secs(2);
+
+/// Maximum time to write what a session ends with.
+const FLUSHED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A connection to the broker, which connects again when it is lost.
 pub(super) struct Broker {
@@ -120,10 +123,10 @@ impl Broker {
         }
     }
 
-    /// Waits until all was written to the broker.
+    /// Waits until all was written to the broker, for at most a second.
     pub async fn flush(&self) {
         if self.is_up() {
-            let _ = self.client.flush().await;
+            let _ = timeout(FLUSHED_WITHIN, self.client.flush()).await;
         }
     }
 }

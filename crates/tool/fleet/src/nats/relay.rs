@@ -205,8 +205,6 @@ impl Relay {
                 () = tokio::time::sleep(self.end.wait(left)) => {}
             }
         }
-        let _ =
-            tokio::time::timeout(ENDS_WITHIN, self.end.close(&self.broker, "the leader ended it"))
-                .await;
+        self.end.close(&self.broker, "the leader ended it").await;
     }
 }

@@ -108,18 +108,19 @@ impl Session {
         }
     }
 
-    /// Ends the agent. Returns how it ended.
-    pub async fn stop(mut self) -> String {
+    /// Ends the agent, and what it runs. Returns the leader's end of the session, and how the agent ended.
+    pub async fn stop(mut self) -> (End, String) {
         self.to_agent = None;
         let deadline = Instant::now() + ENDS_WITHIN;
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return status.to_string(),
+                Ok(Some(status)) => return (self.end, status.to_string()),
                 Ok(None) if Instant::now() < deadline => tokio::time::sleep(LOOKED_EVERY).await,
                 Ok(None) | Err(_) => {
                     let _ = self.child.kill();
                     let _ = self.child.wait();
-                    return format!("killed: it did not end within {ENDS_WITHIN:?}");
+                    let how = format!("killed: it did not end within {ENDS_WITHIN:?}");
+                    return (self.end, how);
                 }
             }
         }

@@ -233,10 +233,11 @@ impl Standing {
     /// Ends the session, if there is one: its agent, and what that runs.
     async fn close(&mut self, because: &str) {
         let Some(session) = self.session.take() else { return };
-        session.end.close(&self.broker, because).await;
         self.last.clone_from(&session.name);
         let (length, refused) = (session.length(), session.refused);
-        let status = session.stop().await;
+        // The load ends first, however long the way to the leader takes.
+        let (end, status) = session.stop().await;
+        end.close(&self.broker, because).await;
         (self.log)(&format!(
             "regatta: session ends: session={} length={length:.1?} refused={refused} because={because:?} \
              status={status:?}",
