@@ -6,7 +6,7 @@ use regatta_fleet::{
     Build,
     nats::{Listed, init, list},
 };
-use std::{fmt::Write, path::PathBuf};
+use std::path::PathBuf;
 
 /// Make the files of a standing fleet: agents that dial out to a NATS broker, and wait there for a leader
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub fn run(args: FleetArgs) -> anyhow::Result<Outcome> {
 #[command(after_help = "Examples:
   regatta agents --fleet fleet/leader.toml
 
-Exit status: 0 all agents answered; 1 an agent did not; 2 wrong usage, or the broker cannot be reached.")]
+Exit status: 0 all agents answered; 1 an agent did not, or two have the same name; 2 wrong usage, or the broker cannot be reached.")]
 pub struct AgentsArgs {
     /// The leader's file, which `regatta fleet init` has written
     #[arg(long, value_name = "leader.toml")]
@@ -74,7 +74,8 @@ pub fn agents(args: AgentsArgs) -> anyhow::Result<Outcome> {
     let listed = list(&args.fleet)?;
     let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
     output::print(&table(&listed, &build))?;
-    match listed.iter().all(|agent| agent.seen.is_some()) {
+    let is_good = |agent: &Listed| agent.seen.as_ref().is_some_and(|seen| !seen.is_double);
+    match listed.iter().all(is_good) {
         true => Ok(Outcome::Success),
         false => Ok(Outcome::Failure),
     }
@@ -82,26 +83,28 @@ pub fn agents(args: AgentsArgs) -> anyhow::Result<Outcome> {
 
 /// The agents, one in each line.
 fn table(listed: &[Listed], ours: &Build) -> String {
-    let width = listed.iter().map(|agent| agent.name.len()).max().unwrap_or(0).max(6);
-    let mut text = format!("{:<width$}  role  cores  state      RTT  build\n", "agent");
+    let width = listed.iter().map(|agent| agent.name.len()).max().unwrap_or(0).max(5);
+    let line = |name: &str, [role, cores, state, rtt, build]: [&str; 5]| {
+        format!("{name:<width$}  {role:<4}  {cores:>5}  {state:<6}  {rtt:>7}  {build}\n")
+    };
+    let mut text = line("agent", ["role", "cores", "state", "RTT", "build"]);
     for Listed { name, seen } in listed {
         let Some(seen) = seen else {
-            text += &format!("{name:<width$}  –         –  absent       –  –\n");
+            text += &line(name, ["–", "–", "absent", "–", "–"]);
             continue;
         };
-        let state = if seen.is_busy { "busy" } else { "idle" };
-        let rtt = regatta_report::time(seen.rtt.as_nanos() as f64);
+        let state = match () {
+            () if seen.is_double => "double",
+            () if seen.is_busy => "busy",
+            () => "idle",
+        };
         let sha = seen.build.get(..12).unwrap_or(&seen.build);
         let build = match seen.build == ours.sha256 {
             true => "this one".to_owned(),
             false => format!("another: {} {} {sha}", seen.version, seen.arch),
         };
-        let role = &seen.role;
-        let _ = writeln!(
-            text,
-            "{name:<width$}  {role:<4}  {:>5}  {state:<6}  {rtt:>7}  {build}",
-            seen.cores
-        );
+        let rtt = regatta_report::time(seen.rtt.as_nanos() as f64);
+        text += &line(name, [&seen.role, &seen.cores.to_string(), state, &rtt, &build]);
     }
     text
 }
@@ -122,6 +125,7 @@ mod tests {
                 version: "0.1.0".into(),
                 build: build.into(),
                 is_busy,
+                is_double: build == "aa",
                 rtt: Duration::from_micros(320),
             })
         };
@@ -134,10 +138,10 @@ mod tests {
         let ours = Build { version: "0.1.0".into(), sha256: "aa".into() };
         assert_eq!(
             table(&all, &ours),
-            "agent       role  cores  state      RTT  build\n\
-             generator1  load      8  idle    320 µs  this one\n\
-             gen2        load      8  busy    320 µs  another: 0.1.0 x86_64 bb\n\
-             gen3        –         –  absent       –  –\n"
+            "agent       role  cores  state       RTT  build\n\
+             generator1  load      8  double   320 µs  this one\n\
+             gen2        load      8  busy     320 µs  another: 0.1.0 x86_64 bb\n\
+             gen3        –         –  absent        –  –\n"
         );
     }
 }

@@ -113,7 +113,7 @@ fn a_fleet_is_made_listed_and_loads_a_server() {
         listed.code() == 0 && listed.stdout.matches("idle").count() == 2
     });
     let listed = regatta(&["agents", "--fleet", &fleet.leader()]).stdout;
-    assert!(listed.starts_with("agent   role  cores  state"), "{listed}");
+    assert!(listed.starts_with("agent  role  cores  state"), "{listed}");
     assert!(listed.lines().skip(1).all(|line| line.ends_with("this one")), "{listed}");
     let server = Server::double("epoll", &[]);
     let done = fleet.load(&server, &["--on", "gen1,gen2"]);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::{sync::mpsc, time::timeout};
 
 /// Maximum time to connect to the broker.
-const CONNECTS_WITHIN: Duration = Duration::from_secs(3);
+const CONNECTS_WITHIN: Duration = Duration::from_millis(1_500);
 /// Interval between two attempts to connect again. Agents must be back within 2 s of their leader.
 const RECONNECTS_EVERY: Duration = Duration::from_millis(200);
 /// Interval between two pings of the broker. A broker that does not answer two of them is gone.
@@ -134,32 +134,47 @@ impl Broker {
 /// One end of a session: what it writes and reads, and where to.
 pub(super) struct End {
     pub stream: Stream,
-    subject: Subject,
+    /// Where the session is opened and closed.
+    all: Subject,
+    /// Where segments go, once that is known.
+    one: Option<Subject>,
 }
 
 impl End {
-    /// An end that sends to this subject.
-    pub fn new(subject: String) -> End {
-        End { stream: Stream::new(SEGMENT), subject: subject.into() }
+    /// The agent's end, which sends to this subject.
+    pub fn of_agent(subject: String) -> End {
+        let all = Subject::from(subject);
+        End { stream: Stream::new(SEGMENT), one: Some(all.clone()), all }
+    }
+
+    /// The leader's end, which sends to this subject. It sends no segments until it knows who takes them.
+    pub fn of_leader(subject: String) -> End {
+        End { stream: Stream::new(SEGMENT), all: subject.into(), one: None }
+    }
+
+    /// The process with this word has answered, and takes the segments.
+    pub fn found(&mut self, word: &str) {
+        self.one = Some(format!("{}.{word}", self.all).into());
     }
 
     /// Sends the segments that may be sent now.
     pub async fn send(&mut self, broker: &Broker) {
+        let Some(one) = &self.one else { return };
         while broker.is_up()
             && let Some(segment) = self.stream.segment(now_ns())
         {
-            self.packet(broker, &Packet::Segment(segment)).await;
+            broker.publish(one, Packet::Segment(segment).encode()).await;
         }
     }
 
-    /// Sends a packet.
-    pub async fn packet(&self, broker: &Broker, packet: &Packet) {
-        broker.publish(&self.subject, packet.encode()).await;
+    /// Opens the session.
+    pub async fn open(&self, broker: &Broker) {
+        broker.publish(&self.all, Packet::Open.encode()).await;
     }
 
     /// Ends the session.
     pub async fn close(&self, broker: &Broker, because: &str) {
-        self.packet(broker, &Packet::Close(because.to_owned())).await;
+        broker.publish(&self.all, Packet::Close(because.to_owned()).encode()).await;
         broker.flush().await;
     }
 

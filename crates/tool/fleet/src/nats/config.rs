@@ -97,14 +97,16 @@ impl Config {
         Ok(Config { name, broker, seed, ca, agents, prefix: prefix(&fleet) })
     }
 
-    /// What a leader sends to an agent in a session.
+    /// What a leader sends to all processes with the name of an agent in a session. With the word of one of them after
+    /// it, what only that one takes.
     pub fn down(&self, agent: &str, session: &str) -> String {
         format!("{}.a.{agent}.{session}", self.prefix)
     }
 
-    /// What an agent sends in a session, or in answer to a question.
-    pub fn up(&self, agent: &str, session: &str) -> String {
-        format!("{}.up.{agent}.{session}", self.prefix)
+    /// What an agent sends in a session, or in answer to a question. `instance` is the word of its process, `*` for
+    /// any.
+    pub fn up(&self, agent: &str, session: &str, instance: &str) -> String {
+        format!("{}.up.{agent}.{session}.{instance}", self.prefix)
     }
 
     /// The leader's question who is there.

@@ -9,7 +9,7 @@ use futures_lite::StreamExt;
 use regatta_record::visible;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::Path,
     time::{Duration, Instant},
@@ -68,6 +68,8 @@ pub struct Seen {
     pub build: String,
     /// Whether it serves a leader.
     pub is_busy: bool,
+    /// Whether two agents have this name, which no load can use then.
+    pub is_double: bool,
     /// Shortest round trip of a question, through the broker.
     pub rtt: Duration,
 }
@@ -88,33 +90,45 @@ pub fn list(file: &Path) -> Result<Vec<Listed>, Error> {
 async fn ask(config: &Config) -> Result<BTreeMap<String, Seen>, Error> {
     let broker = Broker::connect(config).await?;
     let word = token()?;
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<String, (String, Seen)> = BTreeMap::new();
     for nth in 0..QUESTIONS {
         // Each question has its own word, so that a late answer is not taken for an early one.
         let word = format!("{word}-{nth}");
-        let mut answers = broker.subscribe(config.up("*", &word)).await?;
-        let asked = Instant::now();
+        let mut answers = broker.subscribe(config.up("*", &word, "*")).await?;
+        let (asked, mut answered) = (Instant::now(), BTreeSet::new());
         broker.publish(&config.all().into(), word.into_bytes()).await;
-        let mut answered = 0;
-        while answered < config.agents.len() {
+        while answered.len() < config.agents.len() {
             let left = ANSWERED_WITHIN.saturating_sub(asked.elapsed());
             let Ok(Some(answer)) = tokio::time::timeout(left, answers.next()).await else { break };
-            answered += 1;
-            let name = answer.subject.rsplit('.').nth(1).unwrap_or_default().to_owned();
-            if let Some(seen) = seen(&answer.payload, asked.elapsed()) {
-                let before = all.get(&name).map_or(Duration::MAX, |seen: &Seen| seen.rtt);
-                all.insert(name, Seen { rtt: seen.rtt.min(before), ..seen });
+            let mut words = answer.subject.rsplit('.');
+            let instance = words.next().unwrap_or_default().to_owned();
+            let name = words.nth(1).unwrap_or_default().to_owned();
+            let Some(mut seen) = seen(&answer.payload, asked.elapsed()) else { continue };
+            if let Some((other, before)) = all.get(&name) {
+                seen.rtt = seen.rtt.min(before.rtt);
+                seen.is_double = before.is_double || *other != instance;
             }
+            answered.insert(name.clone());
+            all.insert(name, (instance, seen));
         }
     }
-    Ok(all)
+    Ok(all.into_iter().map(|(name, (_, seen))| (name, seen)).collect())
 }
 
 fn seen(answer: &[u8], rtt: Duration) -> Option<Seen> {
     let about = serde_json::from_slice(answer).ok().filter(|_| answer.len() <= LONGEST)?;
     let About { role, version, build, arch, cores, state } = about;
     let [role, version, build, arch] = [role, version, build, arch].map(|text| visible(&text));
-    Some(Seen { role, cores, arch, version, build, is_busy: state == State::Busy, rtt })
+    Some(Seen {
+        role,
+        cores,
+        arch,
+        version,
+        build,
+        is_busy: state == State::Busy,
+        is_double: false,
+        rtt,
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::{
     leader::Machine,
     message::{Answer, FromAgent, LEASE, VERSION},
 };
+use async_nats::{Message, Subscriber};
 use futures_lite::StreamExt;
 use regatta_record::visible;
 use std::{
@@ -31,6 +32,11 @@ const OPENS_EVERY: Duration = Duration::from_millis(250);
 const PULSES_EVERY: Duration = Duration::from_millis(500);
 /// How long the last messages of a leader may take.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
+/// How much later than the leader the agent may be at the broker again.
+const RESUMES_WITHIN: Duration = Duration::from_secs(2);
+/// What is wrong if a name is used twice.
+const TWO: &str =
+    "two agents of this name are at the broker: give each machine its own NAME.toml and NAME.nk";
 
 /// The machines of agents of a fleet, for a leader on this machine. `relay` is a command that calls [`relay()`] with
 /// the two arguments that are added to it: the leader's file, and the name of the agent.
@@ -80,8 +86,8 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
     let done = runtime.map_err(machine)?.block_on(async {
         let broker = Broker::connect(&config).await?;
         let session = token()?;
-        let end = End::new(config.down(agent, &session));
-        let inbox = broker.subscribe(config.up(agent, &session)).await?;
+        let end = End::of_leader(config.down(agent, &session));
+        let inbox = broker.subscribe(config.up(agent, &session, "*")).await?;
         let now = Instant::now();
         let relay = Relay {
             broker,
@@ -91,6 +97,8 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
             asked: now,
             pulsed: now,
             asks: false,
+            resumes_until: now,
+            instance: None,
         };
         relay.run(inbox, &mut lines).await
     });
@@ -111,21 +119,25 @@ struct Relay {
     pulsed: Instant,
     /// Whether the leader has sent a request.
     asks: bool,
+    /// Until when the agent may be silent, because it must find back to the broker, too.
+    resumes_until: Instant,
+    /// The word of the agent's process, once it has answered.
+    instance: Option<String>,
 }
 
 impl Relay {
     async fn run(
         mut self,
-        mut inbox: async_nats::Subscriber,
+        mut inbox: Subscriber,
         lines: &mut mpsc::Receiver<Vec<u8>>,
     ) -> Result<(), Error> {
-        self.end.packet(&self.broker, &Packet::Open).await;
+        self.end.open(&self.broker).await;
         loop {
             self.keep_alive().await?;
             self.end.send(&self.broker).await;
             let has_room = self.end.stream.has_room();
             tokio::select! {
-                Some(message) = inbox.next() => self.packet(&message.payload).await?,
+                Some(message) = inbox.next() => self.message(&message).await?,
                 line = lines.recv(), if has_room => match line {
                     Some(line) => {
                         self.asks = true;
@@ -138,26 +150,25 @@ impl Relay {
                 },
                 change = self.broker.change() => if change == Change::Back {
                     self.end.stream.reconnected();
+                    self.resumes_until = Instant::now() + RESUMES_WITHIN;
                 },
                 () = tokio::time::sleep(self.end.wait(OPENS_EVERY)) => {}
             }
         }
     }
 
-    /// Asks the agent to open the session, until it answers. While the broker cannot be reached, tells the leader that
+    /// Asks the agent to open the session, until it answers. While the broker cannot be reached, informs the leader that
     /// this is not the agent's fault, until the lease is over.
     async fn keep_alive(&mut self) -> Result<(), Error> {
-        if let Some(lost) = self.broker.is_lost_for() {
-            if lost > LEASE {
-                let what = format!("the broker could not be reached for {LEASE:?}");
-                return Err(Error::Nats(what));
-            }
-            if self.asks && self.pulsed.elapsed() >= PULSES_EVERY {
-                self.pulsed = Instant::now();
-                let pulse = FromAgent { fleet: VERSION, session: 0, seq: 0, body: Answer::Pulse };
-                self.pass_on(serde_json::to_vec(&pulse).unwrap_or_default()).await?;
-            }
-            return Ok(());
+        let lost = self.broker.is_lost_for();
+        if lost.is_some_and(|lost| lost > LEASE) {
+            return Err(Error::Nats(format!("the broker could not be reached for {LEASE:?}")));
+        }
+        let is_away = lost.is_some() || self.resumes_until > Instant::now();
+        if is_away && self.asks && self.pulsed.elapsed() >= PULSES_EVERY {
+            self.pulsed = Instant::now();
+            let pulse = FromAgent { fleet: VERSION, session: 0, seq: 0, body: Answer::Pulse };
+            self.pass_on(serde_json::to_vec(&pulse).unwrap_or_default()).await?;
         }
         let Some(since) = self.opening else { return Ok(()) };
         if since.elapsed() > OPENS_WITHIN {
@@ -167,14 +178,24 @@ impl Relay {
         }
         if self.asked.elapsed() >= OPENS_EVERY {
             self.asked = Instant::now();
-            self.end.packet(&self.broker, &Packet::Open).await;
+            self.end.open(&self.broker).await;
         }
         Ok(())
     }
 
-    async fn packet(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.opening = None;
-        match Packet::decode(bytes) {
+    async fn message(&mut self, message: &Message) -> Result<(), Error> {
+        (self.opening, self.resumes_until) = (None, Instant::now());
+        let instance = message.subject.rsplit('.').next().unwrap_or_default();
+        if self.instance.is_none() {
+            self.end.found(instance);
+        }
+        let is_other = self.instance.get_or_insert_with(|| instance.to_owned()) != instance;
+        match Packet::decode(&message.payload) {
+            Some(Packet::Close(because)) => Err(Error::Nats(visible(&because))),
+            Some(_) if is_other => {
+                self.end.close(&self.broker, TWO).await;
+                Err(Error::Nats(TWO.into()))
+            }
             Some(Packet::Segment(segment)) => {
                 let messages = self.end.stream.receive(&segment, crate::machine::now_ns());
                 for message in messages.map_err(Error::Nats)? {
@@ -182,7 +203,6 @@ impl Relay {
                 }
                 Ok(())
             }
-            Some(Packet::Close(because)) => Err(Error::Nats(visible(&because))),
             Some(Packet::Open) | None => Err(Error::Nats("it sent an unknown packet".into())),
         }
     }
@@ -193,13 +213,13 @@ impl Relay {
     }
 
     /// Delivers what the leader sent last, and ends the session.
-    async fn finish(mut self, inbox: &mut async_nats::Subscriber) {
+    async fn finish(mut self, inbox: &mut Subscriber) {
         let deadline = Instant::now() + ENDS_WITHIN;
         while !self.end.stream.is_delivered() && Instant::now() < deadline {
             self.end.send(&self.broker).await;
             let left = deadline.saturating_duration_since(Instant::now());
             tokio::select! {
-                Some(message) = inbox.next() => if self.packet(&message.payload).await.is_err() {
+                Some(message) = inbox.next() => if self.message(&message).await.is_err() {
                     return;
                 },
                 () = tokio::time::sleep(self.end.wait(left)) => {}

@@ -2,7 +2,7 @@
 
 use super::{
     broker::{Broker, Change, End},
-    config::{Config, is_name},
+    config::{Config, is_name, token},
     list::{About, State},
     packet::Packet,
     policy::Policy,
@@ -21,6 +21,8 @@ use std::{
 
 /// Interval between two attempts to reach the broker at the start.
 const RETRIES_EVERY: Duration = Duration::from_secs(1);
+/// The number of words in a subject before the session: `rg.FLEET.a.NAME`.
+const SESSION_AT: usize = 4;
 /// What the log says of a connection.
 const CONNECTED: &str = "connected to the broker";
 /// Longest wait for something to happen.
@@ -52,11 +54,13 @@ pub fn standing(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(fail("start the agent"))?.block_on(async {
         let broker = dialled(&config, log).await;
-        let [questions, requests] = [config.all(), config.down(&config.name, "*")];
+        let [questions, requests] = [config.all(), config.down(&config.name, ">")];
         let questions = broker.subscribe(questions).await?;
         let requests = broker.subscribe(requests).await?;
         let (session, last, said) = (None, String::new(), CONNECTED.to_owned());
-        let standing = Standing { config, policy, how, about, log, broker, session, last, said };
+        let instance = token()?;
+        let standing =
+            Standing { config, instance, policy, how, about, log, broker, session, last, said };
         Ok(standing.run(questions, requests).await)
     })
 }
@@ -83,6 +87,9 @@ async fn dialled(config: &Config, log: fn(&str)) -> Broker {
 
 struct Standing {
     config: Config,
+    /// A word that no other process has. Two with the same key, on two machines, would both carry out what only one
+    /// may: the leader notices that.
+    instance: String,
     policy: Policy,
     how: AgentCommand,
     about: About,
@@ -119,37 +126,41 @@ impl Standing {
         if is_name(word) {
             let state = if self.session.is_some() { State::Busy } else { State::Idle };
             let about = About { state, ..self.about.clone() };
-            let subject = self.config.up(&self.config.name, word).into();
+            let subject = self.up(word).into();
             self.broker.publish(&subject, serde_json::to_vec(&about).unwrap_or_default()).await;
         }
     }
 
-    /// A packet of a leader. The session is the last word of the subject.
+    /// A packet of a leader. The subject ends with the session, or with the session and the process that it is for.
     async fn request(&mut self, message: &Message) {
-        let name = message.subject.rsplit('.').next().unwrap_or_default();
-        if !is_name(name) {
-            return;
-        }
-        let packet = Packet::decode(&message.payload);
+        let words = message.subject.split('.').skip(SESSION_AT).collect::<Vec<_>>();
+        let (name, is_for_us) = match words[..] {
+            [name] if is_name(name) => (name, true),
+            [name, instance] if is_name(name) => (name, instance == self.instance),
+            _ => return,
+        };
         let is_ours = self.session.as_ref().is_some_and(|session| session.name == name);
-        match packet {
+        match Packet::decode(&message.payload) {
             // The agent has answered it, or is about to.
             Some(Packet::Open) if is_ours => {}
             Some(Packet::Open) => self.open(name).await,
-            Some(Packet::Segment(segment)) if is_ours => {
+            Some(Packet::Segment(segment)) if is_ours && is_for_us => {
                 let Some(session) = &mut self.session else { return };
                 match session.end.stream.receive(&segment, now_ns()) {
                     Ok(lines) => self.pass_on(lines).await,
                     Err(because) => self.close(&because).await,
                 }
             }
-            Some(Packet::Close(because)) if is_ours => self.close(&visible(&because)).await,
+            // The leader will notice that there are two agents.
+            Some(Packet::Segment(_)) if is_ours => {}
             Some(Packet::Segment(_)) => {
-                self.refuse(name, "the agent has no such session: it was restarted, or ended it")
-                    .await;
+                let because =
+                    "it has no such session: it was restarted, or two agents have its name";
+                self.refuse(name, because).await;
             }
+            Some(Packet::Close(because)) if is_ours => self.close(&visible(&because)).await,
             Some(Packet::Close(_)) => {}
-            None => self.refuse(name, "the agent does not know this packet").await,
+            None => self.refuse(name, "it does not know this packet").await,
         }
     }
 
@@ -163,7 +174,7 @@ impl Standing {
             let because = format!("it is busy: it has served another leader for {length:.0?}");
             return self.refuse(name, &because).await;
         }
-        let end = End::new(self.config.up(&self.config.name, name));
+        let end = End::of_agent(self.up(name));
         match Session::start(name, end, &self.how) {
             Ok(session) => {
                 (self.log)(&format!("regatta: session begins: session={name}"));
@@ -174,8 +185,12 @@ impl Standing {
     }
 
     async fn refuse(&self, name: &str, because: &str) {
-        let end = End::new(self.config.up(&self.config.name, name));
+        let end = End::of_agent(self.up(name));
         end.close(&self.broker, because).await;
+    }
+
+    fn up(&self, session: &str) -> String {
+        self.config.up(&self.config.name, session, &self.instance)
     }
 
     async fn pass_on(&mut self, lines: Vec<Vec<u8>>) {

@@ -87,6 +87,23 @@ fn an_agent_serves_one_leader_at_a_time_and_is_listed() {
 
 #[test]
 #[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn two_agents_with_the_same_key_are_noticed() {
+    let (place, server) = (Place::new(&["gen1"]), Recorder::start());
+    place.agent("gen1", 2, "load-process");
+    place.second_agent("gen1", "load-process");
+    until("it is listed", || place.list()[0].seen.as_ref().is_some_and(|seen| seen.is_double));
+    let done = place.connect(&["gen1"]).map_err(|error| error.to_string());
+    let done = done.and_then(|mut fleet| {
+        let done = run_watched(&mut fleet, &of_seconds(60, &server), &mut |_| {});
+        done.map(|_| ()).map_err(|void| void.error.to_string())
+    });
+    let error = done.unwrap_err();
+    assert!(error.contains("two agents of this name are at the broker"), "{error}");
+    until("no process of a session remains", || place.is_idle());
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
 fn an_absent_agent_is_named_before_anything_starts() {
     let place = Place::new(&["gen1", "gen2"]);
     place.agent("gen1", 2, "load-process");
@@ -208,7 +225,7 @@ fn a_restarted_agent_does_not_join_again() {
     let error = run_watched(&mut fleet, &of_seconds(60, &server), &mut restart).unwrap_err();
     let error = error.error.to_string();
     let expected = [
-        "it was restarted, or ended it",
+        "it has no such session: it was restarted",
         // It was away for longer.
         "it has not answered for 2s",
     ];

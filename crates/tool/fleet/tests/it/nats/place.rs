@@ -119,6 +119,13 @@ impl Place {
         }
     }
 
+    /// Starts a second agent with the same file.
+    pub fn second_agent(&self, name: &str, kind: &str) {
+        let first = self.agents.lock().unwrap().remove(name).unwrap();
+        self.agents.lock().unwrap().insert(format!("{name} before"), first);
+        self.start_agent(name, 2, kind, "-");
+    }
+
     pub fn pid(&self, name: &str) -> u32 {
         self.agents.lock().unwrap()[name].id()
     }
