@@ -28,7 +28,16 @@ impl Policy {
     /// # Errors
     /// Why the agent refuses it, as a sentence.
     pub fn check(&self, request: &Request, left: Option<Duration>) -> Result<(), String> {
-        let Request::Prepare { plan, parts } = request else { return Ok(()) };
+        let (plan, parts) = match request {
+            Request::Prepare { plan, parts } => (plan, parts),
+            // Each request is listed, so that a new one is not permitted by accident.
+            Request::Reserve { .. }
+            | Request::Renew
+            | Request::Clock
+            | Request::Order(_)
+            | Request::Abort
+            | Request::Release => return Ok(()),
+        };
         plan.check().map_err(|error| error.to_string())?;
         self.check_target(plan)?;
         if let Some(part) = parts.iter().find(|part| !is_possible(**part)) {
