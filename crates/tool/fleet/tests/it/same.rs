@@ -64,6 +64,17 @@ fn agents_have_as_many_requests_due_as_one_process() {
 }
 
 #[test]
+fn the_squares_of_many_arrivals_are_no_impossible_numbers() {
+    let server = Recorder::start();
+    let rate = NonZeroU32::new(20_000).unwrap();
+    let drive = Drive::Open { rate, arrivals: Arrivals::Poisson };
+    let until = Until::Elapsed(Duration::from_secs(1));
+    let plan = Plan { connections: 12, drive, until, ..plan(server.address) };
+    let due = by_agents("load-process", &[3, 2, 1], &plan).open_loop.unwrap().due;
+    assert!((19_000..21_000).contains(&due), "{due}");
+}
+
+#[test]
 fn histograms_merge_without_loss() {
     let plan = Plan { connections: 6, ..plan("127.0.0.1:1".parse().unwrap()) };
     let one = by_agents("scripted", &[6], &plan);
