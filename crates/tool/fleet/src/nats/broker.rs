@@ -25,7 +25,7 @@ const FLUSHED_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Broker {
     client: Client,
     events: mpsc::UnboundedReceiver<Event>,
-    /// When the connection was lost.
+    /// When it was first noticed that the connection is lost.
     lost: Option<Instant>,
 }
 
@@ -89,7 +89,11 @@ impl Broker {
     }
 
     /// How long it has not been connected; `None` if it is.
-    pub fn is_lost_for(&self) -> Option<Duration> {
+    pub fn is_lost_for(&mut self) -> Option<Duration> {
+        self.lost = match self.is_up() {
+            true => None,
+            false => self.lost.or_else(|| Some(Instant::now())),
+        };
         self.lost.map(|at| at.elapsed())
     }
 
@@ -100,14 +104,8 @@ impl Broker {
                 return std::future::pending().await;
             };
             match event {
-                Event::Connected => {
-                    self.lost = None;
-                    return Change::Back;
-                }
-                Event::Disconnected => {
-                    self.lost.get_or_insert_with(Instant::now);
-                    return Change::Lost;
-                }
+                Event::Connected => return Change::Back,
+                Event::Disconnected => return Change::Lost,
                 Event::ServerError(error) => return Change::Error(error.to_string()),
                 Event::ClientError(error) => return Change::Error(error.to_string()),
                 _ => {}
