@@ -9,7 +9,8 @@ fn one_wrong_answer_in_a_million_is_found_and_shown() {
     course.write_race("'null'", "50s", "connections = 8\npipeline = 16");
     let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000000'";
     // The null server is skipped because its window would last 50 s. The wrong reply ends this window.
-    let args = ["race.toml", "--skip", "null", "--contender", bad, "--out", "out", "--json", "-"];
+    let args = "race.toml --schedule rounds --settle 0s --skip null --out out --json - --contender";
+    let args: Vec<&str> = args.split(' ').chain([bad]).collect();
     let ended = course.race(&args).with_status(1);
     course.assert_nothing_left();
 

@@ -71,6 +71,21 @@ fn a_key_with_half_of_the_requests_is_the_hottest(model: &str) {
     assert!((30.0..70.0).contains(&share), "{model}: {line}");
 }
 
+on_shard_models!(requests_of_clients_that_have_not_authenticated_do_not_count: epoll);
+
+fn requests_of_clients_that_have_not_authenticated_do_not_count(model: &str) {
+    let nodes = [Node::start(&["--requirepass", "secret"])];
+    let (proxy, pages) = proxy(model, &nodes, &["--hot-keys", "--auth", "nodes"]);
+    let mut client = client(&proxy);
+    busy(&mut client, b"hot", 4_000);
+    let page = hot(pages);
+    assert_eq!(page["samples"], 0, "{model}: {page}");
+    assert_eq!(client.say("AUTH secret"), "+OK\r\n", "{model}");
+    busy(&mut client, b"hot", 4_000);
+    let page = hot(pages);
+    assert_eq!(page["keys"][0]["key"], "hot", "{model}: {page}");
+}
+
 on_shard_models!(keys_of_each_kind_of_request_are_counted: epoll);
 
 fn keys_of_each_kind_of_request_are_counted(model: &str) {

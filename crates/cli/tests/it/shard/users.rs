@@ -2,11 +2,22 @@
 
 use crate::support::{
     Server,
-    shard::{client, client::Client, nodes::Node, on_shard_models, proxy},
+    shard::{client, client::Client, nodes::Node, on_shard_models, proxy, proxy_to},
     until,
 };
 use regatta_testkit::child::run_within;
-use std::{fs::File, process::Command, thread, time::Duration};
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 use tempfile::TempDir;
 
 /// Options of a node with the users ann and bob, whose keys and channels begin with their names. Without a password, a
@@ -172,6 +183,8 @@ fn nothing_is_carried_out_in_another_database(model: &str) {
     assert_eq!(client.say("RESET"), "+RESET\r\n", "{model}");
     assert_eq!(client.say("DBSIZE"), ":0\r\n", "{model}");
     pipeline(&mut client, &[("AUTH eve e", "+OK"), ("SET a 1", "+OK"), ("GET a", "$1\r\n1")]);
+    let info = client.say("INFO");
+    assert!(info.contains("node_connections_lost:0\r\n"), "a refusal is no loss: {model}: {info}");
 }
 
 on_shard_models!(a_blocked_client_that_leaves_takes_nothing_with_it: epoll, uring);
@@ -358,6 +371,59 @@ fn a_flood_of_wrong_passwords_opens_few_connections(model: &str) {
     assert!(opened <= 8, "{model}: {opened} connections");
     assert_eq!(clients[0].say("AUTH ann a"), "+OK\r\n", "{model}");
     assert_eq!(clients[0].say("ACL WHOAMI"), "$3\r\nann\r\n", "{model}");
+}
+
+on_shard_models!(wrong_passwords_of_many_clients_at_once_are_all_answered: sharing);
+
+/// Redis closes a connection that has not authenticated if some 200 errors wait to be sent over it.
+fn wrong_passwords_of_many_clients_at_once_are_all_answered(model: &str) {
+    let node = Node::start(&["--requirepass", "secret"]);
+    let proxy = proxy(model, std::slice::from_ref(&node), &NODES);
+    let mut direct = node.client();
+    assert_eq!(direct.say("AUTH secret"), "+OK\r\n");
+    let mut clients: Vec<Client> = (0..900).map(|_| client(&proxy)).collect();
+    let mut right = client(&proxy);
+    assert_eq!(clients[0].say("PING"), "-NOAUTH Authentication required.\r\n", "{model}");
+    // The node carries out all of them together.
+    direct.raw(b"EVAL \"local e = os.clock() + 0.4 while os.clock() < e do end\" 0\r\n");
+    clients.iter_mut().for_each(|client| client.raw(b"AUTH wrong\r\n"));
+    right.raw(b"AUTH secret\r\n");
+    for client in &mut clients {
+        let reply = client.next().expect("a reply");
+        assert!(reply.starts_with(b"-WRONGPASS "), "{model}: {}", reply.escape_ascii());
+    }
+    assert_eq!(right.next().unwrap(), b"+OK\r\n", "{model}");
+    let info = right.say("INFO");
+    assert!(info.contains("node_connections_lost:0\r\n"), "{model}: {info}");
+}
+
+on_shard_models!(a_node_that_closes_connections_of_a_user_is_not_asked_all_the_time: epoll, uring);
+
+fn a_node_that_closes_connections_of_a_user_is_not_asked_all_the_time(model: &str) {
+    let node = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = proxy_to(model, [node.local_addr().unwrap()].into_iter(), &NODES);
+    let opened = Arc::new(AtomicU32::new(0));
+    // The first connection is that over which users are tried: each is accepted. The others are closed at AUTH.
+    let count = Arc::clone(&opened);
+    thread::spawn(move || {
+        for stream in node.incoming() {
+            let (mut stream, number) = (stream.unwrap(), count.fetch_add(1, Relaxed));
+            thread::spawn(move || {
+                let mut bytes = [0; 512];
+                while stream.read(&mut bytes).is_ok_and(|read| read > 0) && number == 0 {
+                    stream.write_all(b"+OK\r\n").unwrap();
+                }
+            });
+        }
+    });
+    let mut client = user(&proxy, "ann", "a");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(400) {
+        assert!(client.say("GET a").starts_with("-SHARD"), "{model}");
+    }
+    let opened = u128::from(opened.load(Relaxed));
+    // One in each 50 ms.
+    assert!((2..=began.elapsed().as_millis() / 50 + 2).contains(&opened), "{model}: {opened}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 const IDLE: usize = 16;
 
 /// How long the connections of a user are kept after its last client has left, and of how many pools.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(60);
 const KEPT: usize = 64;
 
 /// What the clients of a pool have in common: it determines how their connections are prepared.

@@ -22,7 +22,11 @@ use std::sync::Arc;
 /// Unsent bytes to a node, and pending replies from it, beyond which the clients that use it are
 /// paused.
 pub(crate) const FULL: usize = 1 << 20;
-pub(crate) const OWED: usize = 256 * 1024;
+const OWED: usize = 256 * 1024;
+
+/// Pending replies about users beyond which further clients wait: a node closes a connection that has not authenticated
+/// if many errors wait to be sent over it (Redis 7.0 at about 200).
+const LOGINS: usize = 64;
 
 impl Proxy {
     /// Forwards a request to one node. Its reply is sent to the client.
@@ -217,12 +221,16 @@ impl Proxy {
             client.node_is_full = true;
             return true;
         }
-        if effects.pending(conn) < FULL && upstream.waiting.len() < OWED {
+        let reads_slowly = effects.pending(conn) >= FULL;
+        if !reads_slowly && upstream.waiting.len() < upstream.most_waiting() {
             return false;
         }
         upstream.held.push(client.conn);
         client.node_is_full = true;
-        upstream.wants_drained(true, effects);
+        // Otherwise, its replies make room.
+        if reads_slowly {
+            upstream.wants_drained(true, effects);
+        }
         true
     }
 
@@ -305,6 +313,17 @@ impl Proxy {
 }
 
 impl Upstream {
+    /// Returns the number of pending replies from which on clients wait for room.
+    #[inline]
+    fn most_waiting(&self) -> usize {
+        if self.use_ == Use::Login { LOGINS } else { OWED }
+    }
+
+    /// Returns whether clients that wait for room may continue.
+    pub(crate) fn has_room(&self, effects: &Fx) -> bool {
+        effects.pending(self.conn) < FULL / 2 && self.waiting.len() < self.most_waiting() / 2
+    }
+
     /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
     /// node has been written.
     pub(crate) fn wants_drained(&self, wants_drained: bool, effects: &mut Fx) {

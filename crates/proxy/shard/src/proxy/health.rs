@@ -45,8 +45,9 @@ impl Proxy {
         for conn in self.pools.expired(now) {
             self.close_unused(conn, effects);
         }
-        let due = self.health.iter().filter_map(Health::due).chain(self.pools.due()).min();
-        self.tick_at = due.into_iter().chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
+        let logins = self.close_idle_logins(effects);
+        let due = self.health.iter().filter_map(Health::due).chain(self.pools.due()).chain(logins);
+        self.tick_at = due.chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
     }
 
     /// Schedules a check of the nodes, because one of them now owes a reply.

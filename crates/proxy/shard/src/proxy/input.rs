@@ -151,7 +151,9 @@ impl Proxy {
             }
         };
         self.plan = plan;
-        self.sample(command, &decision, next, effects);
+        if self.is_served(client) {
+            self.sample(command, &decision, next, effects);
+        }
         next
     }
 

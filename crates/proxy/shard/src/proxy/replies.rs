@@ -13,7 +13,6 @@ use crate::{
     observe::version::Version,
     peers::{Peer, Peers},
     proxy::{
-        forward,
         state::{Fx, Proxy},
         unblock,
     },
@@ -392,11 +391,6 @@ impl Client {
 }
 
 impl Upstream {
-    /// Returns whether clients that wait for room may continue.
-    fn has_room(&self, effects: &Fx) -> bool {
-        effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < forward::OWED / 2
-    }
-
     /// When the current reply is late. `None`: never, because its command may block forever.
     pub(crate) fn deadline(&self, timeout: Duration, peers: &Peers) -> Option<Instant> {
         let blocking = match self.use_ {

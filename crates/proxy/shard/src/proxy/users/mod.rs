@@ -15,7 +15,7 @@ use crate::{
     },
     node::{
         loss_reason::Loss,
-        pools::Key,
+        pools::{KEPT_FOR, Key},
         upstream::{Upstream, Use, Waiter, What},
     },
     observe::class::Class,
@@ -176,6 +176,9 @@ impl Proxy {
             client.fail(&[&self.down(node)], effects);
             return Err(Next::Go);
         };
+        if self.is_full(client, conn, effects) {
+            return Err(Next::Full);
+        }
         self.ask(client, conn, sent, effects);
         Err(Next::Again)
     }
@@ -183,10 +186,31 @@ impl Proxy {
     /// Returns the connection over which users are tried at a node: only AUTH is sent over it, and each replaces the
     /// user, so one serves all clients. A connection for each would let a flood of wrong passwords use up the ports.
     fn login_to(&mut self, node: usize, effects: &mut Fx) -> Option<Conn> {
-        if self.logins[node].is_none() {
-            self.logins[node] = self.connect(0, node, Use::Login, effects);
+        if let Some(conn) = self.logins[node]
+            && effects.out(conn).is_some()
+        {
+            return Some(conn);
         }
+        self.logins[node] = self.connect(0, node, Use::Login, effects);
         self.logins[node]
+    }
+
+    /// Closes the connections over which no user was tried for a while. Returns when the next one is due.
+    pub(super) fn close_idle_logins(&mut self, effects: &mut Fx) -> Option<Instant> {
+        let now = effects.now().instant;
+        let mut due = None;
+        for node in 0..self.logins.len() {
+            let Some(conn) = self.logins[node] else { continue };
+            let idle = self.peers.upstream(conn).filter(|one| one.waiting.is_empty());
+            let Some(until) = idle.map(|login| login.since + KEPT_FOR) else { continue };
+            if until <= now {
+                self.logins[node] = None;
+                self.close_unused(conn, effects);
+            } else {
+                due = due.into_iter().chain([until]).min();
+            }
+        }
+        due
     }
 
     /// Makes a client a user that a node has accepted.
