@@ -1,6 +1,6 @@
 //! Standing fleets by the commands of a user: `fleet init`, a broker, `agent --fleet`, `agents`, `load --fleet`.
 
-use crate::support::{Server, until};
+use crate::support::{Server, until, until_within};
 use regatta_testkit::{
     child::{Ended, run_within},
     port, prerequisite,
@@ -8,13 +8,14 @@ use regatta_testkit::{
 use std::{
     fs::{self, File},
     net::TcpStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 use tempfile::TempDir;
 
 const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
+const MARK: &str = "REGATTA_TEST_MARK";
 
 /// Runs a command of regatta to its end.
 fn regatta(args: &[&str]) -> Ended {
@@ -62,13 +63,18 @@ impl Fleet {
         format!("{}/leader.toml", self.dir())
     }
 
+    /// What all processes of the fleet have in their environment.
+    fn mark(&self) -> String {
+        self.dir()
+    }
+
     fn log(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}.log"))
     }
 
     fn start(&mut self, name: &str, mut command: Command) {
         let log = File::create(self.log(name)).unwrap();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).env(MARK, self.mark());
         self.children.push(command.spawn().unwrap());
     }
 
@@ -140,6 +146,41 @@ fn a_load_beyond_the_limits_of_an_agent_is_refused_with_its_words() {
     assert!(done.stderr.ends_with(expected), "{}", done.stderr);
     let void: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     assert!(void["void"].as_str().unwrap().contains("more than 9"), "{void}");
+}
+
+/// The living load processes whose environment has this mark.
+fn load_processes(mark: &str) -> usize {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let has = |folder: &Path, name: &str, what: &str| {
+        let text = fs::read(folder.join(name)).unwrap_or_default();
+        text.split(|byte| *byte == 0).any(|one| one == what.as_bytes())
+    };
+    let mark = format!("{MARK}={mark}");
+    let all = entries.map(|entry| entry.path());
+    all.filter(|path| has(path, "environ", &mark) && has(path, "cmdline", "load-process")).count()
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_killed_leader_leaves_no_load() {
+    let mut fleet = Fleet::new();
+    let mark = fleet.mark();
+    fleet.agent("gen1", &["--targets", "127.0.0.1:1-65535"]);
+    fleet.agent("gen2", &["--targets", "127.0.0.1:1-65535"]);
+    let server = Server::double("epoll", &[]);
+    let mut command = Command::new(REGATTA);
+    let url = format!("line://{}", server.addr);
+    command.args(["load", &url, "-d", "60s", "--on", "gen1,gen2", "--fleet", &fleet.leader()]);
+    let mut leader = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("both agents load", || load_processes(&mark) == 2);
+    leader.kill().unwrap();
+    leader.wait().unwrap();
+    // At once, because its relays see that it is gone.
+    until_within(Duration::from_secs(5), "no load remains", || load_processes(&mark) == 0);
+    until("the agents wait for the next leader", || {
+        let listed = regatta(&["agents", "--fleet", &fleet.leader()]);
+        listed.stdout.matches("idle").count() == 2
+    });
 }
 
 #[test]
