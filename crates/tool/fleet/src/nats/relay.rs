@@ -10,6 +10,7 @@ use super::{
 use crate::{
     error::Error,
     leader::Machine,
+    machine::now_ns,
     message::{Answer, FromAgent, LEASE, VERSION},
 };
 use async_nats::{Message, Subscriber};
@@ -89,7 +90,7 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
         let end = End::of_leader(config.down(agent, &session));
         let inbox = broker.subscribe(config.up(agent, &session, "*")).await?;
         let now = Instant::now();
-        let relay = Relay {
+        let mut relay = Relay {
             broker,
             end,
             to_leader,
@@ -100,7 +101,14 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
             resumes_until: now,
             instance: None,
         };
-        relay.run(inbox, &mut lines).await
+        let done = relay.run(inbox, &mut lines).await;
+        // Also if the leader is gone: otherwise the agent would load until its lease is over.
+        let because = match &done {
+            Ok(()) => "the leader ended it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        relay.end.close(&relay.broker, &because).await;
+        done
     });
     // What the agent sent last must reach the leader. The sender is gone.
     let _ = written.join();
@@ -127,7 +135,7 @@ struct Relay {
 
 impl Relay {
     async fn run(
-        mut self,
+        &mut self,
         mut inbox: Subscriber,
         lines: &mut mpsc::Receiver<Vec<u8>>,
     ) -> Result<(), Error> {
@@ -192,12 +200,9 @@ impl Relay {
         let is_other = self.instance.get_or_insert_with(|| instance.to_owned()) != instance;
         match Packet::decode(&message.payload) {
             Some(Packet::Close(because)) => Err(Error::Nats(visible(&because))),
-            Some(_) if is_other => {
-                self.end.close(&self.broker, TWO).await;
-                Err(Error::Nats(TWO.into()))
-            }
+            Some(_) if is_other => Err(Error::Nats(TWO.into())),
             Some(Packet::Segment(segment)) => {
-                let messages = self.end.stream.receive(&segment, crate::machine::now_ns());
+                let messages = self.end.stream.receive(&segment, now_ns());
                 for message in messages.map_err(Error::Nats)? {
                     self.pass_on(message).await?;
                 }
@@ -212,8 +217,8 @@ impl Relay {
         passed.map_err(|_| Error::Nats("the leader reads no more".into()))
     }
 
-    /// Delivers what the leader sent last, and ends the session.
-    async fn finish(mut self, inbox: &mut Subscriber) {
+    /// Delivers what the leader sent last.
+    async fn finish(&mut self, inbox: &mut Subscriber) {
         let deadline = Instant::now() + ENDS_WITHIN;
         while !self.end.stream.is_delivered() && Instant::now() < deadline {
             self.end.send(&self.broker).await;
@@ -225,6 +230,5 @@ impl Relay {
                 () = tokio::time::sleep(self.end.wait(left)) => {}
             }
         }
-        self.end.close(&self.broker, "the leader ended it").await;
     }
 }
