@@ -160,7 +160,7 @@ fn a_load_counts_if_the_broker_is_back_within_the_lease() {
     for name in ["gen1", "gen2"] {
         place.agent(name, 2, "load-process");
     }
-    let mut fleet = place.connect(&["gen1", "gen2"]).unwrap();
+    let mut fleet = place.connect_usual(&["gen1", "gen2"]).unwrap();
     let mut restart = in_window(|| {
         place.kill_broker();
         // Longer than an agent may be silent while the broker is there.
@@ -177,7 +177,7 @@ fn a_load_is_void_if_the_broker_stays_away() {
     let server = Recorder::start();
     let place = Place::new(&["gen1"]);
     place.agent("gen1", 2, "load-process");
-    let mut fleet = place.connect(&["gen1"]).unwrap();
+    let mut fleet = place.connect_usual(&["gen1"]).unwrap();
     let mut lose = in_window(|| place.kill_broker());
     let void = run_watched(&mut fleet, &of_seconds(60, &server), &mut lose).unwrap_err();
     let error = void.error.to_string();
@@ -195,7 +195,7 @@ fn a_killed_agent_is_reported_within_3_s_and_leaves_nothing() {
     for name in ["gen1", "gen2"] {
         place.agent(name, 2, "load-process");
     }
-    let mut fleet = place.connect(&["gen1", "gen2"]).unwrap();
+    let mut fleet = place.connect_usual(&["gen1", "gen2"]).unwrap();
     let mut killed_at = None;
     let pid = place.pid("gen2");
     let mut lose = in_window(|| {
@@ -217,7 +217,7 @@ fn a_restarted_agent_does_not_join_again() {
     let server = Recorder::start();
     let place = Place::new(&["gen1"]);
     place.agent("gen1", 2, "load-process");
-    let mut fleet = place.connect(&["gen1"]).unwrap();
+    let mut fleet = place.connect_usual(&["gen1"]).unwrap();
     let mut restart = in_window(|| {
         kill(place.pid("gen1"));
         place.agent("gen1", 2, "load-process");
@@ -258,8 +258,8 @@ fn a_long_load_crosses_in_chunks_even_if_the_broker_is_restarted_meanwhile() {
     let place = Place::new(&["gen1"]);
     place.agent("gen1", 2, "load-process");
     let mut fleet = place.connect(&["gen1"]).unwrap();
-    // 20 MB, of which no broker takes more than 1 MiB at once.
-    let plan = Plan { host: "x".repeat(20 << 20), ..plan(server.address) };
+    // 5 MB, of which no broker takes more than 1 MiB at once.
+    let plan = Plan { host: "x".repeat(5 << 20), ..plan(server.address) };
     let done = std::thread::scope(|scope| {
         scope.spawn(|| {
             place.kill_broker();

@@ -139,7 +139,16 @@ impl Place {
         list(&self.path("leader.toml")).unwrap()
     }
 
+    /// Connects a leader that is patient, because other tests may take the CPUs.
     pub fn connect(&self, names: &[&str]) -> Result<Fleet, Error> {
+        let patience = Duration::from_secs(60);
+        let settings =
+            Settings { lease: patience, starts_within: patience, answers_within: patience };
+        self.connect_with(names, settings)
+    }
+
+    /// Connects a leader with the usual times.
+    pub fn connect_usual(&self, names: &[&str]) -> Result<Fleet, Error> {
         self.connect_with(names, Settings::default())
     }
 
