@@ -244,7 +244,9 @@ mod tests {
     #[test]
     fn the_pools_of_a_user_are_kept_for_a_while() {
         let (users, start) = (Users::default(), Instant::now());
-        let user = |password: &[u8]| users.get(b"ann", password).ok();
+        let user = |password: &[u8]| {
+            users.get(b"ann", password).ok().map(|login| Arc::clone(login.user()))
+        };
         let mut pools = Pools::new(1);
         let key = |user| Key { user, ..Key::default() };
         let ann = pools.of(key(user(b"x")));
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn few_pools_are_kept_the_oldest_make_room() {
         let (users, start) = (Users::default(), Instant::now());
-        let user = users.get(b"ann", b"x").ok();
+        let user = users.get(b"ann", b"x").ok().map(|login| Arc::clone(login.user()));
         let mut pools = Pools::new(1);
         for number in 0..=KEPT {
             let key = Key { database: number as u32, user: user.clone(), ..Key::default() };

@@ -169,6 +169,8 @@ pub(crate) enum What {
     /// The reply to a question that decides whether a command of the client is carried out: whether its user name and
     /// password are right, or whether its user may send the command. The client sees nothing of it, but waits for it.
     Asked,
+    /// The reply to AUTH with a password that nobody has: whether the user needs none. The client waits for it, too.
+    AskedAny,
     /// The reply to a probe.
     Probed,
     /// The limit on an argument.

@@ -226,9 +226,9 @@ impl Proxy {
         true
     }
 
-    /// Lets clients continue that waited for room.
+    /// Lets clients continue that waited for room, in this order: the last one that is due resumes first.
     pub(crate) fn release(&mut self, held: Vec<Conn>) {
-        for conn in held {
+        for conn in held.into_iter().rev() {
             if let Some(client) = self.peers.client(conn) {
                 client.node_is_full = false;
             }

@@ -36,6 +36,7 @@ impl Proxy {
                 self.connect(0, node, Use::Probe, effects);
             }
         }
+        let logins_due = self.check_logins(effects);
         // Subscribers send nothing, but must also learn of a new map.
         let is_busy = self
             .peers
@@ -45,7 +46,8 @@ impl Proxy {
         for conn in self.pools.expired(now) {
             self.close_unused(conn, effects);
         }
-        let due = self.health.iter().filter_map(Health::due).chain(self.pools.due()).min();
+        let due = self.health.iter().filter_map(Health::due).chain(self.pools.due());
+        let due = due.chain(logins_due).min();
         self.tick_at = due.into_iter().chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
     }
 

@@ -151,7 +151,9 @@ impl Proxy {
             }
         };
         self.plan = plan;
-        self.sample(command, &decision, next, effects);
+        if self.hot_keys.is_some() && self.may_be_served(client, &decision) {
+            self.sample(command, &decision, next, effects);
+        }
         next
     }
 

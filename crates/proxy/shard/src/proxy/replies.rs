@@ -91,7 +91,9 @@ impl Proxy {
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);
         }
-        if !upstream.held.is_empty() && upstream.has_room(effects) {
+        if upstream.use_ == Use::Login {
+            self.admit_held(&mut upstream, now);
+        } else if !upstream.held.is_empty() && upstream.has_room(effects) {
             let held = std::mem::take(&mut upstream.held);
             self.release(held);
         }
@@ -128,7 +130,7 @@ impl Proxy {
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
             if is_error {
-                self.note_demand(reply, effects.now().instant);
+                self.note_demand(upstream.node, reply, effects.now().instant);
             }
             slow = self.observe(upstream, waiter, is_error, effects.now());
         }
@@ -206,6 +208,7 @@ impl Proxy {
                 self.release(held);
             }
             What::Version => {
+                self.note_service(upstream, reply);
                 let is_current = upstream.use_ != Use::Retired;
                 if let Some(version) = Version::of_info(reply).filter(|_| is_current) {
                     self.shared.versions.set(upstream.node, version);
@@ -218,9 +221,10 @@ impl Proxy {
                 }
             }
             What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
-            What::Asked => {
-                self.note_demand(reply, effects.now().instant);
-                self.answered(waiter, error_text(reply).map_or(Ok(()), Err), effects);
+            What::Asked | What::AskedAny => {
+                self.note_demand(upstream.node, reply, effects.now().instant);
+                self.note_service(upstream, reply);
+                self.asked(waiter, error_text(reply), effects);
                 let is_kept = self.logins[upstream.node] == Some(upstream.conn);
                 if upstream.use_ == Use::Login && upstream.waiting.is_empty() && !is_kept {
                     effects.abort(upstream.conn);

@@ -7,9 +7,11 @@
 //! A connection of a user carries nothing but its preparation until the node has accepted the user: if the node refuses
 //! AUTH, what follows would be carried out as another user. Meanwhile clients wait as for room.
 
+mod logins;
+
 use crate::{
     clients::{
-        client::{Client, Mode, Outcome},
+        client::{Accepted, Client, Mode, Outcome},
         identity::NO_AUTH,
         next::Next,
     },
@@ -23,10 +25,13 @@ use crate::{
     reply::errors,
     settings::Credentials,
     tally::Kind,
-    users::LONGEST,
+    users::{Full, LONGEST},
 };
 use regatta_engine::Conn;
-use regatta_keyspace::{Arguments, route::Local};
+use regatta_keyspace::{
+    Arguments,
+    route::{Decision, Local, Route},
+};
 use regatta_proto::resp::{Command, write_command};
 use std::{
     mem,
@@ -157,7 +162,17 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Result<(), Next> {
         match client.outcome.take().map(|outcome| *outcome) {
-            Some(Ok(())) => return self.become_user(client, (user, password), effects),
+            Some(Ok(accepted)) => {
+                match self.become_user(client, (user, password), accepted, effects) {
+                    // The node is asked whether the user needs no password.
+                    Err(Full::Passwords) if accepted.any_password.is_none() => {}
+                    Err(full) => {
+                        client.fail(&[full.text().as_bytes()], effects);
+                        return Err(Next::Go);
+                    }
+                    Ok(()) => return Ok(()),
+                }
+            }
             Some(Err(text)) => {
                 self.shared.denied(&text);
                 client.fail(&[&text], effects);
@@ -176,17 +191,16 @@ impl Proxy {
             client.fail(&[&self.down(node)], effects);
             return Err(Next::Go);
         };
-        self.ask(client, conn, sent, effects);
-        Err(Next::Again)
-    }
-
-    /// Returns the connection over which users are tried at a node: only AUTH is sent over it, and each replaces the
-    /// user, so one serves all clients. A connection for each would let a flood of wrong passwords use up the ports.
-    fn login_to(&mut self, node: usize, effects: &mut Fx) -> Option<Conn> {
-        if self.logins[node].is_none() {
-            self.logins[node] = self.connect(0, node, Use::Login, effects);
+        if self.has_many_logins(client, conn) {
+            return Err(Next::Full);
         }
-        self.logins[node]
+        self.ask(client, conn, (What::Asked, sent), effects);
+        if !self.shared.users.has_room(user, password) {
+            let shared = Arc::clone(&self.shared);
+            let question = [&b"AUTH"[..], user, shared.users.nobodys_password()];
+            self.ask(client, conn, (What::AskedAny, &question), effects);
+        }
+        Err(Next::Again)
     }
 
     /// Makes a client a user that a node has accepted.
@@ -194,18 +208,19 @@ impl Proxy {
         &mut self,
         client: &mut Client,
         (user, password): (&[u8], &[u8]),
+        accepted: Accepted,
         effects: &mut Fx,
-    ) -> Result<(), Next> {
-        let user = match self.shared.users.get(user, password) {
-            Ok(user) => user,
-            Err(text) => {
-                client.fail(&[text.as_bytes()], effects);
-                return Err(Next::Go);
+    ) -> Result<(), Full> {
+        let users = &self.shared.users;
+        let login = match users.get(user, password) {
+            Err(Full::Passwords) if accepted.any_password == Some(true) => {
+                users.without_password(user)
             }
-        };
+            other => other,
+        }?;
         let key = self.pools.get(client.pool).key.clone();
-        self.change_pool(client, Key { user: Some(Arc::clone(&user)), ..key }, effects);
-        client.identity.user = Some(user);
+        self.change_pool(client, Key { user: Some(Arc::clone(login.user())), ..key }, effects);
+        client.identity.user = Some(login);
         client.identity.is_stranger = false;
         Ok(())
     }
@@ -214,7 +229,7 @@ impl Proxy {
     /// permission and changes nothing.
     fn permits(&mut self, client: &mut Client, question: &[&[u8]], effects: &mut Fx) -> Permit {
         match client.outcome.take().map(|outcome| *outcome) {
-            Some(Ok(())) => return Permit::Granted,
+            Some(Ok(_)) => return Permit::Granted,
             Some(Err(text)) => return Permit::Refused(text),
             None if !client.ring.is_empty() => return Permit::Open(Next::Again),
             None => {}
@@ -226,23 +241,43 @@ impl Proxy {
         if self.is_full(client, conn, effects) {
             return Permit::Open(Next::Full);
         }
-        self.ask(client, conn, question, effects);
+        self.ask(client, conn, (What::Asked, question), effects);
         Permit::Open(Next::Again)
     }
 
     /// Sends a question about the next command of a client, over a connection that can take output.
-    fn ask(&mut self, client: &mut Client, conn: Conn, question: &[&[u8]], effects: &mut Fx) {
+    fn ask(
+        &mut self,
+        client: &mut Client,
+        conn: Conn,
+        (what, question): (What, &[&[u8]]),
+        effects: &mut Fx,
+    ) {
         let now = effects.now().instant;
         if let Some(out) = effects.out(conn) {
             write_command(question.iter().copied(), out);
         }
         if let Some(upstream) = self.peers.upstream(conn) {
-            upstream.wait(Waiter::new(client.conn, client.ring.wait(), What::Asked), now);
+            upstream.wait(Waiter::new(client.conn, client.ring.wait(), what), now);
         }
         self.check_soon(now);
     }
 
-    /// A node has replied to a question about the next command of a client.
+    /// A node has replied to a question about the next command of a client, with this error or with none.
+    pub(super) fn asked(&mut self, waiter: Waiter, error: Option<Vec<u8>>, effects: &mut Fx) {
+        if waiter.what == What::Asked {
+            let outcome = error.map_or(Ok(Accepted::default()), Err);
+            return self.answered(waiter, outcome, effects);
+        }
+        if let Some(client) = self.peers.client(waiter.client)
+            && let Some(Ok(accepted)) = client.outcome.as_deref_mut()
+        {
+            accepted.any_password = Some(error.is_none());
+        }
+        self.begun(waiter, effects);
+    }
+
+    /// Sets what is known about the next command of a client.
     pub(super) fn answered(&mut self, waiter: Waiter, outcome: Outcome, effects: &mut Fx) {
         if let Some(client) = self.peers.client(waiter.client) {
             client.outcome = Some(Box::new(outcome));
@@ -251,10 +286,32 @@ impl Proxy {
     }
 
     /// Notes that a node demands a password from clients, if this is its error.
-    pub(super) fn note_demand(&mut self, reply: &[u8], now: Instant) {
+    pub(super) fn note_demand(&mut self, node: usize, reply: &[u8], now: Instant) {
         if self.settings.auth.of_nodes && reply.starts_with(b"-NOAUTH") {
             self.demands_auth_until = Some(now + DEMANDED_FOR);
+            self.serves_all[node] = false;
         }
+    }
+
+    /// Notes that a node serves clients that have not authenticated, if this reply of a connection that they share shows
+    /// it.
+    pub(super) fn note_service(&mut self, upstream: &Upstream, reply: &[u8]) {
+        if self.settings.auth.of_nodes
+            && upstream.use_ == Use::Shared
+            && self.pools.get(upstream.pool).key.user.is_none()
+        {
+            self.serves_all[upstream.node] = !reply.starts_with(b"-NOAUTH");
+        }
+    }
+
+    /// Returns whether the nodes of a request may serve it: its client has authenticated, or need not.
+    pub(super) fn may_be_served(&self, client: &Client, decision: &Decision) -> bool {
+        !self.settings.auth.of_nodes
+            || client.identity.user.is_some()
+            || match decision.route {
+                Route::OneNode(node) => self.serves_all[node],
+                _ => self.serves_all.iter().all(|serves| *serves),
+            }
     }
 
     /// Decides whether a client is a stranger, who may send only small requests, as to a node that demands a password.
@@ -334,3 +391,6 @@ impl Permit {
 fn version_of(client: &Client) -> &'static [u8] {
     if client.identity.resp3 { b"3" } else { b"2" }
 }
+
+#[cfg(test)]
+mod tests;
