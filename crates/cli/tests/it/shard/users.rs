@@ -360,6 +360,86 @@ fn a_flood_of_wrong_passwords_opens_few_connections(model: &str) {
     assert_eq!(clients[0].say("ACL WHOAMI"), "$3\r\nann\r\n", "{model}");
 }
 
+on_shard_models!(a_flood_of_wrong_passwords_disturbs_no_login: sharing);
+
+/// The node closes a connection that has not authenticated if too many replies are pending.
+fn a_flood_of_wrong_passwords_disturbs_no_login(model: &str) {
+    let node = Node::start(&["--requirepass", "secret"]);
+    let proxy = proxy(model, std::slice::from_ref(&node), &["--auth", "nodes", "--cores", "1"]);
+    let mut clients: Vec<Client> = (0..401).map(|_| client(&proxy)).collect();
+    for _ in 0..3 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let password = if number == 200 { "secret" } else { "guess" };
+            client.raw(format!("AUTH {password}\r\n").as_bytes());
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let reply = client.next().expect("a reply");
+            let expected: &[u8] = if number == 200 { b"+OK\r\n" } else { b"-WRONGPASS invalid " };
+            assert!(reply.starts_with(expected), "{model}: {number}: {}", reply.escape_ascii());
+        }
+    }
+    assert_eq!(clients[200].say("SET a 1"), "+OK\r\n", "{model}");
+}
+
+on_shard_models!(a_user_without_a_password_serves_clients_with_any: sharing);
+
+/// More of them than there are places for passwords of a name. The other node knows one of these.
+fn a_user_without_a_password_serves_clients_with_any(model: &str) {
+    let any = Node::start(&["--user", "ann", "on", "nopass", "~*", "+@all"]);
+    let one = Node::start(&["--user", "ann", "on", ">0", "~*", "+@all"]);
+    let mut admins = [any.client(), one.client()];
+    let nodes = [any, one];
+    let proxy = proxy(model, &nodes, &NODES);
+    // Each is tried at the node that accepts any password: a client is tried at the same node each time.
+    let mut clients = Vec::new();
+    while clients.len() < 12 {
+        let (mut client, password) = (client(&proxy), clients.len());
+        if client.say("AUTH ann no") == "+OK\r\n" {
+            assert_eq!(client.say(&format!("AUTH ann {password}")), "+OK\r\n", "{model}");
+            clients.push(client);
+        }
+    }
+    let is_served = |client: &mut Client| {
+        let served = (0..20).filter(|key| client.say(&format!("SET k{key} x")) == "+OK\r\n");
+        served.count()
+    };
+    let served: Vec<usize> = clients.iter_mut().map(is_served).collect();
+    assert_eq!(served[0], 20, "{model}: both nodes know its password");
+    let some = served[1];
+    assert!((1..20).contains(&some), "{model}: {served:?}");
+    assert!(served[1..].iter().all(|count| *count == some), "{model}: {served:?}");
+    // Once the user has a password, no other one gets in through connections that are open.
+    assert_eq!(admins[0].say("ACL SETUSER ann resetpass >0"), "+OK\r\n");
+    for number in 0..12 {
+        let reply = client(&proxy).say(&format!("AUTH ann {}", number + 1));
+        assert!(reply.starts_with("-WRONGPASS invalid "), "{model}: {reply}");
+    }
+    assert_eq!(is_served(&mut user(&proxy, "ann", "0")), 20, "{model}");
+    assert_eq!(is_served(&mut clients[11]), some, "{model}: as at a node, it stays");
+    assert!(admins[1].say("ACL WHOAMI").contains("default"), "{model}");
+}
+
+on_shard_models!(a_name_has_four_passwords_that_are_in_use: epoll, uring);
+
+fn a_name_has_four_passwords_that_are_in_use(model: &str) {
+    let passwords = [">1", ">2", ">3", ">4", ">5", ">6"];
+    let node = Node::start(&[&["--user", "ann", "on"], &passwords[..], &["~*", "+@all"]].concat());
+    let proxy = proxy(model, std::slice::from_ref(&node), &NODES);
+    let mut clients: Vec<Client> =
+        (1..5).map(|password| user(&proxy, "ann", &password.to_string())).collect();
+    let mut other = client(&proxy);
+    let refused = "-ERR the proxy serves a user with at most 4 passwords at once";
+    let reply = other.say("AUTH ann 5");
+    assert!(reply.starts_with(refused), "{model}: {reply}");
+    // One that no client uses makes room, although its connections are kept for a while.
+    drop(clients.remove(1));
+    until("one makes room", || other.say("AUTH ann 5") == "+OK\r\n");
+    assert!(client(&proxy).say("AUTH ann 2").starts_with(refused), "{model}");
+    for client in clients.iter_mut().chain([&mut other]) {
+        assert_eq!(client.say("SET a 1"), "+OK\r\n", "{model}");
+    }
+}
+
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn there_are_at_most_64_users_at_once() {
@@ -377,9 +457,11 @@ fn there_are_at_most_64_users_at_once() {
     assert_eq!(other.say("ACL WHOAMI"), "$7\r\ndefault\r\n");
     assert_eq!(all[63].say("SET a 1"), "+OK\r\n");
     assert_eq!(user(&proxy, "u0", "p0").say("GET a"), "$1\r\n1\r\n", "one that is known");
-    // Their connections are kept for a while, and they count as long as these.
-    drop(all);
-    assert!(other.say("AUTH u64 p64").starts_with("-ERR the proxy serves"));
+    // Their connections are kept for a while, but one that no client uses makes room at once.
+    all.truncate(63);
+    until("one makes room", || other.say("AUTH u64 p64") == "+OK\r\n");
+    assert_eq!(other.say("GET a"), "$1\r\n1\r\n");
+    assert!(client(&proxy).say("AUTH u63 p63").starts_with("-ERR the proxy serves at most 64"));
 }
 
 #[test]

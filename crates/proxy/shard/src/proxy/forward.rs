@@ -4,7 +4,7 @@ use crate::{
     clients::{client::Client, next::Next, routed::Routed},
     node::{
         pools::Key,
-        upstream::{Upstream, Use, Waiter, What},
+        upstream::{STRANGERS, Upstream, Use, Waiter, What},
     },
     peers::Peer,
     proxy::state::{Fx, OFF, Proxy},
@@ -19,10 +19,8 @@ use regatta_keyspace::{
 use regatta_proto::resp::{Command, write_command};
 use std::sync::Arc;
 
-/// Unsent bytes to a node, and pending replies from it, beyond which the clients that use it are
-/// paused.
+/// Unsent bytes to a node beyond which the clients that use it are paused.
 pub(crate) const FULL: usize = 1 << 20;
-pub(crate) const OWED: usize = 256 * 1024;
 
 impl Proxy {
     /// Forwards a request to one node. Its reply is sent to the client.
@@ -217,12 +215,15 @@ impl Proxy {
             client.node_is_full = true;
             return true;
         }
-        if effects.pending(conn) < FULL && upstream.waiting.len() < OWED {
+        let has_room = effects.pending(conn) < FULL;
+        if has_room && upstream.waiting.len() < upstream.most {
             return false;
         }
         upstream.held.push(client.conn);
         client.node_is_full = true;
-        upstream.wants_drained(true, effects);
+        if !has_room {
+            upstream.wants_drained(true, effects);
+        }
         true
     }
 
@@ -289,6 +290,9 @@ impl Proxy {
         }
         // A connection is opened again after each loss, and the node may then have another version.
         if use_ == Use::Shared {
+            if settings.auth.of_nodes && upstream.is_admitted {
+                upstream.most = STRANGERS;
+            }
             write_command([&b"INFO"[..], b"server"], out);
             upstream.wait_for_itself(What::Version, now);
         }

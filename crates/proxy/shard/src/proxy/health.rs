@@ -36,7 +36,8 @@ impl Proxy {
                 self.connect(0, node, Use::Probe, effects);
             }
         }
-        let logins_due = self.check_logins(effects);
+        self.release_stranded();
+        let logins_due = self.close_unused_logins(effects);
         // Subscribers send nothing, but must also learn of a new map.
         let is_busy = self
             .peers

@@ -8,7 +8,7 @@ use crate::{
     },
     node::{
         loss_reason::Loss,
-        upstream::{Longest, Upstream, Use, Waiter, What},
+        upstream::{Longest, OWED, Upstream, Use, Waiter, What},
     },
     observe::version::Version,
     peers::{Peer, Peers},
@@ -91,7 +91,7 @@ impl Proxy {
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);
         }
-        if upstream.use_ == Use::Login {
+        if upstream.most < OWED {
             self.admit_held(&mut upstream, now);
         } else if !upstream.held.is_empty() && upstream.has_room(effects) {
             let held = std::mem::take(&mut upstream.held);
@@ -131,6 +131,9 @@ impl Proxy {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
             if is_error {
                 self.note_demand(upstream.node, reply, effects.now().instant);
+            }
+            if upstream.most < OWED && upstream.streamed == 0 {
+                self.note_service(upstream, reply);
             }
             slow = self.observe(upstream, waiter, is_error, effects.now());
         }
@@ -176,6 +179,7 @@ impl Proxy {
                 let is_fine =
                     matches!(upstream.use_, Use::Subscribed(_)) && reply.starts_with(b"-NOPERM");
                 if let Some(text) = error_text(reply).filter(|_| !is_fine) {
+                    self.note_demand(upstream.node, reply, effects.now().instant);
                     upstream.waiting.push_front(waiter);
                     return Some(Loss::Refused(text));
                 }
@@ -398,7 +402,7 @@ impl Client {
 impl Upstream {
     /// Returns whether clients that wait for room may continue.
     fn has_room(&self, effects: &Fx) -> bool {
-        effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < forward::OWED / 2
+        effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < OWED / 2
     }
 
     /// When the current reply is late. `None`: never, because its command may block forever.

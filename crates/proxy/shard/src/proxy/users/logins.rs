@@ -3,22 +3,18 @@
 //! Each AUTH replaces the user of the connection, so one serves all clients. A connection for each would let a flood of
 //! wrong passwords use up the ports.
 //!
-//! A node closes a connection that has not authenticated once more replies are pending than fit in its reply buffer, and
-//! then answers none of the pending requests (the fix of CVE-2025-21605 in Redis). So only a few are in flight. The other
-//! clients wait, and are tried in the order in which they came.
+//! Only a few are in flight ([`LOGINS`](crate::node::upstream::LOGINS)). The other clients wait, and are tried in the
+//! order in which they came.
 
 use crate::{
-    clients::client::Client,
     node::upstream::{Upstream, Use},
-    peers::Peer,
     proxy::state::{Fx, Proxy},
 };
 use regatta_engine::Conn;
-use std::time::{Duration, Instant};
-
-/// Maximum number of logins in flight over a connection. The reply buffer of a connection that had little to do has 1 KiB
-/// (`PROTO_REPLY_MIN_BYTES` of Redis 7), and WRONGPASS has 64 bytes: Redis 7.0.15 answers 16 at once, and none of 17.
-const MOST: usize = 8;
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 /// How long a connection is kept over which nobody is tried.
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -38,21 +34,10 @@ impl Proxy {
         Some(conn)
     }
 
-    /// Returns whether too many logins are in flight over a connection. The client then waits.
-    pub(super) fn has_many_logins(&mut self, client: &mut Client, conn: Conn) -> bool {
-        let Some(upstream) = self.peers.upstream(conn) else { return false };
-        if upstream.waiting.len() < MOST {
-            return false;
-        }
-        upstream.held.push(client.conn);
-        client.node_is_full = true;
-        true
-    }
-
-    /// Lets clients continue that wait to be tried over a connection: as many as there is room for, the first ones
-    /// first.
+    /// Lets clients continue that wait for a connection with few pending replies: as many as there is room for, the first
+    /// ones first.
     pub(crate) fn admit_held(&mut self, upstream: &mut Upstream, now: Instant) {
-        let mut room = MOST.saturating_sub(upstream.waiting.len());
+        let mut room = upstream.most.saturating_sub(upstream.waiting.len());
         let held = &mut upstream.held;
         let waits = |conn: Conn| self.peers.peek(conn).is_some_and(|client| client.node_is_full);
         let count = held.iter().take_while(|conn| {
@@ -64,34 +49,39 @@ impl Proxy {
         let count = count.count();
         let admitted = held.drain(..count).collect();
         if !held.is_empty() {
-            // Should these not use it, e.g. because of unread replies, then the next ones continue at the next check.
+            // If these do not use it, e.g. because another node is asked now, the next ones continue at the next check.
             self.check_soon(now);
         }
         self.release(admitted);
     }
 
-    /// Lets clients continue whose turn it is, and closes connections over which nobody was tried for long. Returns when
-    /// this is due again.
-    pub(crate) fn check_logins(&mut self, effects: &mut Fx) -> Option<Instant> {
+    /// Lets clients continue that wait for a connection over which no reply is pending: those whose turn it was have not
+    /// used it.
+    pub(crate) fn release_stranded(&mut self) {
+        let is_stranded = |one: &&mut Upstream| one.waiting.is_empty() && !one.held.is_empty();
+        let stranded = self.peers.upstreams_mut().filter(is_stranded);
+        let held: Vec<Conn> = stranded.flat_map(|one| mem::take(&mut one.held)).collect();
+        self.release(held);
+    }
+
+    /// Closes connections over which nobody was tried for long. Returns when the next one is due.
+    pub(crate) fn close_unused_logins(&mut self, effects: &mut Fx) -> Option<Instant> {
         let now = effects.now().instant;
         let mut due = None;
         for node in 0..self.logins.len() {
             let Some(conn) = self.logins[node] else { continue };
-            let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) else { continue };
-            let until = upstream.since + KEPT_FOR;
-            // Otherwise, a reply or its loss continues.
-            let is_idle = upstream.waiting.is_empty();
-            if is_idle && !upstream.held.is_empty() {
-                self.admit_held(&mut upstream, now);
-                due = Some(now);
-            } else if is_idle && until <= now {
-                self.logins[node] = None;
-                effects.abort(conn);
+            let Some(upstream) = self.peers.upstream(conn) else { continue };
+            // Otherwise, the check that waits for the reply comes again.
+            if !upstream.waiting.is_empty() {
                 continue;
-            } else if is_idle {
+            }
+            let until = upstream.since + KEPT_FOR;
+            if until <= now {
+                self.logins[node] = None;
+                self.close_unused(conn, effects);
+            } else {
                 due = due.into_iter().chain([until]).min();
             }
-            self.peers.put(conn, Peer::Upstream(upstream));
         }
         due
     }

@@ -18,7 +18,7 @@ use crate::{
     node::{
         loss_reason::Loss,
         pools::Key,
-        upstream::{Upstream, Use, Waiter, What},
+        upstream::{OWED, STRANGERS, Upstream, Use, Waiter, What},
     },
     observe::class::Class,
     proxy::state::{Fx, Proxy},
@@ -30,7 +30,7 @@ use crate::{
 use regatta_engine::Conn;
 use regatta_keyspace::{
     Arguments,
-    route::{Decision, Local, Route},
+    route::{Decision, Lease, Local, Route},
 };
 use regatta_proto::resp::{Command, write_command};
 use std::{
@@ -191,7 +191,7 @@ impl Proxy {
             client.fail(&[&self.down(node)], effects);
             return Err(Next::Go);
         };
-        if self.has_many_logins(client, conn) {
+        if self.is_full(client, conn, effects) {
             return Err(Next::Full);
         }
         self.ask(client, conn, (What::Asked, sent), effects);
@@ -295,13 +295,39 @@ impl Proxy {
 
     /// Notes that a node serves clients that have not authenticated, if this reply of a connection that they share shows
     /// it.
-    pub(super) fn note_service(&mut self, upstream: &Upstream, reply: &[u8]) {
+    pub(super) fn note_service(&mut self, upstream: &mut Upstream, reply: &[u8]) {
         if self.settings.auth.of_nodes
             && upstream.use_ == Use::Shared
             && self.pools.get(upstream.pool).key.user.is_none()
         {
-            self.serves_all[upstream.node] = !reply.starts_with(b"-NOAUTH");
+            // Other errors may come before the node asks for a password, e.g. of a malformed request.
+            let serves = match reply.first() {
+                Some(b'-') if reply.starts_with(b"-NOAUTH") => false,
+                Some(b'-') if !reply.starts_with(b"-NOPERM") => return,
+                _ => true,
+            };
+            upstream.most = if serves { OWED } else { STRANGERS };
+            self.serves_all[upstream.node] = serves;
         }
+    }
+
+    /// Asks a node before a stranger gets a connection of its own: many of them would use up the ports. `None`: it may
+    /// have one.
+    pub(super) fn keeps_out(
+        &mut self,
+        client: &mut Client,
+        decision: &Decision,
+        effects: &mut Fx,
+    ) -> Option<Next> {
+        let needs_one = match decision.route {
+            Route::Lease(Lease::Transaction, _) => decision.name() == "multi",
+            _ => true,
+        };
+        if !client.identity.is_stranger || !needs_one {
+            return None;
+        }
+        let version = version_of(client);
+        self.permits(client, &[b"HELLO", version], effects).refuses(client, effects)
     }
 
     /// Returns whether the nodes of a request may serve it: its client has authenticated, or need not.

@@ -333,3 +333,61 @@ fn keys_of_clients_that_need_no_password_are_hot() {
     }
     assert_eq!(bench.samples(), "1");
 }
+
+#[test]
+fn few_requests_of_strangers_are_in_flight() {
+    let mut bench = Bench::new(1);
+    let clients = bench.clients(11);
+    for client in &clients {
+        bench.from(*client, "GET a\r\n");
+    }
+    let shared = bench.open(1);
+    let gets = |bench: &mut Bench| bench.to(shared).matches("GET").count();
+    // The first one is INFO, of the proxy.
+    assert_eq!(gets(&mut bench), 3);
+    bench.from(shared, &"-NOAUTH x\r\n".repeat(2));
+    assert_eq!(gets(&mut bench), 2);
+    bench.from(shared, &"-NOAUTH x\r\n".repeat(4));
+    assert_eq!(gets(&mut bench), 4);
+    // Such an error may come before a password is asked for.
+    bench.from(shared, "-ERR unknown command\r\n");
+    assert_eq!(gets(&mut bench), 1);
+    // The node needs no password any more.
+    bench.from(shared, "$-1\r\n");
+    assert_eq!(gets(&mut bench), 1);
+    let many = bench.clients(50);
+    for client in &many {
+        bench.from(*client, "GET a\r\n");
+    }
+    assert_eq!(gets(&mut bench), 50);
+}
+
+#[test]
+fn strangers_open_no_connections_of_their_own() {
+    let mut bench = Bench::new(1);
+    let clients = bench.clients(2);
+    bench.from(clients[0], "SUBSCRIBE a\r\n");
+    let own = bench.open(1);
+    bench.from(own, "-NOAUTH Authentication required.\r\n");
+    assert_eq!(bench.to(clients[0]), "-NOAUTH Authentication required.\r\n");
+    assert!(bench.to(own).ends_with("FIN"));
+    let refused = "-NOAUTH Authentication required.\r\n";
+    let mut shared = None;
+    for line in ["SUBSCRIBE a", "BLPOP a 0", "WATCH a", "MULTI", "PSUBSCRIBE a"] {
+        bench.from(clients[1], &format!("{line}\r\n"));
+        let shared = *shared.get_or_insert_with(|| {
+            let shared = bench.open(1);
+            bench.from(shared, "-NOAUTH x\r\n");
+            shared
+        });
+        assert!(bench.to(shared).ends_with("HELLO\r\n$1\r\n2\r\n"), "{line}");
+        bench.from(shared, "-NOAUTH HELLO must\r\n");
+        assert_eq!(bench.to(clients[1]), refused, "{line}");
+        assert!(bench.core.next_connect().is_none(), "{line}");
+    }
+    // The node needs no password any more.
+    bench.from(clients[1], "BLPOP a 0\r\n");
+    bench.from(shared.unwrap(), "*0\r\n");
+    let own = bench.open(1);
+    assert!(bench.to(own).contains("BLPOP"));
+}
