@@ -352,7 +352,7 @@ fn few_requests_of_strangers_are_in_flight() {
     // Such an error may come before a password is asked for.
     bench.from(shared, "-ERR unknown command\r\n");
     assert_eq!(gets(&mut bench), 1);
-    // The node needs no password any more.
+    // The node no longer needs a password.
     bench.from(shared, "$-1\r\n");
     assert_eq!(gets(&mut bench), 1);
     let many = bench.clients(50);
@@ -385,7 +385,7 @@ fn strangers_open_no_connections_of_their_own() {
         assert_eq!(bench.to(clients[1]), refused, "{line}");
         assert!(bench.core.next_connect().is_none(), "{line}");
     }
-    // The node needs no password any more.
+    // The node no longer needs a password.
     bench.from(clients[1], "BLPOP a 0\r\n");
     bench.from(shared.unwrap(), "*0\r\n");
     let own = bench.open(1);
