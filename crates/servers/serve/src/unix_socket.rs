@@ -260,7 +260,7 @@ mod tests {
         let place = Place::new("unix-many");
         for _ in 0..20 {
             // The file of a process that has died.
-            let address = SocketAddrUnix::new(&place.path()).unwrap();
+            let address = SocketAddrUnix::new(place.path()).unwrap();
             bind(stream().unwrap(), &address).unwrap();
             let (start, path, one_listens) =
                 (Barrier::new(30), &place.path(), AtomicBool::new(false));
