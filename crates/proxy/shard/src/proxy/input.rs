@@ -258,6 +258,7 @@ impl Proxy {
             inside,
             alarm: blocking.and_then(|blocking| blocking.again_at).filter(|_| !is_over),
             gone_at_end: blocking.filter(|_| !client.has_ended).map(|blocking| blocking.since),
+            cut_at: None,
         };
         if client.status != Some(status) {
             client.status = Some(status);
