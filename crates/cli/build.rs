@@ -34,6 +34,7 @@ fn prerequisites() {
         "google-chrome",
         "ip",
         "mdbook",
+        "nats-server",
         "nginx",
         "node",
         "openssl",

@@ -1,9 +1,11 @@
 //! The command line, as clap parses it.
 
+#[cfg(feature = "nats")]
+use crate::commands::fleet::{AgentsArgs, FleetArgs};
 use crate::commands::{
-    capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, hub::HubCommandArgs,
-    load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs, serve::ServeArgs,
-    shard::ShardArgs,
+    agent::AgentArgs, capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs,
+    hub::HubCommandArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs,
+    serve::ServeArgs, shard::ShardArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -39,6 +41,14 @@ pub enum Command {
     Hub(Box<HubCommandArgs>),
     /// Put several Redis nodes behind one port
     Shard(Box<ShardArgs>),
+    /// Run load processes for a leader on another machine
+    Agent(AgentArgs),
+    /// List the agents of a standing fleet
+    #[cfg(feature = "nats")]
+    Agents(AgentsArgs),
+    /// Make the files of a standing fleet
+    #[cfg(feature = "nats")]
+    Fleet(FleetArgs),
     /// List the I/O models
     Models,
     /// List the services
@@ -68,11 +78,13 @@ pub enum Command {
     /// Run one process of a load, for `load`, `race` and `capacity`
     #[command(hide = true)]
     LoadProcess,
-    /// Run load processes for `load --on` of another machine
+    /// The leader's side of a session with an agent of a standing fleet, for `load --fleet`
+    #[cfg(feature = "nats")]
     #[command(hide = true)]
-    Agent {
-        /// Take requests from stdin, and answer on stdout
-        #[arg(long, required = true)]
-        stdio: bool,
+    FleetRelay {
+        /// The leader's file
+        file: std::path::PathBuf,
+        /// The agent
+        agent: String,
     },
 }

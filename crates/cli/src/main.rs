@@ -72,10 +72,13 @@ fn main() -> ExitCode {
         Command::OwnSession { parent, arguments } => own_session::run(parent, &arguments),
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),
-        Command::Agent { stdio: _ } => match commands::load::load_processes_here(1) {
-            Ok(how) => return regatta_fleet::agent(&how, env!("REGATTA_VERSION")),
-            Err(error) => Err(error),
-        },
+        Command::Agent(args) => return commands::agent::run(args),
+        #[cfg(feature = "nats")]
+        Command::Agents(args) => commands::fleet::agents(args),
+        #[cfg(feature = "nats")]
+        Command::Fleet(args) => commands::fleet::run(args),
+        #[cfg(feature = "nats")]
+        Command::FleetRelay { file, agent } => return regatta_fleet::nats::relay(&file, &agent),
     };
     let printed = |outcome| checked.map_or(Ok(()), |text| output::print(&text)).map(|()| outcome);
     exit::code(outcome.and_then(printed))

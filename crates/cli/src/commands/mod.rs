@@ -1,8 +1,11 @@
 //! The subcommands, one module each.
 
+pub(crate) mod agent;
 pub(crate) mod capacity;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+#[cfg(feature = "nats")]
+pub(crate) mod fleet;
 pub(crate) mod hub;
 pub(crate) mod load;
 pub(crate) mod manual;

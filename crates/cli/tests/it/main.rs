@@ -28,6 +28,8 @@ mod race;
 mod service_manager;
 mod shard;
 mod slow;
+#[cfg(feature = "nats")]
+mod standing;
 mod structure;
 #[path = "../support/mod.rs"]
 mod support;

@@ -3,6 +3,9 @@
 //!
 //! `agent KIND MARK` runs an agent whose load processes are `KIND MARK`: `load-process` or `scripted`. The mark
 //! only serves to find the processes.
+//!
+//! `standing FILE CORES SECONDS KIND MARK` runs a standing agent whose sessions run such an agent, with this number of
+//! CPUs and for at most this long, `-` for ever. It may load this machine. `relay MARK FILE AGENT` is the leader's side of a session.
 
 use hdrhistogram::Histogram;
 use regatta_load::{
@@ -28,9 +31,34 @@ fn main() -> ExitCode {
             regatta_fleet::agent(&LoadProcessConfig { program, arguments, least: 1 }, "test")
         }
         ["load-process", _] => load_process(),
+        #[cfg(feature = "nats")]
+        ["standing", file, cores, seconds, kind, mark] => {
+            standing(file, cores, seconds, [kind, mark])
+        }
+        #[cfg(feature = "nats")]
+        ["relay", _, file, agent] => regatta_fleet::nats::relay(file.as_ref(), agent),
         ["scripted", _] => scripted(),
         _ => panic!("unknown arguments {arguments:?}"),
     }
+}
+
+#[cfg(feature = "nats")]
+fn standing(file: &str, cores: &str, seconds: &str, [kind, mark]: [&str; 2]) -> ExitCode {
+    use regatta_fleet::nats::{AgentCommand, Policy, standing};
+    let program = env::current_exe().expect("own path");
+    let change = format!("s/\"cores\":[0-9]*/\"cores\":{cores}/");
+    let script = format!("{} agent {kind} {mark} | sed -u '{change}'", program.display());
+    let arguments = vec!["-c".into(), script.into()];
+    let how = AgentCommand { program: "sh".into(), arguments };
+    let policy = Policy {
+        targets: vec!["127.0.0.0/8:1-65535".parse().expect("targets")],
+        max_rate: None,
+        max_connections: None,
+        max_session: seconds.parse().ok().map(Duration::from_secs),
+    };
+    let error = standing(file.as_ref(), policy, how, "test", |line| eprintln!("{line}"));
+    eprintln!("{}", error.expect_err("it never ends"));
+    ExitCode::FAILURE
 }
 
 /// A load process that sends nothing. What it counts follows from the numbers of its threads alone.

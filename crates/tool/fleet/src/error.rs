@@ -54,6 +54,9 @@ pub enum Error {
         /// The system's error.
         error: std::io::Error,
     },
+    /// A standing fleet has wrong files, or its broker cannot be reached.
+    #[error("{0}")]
+    Nats(String),
     /// The load has no result.
     #[error(transparent)]
     Load(#[from] regatta_load::Error),

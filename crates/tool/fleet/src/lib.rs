@@ -5,12 +5,15 @@
 //! - `leader`: divides a load among agents, leads it, and merges what they counted.
 //! - [`clock`]: how far the clocks of agents are from the leader's, with bounds (pure).
 //! - `ssh`: starts agents over SSH, and copies the program to their machines.
+//! - [`nats`]: agents that dial out, and wait at a NATS broker for a leader.
 //!
 //! Everything goes through stdin and stdout of a command that the leader starts for each agent. When the
 //! leader is gone, its agents see the end of stdin. When they hear nothing from it, the lease ends. Either
 //! way they kill their load processes and exit.
 
 pub mod clock;
+#[cfg(feature = "nats")]
+pub mod nats;
 
 mod agent;
 mod error;

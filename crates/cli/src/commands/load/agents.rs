@@ -1,10 +1,10 @@
-//! `regatta load --on`: a load from several machines, over SSH.
+//! `regatta load --on`: a load from several machines, over SSH or by a standing fleet.
 
 use super::{args::LoadArgs, server::Server, stages};
 use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
-use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Settings, Ssh, Void};
+use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Machine, Settings, Ssh, Void};
 use regatta_host::UsageWindow;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
@@ -48,15 +48,25 @@ pub fn connect(args: &LoadArgs, stop: &AtomicBool) -> anyhow::Result<Option<Flee
     if args.on.is_empty() {
         return Ok(None);
     }
+    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
+    let machines = machines(args, &build, stop)?;
+    Ok(Some(Fleet::connect(&machines, &build, Settings::default(), stop)?))
+}
+
+fn machines(args: &LoadArgs, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<Machine>> {
+    #[cfg(feature = "nats")]
+    if let Some(file) = &args.fleet {
+        let program = env::current_exe().context("cannot find the path of this program")?;
+        let relay = [program.into(), "fleet-relay".into()];
+        return Ok(regatta_fleet::nats::agents(file, &args.on, &relay)?);
+    }
     let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
     let ssh = ssh.context("REGATTA_SSH")?;
-    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
     let machines = args.on.iter().map(|host| match args.deploy {
-        true => ssh.deploy(host, &build, stop),
+        true => ssh.deploy(host, build, stop),
         false => Ok(ssh.machine(host)),
     });
-    let machines = machines.collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(Fleet::connect(&machines, &build, Settings::default(), stop)?))
+    Ok(machines.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// What the agents of a load did.

@@ -50,6 +50,7 @@ use std::{
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --deploy
+  regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --fleet leader.toml
 
 With --rate or --stages, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by
@@ -134,6 +135,11 @@ pub struct LoadArgs {
     #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
           conflicts_with_all = ["threads", "processes", "cpus", "busy_poll", "slow"])]
     pub on: Vec<String>,
+    /// The machines of --on are agents of a standing fleet, which have dialled out to its broker. The file is
+    /// leader.toml, which `regatta fleet init` has written
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "leader.toml", requires = "on", conflicts_with = "deploy")]
+    pub fleet: Option<std::path::PathBuf>,
     /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
     #[arg(long, requires = "on")]
     pub deploy: bool,

@@ -1,6 +1,8 @@
-//! Agents and leaders as processes of this machine, without SSH.
+//! Agents and leaders as processes of this machine, without SSH, and with a broker.
 
 mod agent;
 mod common;
 mod failing;
+#[cfg(feature = "nats")]
+mod nats;
 mod same;

@@ -26,7 +26,7 @@ fn by_agents(kind: &str, cores: &[u32], plan: &Plan) -> Tally {
 }
 
 /// A load of 6 threads, by processes of this machine.
-fn by_processes(least: usize, plan: &Plan) -> Tally {
+pub fn by_processes(least: usize, plan: &Plan) -> Tally {
     let arguments = vec!["load-process".into(), mark()];
     let how = LoadProcessConfig { program: example("fleet_test_helper"), arguments, least };
     let (plan, never) = (Plan { threads: 6, ..plan.clone() }, AtomicBool::new(false));
@@ -61,6 +61,17 @@ fn agents_have_as_many_requests_due_as_one_process() {
         let expected = due(&by_processes(1, &plan));
         assert_eq!(due(&by_agents("load-process", &[3, 2, 1], &plan)), expected, "{arrivals:?}");
     }
+}
+
+#[test]
+fn the_squares_of_many_arrivals_are_no_impossible_numbers() {
+    let server = Recorder::start();
+    let rate = NonZeroU32::new(20_000).unwrap();
+    let drive = Drive::Open { rate, arrivals: Arrivals::Poisson };
+    let until = Until::Elapsed(Duration::from_secs(1));
+    let plan = Plan { connections: 12, drive, until, ..plan(server.address) };
+    let due = by_agents("load-process", &[3, 2, 1], &plan).open_loop.unwrap().due;
+    assert!((19_000..21_000).contains(&due), "{due}");
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! `regatta agent`: runs load processes for a leader, over stdin and stdout or as a part of a standing fleet.
+
+use super::load::load_processes_here;
+use crate::exit::{self, Outcome};
+use std::process::ExitCode;
+#[cfg(feature = "nats")]
+use {
+    crate::{
+        options::values::{connections, limit, one_of, rate},
+        output,
+    },
+    anyhow::Context,
+    regatta_fleet::nats::{AgentCommand, Policy, Targets, standing},
+    std::{
+        env,
+        num::{NonZeroU32, NonZeroUsize},
+        path::PathBuf,
+        time::Duration,
+    },
+};
+
+/// Run load processes for a leader on another machine. With --fleet the agent dials out to the broker of the
+/// fleet, waits there for a leader (`regatta load --fleet`), and serves one at a time. It carries out nothing
+/// but loads, and only within these limits.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta agent --fleet gen1.toml --role load --targets 10.0.0.0/24:8000-8999
+  regatta agent --fleet gen1.toml --role load --targets 10.0.0.5:8080 \\
+      --max-rate 500k/s --max-connections 10000 --max-session 1h
+
+Prints a line when a session of a leader begins and ends, and when it refuses a load. Runs until it is
+killed. If the broker cannot be reached, it tries again every second.
+
+Exit status: 2 wrong usage, or a wrong file.")]
+pub struct AgentArgs {
+    /// Take requests from stdin, and answer on stdout, for `load --on`
+    #[arg(long, hide = true)]
+    stdio: bool,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    standing: StandingArgs,
+}
+
+/// What an agent of a standing fleet does.
+#[cfg(feature = "nats")]
+#[derive(Debug, clap::Args)]
+struct StandingArgs {
+    /// The agent's file, which `regatta fleet init` has written, with its key beside it
+    #[arg(
+        long,
+        value_name = "NAME.toml",
+        required_unless_present = "stdio",
+        conflicts_with = "stdio"
+    )]
+    fleet: Option<PathBuf>,
+    /// What the agent does: load
+    #[arg(long, value_name = "load", required_unless_present = "stdio", conflicts_with = "stdio",
+          value_parser = |text: &str| one_of(text, &[Role::Load], Role::name))]
+    role: Option<Role>,
+    /// What it may load: networks or addresses, with a port or a range of ports, e.g.
+    /// 10.0.0.0/24:8000-8999, 10.0.0.5:8080 or [fd00::/64]:80. Public addresses only singly
+    #[arg(
+        long,
+        value_name = "NETWORK:PORTS,…",
+        value_delimiter = ',',
+        required_unless_present = "stdio",
+        conflicts_with = "stdio"
+    )]
+    targets: Vec<Targets>,
+    /// Maximum requests per second of its share of a load. A load without a rate is refused then
+    #[arg(long, value_name = "R", value_parser = rate, conflicts_with = "stdio")]
+    max_rate: Option<NonZeroU32>,
+    /// Maximum connections of its share of a load
+    #[arg(long, value_name = "N", value_parser = connections, conflicts_with = "stdio")]
+    max_connections: Option<NonZeroUsize>,
+    /// Maximum length of a session of a leader. It ends then, with its load. A load that takes longer is
+    /// refused
+    #[arg(long, value_name = "TIME", value_parser = limit, conflicts_with = "stdio")]
+    max_session: Option<Duration>,
+}
+
+/// What an agent of a standing fleet is for.
+#[cfg(feature = "nats")]
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Load,
+}
+
+#[cfg(feature = "nats")]
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Load => "load",
+        }
+    }
+}
+
+/// Runs an agent.
+pub fn run(args: AgentArgs) -> ExitCode {
+    if args.stdio {
+        return match load_processes_here(1) {
+            Ok(how) => regatta_fleet::agent(&how, env!("REGATTA_VERSION")),
+            Err(error) => exit::code(Err(error)),
+        };
+    }
+    exit::code(stand(args))
+}
+
+#[cfg(feature = "nats")]
+fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
+    let StandingArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args.standing;
+    let fleet = fleet.context("expected the agent's file: --fleet NAME.toml")?;
+    let program = env::current_exe().context("cannot find the path of this program")?;
+    let arguments = ["agent", "--stdio"].map(Into::into).to_vec();
+    let how = AgentCommand { program: program.into(), arguments };
+    let max_connections = max_connections.map(|most| most.get() as u64);
+    let policy = Policy { targets, max_rate, max_connections, max_session };
+    match standing(&fleet, policy, how, env!("REGATTA_VERSION"), output::log)? {}
+}
+
+#[cfg(not(feature = "nats"))]
+fn stand(_args: AgentArgs) -> anyhow::Result<Outcome> {
+    anyhow::bail!("this build has no standing fleets (feature `nats`): expected --stdio")
+}

@@ -1,0 +1,147 @@
+//! `regatta fleet` and `regatta agents`: the files of a standing fleet, its relays, and who is there.
+
+use crate::{exit::Outcome, output};
+use anyhow::Context;
+use regatta_fleet::{
+    Build,
+    nats::{Listed, init, list},
+};
+use std::path::PathBuf;
+
+/// Make the files of a standing fleet: agents that dial out to a NATS broker, and wait there for a leader
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta fleet init --broker 10.0.0.9 --agents gen1,gen2 fleet
+
+Exit status: 0 written; 2 wrong usage, or a file could not be written.")]
+pub struct FleetArgs {
+    /// The action
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Write a new folder: nats.conf for the broker, and for the leader and each agent NAME.toml and its key,
+    /// NAME.nk. Unless the broker is on this machine, also a CA and a certificate of the broker
+    Init {
+        /// The address of the broker, as agents and leader reach it. The port is 4222 unless it has one
+        #[arg(long, value_name = "HOST[:PORT]")]
+        broker: String,
+        /// The names of the agents
+        #[arg(long, value_name = "NAME,…", value_delimiter = ',', required = true)]
+        agents: Vec<String>,
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+/// Writes the files of a fleet.
+pub fn run(args: FleetArgs) -> anyhow::Result<Outcome> {
+    let Action::Init { broker, agents, folder } = args.action;
+    init(&folder, &broker, &agents)?;
+    let (dir, first) = (folder.display(), &agents[0]);
+    let [of_broker, of_agent] = match folder.join("ca.pem").exists() {
+        true => ["nats.conf, broker.pem and broker.key", "NAME.toml, NAME.nk and ca.pem"],
+        false => ["nats.conf", "NAME.toml and NAME.nk"],
+    };
+    output::print(&format!(
+        "wrote {dir}. Keep it secret: a program with a key of it is that agent, or the leader\n\
+         broker  {of_broker}; in their folder: nats-server -c nats.conf\n\
+         agents  {of_agent}; e.g. regatta agent --fleet {first}.toml --role load --targets NETWORK:PORTS\n\
+         leader  regatta agents --fleet {dir}/leader.toml\n\
+        \u{20}       regatta load URL --fleet {dir}/leader.toml --on {}\n",
+        agents.join(",")
+    ))?;
+    Ok(Outcome::Success)
+}
+
+/// List the agents of a standing fleet: role, CPUs, program, state and round trip of each
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta agents --fleet fleet/leader.toml
+
+Exit status: 0 all agents answered; 1 an agent did not, or two have the same name; 2 wrong usage, or the broker cannot be reached.")]
+pub struct AgentsArgs {
+    /// The leader's file, which `regatta fleet init` has written
+    #[arg(long, value_name = "leader.toml")]
+    fleet: PathBuf,
+}
+
+/// Lists the agents.
+pub fn agents(args: AgentsArgs) -> anyhow::Result<Outcome> {
+    let listed = list(&args.fleet)?;
+    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
+    output::print(&table(&listed, &build))?;
+    let is_good = |agent: &Listed| agent.seen.as_ref().is_some_and(|seen| !seen.is_double);
+    match listed.iter().all(is_good) {
+        true => Ok(Outcome::Success),
+        false => Ok(Outcome::Failure),
+    }
+}
+
+/// The agents, one in each line.
+fn table(listed: &[Listed], ours: &Build) -> String {
+    let width = listed.iter().map(|agent| agent.name.len()).max().unwrap_or(0).max(5);
+    let line = |name: &str, [role, cores, state, rtt, build]: [&str; 5]| {
+        format!("{name:<width$}  {role:<4}  {cores:>5}  {state:<6}  {rtt:>7}  {build}\n")
+    };
+    let mut text = line("agent", ["role", "cores", "state", "RTT", "build"]);
+    for Listed { name, seen } in listed {
+        let Some(seen) = seen else {
+            text += &line(name, ["–", "–", "absent", "–", "–"]);
+            continue;
+        };
+        let state = match () {
+            () if seen.is_double => "double",
+            () if seen.is_busy => "busy",
+            () => "idle",
+        };
+        let sha = seen.build.get(..12).unwrap_or(&seen.build);
+        let build = match seen.build == ours.sha256 {
+            true => "this one".to_owned(),
+            false => format!("another: {} {} {sha}", seen.version, seen.arch),
+        };
+        let rtt = regatta_report::time(seen.rtt.as_nanos() as f64);
+        text += &line(name, [&seen.role, &seen.cores.to_string(), state, &rtt, &build]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_fleet::nats::Seen;
+    use std::time::Duration;
+
+    #[test]
+    fn the_table_has_a_line_for_each_agent_and_names_other_builds() {
+        let seen = |build: &str, is_busy| {
+            Some(Seen {
+                role: "load".into(),
+                cores: 8,
+                arch: "x86_64".into(),
+                version: "0.1.0".into(),
+                build: build.into(),
+                is_busy,
+                is_double: build == "aa",
+                rtt: Duration::from_micros(320),
+            })
+        };
+        let listed = |name: &str, seen| Listed { name: name.into(), seen };
+        let all = [
+            listed("generator1", seen("aa", false)),
+            listed("gen2", seen("bb", true)),
+            listed("gen3", None),
+        ];
+        let ours = Build { version: "0.1.0".into(), sha256: "aa".into() };
+        assert_eq!(
+            table(&all, &ours),
+            "agent       role  cores  state       RTT  build\n\
+             generator1  load      8  double   320 µs  this one\n\
+             gen2        load      8  busy     320 µs  another: 0.1.0 x86_64 bb\n\
+             gen3        –         –  absent        –  –\n"
+        );
+    }
+}

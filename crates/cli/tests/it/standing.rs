@@ -1,0 +1,207 @@
+//! Standing fleets by the commands of a user: `fleet init`, a broker, `agent --fleet`, `agents`, `load --fleet`.
+
+use crate::support::{Server, until, until_within};
+use regatta_testkit::{
+    child::{Ended, run_within},
+    port, prerequisite,
+};
+use std::{
+    fs::{self, File},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
+const MARK: &str = "REGATTA_TEST_MARK";
+
+/// Runs a command of regatta to its end.
+fn regatta(args: &[&str]) -> Ended {
+    let mut command = Command::new(REGATTA);
+    command.args(args);
+    run_within(Duration::from_secs(60), command)
+}
+
+/// The last line on stderr of a command that fails with status 2.
+#[track_caller]
+fn refused(args: &[&str]) -> String {
+    let ended = regatta(args);
+    assert_eq!(ended.code(), 2, "{ended:?}");
+    ended.stderr
+}
+
+/// A fleet with the agents gen1 and gen2, and its broker.
+struct Fleet {
+    folder: TempDir,
+    children: Vec<Child>,
+}
+
+impl Fleet {
+    fn new() -> Fleet {
+        let folder = TempDir::new().unwrap();
+        let port = port::free();
+        let mut fleet = Fleet { folder, children: Vec::new() };
+        let broker = format!("127.0.0.1:{port}");
+        let written =
+            regatta(&["fleet", "init", "--broker", &broker, "--agents", "gen1,gen2", &fleet.dir()]);
+        assert_eq!(written.code(), 0, "{written:?}");
+        assert!(written.stdout.contains("nats-server -c nats.conf"), "{written:?}");
+        let mut command = Command::new(prerequisite::find("nats-server").unwrap());
+        command.args(["-c", "nats.conf"]).current_dir(fleet.dir());
+        fleet.start("broker", command);
+        until("the broker listens", || TcpStream::connect(&broker).is_ok());
+        fleet
+    }
+
+    fn dir(&self) -> String {
+        self.folder.path().join("fleet").display().to_string()
+    }
+
+    fn leader(&self) -> String {
+        format!("{}/leader.toml", self.dir())
+    }
+
+    /// What all processes of the fleet have in their environment.
+    fn mark(&self) -> String {
+        self.dir()
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.log"))
+    }
+
+    fn start(&mut self, name: &str, mut command: Command) {
+        let log = File::create(self.log(name)).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).env(MARK, self.mark());
+        self.children.push(command.spawn().unwrap());
+    }
+
+    fn agent(&mut self, name: &str, more: &[&str]) {
+        let file = format!("{}/{name}.toml", self.dir());
+        let mut command = Command::new(REGATTA);
+        command.args(["agent", "--fleet", &file, "--role", "load"]).args(more);
+        self.start(name, command);
+        let log = self.log(name);
+        until("the agent waits for a leader", || {
+            fs::read_to_string(&log).unwrap().contains("waits for a leader")
+        });
+    }
+
+    fn load(&self, server: &Server, more: &[&str]) -> Ended {
+        let url = format!("line://{}", server.addr);
+        let args = ["load", &url, "-c", "10", "-d", "300ms", "--warm-up", "50ms", "--json", "-"];
+        regatta(&[&args, &["--fleet", &self.leader()][..], more].concat())
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_fleet_is_made_listed_and_loads_a_server() {
+    let mut fleet = Fleet::new();
+    let absent = regatta(&["agents", "--fleet", &fleet.leader()]);
+    assert_eq!((absent.code(), absent.stdout.matches("absent").count()), (1, 2), "{absent:?}");
+    for name in ["gen1", "gen2"] {
+        fleet.agent(name, &["--targets", "127.0.0.1:1-65535", "--max-connections", "100"]);
+    }
+    until("both are there", || {
+        let listed = regatta(&["agents", "--fleet", &fleet.leader()]);
+        listed.code() == 0 && listed.stdout.matches("idle").count() == 2
+    });
+    let listed = regatta(&["agents", "--fleet", &fleet.leader()]).stdout;
+    assert!(listed.starts_with("agent  role  cores  state"), "{listed}");
+    assert!(listed.lines().skip(1).all(|line| line.ends_with("this one")), "{listed}");
+    let server = Server::double("epoll", &[]);
+    let done = fleet.load(&server, &["--on", "gen1,gen2"]);
+    assert_eq!(done.code(), 0, "{done:?}");
+    let result: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let agents = result["agents"]["agents"].as_array().unwrap();
+    let names: Vec<&str> = agents.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["gen1", "gen2"]);
+    let sum: u64 = agents.iter().map(|agent| agent["requests"].as_u64().unwrap()).sum();
+    assert_eq!(result["requests"], sum);
+    assert!(sum > 0 && result["failed"] == 0.0, "{result:#}");
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_load_beyond_the_limits_of_an_agent_is_refused_with_its_words() {
+    let mut fleet = Fleet::new();
+    fleet.agent("gen1", &["--targets", "127.0.0.1:1-65535", "--max-connections", "9"]);
+    let server = Server::double("epoll", &[]);
+    let done = fleet.load(&server, &["--on", "gen1"]);
+    assert_eq!(done.code(), 2, "{done:?}");
+    let expected =
+        "agent gen1 refused: its share is 10 connections, more than 9 (--max-connections)\n";
+    assert!(done.stderr.ends_with(expected), "{}", done.stderr);
+    let void: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert!(void["void"].as_str().unwrap().contains("more than 9"), "{void}");
+}
+
+/// The living load processes whose environment has this mark.
+fn load_processes(mark: &str) -> usize {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let has = |folder: &Path, name: &str, what: &str| {
+        let text = fs::read(folder.join(name)).unwrap_or_default();
+        text.split(|byte| *byte == 0).any(|one| one == what.as_bytes())
+    };
+    let mark = format!("{MARK}={mark}");
+    let all = entries.map(|entry| entry.path());
+    all.filter(|path| has(path, "environ", &mark) && has(path, "cmdline", "load-process")).count()
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_killed_leader_leaves_no_load() {
+    let mut fleet = Fleet::new();
+    let mark = fleet.mark();
+    fleet.agent("gen1", &["--targets", "127.0.0.1:1-65535"]);
+    fleet.agent("gen2", &["--targets", "127.0.0.1:1-65535"]);
+    let server = Server::double("epoll", &[]);
+    let mut command = Command::new(REGATTA);
+    let url = format!("line://{}", server.addr);
+    command.args(["load", &url, "-d", "60s", "--on", "gen1,gen2", "--fleet", &fleet.leader()]);
+    let mut leader = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("both agents load", || load_processes(&mark) == 2);
+    leader.kill().unwrap();
+    leader.wait().unwrap();
+    // At once, because its relays see that it is gone.
+    until_within(Duration::from_secs(5), "no load remains", || load_processes(&mark) == 0);
+    until("the agents wait for the next leader", || {
+        let listed = regatta(&["agents", "--fleet", &fleet.leader()]);
+        listed.stdout.matches("idle").count() == 2
+    });
+}
+
+#[test]
+fn wrong_arguments_are_refused_with_what_to_do() {
+    let agent = |more: &[&str]| refused(&[&["agent"][..], more].concat());
+    let error = agent(&[]);
+    assert!(error.contains("--fleet <NAME.toml>") && error.contains("--targets"), "{error}");
+    let error = agent(&["--fleet", "x.toml", "--role", "load"]);
+    assert!(error.contains("--targets <NETWORK:PORTS,…>"), "{error}");
+    let error = agent(&["--fleet", "x.toml", "--role", "load", "--targets", "8.8.0.0/16:80"]);
+    assert!(error.contains("8.8.0.0/16:80 has public addresses: list each"), "{error}");
+    let error = agent(&["--fleet", "x.toml", "--role", "pilot", "--targets", "10.0.0.1:80"]);
+    assert!(error.contains("expected one of: load"), "{error}");
+    let error =
+        agent(&["--fleet", "/nonexistent.toml", "--role", "load", "--targets", "10.0.0.1:80"]);
+    assert_eq!(
+        error,
+        "regatta: cannot read /nonexistent.toml: No such file or directory (os error 2)\n"
+    );
+    let error = refused(&["load", "line://127.0.0.1:1", "--fleet", "leader.toml"]);
+    assert!(error.contains("--on <HOST,…>"), "{error}");
+    let error = refused(&["fleet", "init", "--broker", "127.0.0.1", "--agents", "a.b", "x"]);
+    assert!(error.starts_with("regatta: expected up to 40 lower-case letters"), "{error}");
+}

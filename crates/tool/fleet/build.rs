@@ -1,0 +1,5 @@
+//! Looks for the programs that tests need.
+
+fn main() {
+    regatta_testkit::prerequisite::programs(&["nats-server"]);
+}

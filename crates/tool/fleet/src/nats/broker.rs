@@ -1,0 +1,184 @@
+//! The connection to the broker.
+
+use super::{
+    config::Config,
+    packet::{Packet, SEGMENT},
+    stream::Stream,
+};
+use crate::{error::Error, machine::now_ns};
+use async_nats::{Client, ConnectOptions, Event, Subject, Subscriber, connection::State};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+use tokio::{sync::mpsc, time::timeout};
+
+/// Maximum time to connect to the broker.
+const CONNECTS_WITHIN: Duration = Duration::from_millis(1_500);
+/// Interval between two attempts to connect again. Agents must be back within 2 s of their leader.
+const RECONNECTS_EVERY: Duration = Duration::from_millis(200);
+/// Interval between two pings of the broker. A broker that does not answer two of them is gone.
+const PINGS_EVERY: Duration = Duration::from_secs(2);
+
+/// Maximum time to write what a session ends with.
+const FLUSHED_WITHIN: Duration = Duration::from_secs(1);
+
+/// A connection to the broker, which connects again when it is lost.
+pub(super) struct Broker {
+    client: Client,
+    events: mpsc::UnboundedReceiver<Event>,
+    /// When it was first noticed that the connection is lost.
+    lost: Option<Instant>,
+}
+
+/// What happened to the connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It is there again.
+    Back,
+    /// It was lost.
+    Lost,
+    /// The broker or the client reports an error.
+    Error(String),
+}
+
+impl Broker {
+    /// Connects, and logs in.
+    ///
+    /// # Errors
+    /// [`Error::Nats`] if the broker cannot be reached, or refuses the key.
+    pub async fn connect(config: &Config) -> Result<Broker, Error> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let mut options = ConnectOptions::with_nkey(config.seed.clone())
+            .name(format!("regatta {}", config.name))
+            .ping_interval(PINGS_EVERY)
+            .connection_timeout(CONNECTS_WITHIN)
+            .max_reconnects(None)
+            .reconnect_delay_callback(|_| RECONNECTS_EVERY)
+            .ignore_discovered_servers()
+            .event_callback(move |event| {
+                let sender = sender.clone();
+                async move { drop(sender.send(event)) }
+            });
+        if let Some(ca) = &config.ca {
+            // Then the client does not trust the certificates of the system.
+            options = options.require_tls(true).add_root_certificates(ca.clone());
+        }
+        let client = options.connect(&config.broker).await.map_err(|error| {
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            let (broker, source) = (&config.broker, source.unwrap_or_default());
+            Error::Nats(format!("cannot connect to the broker {broker}: {error}{source}"))
+        })?;
+        Ok(Broker { client, events, lost: None })
+    }
+
+    /// Receives what is sent to this subject from now on.
+    ///
+    /// # Errors
+    /// [`Error::Nats`] if the connection is closed.
+    pub async fn subscribe(&self, subject: String) -> Result<Subscriber, Error> {
+        let fail = |error: String| Error::Nats(format!("cannot subscribe: {error}"));
+        let subscriber = self.client.subscribe(subject).await;
+        let subscriber = subscriber.map_err(|error| fail(error.to_string()))?;
+        // What is published after this was subscribed before.
+        self.client.flush().await.map_err(|error| fail(error.to_string()))?;
+        Ok(subscriber)
+    }
+
+    /// Whether it is connected.
+    pub fn is_up(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// How long it has not been connected; `None` if it is.
+    pub fn is_lost_for(&mut self) -> Option<Duration> {
+        self.lost = match self.is_up() {
+            true => None,
+            false => self.lost.or_else(|| Some(Instant::now())),
+        };
+        self.lost.map(|at| at.elapsed())
+    }
+
+    /// Waits for the next change of the connection.
+    pub async fn change(&mut self) -> Change {
+        loop {
+            let Some(event) = self.events.recv().await else {
+                return std::future::pending().await;
+            };
+            match event {
+                Event::Connected => return Change::Back,
+                Event::Disconnected => return Change::Lost,
+                Event::ServerError(error) => return Change::Error(error.to_string()),
+                Event::ClientError(error) => return Change::Error(error.to_string()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends bytes, unless it is not connected.
+    pub async fn publish(&self, subject: &Subject, bytes: Vec<u8>) {
+        if self.is_up() {
+            // An error means that the client has ended, which is noticed by the silence.
+            let _ = self.client.publish(subject.clone(), Bytes::from(bytes)).await;
+        }
+    }
+
+    /// Waits until all was written to the broker, for at most a second.
+    pub async fn flush(&self) {
+        if self.is_up() {
+            let _ = timeout(FLUSHED_WITHIN, self.client.flush()).await;
+        }
+    }
+}
+
+/// One end of a session: what it writes and reads, and where to.
+pub(super) struct End {
+    pub stream: Stream,
+    /// Where the session is opened and closed.
+    all: Subject,
+    /// Where segments go, once that is known.
+    one: Option<Subject>,
+}
+
+impl End {
+    /// The agent's end, which sends to this subject.
+    pub fn of_agent(subject: String) -> End {
+        let all = Subject::from(subject);
+        End { stream: Stream::new(SEGMENT), one: Some(all.clone()), all }
+    }
+
+    /// The leader's end, which sends to this subject. It sends no segments until it knows who takes them.
+    pub fn of_leader(subject: String) -> End {
+        End { stream: Stream::new(SEGMENT), all: subject.into(), one: None }
+    }
+
+    /// The process with this word has answered, and takes the segments.
+    pub fn found(&mut self, word: &str) {
+        self.one = Some(format!("{}.{word}", self.all).into());
+    }
+
+    /// Sends the segments that may be sent now.
+    pub async fn send(&mut self, broker: &Broker) {
+        let Some(one) = &self.one else { return };
+        while broker.is_up()
+            && let Some(segment) = self.stream.segment(now_ns())
+        {
+            broker.publish(one, Packet::Segment(segment).encode()).await;
+        }
+    }
+
+    /// Opens the session.
+    pub async fn open(&self, broker: &Broker) {
+        broker.publish(&self.all, Packet::Open.encode()).await;
+    }
+
+    /// Ends the session.
+    pub async fn close(&self, broker: &Broker, because: &str) {
+        broker.publish(&self.all, Packet::Close(because.to_owned()).encode()).await;
+        broker.flush().await;
+    }
+
+    /// How long to wait for something to happen, at most this long.
+    pub fn wait(&self, most: Duration) -> Duration {
+        let due = self.stream.due_ns();
+        due.map_or(most, |due| Duration::from_nanos(due.saturating_sub(now_ns())).min(most))
+    }
+}

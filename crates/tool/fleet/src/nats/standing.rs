@@ -1,0 +1,270 @@
+//! A standing agent: dials out to the broker, and serves one leader at a time.
+
+use super::{
+    broker::{Broker, Change, End},
+    config::{Config, is_name, token},
+    list::{About, State},
+    packet::Packet,
+    policy::Policy,
+    session::{AgentCommand, Session},
+};
+use crate::{
+    error::Error,
+    machine::{Build, cores, now_ns},
+};
+use async_nats::{Message, Subscriber};
+use futures_lite::StreamExt;
+use regatta_record::visible;
+use std::{
+    convert::Infallible, env::consts::ARCH, future::pending, io, path::Path, time::Duration,
+};
+
+/// Interval between two attempts to reach the broker at the start.
+const RETRIES_EVERY: Duration = Duration::from_secs(1);
+/// The number of words in a subject before the session: `rg.FLEET.a.NAME`.
+const SESSION_AT: usize = 4;
+/// What the log says of a connection.
+const CONNECTED: &str = "connected to the broker";
+/// Longest wait for something to happen.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Serves the leaders of a fleet, one at a time. `how` is a command that calls [`crate::agent()`], `version` the
+/// version of this program, and `log` prints a line about each session. Retries until the broker can be reached.
+///
+/// # Errors
+/// [`Error::Nats`] if the agent's file is wrong; [`Error::Machine`] if the system refuses what the agent needs.
+pub fn standing(
+    file: &Path,
+    policy: Policy,
+    how: AgentCommand,
+    version: &str,
+    log: fn(&str),
+) -> Result<Infallible, Error> {
+    let config = Config::of_agent(file)?;
+    let fail = |what| move |error: io::Error| Error::Machine { what, error };
+    let build = Build::running(version).map_err(fail("read this program"))?;
+    let about = About {
+        role: "load".into(),
+        version: build.version,
+        build: build.sha256,
+        arch: ARCH.into(),
+        cores: cores(),
+        state: State::Idle,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(fail("start the agent"))?.block_on(async {
+        let broker = dialled(&config, log).await;
+        let [questions, requests] = [config.all(), config.down(&config.name, ">")];
+        let questions = broker.subscribe(questions).await?;
+        let requests = broker.subscribe(requests).await?;
+        let (session, last, said) = (None, String::new(), CONNECTED.to_owned());
+        let instance = token()?;
+        let standing =
+            Standing { config, instance, policy, how, about, log, broker, session, last, said };
+        Ok(standing.run(questions, requests).await)
+    })
+}
+
+/// Connects to the broker. Says once why that is not possible yet.
+async fn dialled(config: &Config, log: fn(&str)) -> Broker {
+    let mut said = String::new();
+    loop {
+        match Broker::connect(config).await {
+            Ok(broker) => {
+                let Config { name, broker: address, .. } = config;
+                log(&format!("regatta: agent {name} waits for a leader: broker={address}"));
+                return broker;
+            }
+            Err(error) if error.to_string() == said => {}
+            Err(error) => {
+                said = error.to_string();
+                log(&format!("regatta: {said}; tries again every {RETRIES_EVERY:?}"));
+            }
+        }
+        tokio::time::sleep(RETRIES_EVERY).await;
+    }
+}
+
+struct Standing {
+    config: Config,
+    /// A word that no other process has. Two with the same key, on two machines, would both carry out what only one
+    /// may: the leader notices that.
+    instance: String,
+    policy: Policy,
+    how: AgentCommand,
+    about: About,
+    log: fn(&str),
+    broker: Broker,
+    session: Option<Session>,
+    /// The name of the last session that is over.
+    last: String,
+    /// What the log last said of the connection.
+    said: String,
+}
+
+impl Standing {
+    async fn run(mut self, mut questions: Subscriber, mut requests: Subscriber) -> Infallible {
+        loop {
+            let mut wait = LONGEST_WAIT;
+            if let Some(session) = &mut self.session {
+                session.end.send(&self.broker).await;
+                wait = session.end.wait(session.left(&self.policy).unwrap_or(wait).min(wait));
+            }
+            tokio::select! {
+                Some(question) = questions.next() => self.introduce(&question).await,
+                Some(request) = requests.next() => self.request(&request).await,
+                line = next(&mut self.session) => self.said(line).await,
+                change = self.broker.change() => self.changed(change),
+                () = tokio::time::sleep(wait) => self.look().await,
+            }
+        }
+    }
+
+    /// Answers the question who is there. Its content is a word that the answer repeats in its subject.
+    async fn introduce(&self, question: &Message) {
+        let Ok(word) = str::from_utf8(&question.payload) else { return };
+        if is_name(word) {
+            let state = if self.session.is_some() { State::Busy } else { State::Idle };
+            let about = About { state, ..self.about.clone() };
+            let subject = self.up(word).into();
+            self.broker.publish(&subject, serde_json::to_vec(&about).unwrap_or_default()).await;
+        }
+    }
+
+    /// A packet of a leader. The subject ends with the session, or with the session and the process that it is for.
+    async fn request(&mut self, message: &Message) {
+        let words = message.subject.split('.').skip(SESSION_AT).collect::<Vec<_>>();
+        let (name, is_for_us) = match words[..] {
+            [name] if is_name(name) => (name, true),
+            [name, instance] if is_name(name) => (name, instance == self.instance),
+            _ => return,
+        };
+        let is_ours = self.session.as_ref().is_some_and(|session| session.name == name);
+        match Packet::decode(&message.payload) {
+            // The agent has answered it, or is about to.
+            Some(Packet::Open) if is_ours => {}
+            Some(Packet::Open) => self.open(name).await,
+            Some(Packet::Segment(segment)) if is_ours && is_for_us => {
+                let Some(session) = &mut self.session else { return };
+                match session.end.stream.receive(&segment, now_ns()) {
+                    Ok(lines) => self.pass_on(lines).await,
+                    Err(because) => self.close(&because).await,
+                }
+            }
+            // The leader will notice that there are two agents.
+            Some(Packet::Segment(_)) if is_ours => {}
+            Some(Packet::Segment(_)) => {
+                let because =
+                    "it has no such session: it was restarted, or two agents have its name";
+                self.refuse(name, because).await;
+            }
+            Some(Packet::Close(because)) if is_ours => self.close(&visible(&because)).await,
+            Some(Packet::Close(_)) => {}
+            None => self.refuse(name, "it does not know this packet").await,
+        }
+    }
+
+    async fn open(&mut self, name: &str) {
+        if name == self.last {
+            // A repetition that came late.
+            return self.refuse(name, "this session is over").await;
+        }
+        if let Some(session) = &self.session {
+            let length = session.length();
+            let because = format!("it is busy: it has served another leader for {length:.0?}");
+            return self.refuse(name, &because).await;
+        }
+        let end = End::of_agent(self.up(name));
+        match Session::start(name, end, &self.how) {
+            Ok(session) => {
+                (self.log)(&format!("regatta: session begins: session={name}"));
+                self.session = Some(session);
+            }
+            Err(error) => self.refuse(name, &format!("it cannot start an agent: {error}")).await,
+        }
+    }
+
+    async fn refuse(&self, name: &str, because: &str) {
+        let end = End::of_agent(self.up(name));
+        end.close(&self.broker, because).await;
+    }
+
+    fn up(&self, session: &str) -> String {
+        self.config.up(&self.config.name, session, &self.instance)
+    }
+
+    async fn pass_on(&mut self, lines: Vec<Vec<u8>>) {
+        for line in lines {
+            let Some(session) = &mut self.session else { return };
+            match session.pass_on(line, &self.policy) {
+                Ok(None) => {}
+                Ok(Some(because)) => {
+                    let name = &session.name;
+                    (self.log)(&format!(
+                        "regatta: load refused: session={name} because={because:?}"
+                    ));
+                }
+                Err(because) => return self.close(&because).await,
+            }
+        }
+    }
+
+    /// The agent of the session sent a line, or has ended.
+    async fn said(&mut self, line: Option<Vec<u8>>) {
+        match (line, &mut self.session) {
+            (Some(line), Some(session)) => session.end.stream.write(&line),
+            _ => self.close("the agent's process has ended").await,
+        }
+    }
+
+    fn changed(&mut self, change: Change) {
+        let said = match &change {
+            Change::Back => CONNECTED.to_owned(),
+            Change::Lost => "the connection to the broker was lost".to_owned(),
+            Change::Error(error) => {
+                format!("error of the connection to the broker: {}", visible(error))
+            }
+        };
+        if let (Change::Back, Some(session)) = (&change, &mut self.session) {
+            session.end.stream.reconnected();
+        }
+        // Each attempt to connect again may fail in the same way.
+        if self.said != said {
+            (self.log)(&format!("regatta: {said}"));
+            self.said = said;
+        }
+    }
+
+    /// Ends a session that lasts too long.
+    async fn look(&mut self) {
+        let Some(session) = &self.session else { return };
+        if let (Some(Duration::ZERO), Some(most)) =
+            (session.left(&self.policy), self.policy.max_session)
+        {
+            self.close(&format!("the session lasted longer than {most:?} (--max-session)")).await;
+        }
+    }
+
+    /// Ends the session, if there is one: its agent, and what that runs.
+    async fn close(&mut self, because: &str) {
+        let Some(session) = self.session.take() else { return };
+        self.last.clone_from(&session.name);
+        let (length, refused) = (session.length(), session.refused);
+        // The load ends first, however long the way to the leader takes.
+        let (end, status) = session.stop().await;
+        end.close(&self.broker, because).await;
+        (self.log)(&format!(
+            "regatta: session ends: session={} length={length:.1?} refused={refused} because={because:?} \
+             status={status:?}",
+            self.last
+        ));
+    }
+}
+
+/// Waits for a line of the session's agent; for ever without a session.
+async fn next(session: &mut Option<Session>) -> Option<Vec<u8>> {
+    match session {
+        Some(session) => session.next().await,
+        None => pending().await,
+    }
+}

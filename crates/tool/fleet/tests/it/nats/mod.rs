@@ -1,0 +1,340 @@
+//! Standing agents and their leaders, with a real broker.
+
+mod place;
+mod raw;
+
+use crate::{
+    common::{Recorder, marked, plan, run, run_watched},
+    same,
+};
+use place::Place;
+use raw::Raw;
+use regatta_fleet::{Error, Settings};
+use regatta_load::{Burst, Drive, Phase, Plan, Progress, Until, WarmUp};
+use regatta_testkit::deadline::{until, until_within};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::{Duration, Instant};
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+/// A load of this many seconds.
+fn of_seconds(seconds: u64, server: &Recorder) -> Plan {
+    let until = Until::Elapsed(Duration::from_secs(seconds));
+    Plan { connections: 8, until, ..plan(server.address) }
+}
+
+/// Calls `does` once, inside the window.
+fn in_window(mut does: impl FnMut()) -> impl FnMut(&Progress) {
+    let mut is_done = false;
+    move |progress| {
+        if progress.phase == Phase::Measuring && progress.replies > 100 && !is_done {
+            is_done = true;
+            does();
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn agents_at_a_broker_send_exactly_the_requests_of_one_process() {
+    let server = Recorder::start();
+    let drive = Drive::Burst(Burst { instances: 6, requests: 20 });
+    let plan =
+        Plan { connections: 60, pipeline: 3, drive, until: Until::Done, ..plan(server.address) };
+    same::by_processes(1, &plan);
+    let expected = server.take();
+    let place = Place::new(&["gen1", "gen2"]);
+    place.agent("gen1", 4, "load-process");
+    place.agent("gen2", 2, "load-process");
+    let mut fleet = place.connect(&["gen1", "gen2"]).unwrap();
+    let done = run(&mut fleet, &plan);
+    assert!(server.take() == expected, "other requests");
+    assert_eq!((done.whole.requests, done.whole.connections_opened), (1_200, 60));
+    assert_eq!(done.agents.iter().map(|agent| agent.tally.requests).sum::<u64>(), 1_200);
+    assert!(done.agents.iter().all(|agent| agent.rtt_ns > 0 && agent.clock_bound_ns > 0));
+    // A second load in the same session, and then a second session.
+    assert_eq!(run(&mut fleet, &plan).whole.requests, 1_200);
+    drop(fleet);
+    until("no process of the session remains", || place.is_idle());
+    let mut fleet = place.connect(&["gen1", "gen2"]).unwrap();
+    assert_eq!(run(&mut fleet, &plan).whole.requests, 1_200);
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn an_agent_serves_one_leader_at_a_time_and_is_listed() {
+    let place = Place::new(&["gen1", "gen2"]);
+    place.agent("gen1", 2, "load-process");
+    let fleet = place.connect(&["gen1"]).unwrap();
+    let error = place.connect(&["gen1"]).err().unwrap().to_string();
+    assert!(
+        error.contains("agent gen1 cannot be reached") && error.contains("it is busy"),
+        "{error}"
+    );
+    let listed = place.list();
+    let [gen1, gen2] = &listed[..] else { panic!("{listed:?}") };
+    let seen = gen1.seen.as_ref().unwrap();
+    assert!(seen.is_busy && seen.role == "load" && seen.version == "test", "{seen:?}");
+    assert!(seen.rtt > Duration::ZERO && seen.build.len() == 64, "{seen:?}");
+    assert!(gen2.seen.is_none() && gen2.name == "gen2");
+    drop(fleet);
+    until("it waits for the next leader", || {
+        place.list()[0].seen.as_ref().is_some_and(|seen| !seen.is_busy)
+    });
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn two_agents_with_the_same_key_are_noticed() {
+    let (place, server) = (Place::new(&["gen1"]), Recorder::start());
+    place.agent("gen1", 2, "load-process");
+    place.second_agent("gen1", "load-process");
+    until("it is listed", || place.list()[0].seen.as_ref().is_some_and(|seen| seen.is_double));
+    let done = place.connect(&["gen1"]).map_err(|error| error.to_string());
+    let done = done.and_then(|mut fleet| {
+        let done = run_watched(&mut fleet, &of_seconds(60, &server), &mut |_| {});
+        done.map(|_| ()).map_err(|void| void.error.to_string())
+    });
+    let error = done.unwrap_err();
+    assert!(error.contains("two agents of this name are at the broker"), "{error}");
+    until("no process of a session remains", || place.is_idle());
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn an_absent_agent_is_named_before_anything_starts() {
+    let place = Place::new(&["gen1", "gen2"]);
+    place.agent("gen1", 2, "load-process");
+    let began = Instant::now();
+    let error = place.connect(&["gen1", "gen2"]).err().unwrap().to_string();
+    assert!(error.starts_with("agent gen2 cannot be reached: "), "{error}");
+    assert!(error.ends_with("no answer within 3s"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(6));
+    let error = place.connect(&["gen3"]).err().unwrap().to_string();
+    assert_eq!(error, "the fleet has no agent \"gen3\": it has gen1, gen2");
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn an_agent_refuses_a_target_that_it_may_not_load() {
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    let plan = plan("198.51.100.7:80".parse().unwrap());
+    let error = run_watched(&mut fleet, &plan, &mut |_| {}).unwrap_err().error.to_string();
+    let expected = "agent gen1 refused: 198.51.100.7:80 is not among its targets (--targets 127.0.0.0/8:1-65535)";
+    assert_eq!(error, expected);
+    assert!(place.log("gen1").contains("regatta: load refused: session="), "{}", place.log("gen1"));
+    assert_eq!(
+        marked(&place.mark).iter().filter(|(_, words)| words[1] == "load-process").count(),
+        0
+    );
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_session_ends_after_its_limit() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent_for("gen1", 2, "load-process", "2");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    // It may have sent so many requests at once, so the agent cannot know how long the load takes.
+    let longest = Duration::from_secs(60);
+    let warm_up = WarmUp::Steady { least: Duration::ZERO, requests: 1 << 40, longest };
+    let plan = Plan { warm_up, ..plan(server.address) };
+    let done = run_watched(&mut fleet, &plan, &mut |_| {}).map(|_| ());
+    let error = done.unwrap_err().error.to_string();
+    assert!(error.ends_with("the session lasted longer than 2s (--max-session)"), "{error}");
+    until_within(Duration::from_secs(5), "the session is over", || place.is_idle());
+    let log = place.log("gen1");
+    assert!(log.contains("session ends: ") && log.contains("lasted longer than 2s"), "{log}");
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_load_counts_if_the_broker_is_back_within_the_lease() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1", "gen2"]);
+    for name in ["gen1", "gen2"] {
+        place.agent(name, 2, "load-process");
+    }
+    let mut fleet = place.connect(&["gen1", "gen2"]).unwrap();
+    let mut restart = in_window(|| {
+        place.kill_broker();
+        // Longer than an agent may be silent while the broker is there.
+        place.start_broker_after(Duration::from_secs(3));
+    });
+    let done = run_watched(&mut fleet, &of_seconds(6, &server), &mut restart).unwrap();
+    assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
+    assert_eq!(done.agents.len(), 2);
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_load_is_void_if_the_broker_stays_away() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    let mut lose = in_window(|| place.kill_broker());
+    let void = run_watched(&mut fleet, &of_seconds(60, &server), &mut lose).unwrap_err();
+    let error = void.error.to_string();
+    assert!(error.starts_with("agent gen1 is gone: "), "{error}");
+    assert!(error.ends_with("the broker could not be reached for 10s"), "{error}");
+    assert!(void.agents[0].replies > 100);
+    until_within(Duration::from_secs(12), "the agent's lease is over", || place.is_idle());
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_killed_agent_is_reported_within_3_s_and_leaves_nothing() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1", "gen2"]);
+    for name in ["gen1", "gen2"] {
+        place.agent(name, 2, "load-process");
+    }
+    let mut fleet = place.connect(&["gen1", "gen2"]).unwrap();
+    let mut killed_at = None;
+    let pid = place.pid("gen2");
+    let mut lose = in_window(|| {
+        kill(pid);
+        killed_at = Some(Instant::now());
+    });
+    let void = run_watched(&mut fleet, &of_seconds(60, &server), &mut lose).unwrap_err();
+    drop(lose);
+    let took = killed_at.unwrap().elapsed();
+    assert_eq!(void.error.to_string(), "agent gen2 is gone: it has not answered for 2s");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    drop(fleet);
+    until("no process of a session remains", || place.is_idle());
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_restarted_agent_does_not_join_again() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    let mut restart = in_window(|| {
+        kill(place.pid("gen1"));
+        place.agent("gen1", 2, "load-process");
+    });
+    let error = run_watched(&mut fleet, &of_seconds(60, &server), &mut restart).unwrap_err();
+    let error = error.error.to_string();
+    let expected = [
+        "it has no such session: it was restarted",
+        // It was away for longer.
+        "it has not answered for 2s",
+    ];
+    assert!(expected.iter().any(|words| error.contains(words)), "{error}");
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn without_its_leader_a_load_is_gone_within_the_lease() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let settings = Settings { lease: Duration::from_secs(1), ..Settings::default() };
+    let mut fleet = place.connect_with(&["gen1"], settings).unwrap();
+    let relay = place.relay_pid();
+    // With its process killed, a relay cannot tell the agent that it ends.
+    let mut lose = in_window(|| kill(relay));
+    let error = run_watched(&mut fleet, &of_seconds(60, &server), &mut lose).unwrap_err();
+    assert!(error.error.to_string().starts_with("agent gen1 is gone: its command ended"));
+    until_within(Duration::from_secs(4), "the load is gone", || place.is_idle());
+    until("the agent waits for the next leader", || {
+        place.list()[0].seen.as_ref().is_some_and(|seen| !seen.is_busy)
+    });
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_long_load_crosses_in_chunks_even_if_the_broker_is_restarted_meanwhile() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    // 20 MB, of which no broker takes more than 1 MiB at once.
+    let plan = Plan { host: "x".repeat(20 << 20), ..plan(server.address) };
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            place.kill_broker();
+            place.start_broker();
+        });
+        run(&mut fleet, &plan)
+    });
+    assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn another_key_is_refused() {
+    let place = Place::new(&["gen1"]);
+    let other = Place::files(&["gen1"], place.port);
+    for name in ["leader.nk", "gen1.nk"] {
+        std::fs::copy(other.path().join(name), place.path(name)).unwrap();
+    }
+    let error = place.connect(&["gen1"]).err().unwrap();
+    assert!(matches!(error, Error::Agent { .. }));
+    assert!(error.to_string().contains("cannot connect to the broker"), "{error}");
+    assert!(error.to_string().contains("authorization violation"), "{error}");
+    place.start_agent("gen1", 2, "load-process", "-");
+    until("the agent says so", || place.log("gen1").contains("authorization violation"));
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn tls_is_required_from_a_broker_elsewhere_and_only_the_fleets_ca_is_trusted() {
+    let place = Place::over_tls(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let server = Recorder::start();
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    assert!(run(&mut fleet, &plan(server.address)).whole.requests > 0);
+    let other = Place::over_tls_files(&["gen1"], place.port);
+    std::fs::copy(other.path().join("ca.pem"), place.path("ca.pem")).unwrap();
+    let error = place.connect(&["gen1"]).err().unwrap().to_string();
+    assert!(
+        error.contains("cannot connect to the broker") && error.contains("certificate"),
+        "{error}"
+    );
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn an_agent_can_neither_overhear_nor_command_another() {
+    let place = Place::new(&["gen1", "gen2"]);
+    let fleet = place.fleet_name();
+    let mut gen1 = Raw::login(&place, "gen1");
+    for subject in [
+        format!("rg.{fleet}.a.gen2.*"),
+        format!("rg.{fleet}.a.>"),
+        format!("rg.{fleet}.up.gen2.*"),
+        format!("rg.{fleet}.up.gen1.*"),
+        ">".into(),
+        "_INBOX.>".into(),
+        "$SYS.>".into(),
+    ] {
+        let error = gen1.subscribe(&subject).unwrap_err();
+        assert!(error.contains("Permissions Violation for Subscription"), "{subject}: {error}");
+    }
+    for subject in [
+        format!("rg.{fleet}.a.gen2.1"),
+        format!("rg.{fleet}.a.gen1.1"),
+        format!("rg.{fleet}.up.gen2.1"),
+        format!("rg.{fleet}.all"),
+        "x".into(),
+    ] {
+        let error = gen1.publish(&subject).unwrap_err();
+        assert!(error.contains("Permissions Violation for Publish"), "{subject}: {error}");
+    }
+    gen1.subscribe(&format!("rg.{fleet}.a.gen1.*")).unwrap();
+    gen1.publish(&format!("rg.{fleet}.up.gen1.1")).unwrap();
+    let mut leader = Raw::login(&place, "leader");
+    leader.publish(&format!("rg.{fleet}.a.gen2.1")).unwrap();
+    leader.subscribe(&format!("rg.{fleet}.up.gen2.*")).unwrap();
+    leader.subscribe(&format!("rg.{fleet}.a.gen2.*")).unwrap_err();
+}
