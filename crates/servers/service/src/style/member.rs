@@ -91,7 +91,7 @@ struct Member<S: Session> {
     rang: bool,
     /// The others were notified that it leaves.
     has_left: bool,
-    /// Since when it must leave, as far as it was found while its output could not be written.
+    /// When it was first found, while its output could not be written, that it must leave.
     leaves_since: Option<Instant>,
 }
 
