@@ -83,7 +83,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         warm_up_s: 1.0,
         seed: 42,
         loads: loads.to_vec(),
-        cpus: CpuSets { server: vec![0], load: vec![1], spare: vec![] },
+        cpus: CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() },
         left_out: Vec::new(),
         then_source: None,
         then: Vec::new(),

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn shares_become_numbers_for_each_shape_and_references_do_not_count() {
         let contest = contest(&format!("{ONE}{SWEPT}"));
-        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
+        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() });
         assert_eq!(
             contest.pilot_loads(&asked.cpus),
             [LoadShape::closed(8, 1), LoadShape::closed(64, 1)],
@@ -213,7 +213,7 @@ mod tests {
                        rate = \"30% of slowest\"\n";
         let head = "name='x'\nworkload='hub'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
         let contest = Contest::parse(&format!("{head}{stalled}"), "x").unwrap();
-        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
+        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() });
         let all_reading = LoadShape { idle: 1, ..LoadShape::closed(99, 1) };
         assert_eq!(contest.pilot_loads(&asked.cpus), [all_reading], "one pilot for both");
         let rate = PilotRate { load: all_reading, ..rate_of("hub", 99, 1_000.0) };
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_pilot_that_no_contender_finished_is_an_error_with_the_reason() {
         let contest = contest(SWEPT);
-        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
         let pilot = vec![rate_of("fast", 8, 5.0), rate_of("fast", 64, 0.0)];
         let reasons = [(LoadShape::closed(64, 1), "fast exited with status 3".to_owned())];
         let shown =

@@ -1,6 +1,8 @@
 //! The settings of a race, and the machine that it ran on.
 
-use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, Setup, asked::age};
+use crate::{
+    CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, ServerMachine, Setup, asked::age,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -69,6 +71,10 @@ pub struct Asked {
     /// The programs and files of its rounds, in addition to `setup`. Absent: an earlier regatta did
     /// not store it.
     pub fingerprint: Option<Fingerprint>,
+    /// The machine of the contenders, if the load has another one. `setup` and `fingerprint` are then those of the
+    /// load's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerMachine>,
     /// Loads of the race file that this machine cannot produce, one sentence each.
     #[serde(default)]
     pub left_out: Vec<String>,

@@ -47,7 +47,7 @@ impl CpuSets {
         };
         let is_spare = |cpu: &u32| !server.contains(cpu) && !load.contains(cpu);
         let spare = all.iter().copied().filter(is_spare).collect();
-        CpuSets { server, load, spare }
+        CpuSets { server, load, spare, apart: false }
     }
 
     /// The CPUs of each core that server and load share without sharing one CPU.
@@ -56,7 +56,8 @@ impl CpuSets {
         let apart = |core: &&Core| {
             !core.cpus.iter().any(|cpu| self.server.contains(cpu) && self.load.contains(cpu))
         };
-        let both = |core: &&Core| has(&self.server, core) && has(&self.load, core);
+        let both =
+            |core: &&Core| !self.apart && has(&self.server, core) && has(&self.load, core);
         cores.iter().filter(both).filter(apart).map(|core| &core.cpus[..]).collect()
     }
 }

@@ -309,7 +309,7 @@ mod tests {
     }
 
     fn cpus(server: &[u32], load: &[u32]) -> CpuSets {
-        CpuSets { server: server.to_vec(), load: load.to_vec(), spare: vec![] }
+        CpuSets { server: server.to_vec(), load: load.to_vec(), spare: vec![], ..CpuSets::default() }
     }
 
     fn shapes_of(text: &str, cpus: &CpuSets) -> Vec<String> {
