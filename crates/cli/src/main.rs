@@ -72,7 +72,10 @@ fn main() -> ExitCode {
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),
         Command::Agent { stdio: _ } => match commands::load::load_processes_here(1) {
-            Ok(how) => return regatta_fleet::agent(&how, env!("REGATTA_VERSION")),
+            Ok(how) => {
+                regatta_serve::raise_open_files();
+                return regatta_fleet::agent(&how, env!("REGATTA_VERSION"), commands::race::site);
+            }
             Err(error) => Err(error),
         },
     };

@@ -5,6 +5,7 @@
 //! only serves to find the processes.
 
 use hdrhistogram::Histogram;
+use regatta_fleet::Site;
 use regatta_load::{
     Ask, LoadProcessConfig, Order, load_process,
     wire::{self, Inbox},
@@ -25,11 +26,27 @@ fn main() -> ExitCode {
         ["agent", kind, mark] => {
             let program = env::current_exe().expect("own path");
             let arguments = vec![kind.to_owned(), mark.to_owned()];
-            regatta_fleet::agent(&LoadProcessConfig { program, arguments, least: 1 }, "test")
+            let how = LoadProcessConfig { program, arguments, least: 1 };
+            regatta_fleet::agent(&how, "test", |_| Box::new(Echo))
         }
         ["load-process", _] => load_process(),
         ["scripted", _] => scripted(),
         _ => panic!("unknown arguments {arguments:?}"),
+    }
+}
+
+/// A site that answers what it is asked, except that it sleeps on `sleep` and ends the agent on `die`.
+struct Echo;
+
+impl Site for Echo {
+    fn answer(&mut self, ask: serde_json::Value) -> Result<serde_json::Value, String> {
+        match ask.as_str() {
+            Some("sleep") => thread::sleep(Duration::from_millis(300)),
+            Some("die") => process::exit(3),
+            Some("refuse") => return Err("it was asked to refuse".into()),
+            _ => {}
+        }
+        Ok(ask)
     }
 }
 

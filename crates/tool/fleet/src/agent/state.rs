@@ -115,7 +115,10 @@ impl Agent {
                 let refused = |because| Answer::Refused { because };
                 vec![self.send(seq, answer.map_or_else(refused, Answer::Site))]
             }
-            Event::NotStarted(_) | Event::OfSite { .. } | Event::Report { .. } | Event::Ended { .. } => Vec::new(),
+            Event::NotStarted(_)
+            | Event::OfSite { .. }
+            | Event::Report { .. }
+            | Event::Ended { .. } => Vec::new(),
         }
     }
 

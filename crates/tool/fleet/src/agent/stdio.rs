@@ -52,8 +52,16 @@ pub fn agent(how: &LoadProcessConfig, version: &str, new_site: NewSite) -> ExitC
     }
     let body = Answer::Hello(hello);
     let _ = to_leader.send(FromAgent { fleet: VERSION, session: 0, seq: 0, body });
-    let mut machine =
-        Machine { how: how.clone(), children: None, generation: 0, new_site, site: None, sites: 0, sender, to_leader };
+    let mut machine = Machine {
+        how: how.clone(),
+        children: None,
+        generation: 0,
+        new_site,
+        site: None,
+        sites: 0,
+        sender,
+        to_leader,
+    };
     let mut agent = Agent::new(now_ns());
     loop {
         let wait = Duration::from_nanos(agent.deadline_ns().saturating_sub(now_ns()));
@@ -178,7 +186,8 @@ impl Machine {
                 Effect::Site { seq, ask } => match self.site() {
                     Ok(site) => site.ask(seq, ask),
                     Err(error) => {
-                        let answer = Err(format!("its thread for contenders does not start: {error}"));
+                        let answer =
+                            Err(format!("its thread for contenders does not start: {error}"));
                         let next = agent.on(Event::OfSite { seq, answer }, now_ns());
                         self.carry_out(agent, next);
                     }

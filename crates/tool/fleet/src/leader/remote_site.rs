@@ -88,6 +88,11 @@ impl RemoteSite {
         self.shared.ask(ask, true)
     }
 
+    /// Has the caller stop, because the answers of the agent are of no use.
+    pub fn give_up(&self, because: &str) {
+        self.shared.is_lost(because.to_owned());
+    }
+
     /// Why the agent is lost, if it was lost before anyone else set `stop`.
     pub fn lost(&self) -> Option<Error> {
         let lost = self.shared.lost.lock().expect("no thread panics here");

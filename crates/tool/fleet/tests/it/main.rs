@@ -4,3 +4,4 @@ mod agent;
 mod common;
 mod failing;
 mod same;
+mod site;

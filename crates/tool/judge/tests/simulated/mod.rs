@@ -89,6 +89,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         then: Vec::new(),
         setup: Setup::default(),
         fingerprint: None,
+        server: None,
         pilot: vec![],
         workload_file: None,
         precision: None,

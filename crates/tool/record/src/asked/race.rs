@@ -1,7 +1,8 @@
 //! The settings of a race, and the machine that it ran on.
 
 use crate::{
-    CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, ServerMachine, Setup, asked::age,
+    CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, ServerMachine, Setup,
+    asked::age,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};

@@ -50,14 +50,25 @@ impl CpuSets {
         CpuSets { server, load, spare, apart: false }
     }
 
+    /// The CPUs of a server and of a load on two machines with these cores: on each, all cores of the fastest kind on
+    /// one NUMA node, unless CPUs are requested.
+    pub fn of_two_machines(
+        (of_server, server): (&[Core], Option<Vec<u32>>),
+        (of_load, load): (&[Core], Option<Vec<u32>>),
+    ) -> CpuSets {
+        let all = |cores: &[Core]| in_turn(&alike(cores));
+        let server = server.unwrap_or_else(|| all(of_server));
+        let load = load.unwrap_or_else(|| all(of_load));
+        CpuSets { server, load, spare: Vec::new(), apart: true }
+    }
+
     /// The CPUs of each core that server and load share without sharing one CPU.
     pub fn shared_cores<'a>(&self, cores: &'a [Core]) -> Vec<&'a [u32]> {
         let has = |of: &[u32], core: &Core| core.cpus.iter().any(|cpu| of.contains(cpu));
         let apart = |core: &&Core| {
             !core.cpus.iter().any(|cpu| self.server.contains(cpu) && self.load.contains(cpu))
         };
-        let both =
-            |core: &&Core| !self.apart && has(&self.server, core) && has(&self.load, core);
+        let both = |core: &&Core| !self.apart && has(&self.server, core) && has(&self.load, core);
         cores.iter().filter(both).filter(apart).map(|core| &core.cpus[..]).collect()
     }
 }

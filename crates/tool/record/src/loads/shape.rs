@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn more_cores_use_spare_cpus_first_and_then_the_loads() {
-        let cpus = CpuSets { server: vec![4, 5], load: vec![0, 1], spare: vec![2], ..CpuSets::default() };
+        let cpus =
+            CpuSets { server: vec![4, 5], load: vec![0, 1], spare: vec![2], ..CpuSets::default() };
         let of = |cores| (cpus.of_server(&with(cores)), cpus.of_load(&with(cores)));
         assert_eq!(of(None), (vec![4, 5], vec![0, 1]));
         assert_eq!(of(Some(1)), (vec![4], vec![0, 1]));
