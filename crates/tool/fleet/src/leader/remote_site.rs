@@ -16,9 +16,13 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+/// Maximum time for an answer. Stopping a contender with many processes takes seconds.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
+/// The same for what takes long. A start has its own limits at the agent.
+const LONG_WITHIN: Duration = Duration::from_secs(1_800);
 /// How often the agent is looked after while nobody asks it. Meanwhile its machine, and this one, are measured.
 const LOOKED_AFTER_EVERY: Duration = Duration::from_millis(100);
 /// The same once an answer is overdue.
@@ -76,7 +80,7 @@ impl RemoteSite {
     /// # Errors
     /// If the site refused it, or the agent is lost.
     pub fn ask(&self, ask: Value) -> Result<Value, Error> {
-        self.shared.ask(ask, false)
+        self.shared.ask(ask, ANSWERED_WITHIN, false)
     }
 
     /// Asks something that takes long.
@@ -85,7 +89,7 @@ impl RemoteSite {
     /// As [`RemoteSite::ask`]; and [`Error::Interrupted`] soon after `stop` is set. The site is then ended with
     /// all that it runs.
     pub fn ask_until_stopped(&self, ask: Value) -> Result<Value, Error> {
-        self.shared.ask(ask, true)
+        self.shared.ask(ask, LONG_WITHIN, true)
     }
 
     /// Has the caller stop, because the answers of the agent are of no use.
@@ -115,12 +119,12 @@ impl Shared {
         self.members.lock().expect("no thread panics here")
     }
 
-    fn ask(&self, ask: Value, ends_by_stop: bool) -> Result<Value, Error> {
+    fn ask(&self, ask: Value, limit: Duration, ends_by_stop: bool) -> Result<Value, Error> {
         const LOOKS_EVERY: Duration = Duration::from_millis(10);
         let mut members = self.members();
         let Some(all) = members.as_mut() else { return Err(Error::Interrupted) };
         all.send(0, Request::Site(ask));
-        let mut is_aborted = false;
+        let (mut is_aborted, deadline) = (false, Instant::now() + limit);
         loop {
             match all.next(LOOKS_EVERY) {
                 Some((_, Got::Answer(Answer::Site(answer)))) if !is_aborted => return Ok(answer),
@@ -134,6 +138,11 @@ impl Shared {
                     return Err(error);
                 }
                 Some((_, Got::Answer(_))) | None => {}
+            }
+            if Instant::now() > deadline {
+                let error = self.is_lost(format!("is alive, but did not answer within {limit:?}"));
+                *members = None;
+                return Err(error);
             }
             if ends_by_stop && !is_aborted && self.stop.load(Relaxed) {
                 is_aborted = true;
