@@ -74,7 +74,11 @@ fn main() -> ExitCode {
         Command::Agent { stdio: _ } => match commands::load::load_processes_here(1) {
             Ok(how) => {
                 regatta_serve::raise_open_files();
-                return regatta_fleet::agent(&how, env!("REGATTA_VERSION"), commands::race::site);
+                return regatta_fleet::agent(
+                    &how,
+                    env!("REGATTA_VERSION"),
+                    Some(commands::race::site),
+                );
             }
             Err(error) => Err(error),
         },

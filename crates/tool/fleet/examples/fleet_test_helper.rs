@@ -2,10 +2,10 @@
 //! report scripted counts.
 //!
 //! `agent KIND MARK` runs an agent whose load processes are `KIND MARK`: `load-process` or `scripted`. The mark
-//! only serves to find the processes.
+//! only serves to find the processes. With `load-process`, it has a site that echoes.
 
 use hdrhistogram::Histogram;
-use regatta_fleet::Site;
+use regatta_fleet::{NewSite, Site};
 use regatta_load::{
     Ask, LoadProcessConfig, Order, load_process,
     wire::{self, Inbox},
@@ -27,7 +27,8 @@ fn main() -> ExitCode {
             let program = env::current_exe().expect("own path");
             let arguments = vec![kind.to_owned(), mark.to_owned()];
             let how = LoadProcessConfig { program, arguments, least: 1 };
-            regatta_fleet::agent(&how, "test", |_| Box::new(Echo))
+            let new_site: NewSite = |_| Box::new(Echo);
+            regatta_fleet::agent(&how, "test", (kind != "scripted").then_some(new_site))
         }
         ["load-process", _] => load_process(),
         ["scripted", _] => scripted(),

@@ -26,8 +26,8 @@ use std::{
 
 /// Runs an agent on stdin and stdout, until the leader is gone or silent for its lease. `how` starts a
 /// load process, `version` is the version of the program, and `new_site` makes what runs contenders, when they
-/// are first asked for.
-pub fn agent(how: &LoadProcessConfig, version: &str, new_site: NewSite) -> ExitCode {
+/// are first asked for; `None`: it runs none, and refuses to.
+pub fn agent(how: &LoadProcessConfig, version: &str, new_site: Option<NewSite>) -> ExitCode {
     let Build { version, sha256: build } = match Build::running(version) {
         Ok(build) => build,
         Err(error) => return failed(&format!("cannot read its own program: {error}")),
@@ -67,10 +67,12 @@ pub fn agent(how: &LoadProcessConfig, version: &str, new_site: NewSite) -> ExitC
         let wait = Duration::from_nanos(agent.deadline_ns().saturating_sub(now_ns()));
         let (event, at_ns) = match happened.recv_timeout(wait) {
             Ok(Happened::OfLeader(event, at_ns)) => (event, at_ns),
-            Ok(Happened::OfSite { generation, seq, answer }) if machine.is_of_site(generation) => {
+            Ok(Happened::Answered { generation, seq, answer })
+                if machine.is_of_site(generation) =>
+            {
                 (Event::OfSite { seq, answer }, now_ns())
             }
-            Ok(Happened::OfSite { .. }) => continue,
+            Ok(Happened::Answered { .. }) => continue,
             Ok(Happened::OfProcess { generation, process, heard }) => {
                 match machine.event(generation, process, heard) {
                     Some(event) => (event, now_ns()),
@@ -101,7 +103,7 @@ enum Happened {
     /// Something came from a load process of the load with this number.
     OfProcess { generation: u64, process: usize, heard: Heard },
     /// The site with this number carried out a request.
-    OfSite { generation: u64, seq: u64, answer: Result<Value, String> },
+    Answered { generation: u64, seq: u64, answer: Result<Value, String> },
 }
 
 /// Receives the messages of the leader.
@@ -142,7 +144,7 @@ struct Machine {
     children: Option<ChildProcesses>,
     /// The number of the current load.
     generation: u64,
-    new_site: NewSite,
+    new_site: Option<NewSite>,
     site: Option<SiteThread>,
     /// The number of sites so far.
     sites: u64,
@@ -185,10 +187,9 @@ impl Machine {
                 Effect::Kill => (self.children, self.site) = (None, None),
                 Effect::Site { seq, ask } => match self.site() {
                     Ok(site) => site.ask(seq, ask),
-                    Err(error) => {
-                        let answer =
-                            Err(format!("its thread for contenders does not start: {error}"));
-                        let next = agent.on(Event::OfSite { seq, answer }, now_ns());
+                    Err(because) => {
+                        let event = Event::OfSite { seq, answer: Err(because) };
+                        let next = agent.on(event, now_ns());
                         self.carry_out(agent, next);
                     }
                 },
@@ -203,15 +204,18 @@ impl Machine {
     }
 
     /// The site, which is made when it is first needed.
-    fn site(&mut self) -> io::Result<&SiteThread> {
+    fn site(&mut self) -> Result<&SiteThread, String> {
+        let new = self.new_site.ok_or("runs no contenders")?;
         if self.site.is_none() {
             self.sites += 1;
             let (generation, sender) = (self.sites, self.sender.clone());
             let answered = move |seq, answer| {
                 // Nobody waits for it while the agent exits.
-                let _ = sender.send(Happened::OfSite { generation, seq, answer });
+                let _ = sender.send(Happened::Answered { generation, seq, answer });
             };
-            self.site = Some(SiteThread::start(self.new_site, answered)?);
+            let started = SiteThread::start(new, answered);
+            let failed = |error| format!("cannot start a thread for contenders: {error}");
+            self.site = Some(started.map_err(failed)?);
         }
         Ok(self.site.as_ref().expect("it was made"))
     }

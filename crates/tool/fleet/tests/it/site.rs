@@ -32,6 +32,13 @@ fn a_site_answers_and_refuses_and_ends_with_its_session() {
 }
 
 #[test]
+fn an_agent_without_a_site_refuses() {
+    let (site, stop) = connect(&machine("gen", "scripted", &mark()));
+    assert_eq!(site.ask(7.into()).unwrap_err().to_string(), "agent gen runs no contenders");
+    assert!(!stop.load(SeqCst) && site.lost().is_none(), "it is alive");
+}
+
+#[test]
 fn a_request_that_takes_long_ends_when_the_caller_stops() {
     let mark = mark();
     let (site, stop) = connect(&machine("sut", "load-process", &mark));

@@ -96,7 +96,7 @@ impl Held {
         let mut observed = Observed::default();
         if let Some(mut readings) = self.readings.take() {
             observed.server = readings.spent.take();
-            observed.machine = readings.machine.clone();
+            observed.machine = readings.machine;
             observed.roles = readings.into_roles();
         }
         if let Some(served) = self.served.take() {

@@ -159,11 +159,9 @@ impl Asked {
         self.precision.unwrap_or(0.02)
     }
 
-    /// Whether a load is raced in duels. What is a cold start by definition is raced in rounds; so are loads
-    /// beside others, and members that join and leave on a clock of their own.
+    /// Whether a load is raced in duels.
     pub fn is_duel(&self, load: &LoadShape) -> bool {
-        let is_cold = load.is_counted() || load.drive.burst().is_some();
-        self.schedule == Schedule::Duels && !is_cold && load.beside.is_none() && load.passing == 0
+        self.schedule == Schedule::Duels && load.allows_duels()
     }
 
     /// Whether a contender is an exhibit, by its description.

@@ -55,6 +55,13 @@ impl Default for LoadShape {
 }
 
 impl LoadShape {
+    /// Whether it can be raced in duels. What is a cold start by definition is raced in rounds; so are loads beside
+    /// others, and members that join and leave on a clock of their own.
+    pub fn allows_duels(&self) -> bool {
+        let is_cold = self.is_counted() || self.drive.burst().is_some();
+        !is_cold && self.beside.is_none() && self.passing == 0
+    }
+
     /// A closed loop with `connections` connections and `pipeline` requests in flight on each.
     pub const fn closed(connections: u32, pipeline: u32) -> Self {
         LoadShape {

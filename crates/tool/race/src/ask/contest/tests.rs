@@ -164,3 +164,16 @@ fn errors_say_what_is_wrong() {
     assert!(Contest::find("dubble").unwrap_err().to_string().contains("quick, double"));
     assert!(Contest::find("no/such.toml").unwrap_err().to_string().contains("no/such.toml"));
 }
+
+#[test]
+fn from_another_machine_loads_that_are_raced_in_rounds_are_left_out() {
+    let contest = Contest::find("hello").unwrap();
+    let here = CpuSets { server: vec![0], load: vec![1], ..CpuSets::default() };
+    let apart = CpuSets { apart: true, ..here.clone() };
+    let ((all, none), (some, left_out)) = (contest.loads(&here), contest.loads(&apart));
+    assert!(none.is_empty(), "{none:?}");
+    assert_eq!(all.len(), some.len() + left_out.len());
+    assert!(some.iter().all(LoadShape::allows_duels) && !some.is_empty(), "{some:?}");
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    assert!(left_out[0].contains("1,000 requests: it is raced in rounds"), "{left_out:?}");
+}
