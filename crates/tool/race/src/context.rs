@@ -65,6 +65,11 @@ impl<'a> RaceContext<'a> {
         StartHere { asked, binary, stop, host: Ipv4Addr::LOCALHOST.into() }
     }
 
+    /// Checks that the programs on the server machine, if there is one, are those that the race began with.
+    pub fn look_at_server(&self) -> Result<(), MachineError> {
+        self.server.map_or(Ok(()), Server::look)
+    }
+
     /// Starts a contender where the contenders of the race run.
     pub fn start(
         &self,

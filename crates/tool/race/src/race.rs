@@ -94,6 +94,7 @@ fn run_by(
         duels.starts.all = duels.starts.done + passes_left * starts;
         events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
         files.look()?;
+        context.look_at_server()?;
         if !duels.run_pass(pass, &in_duels, store, events)? {
             return Ok(false);
         }

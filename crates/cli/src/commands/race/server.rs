@@ -62,6 +62,9 @@ impl ServerArgs {
         address: Option<IpAddr>,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<(Server, ServerMachine)> {
+        if host.starts_with('-') {
+            bail!("expected a destination of ssh after --server, e.g. bench@sut; got {host:?}");
+        }
         let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
         let ssh = ssh.context("REGATTA_SSH")?;
         let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;

@@ -157,6 +157,28 @@ fn what_cannot_be_raced_on_another_machine_is_refused_by_name() {
 }
 
 #[test]
+fn a_program_that_is_replaced_on_the_server_machine_ends_the_race() {
+    let Some(place) = Place::new() else { return };
+    let write = |text: &str| {
+        let script =
+            format!("#!/bin/sh\n{text}exec {REGATTA} serve double --model epoll --listen \"$1\"\n");
+        place.0.write("new", &script);
+        fs::set_permissions(place.0.path("new"), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write("");
+    let both = [server("a", "{host}", ""), "b=./new {host}:{port}".to_owned()];
+    let args = ["-c", "8", "--rate", "500", "--rounds", "50", "--time", "100s"];
+    let race = place.start("sut", &both, &args);
+    until("a life is stored", || !place.0.rounds().is_empty());
+    write("# rebuilt\n");
+    let ended = race.ended().with_status(2);
+    place.0.assert_nothing_left();
+    let expected =
+        ["the race stopped: agent sut has other programs than before: ", "new was changed"];
+    ended.assert_printed(&expected);
+}
+
+#[test]
 fn a_lost_agent_ends_the_race_within_3_s_and_the_race_can_be_resumed() {
     let Some(place) = Place::new() else { return };
     let race = place.long();

@@ -143,9 +143,14 @@ impl Unchanged {
     /// Returns the files of `asked` and `binary`, with their contents when the fingerprint was taken. A
     /// race without a fingerprint has no files to watch.
     pub fn of(asked: &Asked, binary: &Path) -> Result<Unchanged, ChangedError> {
-        let Some(fingerprint) = &asked.fingerprint else {
-            return Ok(Unchanged { files: BTreeMap::new(), images: BTreeMap::new() });
-        };
+        match &asked.fingerprint {
+            Some(fingerprint) => Unchanged::since(fingerprint, binary),
+            None => Ok(Unchanged { files: BTreeMap::new(), images: BTreeMap::new() }),
+        }
+    }
+
+    /// Returns the files of a fingerprint and `binary`, with their contents when it was taken.
+    pub fn since(fingerprint: &Fingerprint, binary: &Path) -> Result<Unchanged, ChangedError> {
         let files = fingerprint.files.iter().map(|(path, hash)| (PathBuf::from(path), hash));
         let all = files.chain([(binary.to_owned(), &fingerprint.regatta)]);
         let each = all.map(|(path, hash)| {

@@ -1,7 +1,10 @@
 //! The contenders of a race whose load runs on another machine: what an agent does for it here.
 
 use crate::{
-    ask::{entrant::Entrant, fingerprint::fingerprint_of_contenders},
+    ask::{
+        entrant::Entrant,
+        fingerprint::{Unchanged, fingerprint_of_contenders},
+    },
     site::{
         held::Held,
         start::{Start, StartHere, start},
@@ -9,7 +12,7 @@ use crate::{
     },
 };
 use regatta_fleet::Site;
-use regatta_host::{raise_priority, read_setup};
+use regatta_host::read_setup;
 use regatta_record::{Asked, LoadShape};
 use serde_json::Value;
 use std::{
@@ -42,6 +45,7 @@ struct Entered {
     entrants: Vec<Entrant>,
     /// The address that `{host}` stands for.
     host: IpAddr,
+    files: Unchanged,
 }
 
 impl AgentSite {
@@ -51,8 +55,6 @@ impl AgentSite {
         version: (&'static str, Option<&'static str>),
         stop: Arc<AtomicBool>,
     ) -> AgentSite {
-        // Without the right to do so, the contenders have the usual priority.
-        let _ = raise_priority();
         let contenders = BTreeMap::new();
         AgentSite { binary, version, stop, race: None, contenders, started: 0 }
     }
@@ -61,6 +63,7 @@ impl AgentSite {
         match ask {
             ToSite::Describe => self.describe(),
             ToSite::Enter(asked) => self.enter(*asked),
+            ToSite::Look => self.look(),
             ToSite::Start { entrant, load } => self.start(&entrant, load),
             ToSite::Of { contender, asks } => {
                 let held = self.contenders.get_mut(&contender);
@@ -95,13 +98,22 @@ impl AgentSite {
         }
         let fingerprint = fingerprint_of_contenders(&asked, &self.binary);
         let fingerprint = fingerprint.map_err(|error| format!("cannot run this race: {error}"))?;
+        let files = Unchanged::since(&fingerprint, &self.binary);
+        let files = files.map_err(|error| format!("cannot run this race: {error}"))?;
         self.contenders.clear();
-        self.race = Some(Entered { asked, entrants, host });
+        self.race = Some(Entered { asked, entrants, host, files });
         Ok(FromSite::Entered(Box::new(fingerprint)))
     }
 
+    fn look(&mut self) -> Result<FromSite, String> {
+        let race = self.race.as_mut().ok_or("has no race")?;
+        let changed = |error| format!("has other programs than before: {error}");
+        race.files.look().map_err(changed)?;
+        Ok(FromSite::Unchanged)
+    }
+
     fn start(&mut self, name: &str, load: LoadShape) -> Result<FromSite, String> {
-        let Entered { asked, entrants, host } = self.race.as_ref().ok_or("has no race")?;
+        let Entered { asked, entrants, host, .. } = self.race.as_ref().ok_or("has no race")?;
         let entrant = entrants.iter().find(|entrant| entrant.name == name);
         let entrant = entrant.ok_or_else(|| format!("has no contender {name} in its race"))?;
         let how = StartHere { asked, binary: &self.binary, stop: &self.stop, host: *host };

@@ -77,6 +77,14 @@ impl Server {
         }
     }
 
+    /// Checks that the programs and files of the race are those that it was entered with.
+    pub(crate) fn look(&self) -> Result<(), MachineError> {
+        match self.send(&ToSite::Look)? {
+            FromSite::Unchanged => Ok(()),
+            _ => Err(self.nonsense()),
+        }
+    }
+
     /// Why the agent is lost, if it is.
     pub fn lost(&self) -> Option<MachineError> {
         self.site.lost().map(MachineError::Server)

@@ -84,6 +84,8 @@ pub(crate) enum ToSite {
     Describe,
     /// Prepare for this race: check that its contenders can be started.
     Enter(Box<Asked>),
+    /// Check that the programs and files of the race are those that it was entered with.
+    Look,
     /// Start a contender of the race.
     Start { entrant: String, load: LoadShape },
     /// Ask a contender that was started, one thing after the other.
@@ -103,6 +105,8 @@ pub(crate) enum FromSite {
     },
     /// The fingerprint of the race there.
     Entered(Box<Fingerprint>),
+    /// The programs and files are the same.
+    Unchanged,
     /// The contender is ready; its number and port.
     Started { contender: u32, port: u16 },
     /// It did not become ready: a sentence.
