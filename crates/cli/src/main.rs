@@ -8,6 +8,7 @@
 
 mod args;
 mod commands;
+mod drain;
 mod exit;
 mod help;
 mod interrupt;

@@ -99,7 +99,10 @@ impl Role {
 pub fn run(args: AgentArgs) -> ExitCode {
     if args.stdio {
         return match load_processes_here(1) {
-            Ok(how) => regatta_fleet::agent(&how, env!("REGATTA_VERSION")),
+            Ok(how) => {
+                regatta_serve::raise_open_files();
+                regatta_fleet::agent(&how, env!("REGATTA_VERSION"), Some(super::race::site))
+            }
             Err(error) => exit::code(Err(error)),
         };
     }

@@ -1,8 +1,10 @@
-//! `regatta load --on` over real SSH servers, on machines made by `scripts/lab`, which share the CPUs of this one.
+//! `regatta load --on` and `regatta race --server` over real SSH servers, on machines made by `scripts/lab`, which share the
+//! CPUs of this one.
 
 use crate::support::{DEADLINE, Server, lab::Lab, processes::assert_right, until, until_within};
 use regatta_testkit::child::exit_within;
 use std::{
+    fs,
     io::Read,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -70,4 +72,40 @@ fn a_cut_cable_voids_the_load_and_the_agent_behind_it_ends_with_its_lease() {
         count("lab2") == 0 && lab.processes("lab2", "agent") == 0
     });
     println!("reported after {took:?}, nothing left after {:?}", cut.elapsed());
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has_ip, has_sshd)),
+    ignore = "ip or sshd is not installed (scripts/setup --all)"
+)]
+fn a_race_on_a_machine_1000_s_ahead_ends_with_its_cable_and_leaves_nothing_there() {
+    let Some(lab) = Lab::up("--machines 1 --clocks 1000") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut race = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    race.args(["race", "epoll", "green", "--server", "lab1", "--deploy", "--debug-build"]);
+    race.args(["-c", "8", "--rate", "500", "--rounds", "50", "--time", "100s", "--settle", "0s"]);
+    race.args(["--load-sleeps", "--out", "out"]).current_dir(&folder);
+    race.env("REGATTA_SSH", &lab.ssh).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut leader = race.spawn().unwrap();
+    let count = |what: &str| lab.processes("lab1", what);
+    let stored = folder.path().join("out/rounds.jsonl");
+    until("a life is stored and the next is under way", || {
+        let is_stored = fs::metadata(&stored).is_ok_and(|file| file.len() > 0);
+        is_stored && count("supervise") >= 2 && count("serve") >= 2
+    });
+    let rounds = fs::read_to_string(&stored).unwrap();
+    let first: regatta_record::Round =
+        serde_json::from_str(rounds.lines().next().unwrap()).unwrap();
+    assert!(first.life.is_some_and(|life| !life.slices.is_empty()), "{rounds}");
+    lab.cut("lab1");
+    let cut = Instant::now();
+    assert_eq!(exit_within(DEADLINE, &mut leader).and_then(|status| status.code()), Some(2));
+    assert!(cut.elapsed() < Duration::from_secs(3), "it took {:?}", cut.elapsed());
+    let mut text = String::new();
+    leader.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.contains("the race stopped: agent lab1 is gone: it has not answered"), "{text}");
+    until_within(Duration::from_secs(12), "the lease ends", || {
+        ["agent", "supervise", "serve"].iter().all(|what| count(what) == 0)
+    });
 }

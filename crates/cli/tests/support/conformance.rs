@@ -115,8 +115,7 @@ fn with(
     let running = Running::start(contender, workload, 2, &RoleCpus::default())?;
     let (addr, file) = (running.addr, running.file.as_path());
     let (_server, behind) = running.roles.all().split_last().expect("the server comes last");
-    let ports = behind.iter().flat_map(Role::ports);
-    let backends = ports.map(|port| SocketAddr::from((addr.ip(), port))).collect();
+    let backends = behind.iter().flat_map(Role::addresses).collect();
     let tested = test(&Served { manifest: &contender.manifest, addr, file, backends });
     match (tested, running.stop()) {
         (Err(wrong), Err(fault)) => Err(format!("{wrong}; and {fault}")),

@@ -41,6 +41,7 @@ impl Running {
         fs::set_permissions(run.path(), Permissions::from_mode(0o755)).map_err(said)?;
         let backends = contender.backend_ports().map_err(said)?;
         let values = Values {
+            host: Ipv4Addr::LOCALHOST.into(),
             port: regatta_testkit::port::free(),
             workload,
             cores,

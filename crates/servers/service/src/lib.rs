@@ -21,7 +21,6 @@ mod program;
 pub mod prometheus;
 mod service;
 pub mod style;
-pub mod throttle;
 pub mod tls;
 pub mod tls_engine;
 

@@ -278,6 +278,14 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         self.inner.is_cut()
     }
 
+    fn cut_at(&self) -> Option<Instant> {
+        self.inner.cut_at()
+    }
+
+    fn must_leave(&self) -> bool {
+        self.inner.must_leave()
+    }
+
     fn wants_drained(&self) -> bool {
         self.inner.wants_drained()
     }

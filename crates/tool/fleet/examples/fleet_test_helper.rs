@@ -2,12 +2,13 @@
 //! report scripted counts.
 //!
 //! `agent KIND MARK` runs an agent whose load processes are `KIND MARK`: `load-process` or `scripted`. The mark
-//! only serves to find the processes.
+//! only serves to find the processes. With `load-process`, it has a site that echoes.
 //!
 //! `standing FILE CORES SECONDS KIND MARK` runs a standing agent whose sessions run such an agent, with this number of
 //! CPUs and for at most this long, `-` for ever. It may load this machine. `relay MARK FILE AGENT` is the leader's side of a session.
 
 use hdrhistogram::Histogram;
+use regatta_fleet::{NewSite, Site};
 use regatta_load::{
     Ask, LoadProcessConfig, Order, load_process,
     wire::{self, Inbox},
@@ -28,7 +29,9 @@ fn main() -> ExitCode {
         ["agent", kind, mark] => {
             let program = env::current_exe().expect("own path");
             let arguments = vec![kind.to_owned(), mark.to_owned()];
-            regatta_fleet::agent(&LoadProcessConfig { program, arguments, least: 1 }, "test")
+            let how = LoadProcessConfig { program, arguments, least: 1 };
+            let new_site: NewSite = |_| Box::new(Echo);
+            regatta_fleet::agent(&how, "test", (kind != "scripted").then_some(new_site))
         }
         ["load-process", _] => load_process(),
         #[cfg(feature = "nats")]
@@ -59,6 +62,21 @@ fn standing(file: &str, cores: &str, seconds: &str, [kind, mark]: [&str; 2]) -> 
     let error = standing(file.as_ref(), policy, how, "test", |line| eprintln!("{line}"));
     eprintln!("{}", error.expect_err("it never ends"));
     ExitCode::FAILURE
+}
+
+/// A site that answers what it is asked, except that it sleeps on `sleep` and ends the agent on `die`.
+struct Echo;
+
+impl Site for Echo {
+    fn answer(&mut self, ask: serde_json::Value) -> Result<serde_json::Value, String> {
+        match ask.as_str() {
+            Some("sleep") => thread::sleep(Duration::from_millis(300)),
+            Some("die") => process::exit(3),
+            Some("refuse") => return Err("it was asked to refuse".into()),
+            _ => {}
+        }
+        Ok(ask)
+    }
 }
 
 /// A load process that sends nothing. What it counts follows from the numbers of its threads alone.

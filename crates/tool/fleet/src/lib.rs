@@ -2,7 +2,8 @@
 //!
 //! - `message`: what they say to each other.
 //! - `agent`: runs load processes on its machine. Its decisions are a state machine without I/O.
-//! - `leader`: divides a load among agents, leads it, and merges what they counted.
+//! - `leader`: divides a load among agents, leads it, and merges what they counted; asks an agent's site.
+//! - `site`: what an agent runs beside load processes, e.g. contenders.
 //! - [`clock`]: how far the clocks of agents are from the leader's, with bounds (pure).
 //! - `ssh`: starts agents over SSH, and copies the program to their machines.
 //! - [`nats`]: agents that dial out, and wait at a NATS broker for a leader.
@@ -20,11 +21,13 @@ mod error;
 mod leader;
 mod machine;
 mod message;
+mod site;
 mod ssh;
 
 pub use agent::agent;
 pub use error::Error;
-pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, Settings, Void};
+pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, RemoteSite, Settings, Void};
 pub use machine::Build;
 pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent, VERSION};
+pub use site::{NewSite, Site};
 pub use ssh::Ssh;

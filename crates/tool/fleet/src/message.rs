@@ -7,6 +7,7 @@
 use regatta_load::{Order, Plan};
 use regatta_record::{Part, ProcessMessage};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Version of these messages. Leader and agent must have the same.
@@ -52,10 +53,12 @@ pub enum Request {
     },
     /// An order to all load processes. Its time is one of the agent's clock.
     Order(Order),
-    /// Kills all load processes. The agent stays reserved.
+    /// Kills all load processes, and ends what the site runs. The agent stays reserved.
     Abort,
-    /// Kills all load processes, and ends the session.
+    /// The same, and ends the session.
     Release,
+    /// Asks the agent's [`Site`](crate::Site), after what it was asked before.
+    Site(Value),
 }
 
 /// A message from an agent.
@@ -122,6 +125,8 @@ pub enum Answer {
         /// How it ended, as the rest of a sentence.
         how: String,
     },
+    /// What the site answered.
+    Site(Value),
 }
 
 /// What an agent says of itself.

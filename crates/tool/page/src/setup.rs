@@ -1,6 +1,6 @@
 //! The machine, the settings and the contenders, as tables.
 
-use regatta_record::{Entry, Setup, Summary};
+use regatta_record::{Entry, ServerMachine, Setup, Summary};
 use regatta_report::{numbers, table::visible};
 use serde::Serialize;
 
@@ -63,12 +63,18 @@ pub fn contender(e: &Entry, setup: &Setup) -> Contender {
 pub fn machine(summary: &Summary) -> String {
     let asked = &summary.asked;
     let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    format!(
-        "{}; server on CPU {}, load on CPU {}",
-        hardware(&asked.setup),
-        cpus(&asked.cpus.server),
-        cpus(&asked.cpus.load)
-    )
+    let (server, load) = (cpus(&asked.cpus.server), cpus(&asked.cpus.load));
+    match &asked.server {
+        None => {
+            format!("{}; server on CPU {server}, load on CPU {load}", hardware(&asked.setup))
+        }
+        Some(machine) => format!(
+            "server on CPU {server} of {} ({}); load on CPU {load} of another machine ({})",
+            visible(&machine.name),
+            hardware(&machine.setup),
+            hardware(&asked.setup)
+        ),
+    }
 }
 
 /// CPU, memory and kernel in one line.
@@ -93,7 +99,12 @@ pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("heads", asked.heads.map_or_else(|| "not applicable".to_owned(), |it| it.to_string())),
     ];
     let rows = rows.map(|(name, value)| (name, visible(&value)));
-    of_machine(&asked.setup).into_iter().chain(rows).collect()
+    let of_server = asked.server.iter().map(|machine| {
+        let ServerMachine { name, address, setup, .. } = machine;
+        let text = format!("{name} at {address}: {}", hardware(setup));
+        ("server machine", visible(&text))
+    });
+    of_machine(&asked.setup).into_iter().chain(of_server).chain(rows).collect()
 }
 
 /// Names and values of the machine, and of the start.

@@ -1,31 +1,82 @@
-//! The state that the rounds of a race share, and the errors that end a race.
+//! The state that the rounds of a race share.
 
+use crate::{
+    ask::entrant::Entrant,
+    machine_error::MachineError,
+    site::{
+        hosted::Hosted,
+        server::Server,
+        start::{Start, StartHere},
+    },
+};
 use regatta_host::IdleCheck;
 use regatta_record::{Asked, LoadShape};
 use std::{
-    io,
+    net::Ipv4Addr,
     path::Path,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-/// The host that requests name. It is the same for all contenders, whatever their ports, so that all get the
-/// same bytes.
-pub(crate) const HOST: &str = "localhost";
+/// What a race runs on.
+#[derive(Clone, Copy)]
+pub struct Machines<'a> {
+    /// The regatta binary of this machine, which runs the load.
+    pub binary: &'a Path,
+    /// The machine of the contenders, if it is another one.
+    pub server: Option<&'a Server>,
+    /// Set by Ctrl-C, and when the server machine is lost.
+    pub stop: &'a AtomicBool,
+}
+
+impl Machines<'_> {
+    /// Why the server machine is lost, if it is.
+    pub(crate) fn lost(&self) -> Option<MachineError> {
+        self.server.and_then(Server::lost)
+    }
+}
 
 /// The state that the rounds of a race share.
 pub(crate) struct RaceContext<'a> {
     pub asked: &'a Asked,
     /// The regatta binary, for the supervisor and for built-in contenders.
     pub binary: &'a Path,
-    /// Set by Ctrl-C.
+    /// Set by Ctrl-C, and when the server machine is lost.
     pub stop: &'a AtomicBool,
+    /// The machine of the contenders, if it is another one.
+    server: Option<&'a Server>,
     /// Number of successive rounds after which the CPUs did not become idle.
     restless: AtomicU32,
 }
 
 impl<'a> RaceContext<'a> {
     pub fn new(asked: &'a Asked, binary: &'a Path, stop: &'a AtomicBool) -> RaceContext<'a> {
-        RaceContext { asked, binary, stop, restless: AtomicU32::new(0) }
+        RaceContext { asked, binary, stop, server: None, restless: AtomicU32::new(0) }
+    }
+
+    /// The same on these machines.
+    pub fn on(asked: &'a Asked, machines: Machines<'a>) -> RaceContext<'a> {
+        let Machines { binary, server, stop } = machines;
+        RaceContext { server, ..RaceContext::new(asked, binary, stop) }
+    }
+
+    /// What starts on this machine need.
+    pub fn here(&self) -> StartHere<'a> {
+        let RaceContext { asked, binary, stop, .. } = *self;
+        StartHere { asked, binary, stop, host: Ipv4Addr::LOCALHOST.into() }
+    }
+
+    /// Checks that the programs on the server machine, if there is one, are those that the race began with.
+    pub fn look_at_server(&self) -> Result<(), MachineError> {
+        self.server.map_or(Ok(()), Server::look)
+    }
+
+    /// Starts a contender where the contenders of the race run.
+    pub fn start(
+        &self,
+        entrant: &Entrant,
+        load: LoadShape,
+    ) -> Result<Start<Hosted<'a>>, MachineError> {
+        Hosted::start(self.here(), self.server, entrant, load)
     }
 
     /// If the CPUs did not become idle after this many successive rounds, other programs keep them
@@ -47,20 +98,4 @@ impl<'a> RaceContext<'a> {
         };
         Some(waited.as_nanos() as u64)
     }
-}
-
-/// A fault of the machine, not of the contender; the race cannot continue.
-#[derive(Debug, thiserror::Error)]
-pub enum MachineError {
-    /// The load could not run.
-    #[error("{0}")]
-    Load(#[from] regatta_load::Error),
-    /// A system call failed unexpectedly.
-    #[error("cannot {what}: {error}")]
-    Io {
-        /// The operation that failed.
-        what: &'static str,
-        /// The system's error.
-        error: io::Error,
-    },
 }

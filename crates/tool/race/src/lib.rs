@@ -14,6 +14,8 @@
 //! - `capacity`: how much load one contender sustains.
 //! - `results`: the result directory.
 //!
+//! - `site`: where contenders run: on this machine, or on another one.
+//!
 //! `driving` imports nothing of `duel`, and neither of them anything of `race`. `context` is what the rounds of a race
 //! share, and `round_end` says how they end.
 
@@ -25,9 +27,11 @@ mod dry_run;
 mod duel;
 #[cfg(test)]
 mod fixtures;
+mod machine_error;
 mod race;
 mod results;
 mod round_end;
+mod site;
 
 pub mod capacity;
 
@@ -50,7 +54,7 @@ pub use contenders::{
     manifest::{Limits, Manifest, WORKLOADS},
     placeholders::{BackendPorts, UnknownPlaceholder, Values},
 };
-pub use context::MachineError;
+pub use context::Machines;
 pub use driving::{
     load_processes::{load_processes, processes_in_words, split_loads},
     pilot::{PilotError, pilot},
@@ -59,6 +63,7 @@ pub use driving::{
     warm::WarmUpObserver,
 };
 pub use dry_run::plan;
+pub use machine_error::MachineError;
 pub use race::run;
 pub use results::{
     events::{Events, unix_ms},
@@ -66,3 +71,4 @@ pub use results::{
     store::{Store, StoreError},
 };
 pub use round_end::RaceError;
+pub use site::{agent::AgentSite, server::Server};

@@ -2,7 +2,7 @@
 
 use crate::{
     ask::{entrant::Entrant, fingerprint::Unchanged},
-    context::{MachineError, RaceContext},
+    context::{Machines, RaceContext},
     driving::{
         round,
         trial::{RunsTrials, Trial},
@@ -10,17 +10,15 @@ use crate::{
         warm_up_pass::observe,
     },
     duel::{Duels, LivesHere, RunsLives, Starts},
+    machine_error::MachineError,
     results::{events::Events, store::Store},
     round_end::{RaceError, settles, stored},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_record::{Asked, Happened, JudgedCell, LoadShape, PassStart, Round, RoundStart};
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::Ordering;
 
-/// Runs the rounds of the race in `store` that are missing from it, and adds each. Returns false if `stop` was set
+/// Runs the rounds of the race in `store` that are missing from it, and adds each. Returns false if it was stopped
 /// before all rounds were done. With a target precision, the loads to run are decided before each pass. Emits
 /// events to `events` and syncs them after each round.
 ///
@@ -28,16 +26,19 @@ use std::{
 /// If the machine, a contender's manifest, a changed program or the disk prevents the race from
 /// continuing.
 pub fn run(
-    binary: &Path,
+    machines: Machines<'_>,
     asked: &Asked,
     store: &mut Store,
     events: &mut Events<'_>,
-    stop: &AtomicBool,
 ) -> Result<bool, RaceError> {
-    let context = RaceContext::new(asked, binary, stop);
+    let context = RaceContext::on(asked, machines);
     let entrants = Entrant::of_race(asked)?;
     let here = Runners { trials: &TrialsHere(&context), lives: &mut LivesHere::new(&context) };
-    run_by(here, &context, &entrants, store, events)
+    let ran = run_by(here, &context, &entrants, store, events);
+    match machines.lost() {
+        Some(lost) if !matches!(ran, Ok(true)) => Err(lost.into()),
+        _ => ran,
+    }
 }
 
 /// What runs the rounds and lives of a race: this machine, or a simulated one.
@@ -93,6 +94,7 @@ fn run_by(
         duels.starts.all = duels.starts.done + passes_left * starts;
         events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
         files.look()?;
+        context.look_at_server()?;
         if !duels.run_pass(pass, &in_duels, store, events)? {
             return Ok(false);
         }

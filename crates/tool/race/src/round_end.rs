@@ -2,7 +2,7 @@
 
 use crate::{
     ask::{entrant::EntrantError, fingerprint::ChangedError},
-    context::MachineError,
+    machine_error::MachineError,
     results::{
         events::Events,
         store::{Store, StoreError},

@@ -31,6 +31,7 @@ pub use asked::{
     fingerprint::Fingerprint,
     race::{Asked, EXHIBIT, Entry, HistoricResult, NULL, PilotRate, Schedule, twin_name},
     running::{RunningProcess, RunningServer},
+    server_machine::ServerMachine,
     setup::Setup,
     topology::Core,
 };

@@ -26,7 +26,9 @@ use crate::{
         sentences::notes,
     },
 };
-use regatta_record::{Asked, Cell, ContendedBlocks, DuelSeen, Figure, Kind, LoadShape, Summary};
+use regatta_record::{
+    Asked, Cell, ContendedBlocks, DuelSeen, Figure, Kind, LoadShape, Setup, Summary,
+};
 use serde::Serialize;
 
 /// A race, ready for layout.
@@ -158,21 +160,30 @@ fn race(summary: &Summary) -> String {
     ))
 }
 
-/// The machine and its CPUs.
+/// The machine and its CPUs; of two machines, that of the contenders first.
 fn machine(summary: &Summary) -> Vec<String> {
     let asked = &summary.asked;
-    let setup = &asked.setup;
     let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let (server, load) = (list(&asked.cpus.server), list(&asked.cpus.load));
+    let Some(machine) = &asked.server else {
+        let line =
+            format!("{} · server on CPU {server}, load on CPU {load}", hardware(&asked.setup));
+        return [visible(&line)].into_iter().chain(cores::line(asked)).collect();
+    };
+    let (name, address, of_server) = (&machine.name, machine.address, hardware(&machine.setup));
+    let lines = [
+        format!("server machine {name} ({address}): {of_server} · server on CPU {server}"),
+        format!("load machine: {} · load on CPU {load}", hardware(&asked.setup)),
+    ];
+    lines.map(|line| visible(&line)).to_vec()
+}
+
+/// CPU, memory and kernel.
+fn hardware(setup: &Setup) -> String {
     let kernel = setup.kernel.split(" #").next().unwrap_or_default();
-    let machine = visible(&format!(
-        "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
-        if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu },
-        setup.cpus,
-        numbers::memory(setup.memory_bytes),
-        list(&asked.cpus.server),
-        list(&asked.cpus.load)
-    ));
-    [machine].into_iter().chain(cores::line(asked)).collect()
+    let cpu = if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu };
+    let memory = numbers::memory(setup.memory_bytes);
+    format!("{cpu}, {} CPUs, {memory}, {kernel}", setup.cpus)
 }
 
 /// What helps to read the figures.

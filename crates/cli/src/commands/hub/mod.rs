@@ -1,11 +1,11 @@
 //! `regatta hub`: the WebSocket hub.
 
-mod drain;
 mod reload;
 mod siblings;
 mod status;
 
 use crate::{
+    drain::DrainReport,
     exit::Outcome,
     options::{
         hub::HubArgs,
@@ -16,7 +16,6 @@ use crate::{
     service_manager,
 };
 use clap::FromArgMatches;
-use drain::DrainReport;
 use regatta_serve::{Host, Hub, Model, Started, Stop};
 use regatta_service::Limits;
 use reload::ReloadedHub;
@@ -146,7 +145,7 @@ pub fn run(
     let mut report = None;
     let started = Started {
         whole: Box::new(|hub: &Hub| {
-            report = Some(DrainReport::follow(hub, &host)?);
+            report = Some(report_drain(hub, &host)?);
             let Some(reloads) = reloads else { return Ok(()) };
             let siblings = siblings.clone();
             reloads.follow(reloaded(hub), move |options| siblings.notify(options))
@@ -157,9 +156,25 @@ pub fn run(
     };
     let served = args.hub.serve(rooms, args.model, &host, started);
     if let Some(report) = report {
-        report.end(&host);
+        report.end();
     }
     served.map(|()| Outcome::Success)
+}
+
+/// Prints when the drain of this hub begins and ends.
+fn report_drain(hub: &Hub, host: &Host) -> io::Result<DrainReport> {
+    let (hub, over) = (hub.clone(), host.drain);
+    let grace = humantime::format_duration(host.grace);
+    let begins = move || {
+        if over.is_zero() {
+            // Some members may have been closed already.
+            return format!("grace=\"{grace}\"");
+        }
+        let (members, over) = (hub.members(), humantime::format_duration(over));
+        format!("members={members} drain=\"{over}\" grace=\"{grace}\"")
+    };
+    let ended = |after: Duration| format!("after={:.1}s", after.as_secs_f64());
+    DrainReport::follow(&host.stop, None, begins, ended)
 }
 
 /// Handles signals from now on. Returns what reloads need, if there are any.

@@ -2,6 +2,7 @@
 //! events.
 
 mod own;
+mod server;
 
 use crate::{
     exit::Outcome,
@@ -16,21 +17,24 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use own::OwnArgs;
+use regatta_fleet::{Error as FleetError, Site};
 use regatta_host::read_setup;
 use regatta_judge::judge;
 use regatta_race::{
-    Changes, Contender, Contest, Events, OwnRace, Store, built_in, check_can_resume, fingerprint,
-    peers_folder, pilot, plan, prepare, run as run_race, split_loads, unix_ms,
+    AgentSite, Changes, Contender, Contest, Events, Machines, OwnRace, Server, Store, built_in,
+    check_can_resume, fingerprint, peers_folder, pilot, plan, prepare, run as run_race,
+    split_loads, unix_ms,
 };
 use regatta_record::{
     Asked, Decision, Event, Figure, Form, Gate, Happened, Heads, Judged, Kind, RaceHeader,
-    Schedule, Setup, Summary, Unknown,
+    Schedule, ServerMachine, Setup, Summary, Unknown,
 };
+use server::{ServerArgs, entered};
 use std::{
     env,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -70,6 +74,8 @@ pub struct RaceArgs {
     race: Vec<String>,
     #[command(flatten)]
     own: OwnArgs,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Number of lives of a duel, or of rounds: in each, every contender is started, and raced under every
     /// load. Replaces the --precision of the race; beside --precision, it is the maximum
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -213,7 +219,7 @@ fn dry_run(args: &RaceArgs) -> anyhow::Result<Outcome> {
     let mut contest = contest(args, &known)?;
     let manifests = known.iter_mut().map(|one| &mut one.manifest).chain(&mut contest.own);
     manifests.for_each(|manifest| manifest.version.clear());
-    let asked = prepare(&contest, &changes(args), &known, setup())?;
+    let asked = prepare(&contest, &changes(args, None), &known, setup())?;
     let plan = plan(&contest, asked)?;
     match &args.json {
         Some(path) => output::write(path, &regatta_report::plan_json(&plan))?,
@@ -222,17 +228,27 @@ fn dry_run(args: &RaceArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
-fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+fn race(
+    args: &RaceArgs,
+    events: &mut Events<'_>,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Outcome> {
     let binary = env::current_exe().context("cannot find the path of this program")?;
     let begun = match &args.resume {
-        Some(dir) => Some(resume(dir, &binary, events)?),
-        None => begin(args, &binary, events, stop)?,
+        Some(dir) => resume(args, dir, (&binary, stop), events).map(Some),
+        None => begin(args, &binary, events, stop),
     };
-    let Some((mut store, asked)) = begun else {
+    let begun = match begun {
+        Err(error) if matches!(error.downcast_ref(), Some(FleetError::Interrupted)) => None,
+        begun => begun?,
+    };
+    let Some((mut store, asked, server)) = begun else {
         events.emit(Happened::RaceInterrupted { stored: None });
         return Ok(Outcome::Interrupted);
     };
-    let ran = run_race(&binary, &asked, &mut store, events, stop);
+    let machines = Machines { binary: &binary, server: server.as_ref(), stop };
+    let ran = run_race(machines, &asked, &mut store, events);
+    drop(server);
     let (stored, summary) = (store.rounds().len() as u32, judge(&asked, store.rounds()));
     let outcome = outcome(&summary);
     let saved = save(args, summary, &store, events);
@@ -252,28 +268,34 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     })
 }
 
+/// A race that begins or goes on, and the machine of its contenders if it is another one.
+type Begun = (Store, Asked, Option<Server>);
+
 /// Starts a new race in a new result directory, with all rates determined. Returns `None` if
 /// interrupted while determining them.
 fn begin(
     args: &RaceArgs,
     binary: &Path,
     events: &mut Events<'_>,
-    stop: &AtomicBool,
-) -> anyhow::Result<Option<(Store, Asked)>> {
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Option<Begun>> {
     let known = known()?;
     let contest = contest(args, &known)?;
-    let asked = prepare(&contest, &changes(args), &known, setup())?;
+    let (server, machine) = args.server.connect(stop)?.unzip();
+    let asked = prepare(&contest, &changes(args, machine), &known, setup())?;
+    let asked = entered(server.as_ref(), asked)?;
     let asked = Asked { fingerprint: Some(fingerprint(&asked, binary)?), ..asked };
     let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
     Store::check_new(&dir)?;
     let notes = split_loads(&asked, binary);
     events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
-    let Some(asked) = pilot(&contest, asked, binary, events, stop)? else {
+    let machines = Machines { binary, server: server.as_ref(), stop };
+    let Some(asked) = pilot(&contest, asked, machines, events)? else {
         return Ok(None);
     };
     let store = Store::create(&dir, &asked)?;
     events.keep_in(&store)?;
-    Ok(Some((store, asked)))
+    Ok(Some((store, asked, server)))
 }
 
 /// The race that the arguments describe.
@@ -293,8 +315,15 @@ fn setup() -> Setup {
     read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect())
 }
 
+/// What an agent runs contenders with.
+pub fn site(stop: Arc<AtomicBool>) -> Box<dyn Site> {
+    let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
+    let binary = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    Box::new(AgentSite::new(binary, (env!("CARGO_PKG_VERSION"), revision), stop))
+}
+
 /// The changes to the race file from the command line.
-fn changes(args: &RaceArgs) -> Changes {
+fn changes(args: &RaceArgs, server: Option<ServerMachine>) -> Changes {
     Changes {
         rounds: args.rounds,
         precision: args.precision,
@@ -313,23 +342,32 @@ fn changes(args: &RaceArgs) -> Changes {
         load_cpus: args.load_cpus.clone(),
         load_sleeps: args.load_sleeps,
         heads: args.heads,
+        server,
     }
 }
 
 /// Resumes a race with its stored rounds.
-fn resume(dir: &Path, binary: &Path, events: &mut Events<'_>) -> anyhow::Result<(Store, Asked)> {
+fn resume(
+    args: &RaceArgs,
+    dir: &Path,
+    (binary, stop): (&Path, &Arc<AtomicBool>),
+    events: &mut Events<'_>,
+) -> anyhow::Result<Begun> {
     let (store, asked) = Store::resume(dir)?;
     // A complete race runs nothing again, so any version of regatta may judge it.
     let is_complete = judge(&asked, store.rounds()).complete;
+    let mut server = None;
     if !is_complete {
-        check_can_resume(&asked, &setup(), binary)?;
+        let (there, machine) = args.server.connect_again(&asked, stop)?.unzip();
+        check_can_resume(&asked, &setup(), binary, machine.as_ref())?;
+        server = there;
     }
     let events_missing = !events.resume_in(&store, is_complete)?;
     let notes = split_loads(&asked, binary);
     let header = header(dir, &asked, store.rounds().len(), events_missing, notes);
     events.emit(Happened::RaceResumed(header));
     events.sync()?;
-    Ok((store, asked))
+    Ok((store, asked, server))
 }
 
 fn header(

@@ -2,7 +2,6 @@
 
 mod admission;
 mod checks;
-mod drained;
 mod names;
 mod options;
 mod refused;
@@ -15,6 +14,7 @@ mod unix;
 pub use options::ShardOptions;
 
 use crate::{
+    drain::DrainReport,
     exit::Outcome,
     options::{
         metrics::metrics_host,
@@ -40,6 +40,7 @@ use regatta_shard::{Counts, Metrics, Proxy, Sequential, Settings, Shared};
 use reload::ReloadedProxy;
 use reports::Reports;
 use std::{
+    io,
     net::SocketAddr,
     num::NonZeroUsize,
     path::PathBuf,
@@ -293,7 +294,7 @@ fn serve_proxy(
         let proxy = ReloadedProxy { shared: Arc::clone(&shared), certified, admission };
         reloads.follow(proxy, |_| ())?;
     }
-    let drained = drained::follow(&shared, &host.stop, host.drain)?;
+    let drain = report_drain(&shared, host)?;
     let metrics = metrics.map(|listen| metrics_host(listen, host)).transpose()?;
     let page = Metrics::new(Arc::clone(&shared));
     let ended = if is_sequential(model) {
@@ -310,8 +311,8 @@ fn serve_proxy(
             }
         })
     };
-    if let Some(drained) = drained {
-        drained.finish();
+    if let Some(drain) = drain {
+        drain.end();
     }
     ended.map_err(|error| match error {
         ServeError::Unsupported { model, because, .. } => {
@@ -326,6 +327,17 @@ fn report_denied(shared: &Shared, refused: &Refused) {
     let refused = refused.clone();
     let detail = "AUTH or HELLO with a wrong user name or password";
     shared.report_denied(Box::new(move || refused.note(Reason::WrongPassword, detail.into())));
+}
+
+/// Prints when a drain begins and ends. `None`: there will be no drain.
+fn report_drain(shared: &Arc<Shared>, host: &Host) -> io::Result<Option<DrainReport>> {
+    let (over, begins, ended) = (host.drain, Arc::clone(shared), Arc::clone(shared));
+    if over.is_zero() {
+        return Ok(None);
+    }
+    let begins = move || format!("clients={} drain=\"{over:?}\"", begins.counts.clients());
+    let ended = move |_| format!("clients={}", ended.counts.clients());
+    DrainReport::follow(&host.stop, Some(over), begins, ended).map(Some)
 }
 
 /// Prints when a node is down, and when it answers again.

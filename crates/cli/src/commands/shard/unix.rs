@@ -8,8 +8,8 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct UnixArgs {
     /// Listen on a Unix socket with this path, too. One more thread serves its clients; with --tls-cert, over TLS. The
-    /// socket that an earlier process has left behind is replaced, unless one still listens there. Only on percore and
-    /// uring
+    /// socket that an earlier process has left behind is replaced, unless one still listens there. Its lock is in a file
+    /// beside it, PATH.lock, which remains. Only on percore and uring
     #[arg(long = "unix", value_name = "PATH")]
     unix: Option<PathBuf>,
     /// The permissions of its file, in octal: a client needs the one to write, e.g. 660 for those of the group

@@ -202,8 +202,7 @@ fn compare(contender: &Contender) -> Option<BTreeMap<String, Score>> {
 /// The nodes behind a proxy.
 fn nodes(running: &Running) -> Vec<SocketAddr> {
     let (_server, behind) = running.roles.all().split_last().expect("the server comes last");
-    let ports = behind.iter().flat_map(Role::ports);
-    ports.map(|port| SocketAddr::from((running.addr.ip(), port))).collect()
+    behind.iter().flat_map(Role::addresses).collect()
 }
 
 /// The proxy with its nodes, and one Redis with the same data.

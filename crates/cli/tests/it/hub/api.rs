@@ -19,10 +19,10 @@ use tempfile::TempDir;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 const KEY: &str = "a-key-of-a-backend";
-const SECRET: [u8; 32] = [7; 32];
+pub const SECRET: [u8; 32] = [7; 32];
 
 /// The files with the key and the secret of tokens, and the options that name them.
-fn files() -> (TempDir, [String; 6]) {
+pub fn files() -> (TempDir, [String; 6]) {
     let folder = TempDir::new().unwrap();
     let path = |name: &str, content: &[u8]| {
         let path = folder.path().join(name);
@@ -50,7 +50,7 @@ fn posted(server: &Server, method: &str, field: &str, body: &str) -> (u16, Strin
     (head[9..12].parse().unwrap(), content.to_owned())
 }
 
-fn call(server: &Server, method: &str, arguments: &Value) -> Value {
+pub fn call(server: &Server, method: &str, arguments: &Value) -> Value {
     let field = format!("X-API-Key: {KEY}");
     let (status, content) = posted(server, method, &field, &arguments.to_string());
     assert_eq!(status, 200, "{content}");

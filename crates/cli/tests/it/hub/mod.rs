@@ -7,6 +7,7 @@ mod cluster;
 mod drain;
 mod killed;
 mod last_delivery;
+mod leaving;
 mod limits;
 mod malformed;
 mod memory;

@@ -3,5 +3,6 @@
 
 mod asked;
 mod contenders;
+mod on_server;
 mod shown;
 mod stopped;

@@ -60,7 +60,12 @@ fn a_socket_in_use_is_not_replaced_and_one_that_was_left_is() {
     let second = command("percore", &path);
     let ended = run_within(Duration::from_secs(20), second);
     let error = ended.stderr;
-    assert!(!ended.status.success() && error.contains("another process listens"), "{error}");
+    let expected = format!(
+        "cannot listen on --unix {}: another process (pid {}) listens there",
+        path.display(),
+        first.child.id()
+    );
+    assert!(!ended.status.success() && error.contains(&expected), "{error}");
     ping(&path);
     first.signal("-KILL");
     until("it is gone", || first.child.try_wait().unwrap().is_some());

@@ -2,22 +2,11 @@
 
 use crate::support::{
     Server,
-    shard::{client, client::Client, nodes::Node, on_shard_models, proxy, proxy_to},
+    shard::{client, client::Client, nodes::Node, on_shard_models, proxy},
     until,
 };
 use regatta_testkit::child::run_within;
-use std::{
-    fs::File,
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    process::Command,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs::File, process::Command, thread, time::Duration};
 use tempfile::TempDir;
 
 /// Options of a node with the users ann and bob, whose keys and channels begin with their names. Without a password, a
@@ -375,7 +364,7 @@ fn a_flood_of_wrong_passwords_opens_few_connections(model: &str) {
 
 on_shard_models!(wrong_passwords_of_many_clients_at_once_are_all_answered: sharing);
 
-/// Redis closes a connection that has not authenticated if some 200 errors wait to be sent over it.
+/// Redis closes a connection that has not authenticated if more errors are pending than its reply buffer takes.
 fn wrong_passwords_of_many_clients_at_once_are_all_answered(model: &str) {
     let node = Node::start(&["--requirepass", "secret"]);
     let proxy = proxy(model, std::slice::from_ref(&node), &NODES);
@@ -397,33 +386,63 @@ fn wrong_passwords_of_many_clients_at_once_are_all_answered(model: &str) {
     assert!(info.contains("node_connections_lost:0\r\n"), "{model}: {info}");
 }
 
-on_shard_models!(a_node_that_closes_connections_of_a_user_is_not_asked_all_the_time: epoll, uring);
+on_shard_models!(a_user_without_a_password_serves_clients_with_any: sharing);
 
-fn a_node_that_closes_connections_of_a_user_is_not_asked_all_the_time(model: &str) {
-    let node = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = proxy_to(model, [node.local_addr().unwrap()].into_iter(), &NODES);
-    let opened = Arc::new(AtomicU32::new(0));
-    // The first connection is that over which users are tried: each is accepted. The others are closed at AUTH.
-    let count = Arc::clone(&opened);
-    thread::spawn(move || {
-        for stream in node.incoming() {
-            let (mut stream, number) = (stream.unwrap(), count.fetch_add(1, Relaxed));
-            thread::spawn(move || {
-                let mut bytes = [0; 512];
-                while stream.read(&mut bytes).is_ok_and(|read| read > 0) && number == 0 {
-                    stream.write_all(b"+OK\r\n").unwrap();
-                }
-            });
+/// More of them than there are places for passwords of a name. The other node knows one of these.
+fn a_user_without_a_password_serves_clients_with_any(model: &str) {
+    let any = Node::start(&["--user", "ann", "on", "nopass", "~*", "+@all"]);
+    let one = Node::start(&["--user", "ann", "on", ">0", "~*", "+@all"]);
+    let mut admins = [any.client(), one.client()];
+    let nodes = [any, one];
+    let proxy = proxy(model, &nodes, &NODES);
+    // Each is tried at the node that accepts any password: a client is tried at the same node each time.
+    let mut clients = Vec::new();
+    while clients.len() < 12 {
+        let (mut client, password) = (client(&proxy), clients.len());
+        if client.say("AUTH ann no") == "+OK\r\n" {
+            assert_eq!(client.say(&format!("AUTH ann {password}")), "+OK\r\n", "{model}");
+            clients.push(client);
         }
-    });
-    let mut client = user(&proxy, "ann", "a");
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(400) {
-        assert!(client.say("GET a").starts_with("-SHARD"), "{model}");
     }
-    let opened = u128::from(opened.load(Relaxed));
-    // One in each 50 ms.
-    assert!((2..=began.elapsed().as_millis() / 50 + 2).contains(&opened), "{model}: {opened}");
+    let is_served = |client: &mut Client| {
+        let served = (0..20).filter(|key| client.say(&format!("SET k{key} x")) == "+OK\r\n");
+        served.count()
+    };
+    let served: Vec<usize> = clients.iter_mut().map(is_served).collect();
+    assert_eq!(served[0], 20, "{model}: both nodes know its password");
+    let some = served[1];
+    assert!((1..20).contains(&some), "{model}: {served:?}");
+    assert!(served[1..].iter().all(|count| *count == some), "{model}: {served:?}");
+    // Once the user has a password, no other one gets in through connections that are open.
+    assert_eq!(admins[0].say("ACL SETUSER ann resetpass >0"), "+OK\r\n");
+    for number in 0..12 {
+        let reply = client(&proxy).say(&format!("AUTH ann {}", number + 1));
+        assert!(reply.starts_with("-WRONGPASS invalid "), "{model}: {reply}");
+    }
+    assert_eq!(is_served(&mut user(&proxy, "ann", "0")), 20, "{model}");
+    assert_eq!(is_served(&mut clients[11]), some, "{model}: as at a node, it stays");
+    assert!(admins[1].say("ACL WHOAMI").contains("default"), "{model}");
+}
+
+on_shard_models!(a_name_has_four_passwords_that_are_in_use: epoll, uring);
+
+fn a_name_has_four_passwords_that_are_in_use(model: &str) {
+    let passwords = [">1", ">2", ">3", ">4", ">5", ">6"];
+    let node = Node::start(&[&["--user", "ann", "on"], &passwords[..], &["~*", "+@all"]].concat());
+    let proxy = proxy(model, std::slice::from_ref(&node), &NODES);
+    let mut clients: Vec<Client> =
+        (1..5).map(|password| user(&proxy, "ann", &password.to_string())).collect();
+    let mut other = client(&proxy);
+    let refused = "-ERR the proxy serves a user with at most 4 passwords at once";
+    let reply = other.say("AUTH ann 5");
+    assert!(reply.starts_with(refused), "{model}: {reply}");
+    // One that no client uses makes room, although its connections are kept for a while.
+    drop(clients.remove(1));
+    until("one makes room", || other.say("AUTH ann 5") == "+OK\r\n");
+    assert!(client(&proxy).say("AUTH ann 2").starts_with(refused), "{model}");
+    for client in clients.iter_mut().chain([&mut other]) {
+        assert_eq!(client.say("SET a 1"), "+OK\r\n", "{model}");
+    }
 }
 
 #[test]
@@ -443,9 +462,11 @@ fn there_are_at_most_64_users_at_once() {
     assert_eq!(other.say("ACL WHOAMI"), "$7\r\ndefault\r\n");
     assert_eq!(all[63].say("SET a 1"), "+OK\r\n");
     assert_eq!(user(&proxy, "u0", "p0").say("GET a"), "$1\r\n1\r\n", "one that is known");
-    // Their connections are kept for a while, and they count as long as these.
-    drop(all);
-    assert!(other.say("AUTH u64 p64").starts_with("-ERR the proxy serves"));
+    // Their connections are kept for a while, but one that no client uses makes room at once.
+    all.truncate(63);
+    until("one makes room", || other.say("AUTH u64 p64") == "+OK\r\n");
+    assert_eq!(other.say("GET a"), "$1\r\n1\r\n");
+    assert!(client(&proxy).say("AUTH u63 p63").starts_with("-ERR the proxy serves at most 64"));
 }
 
 #[test]

@@ -59,7 +59,14 @@ pub(crate) struct Client {
 }
 
 /// Whether a command may be carried out: if not, the node's error, without the leading `-`.
-pub(crate) type Outcome = Result<(), Vec<u8>>;
+pub(crate) type Outcome = Result<Accepted, Vec<u8>>;
+
+/// What a node has accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    /// Whether it accepts any password of this user. `None`: it was not asked.
+    pub(crate) any_password: Option<bool>,
+}
 
 /// Maximum number of replies that may be pending for a client.
 pub(crate) const OWED: usize = 4096;

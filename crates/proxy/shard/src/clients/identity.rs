@@ -4,11 +4,10 @@ use crate::{
     reply::info::{self, Core},
     settings::{Auth, Credentials},
     shared::Shared,
-    users::User,
+    users::Login,
 };
 use regatta_keyspace::Arguments;
 use regatta_proto::resp::{Command, write_bulk};
-use std::sync::Arc;
 
 pub(crate) const NO_AUTH: &[u8] = b"NOAUTH Authentication required.";
 const NO_AUTH_HELLO: &[u8] = b"NOAUTH HELLO must be called with the client already authenticated, \
@@ -39,7 +38,7 @@ pub(crate) struct Identity {
     /// The client asks for [handoffs](super::handoff).
     pub(crate) asks_for_handoffs: bool,
     /// The user of the nodes as which it has authenticated.
-    pub(crate) user: Option<Arc<User>>,
+    pub(crate) user: Option<Login>,
     name: Vec<u8>,
 }
 
@@ -92,7 +91,7 @@ impl Identity {
 
     /// The name of its user.
     fn user_name(&self) -> &[u8] {
-        self.user.as_ref().map_or(Credentials::DEFAULT_USER, |user| user.name())
+        self.user.as_ref().map_or(Credentials::DEFAULT_USER, |login| login.user().name())
     }
 
     /// Null, in the client's protocol version.

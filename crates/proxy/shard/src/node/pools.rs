@@ -11,7 +11,7 @@ use std::{
 const IDLE: usize = 16;
 
 /// How long the connections of a user are kept after its last client has left, and of how many pools.
-pub(crate) const KEPT_FOR: Duration = Duration::from_secs(60);
+const KEPT_FOR: Duration = Duration::from_secs(60);
 const KEPT: usize = 64;
 
 /// What the clients of a pool have in common: it determines how their connections are prepared.
@@ -244,7 +244,9 @@ mod tests {
     #[test]
     fn the_pools_of_a_user_are_kept_for_a_while() {
         let (users, start) = (Users::default(), Instant::now());
-        let user = |password: &[u8]| users.get(b"ann", password).ok();
+        let user = |password: &[u8]| {
+            users.get(b"ann", password).ok().map(|login| Arc::clone(login.user()))
+        };
         let mut pools = Pools::new(1);
         let key = |user| Key { user, ..Key::default() };
         let ann = pools.of(key(user(b"x")));
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn few_pools_are_kept_the_oldest_make_room() {
         let (users, start) = (Users::default(), Instant::now());
-        let user = users.get(b"ann", b"x").ok();
+        let user = users.get(b"ann", b"x").ok().map(|login| Arc::clone(login.user()));
         let mut pools = Pools::new(1);
         for number in 0..=KEPT {
             let key = Key { database: number as u32, user: user.clone(), ..Key::default() };

@@ -36,6 +36,8 @@ pub(crate) struct Upstream {
     pub(crate) seen: usize,
     /// How many bytes of the incomplete reply were already sent to its client.
     pub(crate) streamed: usize,
+    /// Maximum number of pending replies beyond which the clients that use it are paused.
+    pub(crate) most: usize,
     /// What the next replies are for. An entry stays when its client disconnects.
     pub(crate) waiting: VecDeque<Waiter>,
     /// The first bytes of the requests of these entries.
@@ -73,6 +75,16 @@ impl Left {
         }
     }
 }
+
+/// Pending replies from a node beyond which the clients that use the connection are paused.
+pub(crate) const OWED: usize = 256 * 1024;
+
+/// The same for a connection over which users are tried, and for one over which a node may demand a password. A node
+/// closes a connection that has not authenticated once more replies are pending than fit in its reply buffer, and then
+/// answers none of the pending requests (the fix of CVE-2025-21605 in Redis). Where little happens, that buffer has 1 KiB
+/// (`PROTO_REPLY_MIN_BYTES`). The longest errors there have 64 bytes (WRONGPASS) and 212 bytes (NOAUTH of HELLO).
+pub(crate) const LOGINS: usize = 8;
+pub(crate) const STRANGERS: usize = 4;
 
 /// What uses a connection to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +181,8 @@ pub(crate) enum What {
     /// The reply to a question that decides whether a command of the client is carried out: whether its user name and
     /// password are right, or whether its user may send the command. The client sees nothing of it, but waits for it.
     Asked,
+    /// The reply to AUTH with a password that nobody has: whether the user needs none. The client waits for it, too.
+    AskedAny,
     /// The reply to a probe.
     Probed,
     /// The limit on an argument.
@@ -200,6 +214,7 @@ impl Upstream {
             partial: Vec::new(),
             seen: 0,
             streamed: 0,
+            most: if use_ == Use::Login { LOGINS } else { OWED },
             waiting: VecDeque::new(),
             heads: Heads::default(),
             since: now,

@@ -4,7 +4,7 @@ use crate::{
     clients::{client::Client, next::Next, routed::Routed},
     node::{
         pools::Key,
-        upstream::{Upstream, Use, Waiter, What},
+        upstream::{STRANGERS, Upstream, Use, Waiter, What},
     },
     peers::Peer,
     proxy::state::{Fx, OFF, Proxy},
@@ -19,14 +19,8 @@ use regatta_keyspace::{
 use regatta_proto::resp::{Command, write_command};
 use std::sync::Arc;
 
-/// Unsent bytes to a node, and pending replies from it, beyond which the clients that use it are
-/// paused.
+/// Unsent bytes to a node beyond which the clients that use it are paused.
 pub(crate) const FULL: usize = 1 << 20;
-const OWED: usize = 256 * 1024;
-
-/// Pending replies about users beyond which further clients wait: a node closes a connection that has not authenticated
-/// if many errors wait to be sent over it (Redis 7.0 at about 200).
-const LOGINS: usize = 64;
 
 impl Proxy {
     /// Forwards a request to one node. Its reply is sent to the client.
@@ -221,22 +215,21 @@ impl Proxy {
             client.node_is_full = true;
             return true;
         }
-        let reads_slowly = effects.pending(conn) >= FULL;
-        if !reads_slowly && upstream.waiting.len() < upstream.most_waiting() {
+        let has_room = effects.pending(conn) < FULL;
+        if has_room && upstream.waiting.len() < upstream.most {
             return false;
         }
         upstream.held.push(client.conn);
         client.node_is_full = true;
-        // Otherwise, its replies make room.
-        if reads_slowly {
+        if !has_room {
             upstream.wants_drained(true, effects);
         }
         true
     }
 
-    /// Lets clients continue that waited for room.
+    /// Lets clients continue that waited for room, in this order: the last one that is due resumes first.
     pub(crate) fn release(&mut self, held: Vec<Conn>) {
-        for conn in held {
+        for conn in held.into_iter().rev() {
             if let Some(client) = self.peers.client(conn) {
                 client.node_is_full = false;
             }
@@ -297,6 +290,9 @@ impl Proxy {
         }
         // A connection is opened again after each loss, and the node may then have another version.
         if use_ == Use::Shared {
+            if settings.auth.of_nodes && upstream.is_admitted {
+                upstream.most = STRANGERS;
+            }
             write_command([&b"INFO"[..], b"server"], out);
             upstream.wait_for_itself(What::Version, now);
         }
@@ -313,17 +309,6 @@ impl Proxy {
 }
 
 impl Upstream {
-    /// Returns the number of pending replies from which on clients wait for room.
-    #[inline]
-    fn most_waiting(&self) -> usize {
-        if self.use_ == Use::Login { LOGINS } else { OWED }
-    }
-
-    /// Returns whether clients that wait for room may continue.
-    pub(crate) fn has_room(&self, effects: &Fx) -> bool {
-        effects.pending(self.conn) < FULL / 2 && self.waiting.len() < self.most_waiting() / 2
-    }
-
     /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
     /// node has been written.
     pub(crate) fn wants_drained(&self, wants_drained: bool, effects: &mut Fx) {

@@ -36,6 +36,8 @@ impl Proxy {
                 self.connect(0, node, Use::Probe, effects);
             }
         }
+        self.release_stranded();
+        let logins_due = self.close_unused_logins(effects);
         // Subscribers send nothing, but must also learn of a new map.
         let is_busy = self
             .peers
@@ -45,9 +47,9 @@ impl Proxy {
         for conn in self.pools.expired(now) {
             self.close_unused(conn, effects);
         }
-        let logins = self.close_idle_logins(effects);
-        let due = self.health.iter().filter_map(Health::due).chain(self.pools.due()).chain(logins);
-        self.tick_at = due.chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
+        let due = self.health.iter().filter_map(Health::due).chain(self.pools.due());
+        let due = due.chain(logins_due).min();
+        self.tick_at = due.into_iter().chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
     }
 
     /// Schedules a check of the nodes, because one of them now owes a reply.

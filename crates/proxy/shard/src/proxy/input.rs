@@ -151,7 +151,7 @@ impl Proxy {
             }
         };
         self.plan = plan;
-        if self.is_served(client) {
+        if self.hot_keys.is_some() && self.may_be_served(client, &decision) {
             self.sample(command, &decision, next, effects);
         }
         next
@@ -171,7 +171,10 @@ impl Proxy {
             Route::AllNodes(merge) => self.send_to_all(client, routed, *merge, effects),
             Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
             Route::Local(local) => self.answer_locally(client, command, *local, effects),
-            Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
+            Route::Lease(lease, place) => match self.keeps_out(client, decision, effects) {
+                Some(next) => next,
+                None => self.lease(client, command, (*lease, *place), effects),
+            },
             Route::Refused(_) if is_set_info(command) => {
                 client.answer(&set_info(command), effects);
                 Next::Go
@@ -255,6 +258,7 @@ impl Proxy {
             inside,
             alarm: blocking.and_then(|blocking| blocking.again_at).filter(|_| !is_over),
             gone_at_end: blocking.filter(|_| !client.has_ended).map(|blocking| blocking.since),
+            cut_at: None,
         };
         if client.status != Some(status) {
             client.status = Some(status);

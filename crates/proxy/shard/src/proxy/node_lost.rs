@@ -27,7 +27,8 @@ impl Proxy {
         self.pools.get(pool).forget(node, conn);
         self.logins[node].take_if(|login| *login == conn);
         if matches!(upstream.use_, Use::Probe | Use::Login) && upstream.waiting.is_empty() {
-            return; // it was answered
+            // It was answered. Nobody waits, unless those whose turn it was have not used it.
+            return self.release(std::mem::take(&mut upstream.held));
         }
         // The node works, if it refuses a user or a command.
         let is_refused = matches!(loss, Loss::Refused(_) | Loss::Denied(_));
@@ -86,7 +87,7 @@ impl Proxy {
         let (code, why) = loss.words(was_open, timeout);
         let name = self.shown(upstream);
         let error = errors::line(&[loss.text(&name, was_open, timeout).as_bytes()]);
-        let unanswered = loss.text(&name, false, timeout).into_bytes();
+        let unanswered = format!("{code} node {name}: {why}").into_bytes();
         let left = upstream.left.as_ref();
         let at = left.map(|left| format!(" (at {}, before a reload)", left.address));
         let part_error = format!("{code} {why}{}", at.unwrap_or_default());
@@ -108,7 +109,9 @@ impl Proxy {
                     merging.lost(waiter.part as usize, part_error.as_bytes());
                 }),
                 What::Begun => self.begun(waiter, effects),
-                What::Asked => self.answered(waiter, Err(unanswered.clone()), effects),
+                What::Asked | What::AskedAny => {
+                    self.answered(waiter, Err(unanswered.clone()), effects)
+                }
                 What::Unblocked => self.asked_to_unblock(waiter.client, None, effects),
                 What::Authenticated
                 | What::Prepared

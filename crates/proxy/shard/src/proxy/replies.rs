@@ -8,11 +8,12 @@ use crate::{
     },
     node::{
         loss_reason::Loss,
-        upstream::{Longest, Upstream, Use, Waiter, What},
+        upstream::{Longest, OWED, Upstream, Use, Waiter, What},
     },
     observe::version::Version,
     peers::{Peer, Peers},
     proxy::{
+        forward,
         state::{Fx, Proxy},
         unblock,
     },
@@ -90,7 +91,9 @@ impl Proxy {
         if let Some(loss) = loss {
             return self.lose(*upstream, loss, effects);
         }
-        if !upstream.held.is_empty() && upstream.has_room(effects) {
+        if upstream.most < OWED {
+            self.admit_held(&mut upstream, now);
+        } else if !upstream.held.is_empty() && upstream.has_room(effects) {
             let held = std::mem::take(&mut upstream.held);
             self.release(held);
         }
@@ -127,7 +130,10 @@ impl Proxy {
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
             if is_error {
-                self.note_demand(reply, effects.now().instant);
+                self.note_demand(upstream.node, reply, effects.now().instant);
+            }
+            if upstream.most < OWED && upstream.streamed == 0 {
+                self.note_service(upstream, reply);
             }
             slow = self.observe(upstream, waiter, is_error, effects.now());
         }
@@ -173,6 +179,7 @@ impl Proxy {
                 let is_fine =
                     matches!(upstream.use_, Use::Subscribed(_)) && reply.starts_with(b"-NOPERM");
                 if let Some(text) = error_text(reply).filter(|_| !is_fine) {
+                    self.note_demand(upstream.node, reply, effects.now().instant);
                     upstream.waiting.push_front(waiter);
                     return Some(Loss::Refused(text));
                 }
@@ -205,6 +212,7 @@ impl Proxy {
                 self.release(held);
             }
             What::Version => {
+                self.note_service(upstream, reply);
                 let is_current = upstream.use_ != Use::Retired;
                 if let Some(version) = Version::of_info(reply).filter(|_| is_current) {
                     self.shared.versions.set(upstream.node, version);
@@ -217,9 +225,10 @@ impl Proxy {
                 }
             }
             What::Unblocked => self.asked_to_unblock(waiter.client, Some(reply), effects),
-            What::Asked => {
-                self.note_demand(reply, effects.now().instant);
-                self.answered(waiter, error_text(reply).map_or(Ok(()), Err), effects);
+            What::Asked | What::AskedAny => {
+                self.note_demand(upstream.node, reply, effects.now().instant);
+                self.note_service(upstream, reply);
+                self.asked(waiter, error_text(reply), effects);
                 let is_kept = self.logins[upstream.node] == Some(upstream.conn);
                 if upstream.use_ == Use::Login && upstream.waiting.is_empty() && !is_kept {
                     effects.abort(upstream.conn);
@@ -391,6 +400,11 @@ impl Client {
 }
 
 impl Upstream {
+    /// Returns whether clients that wait for room may continue.
+    fn has_room(&self, effects: &Fx) -> bool {
+        effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < OWED / 2
+    }
+
     /// When the current reply is late. `None`: never, because its command may block forever.
     pub(crate) fn deadline(&self, timeout: Duration, peers: &Peers) -> Option<Instant> {
         let blocking = match self.use_ {

@@ -51,6 +51,8 @@ pub struct Proxy {
     pub(super) demands_auth_until: Option<Instant>,
     /// For each node, the connection over which users are tried.
     pub(super) logins: Vec<Option<Conn>>,
+    /// For each node, whether it is known to serve clients that have not authenticated; see `users`.
+    pub(super) serves_all: Vec<bool>,
     /// Bytes held for all clients that count; see `budget`.
     pub(super) held: usize,
     /// When the drain ends that has begun.
@@ -94,6 +96,7 @@ impl Proxy {
             spare: Vec::new(),
             demands_auth_until: None,
             logins: vec![None; nodes],
+            serves_all: vec![false; nodes],
             held: 0,
             drains_until: None,
             tick_at: None,

@@ -47,6 +47,8 @@ pub struct Client {
     is_careful: bool,
     /// The user that it will be if its password is accepted, which it waits for.
     becomes: Option<&'static str>,
+    /// It only sends passwords, most of them wrong.
+    guesses: bool,
 }
 
 /// A subscription: the prefix of its commands, and the name.
@@ -81,7 +83,13 @@ impl Client {
             user: trouble.has_users.then_some(DEFAULT),
             is_careful: trouble.fails || trouble.lacks_users,
             becomes: None,
+            guesses: false,
         }
+    }
+
+    /// One that only sends passwords, most of them wrong.
+    pub fn guessing(number: usize, trouble: Trouble, random: &mut SmallRng) -> Self {
+        Client { listens: false, guesses: true, ..Client::new(number, false, trouble, random) }
     }
 
     pub fn owes(&self) -> usize {
@@ -128,7 +136,7 @@ impl Client {
         if self.listens {
             return self.listen(random, out);
         }
-        if self.user.is_some() && random.random_ratio(1, 8) {
+        if self.user.is_some() && (self.guesses || random.random_ratio(1, 8)) {
             return self.log_in(random, out, seen);
         }
         match random.random_range(0..80) {

@@ -101,6 +101,11 @@ impl Session {
         self.input.extend_from_slice(bytes);
     }
 
+    /// Whether AUTH was never accepted over it.
+    pub fn is_of_default(&self) -> bool {
+        self.user == DEFAULT.as_bytes()
+    }
+
     /// Whether a command of this session waits.
     pub fn is_blocked(&self) -> bool {
         self.blocked.is_some()

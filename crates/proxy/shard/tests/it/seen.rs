@@ -15,16 +15,19 @@ pub enum Fault {
     AppliedTwice,
     /// A node accepts AUTH, and carries out what follows as the user before.
     NotLoggedIn,
+    /// A node has room for fewer refusals of passwords than any Redis, as if the proxy sent more at once.
+    ManyLogins,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 6] = [
+    pub const ALL: [Fault; 7] = [
         Fault::Crossed,
         Fault::Lost,
         Fault::Doubled,
         Fault::Changed,
         Fault::AppliedTwice,
         Fault::NotLoggedIn,
+        Fault::ManyLogins,
     ];
 }
 
@@ -112,6 +115,8 @@ seen!(
     logins_behind_requests,
     /// A wrong password was refused.
     wrong_passwords,
+    /// Several refusals of passwords were pending over one connection.
+    crowded_logins,
     /// A request was refused because its node does not know the user of the client.
     refused_users,
     /// A client was disconnected because all together held too much.

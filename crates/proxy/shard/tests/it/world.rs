@@ -1,5 +1,6 @@
 //! One history: the proxy's core, its sockets, the clients and the nodes.
 
+mod crowd;
 mod map;
 mod memory;
 mod slow;
@@ -178,6 +179,9 @@ impl<E: Tested> World<E> {
         }
         if self.random.random_bool(0.08) {
             self.admit_pests();
+        }
+        if self.trouble.has_users && self.random.random_bool(0.15) {
+            self.admit_crowd();
         }
         for _ in 0..STEPS {
             self.step(seen)?;
@@ -475,7 +479,7 @@ impl<E: Tested> World<E> {
                 let node = *node;
                 session.feed(&bytes);
                 if self.nodes[node] == Health::Well {
-                    moved |= self.answer(conn, node);
+                    moved |= self.answer(conn, node, seen);
                 }
             }
             End::Node(..) | End::Pest(_) => {}
@@ -495,7 +499,7 @@ impl<E: Tested> World<E> {
     }
 
     /// Lets a node carry out some of the commands it has received.
-    fn answer(&mut self, conn: Conn, node: usize) -> bool {
+    fn answer(&mut self, conn: Conn, node: usize, seen: &mut Seen) -> bool {
         let mut published: Vec<Published> = Vec::new();
         let (place, mut moved) = (self.data_of(node), false);
         for _ in 0..self.random.random_range(1..50) {
@@ -509,6 +513,10 @@ impl<E: Tested> World<E> {
                 break;
             }
             moved = true;
+            if session.is_of_default() && to_proxy[start..].starts_with(crowd::REFUSAL) {
+                self.limit_refusals(conn, seen);
+                continue;
+            }
             if self.random.random_bool(0.02) {
                 match self.fault {
                     Some(Fault::Lost) => to_proxy.truncate(start),

@@ -21,6 +21,10 @@ impl Limits {
     /// Maximum number of bytes read and discarded in that time.
     pub const LINGER_BYTES: usize = 1 << 20;
 
+    /// Maximum time for which a session that closes may wait until its client takes the last output
+    /// ([`Session::cut_at`](crate::Session::cut_at)).
+    pub const LAST_OUTPUT: Duration = Duration::from_secs(10);
+
     /// Interval between checks that a peer is still connected while it is not read, or waits for a
     /// reply.
     pub const LIVENESS_INTERVAL: Duration = Duration::from_millis(250);

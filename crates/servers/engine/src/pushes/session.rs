@@ -104,6 +104,21 @@ pub trait Session: Sized + 'static {
         false
     }
 
+    /// When its connection ends, and its pending output is discarded, unless that was written before: for a
+    /// client that does not read, but must leave. Asked after every call. It is late by at most
+    /// [`Limits::progress_interval`](crate::Limits::progress_interval).
+    #[inline]
+    fn cut_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Whether it must leave, of which a push that is still queued will notify it. Asked only on a model that
+    /// queues pushes outside of the session, while output cannot be written. It is cut
+    /// [`Limits::LAST_OUTPUT`](crate::Limits::LAST_OUTPUT) later.
+    fn must_leave(&self) -> bool {
+        false
+    }
+
     /// Whether it has more to write once its output is written.
     #[inline]
     fn wants_drained(&self) -> bool {

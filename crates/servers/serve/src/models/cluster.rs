@@ -63,7 +63,7 @@ impl<'h> Processes<'h> {
     ) -> Result<Self, ServeError> {
         let mut children = Children::new()?;
         let mut listeners = host.listen_per_core()?;
-        let places = Places::new(host)?;
+        let places = Places::new(host.connections)?;
         for core in 0..listeners.len() {
             if children.fork(host)? == Side::Child {
                 leave(move || {

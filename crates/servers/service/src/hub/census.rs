@@ -129,7 +129,7 @@ pub(super) struct Census {
     /// Clients that may not open a WebSocket, by the reason.
     denied: [Counter; Denied::NAMES.len()],
     /// When lines about refused clients were written.
-    pub refusals: LimitedLog,
+    pub refusals: LimitedLog<&'static str>,
 }
 
 #[derive(Debug, Default)]

@@ -20,7 +20,8 @@ impl RefusedClient<'_> {
     /// Writes the line, at most once per second and reason. Nothing of a token or key is in it.
     pub fn log(&self, settings: &Settings, census: &Census, now: Now) {
         let RefusedClient { what, reason, of } = self;
-        if let Some(suppressed) = census.refusals.admits(reason, now.instant) {
+        if let Some(burst) = census.refusals.admits(*reason, now.instant) {
+            let suppressed = burst.count - 1;
             let of: String = of.chars().take(LONGEST).collect();
             (settings.log)(&format!(
                 "regatta: {what} refused: reason={reason} of={of:?} suppressed={suppressed}"

@@ -142,23 +142,22 @@ pub(crate) async fn send<T: Stream>(
     last: bool,
     limits: Limits,
 ) -> io::Result<bool> {
-    send_while(stream, bytes, last, limits, |_| Ok(())).await
+    send_while(stream, bytes, last, limits, |_, _| Ok(())).await
 }
 
-/// Like [`send`], but also fails if `check` does. `check` is called at least every
-/// [`Limits::progress_interval`].
+/// Like [`send`], but also fails if `check` does. `check` is called with the time after each write that did
+/// not write everything, so at least every [`Limits::progress_interval`].
 pub(super) async fn send_while<T: Stream>(
     stream: &mut T,
     bytes: &[u8],
     last: bool,
     limits: Limits,
-    check: impl Fn(&T) -> io::Result<()>,
+    mut check: impl FnMut(&T, Instant) -> io::Result<()>,
 ) -> io::Result<bool> {
     let mut sent = 0;
     let mut at_once = true;
     let mut progress = None;
     while sent < bytes.len() {
-        check(stream)?;
         let due = stream.now().instant + limits.progress_interval();
         match stream.write(&bytes[sent..], last && at_once, due).await {
             Ok(written) => sent += written,
@@ -169,6 +168,7 @@ pub(super) async fn send_while<T: Stream>(
         if sent < bytes.len() {
             at_once = false;
             let now = stream.now().instant;
+            check(stream, now)?;
             let progress = progress.get_or_insert_with(|| Progress::new(now));
             progress.sample(now, sent as u64, stream.unacknowledged());
             if progress.is_stalled(now, limits.idle) {

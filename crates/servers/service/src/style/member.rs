@@ -91,6 +91,8 @@ struct Member<S: Session> {
     rang: bool,
     /// The others were notified that it leaves.
     has_left: bool,
+    /// When it was first found, while its output could not be written, that it must leave.
+    leaves_since: Option<Instant>,
 }
 
 impl<S: Session<Job = Never>> Member<S> {
@@ -106,6 +108,7 @@ impl<S: Session<Job = Never>> Member<S> {
             ended: false,
             rang: false,
             has_left: false,
+            leaves_since: None,
         };
         member.call(now, |session, context| session.on_open(context));
         member
@@ -204,6 +207,26 @@ impl<S: Session<Job = Never>> Member<S> {
     /// Returns whether the output is the last, so that a FIN follows it.
     fn is_last(&self) -> bool {
         self.flow != Flow::Continue && !self.ended
+    }
+
+    /// Splits into the output, and a check to be made while it cannot be written. The check fails if the member
+    /// must have taken it by now, or has no last words and has fallen too far behind.
+    fn output<R: PushEndpoint<S::Push>>(
+        &mut self,
+    ) -> (&mut Vec<u8>, impl FnMut(&R, Instant) -> io::Result<()>) {
+        let Member { session, out, leaves_since, .. } = self;
+        let check = move |room: &R, now: Instant| {
+            check::<S>(room)?;
+            if room.is_overrun() || session.must_leave() {
+                leaves_since.get_or_insert(now);
+            }
+            let leaves_by = leaves_since.map(|since| since + Limits::LAST_OUTPUT);
+            match leaves_by.into_iter().chain(session.cut_at()).any(|at| at <= now) {
+                true => Err(io::ErrorKind::TimedOut.into()),
+                false => Ok(()),
+            }
+        };
+        (out, check)
     }
 
     /// Called after all output was written.
@@ -328,10 +351,10 @@ where
     loop {
         member.post(stream.now(), stream);
         let (bytes, last) = (member.out.len(), member.is_last());
-        let check = check::<S>;
-        let at_once = sequential::send_while(stream, &mut member.out, last, limits, check)?;
+        let (out, check_stuck) = member.output();
+        let at_once = sequential::send_while(stream, out, last, limits, check_stuck)?;
         member.wrote(bytes);
-        check(stream)?;
+        check::<S>(stream)?;
         if member.is_overrun(stream) {
             continue;
         }
@@ -373,10 +396,10 @@ where
     loop {
         member.post(stream.now(), stream);
         let last = member.is_last();
-        let check = check::<S>;
-        let at_once = asynchronous::send_while(stream, &member.out, last, limits, check).await?;
+        let (out, check_stuck) = member.output();
+        let at_once = asynchronous::send_while(stream, out, last, limits, check_stuck).await?;
         member.wrote(member.out.len());
-        check(stream)?;
+        check::<S>(stream)?;
         if member.is_overrun(stream) {
             continue;
         }

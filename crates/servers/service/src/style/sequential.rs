@@ -315,23 +315,22 @@ pub fn send<T: Stream>(
     last: bool,
     limits: Limits,
 ) -> io::Result<bool> {
-    send_while(stream, reply, last, limits, |_| Ok(()))
+    send_while(stream, reply, last, limits, |_, _| Ok(()))
 }
 
-/// Like [`send`], but also fails if `check` does. `check` is called at least every
-/// [`Limits::progress_interval`].
+/// Like [`send`], but also fails if `check` does. `check` is called with the time after each write that did
+/// not write everything, so at least every [`Limits::progress_interval`].
 pub(super) fn send_while<T: Stream>(
     stream: &mut T,
     reply: &mut Vec<u8>,
     last: bool,
     limits: Limits,
-    check: impl Fn(&T) -> io::Result<()>,
+    mut check: impl FnMut(&T, Instant) -> io::Result<()>,
 ) -> io::Result<bool> {
     let mut sent = 0;
     let mut at_once = true;
     let mut progress = None;
     while sent < reply.len() {
-        check(stream)?;
         match stream.write(&reply[sent..], last && at_once) {
             Ok(written) => sent += written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -341,6 +340,7 @@ pub(super) fn send_while<T: Stream>(
         if sent < reply.len() {
             at_once = false;
             let now = stream.now().instant;
+            check(stream, now)?;
             let progress = progress.get_or_insert_with(|| Progress::new(now));
             progress.sample(now, sent as u64, stream.unacknowledged());
             if progress.is_stalled(now, limits.idle) {

@@ -89,6 +89,7 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
             inside,
             alarm: conn.deadline().or(inner.alarm),
             gone_at_end: inner.gone_at_end,
+            cut_at: inner.cut_at,
         }
     }
 

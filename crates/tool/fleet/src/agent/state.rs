@@ -3,6 +3,7 @@
 use crate::message::{Answer, FromAgent, LEASE, Request, ToAgent, VERSION};
 use regatta_load::{Order, Plan};
 use regatta_record::{Part, ProcessMessage};
+use serde_json::Value;
 
 /// Shortest and longest lease that a leader may ask for, in milliseconds.
 const LEASES_MS: std::ops::RangeInclusive<u64> = 100..=600_000;
@@ -24,6 +25,8 @@ pub(crate) enum Event {
     Report { process: u32, message: Box<ProcessMessage> },
     /// A load process ended before its last report: how.
     Ended { process: u32, how: String },
+    /// The site carried out a request.
+    OfSite { seq: u64, answer: Result<Value, String> },
     /// Time passed.
     Tick,
 }
@@ -37,8 +40,10 @@ pub(crate) enum Effect {
     Start { plan: Box<Plan>, parts: Vec<Part> },
     /// Pass an order on to the load processes.
     Order(Order),
-    /// Kill the load processes.
+    /// Kill the load processes, and end what the site runs.
     Kill,
+    /// Have the site carry out the request of this number. An [`Event::OfSite`] follows, unless it is ended before.
+    Site { seq: u64, ask: Value },
     /// Exit.
     Exit,
 }
@@ -106,7 +111,14 @@ impl Agent {
             Event::Ended { process, how } if self.state == State::Running => {
                 vec![self.send(0, Answer::Ended { process, how })]
             }
-            Event::NotStarted(_) | Event::Report { .. } | Event::Ended { .. } => Vec::new(),
+            Event::OfSite { seq, answer } if self.state != State::Idle => {
+                let refused = |because| Answer::Refused { because };
+                vec![self.send(seq, answer.map_or_else(refused, Answer::Site))]
+            }
+            Event::NotStarted(_)
+            | Event::OfSite { .. }
+            | Event::Report { .. }
+            | Event::Ended { .. } => Vec::new(),
         }
     }
 
@@ -174,6 +186,8 @@ impl Agent {
                 let because = "there are no load processes to order".into();
                 self.answer(Answer::Refused { because })
             }
+            // Its answer may come after those of later requests, which renew the lease meanwhile.
+            Request::Site(ask) => vec![Effect::Site { seq: self.last.0, ask }],
             Request::Abort => self.kill(State::Reserved, Answer::Aborted),
             Request::Release => self.kill(State::Idle, Answer::Released),
         }

@@ -1,15 +1,20 @@
 //! An agent whose leader is at the other end of stdin and stdout, e.g. over SSH.
 
-use super::state::{Agent, Effect, Event};
+use super::{
+    site_thread::SiteThread,
+    state::{Agent, Effect, Event},
+};
 use crate::{
     machine::{Build, cores, now_ns},
     message::{Answer, FromAgent, Hello, ToAgent, VERSION},
+    site::NewSite,
 };
 use regatta_load::{
     Ask, ChildProcesses, Heard, LoadProcessConfig, Plan, most_connections_of_process,
     wire::{self, Inbox},
 };
 use regatta_record::{FORMAT, Part};
+use serde_json::Value;
 use std::{
     env::consts::ARCH,
     io::{self, Write},
@@ -20,8 +25,9 @@ use std::{
 };
 
 /// Runs an agent on stdin and stdout, until the leader is gone or silent for its lease. `how` starts a
-/// load process, and `version` is the version of the program.
-pub fn agent(how: &LoadProcessConfig, version: &str) -> ExitCode {
+/// load process, `version` is the version of the program, and `new_site` makes what runs contenders, when they
+/// are first asked for; `None`: it runs none, and refuses to.
+pub fn agent(how: &LoadProcessConfig, version: &str, new_site: Option<NewSite>) -> ExitCode {
     let Build { version, sha256: build } = match Build::running(version) {
         Ok(build) => build,
         Err(error) => return failed(&format!("cannot read its own program: {error}")),
@@ -46,13 +52,27 @@ pub fn agent(how: &LoadProcessConfig, version: &str) -> ExitCode {
     }
     let body = Answer::Hello(hello);
     let _ = to_leader.send(FromAgent { fleet: VERSION, session: 0, seq: 0, body });
-    let mut machine =
-        Machine { how: how.clone(), children: None, generation: 0, sender, to_leader };
+    let mut machine = Machine {
+        how: how.clone(),
+        children: None,
+        generation: 0,
+        new_site,
+        site: None,
+        sites: 0,
+        sender,
+        to_leader,
+    };
     let mut agent = Agent::new(now_ns());
     loop {
         let wait = Duration::from_nanos(agent.deadline_ns().saturating_sub(now_ns()));
         let (event, at_ns) = match happened.recv_timeout(wait) {
             Ok(Happened::OfLeader(event, at_ns)) => (event, at_ns),
+            Ok(Happened::Answered { generation, seq, answer })
+                if machine.is_of_site(generation) =>
+            {
+                (Event::OfSite { seq, answer }, now_ns())
+            }
+            Ok(Happened::Answered { .. }) => continue,
             Ok(Happened::OfProcess { generation, process, heard }) => {
                 match machine.event(generation, process, heard) {
                     Some(event) => (event, now_ns()),
@@ -82,6 +102,8 @@ enum Happened {
     OfLeader(Event, u64),
     /// Something came from a load process of the load with this number.
     OfProcess { generation: u64, process: usize, heard: Heard },
+    /// The site with this number carried out a request.
+    Answered { generation: u64, seq: u64, answer: Result<Value, String> },
 }
 
 /// Receives the messages of the leader.
@@ -122,6 +144,10 @@ struct Machine {
     children: Option<ChildProcesses>,
     /// The number of the current load.
     generation: u64,
+    new_site: Option<NewSite>,
+    site: Option<SiteThread>,
+    /// The number of sites so far.
+    sites: u64,
     sender: mpsc::Sender<Happened>,
     to_leader: mpsc::Sender<FromAgent>,
 }
@@ -158,10 +184,40 @@ impl Machine {
                 Effect::Order(order) => {
                     self.children.iter().for_each(|children| children.order(order));
                 }
-                Effect::Kill => self.children = None,
+                Effect::Kill => (self.children, self.site) = (None, None),
+                Effect::Site { seq, ask } => match self.site() {
+                    Ok(site) => site.ask(seq, ask),
+                    Err(because) => {
+                        let event = Event::OfSite { seq, answer: Err(because) };
+                        let next = agent.on(event, now_ns());
+                        self.carry_out(agent, next);
+                    }
+                },
                 Effect::Exit => process::exit(0),
             }
         }
+    }
+
+    /// Whether an answer is one of the current site.
+    fn is_of_site(&self, generation: u64) -> bool {
+        self.site.is_some() && generation == self.sites
+    }
+
+    /// The site, which is made when it is first needed.
+    fn site(&mut self) -> Result<&SiteThread, String> {
+        let new = self.new_site.ok_or("runs no contenders")?;
+        if self.site.is_none() {
+            self.sites += 1;
+            let (generation, sender) = (self.sites, self.sender.clone());
+            let answered = move |seq, answer| {
+                // Nobody waits for it while the agent exits.
+                let _ = sender.send(Happened::Answered { generation, seq, answer });
+            };
+            let started = SiteThread::start(new, answered);
+            let failed = |error| format!("cannot start a thread for contenders: {error}");
+            self.site = Some(started.map_err(failed)?);
+        }
+        Ok(self.site.as_ref().expect("it was made"))
     }
 
     fn start(&mut self, plan: &Plan, parts: &[Part]) -> Result<Vec<u32>, String> {

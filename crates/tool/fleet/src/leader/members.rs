@@ -217,6 +217,11 @@ impl Members {
         None
     }
 
+    /// Whether an answer of an agent was overdue at the last look.
+    pub fn is_overdue(&self) -> bool {
+        self.all.iter().any(|member| member.overdue > 0)
+    }
+
     /// As [`Members::ask`], of all agents.
     pub fn ask_all(
         &mut self,

@@ -6,3 +6,4 @@ mod failing;
 #[cfg(feature = "nats")]
 mod nats;
 mod same;
+mod site;

@@ -14,7 +14,12 @@ use rustix::{
     process::Pid,
     thread::{CpuSet, sched_getaffinity},
 };
-use std::{collections::BTreeSet, io, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 /// Programs that listen for others and pass the connections on. Their CPU time is not the server's.
 /// Names have at most 15 bytes.
@@ -85,8 +90,9 @@ pub enum NotFound {
 /// # Errors
 /// If nothing listens, or if the server's CPU time could not be read.
 pub fn find_server(url: &str, port: u16) -> Result<RunningServer, NotFound> {
-    let listeners = Sockets::read_listening()?.listeners_of(port);
-    if listeners.is_empty() || connect(port, Duration::from_secs(1)).is_err() {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listeners = Sockets::read_listening()?.listeners_of(address);
+    if listeners.is_empty() || connect(address, Duration::from_secs(1)).is_err() {
         return Err(NotFound::Nothing { port });
     }
     let holders = holders(&listeners);
@@ -187,7 +193,7 @@ mod tests {
     /// Waits until exactly the processes that `expected` returns hold the socket. A child that another test
     /// starts holds a copy, too, until it runs its program.
     fn wait_until_held_by(port: u16, expected: impl Fn() -> Vec<u32>) {
-        let sockets = Sockets::read().unwrap().listeners_of(port);
+        let sockets = Sockets::read().unwrap().listeners_of((Ipv4Addr::LOCALHOST, port).into());
         until("the socket is held by the expected processes", || {
             holders(&sockets) == expected().into_iter().collect()
         });

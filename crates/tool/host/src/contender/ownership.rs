@@ -18,20 +18,20 @@ use crate::{
     },
     usage::tree::ObservedProcesses,
 };
-use std::{collections::BTreeSet, fmt, io, thread, time::Duration};
+use std::{collections::BTreeSet, fmt, io, net::SocketAddr, thread, time::Duration};
 
 /// The ports of a contender, and the processes that must serve them.
 #[derive(Clone, Debug)]
 pub struct Ownership {
-    ports: Vec<u16>,
+    addresses: Vec<SocketAddr>,
     processes: Vec<ObservedProcesses>,
 }
 
 /// A process that serves a port of a contender but does not belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignProcess {
-    /// The port on 127.0.0.1.
-    pub port: u16,
+    /// The address.
+    pub address: SocketAddr,
     /// The process, if known.
     pub process: Option<Process>,
 }
@@ -39,13 +39,13 @@ pub struct ForeignProcess {
 impl fmt::Display for ForeignProcess {
     /// Writes e.g. `127.0.0.1:4001 is served by process 17 (helper)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ForeignProcess { port, process } = self;
+        let ForeignProcess { address, process } = self;
         match process {
             Some(Process { pid, name }) => {
-                write!(f, "127.0.0.1:{port} is served by process {pid} ({name})")
+                write!(f, "{address} is served by process {pid} ({name})")
             }
             None => {
-                write!(f, "127.0.0.1:{port} is served by a process whose open files cannot be read")
+                write!(f, "{address} is served by a process whose open files cannot be read")
             }
         }
     }
@@ -54,8 +54,8 @@ impl fmt::Display for ForeignProcess {
 impl Ownership {
     /// Takes all ports and all processes of a contender.
     pub fn of(roles: &Roles) -> Ownership {
-        let ports = roles.all().iter().flat_map(|role| role.ports()).collect();
-        Ownership { ports, processes: roles.observed() }
+        let addresses = roles.all().iter().flat_map(|role| role.addresses()).collect();
+        Ownership { addresses, processes: roles.observed() }
     }
 
     /// Returns a process that listens on one of the ports, or holds one of its connections, and does not
@@ -65,13 +65,13 @@ impl Ownership {
     /// # Errors
     /// If the kernel's list of TCP sockets cannot be read.
     pub fn foreign_process(&self) -> io::Result<Option<ForeignProcess>> {
-        for &port in &self.ports {
-            let wanted = Sockets::read()?.of_port(port);
+        for &address in &self.addresses {
+            let wanted = Sockets::read()?.of_address(address);
             if let Some(process) = self.other_holder(&wanted) {
-                return Ok(Some(ForeignProcess { port, process: Some(process) }));
+                return Ok(Some(ForeignProcess { address, process: Some(process) }));
             }
-            if self.is_listener_hidden(port)? {
-                return Ok(Some(ForeignProcess { port, process: None }));
+            if self.is_listener_hidden(address)? {
+                return Ok(Some(ForeignProcess { address, process: None }));
             }
         }
         Ok(None)
@@ -88,16 +88,16 @@ impl Ownership {
         suspects.into_iter().filter(|pid| !own.contains(pid)).find(holder).map(named)
     }
 
-    /// Whether, in three tries, a socket listens on `port` for which none of the contender's processes
+    /// Whether, in three tries, a socket listens at an address for which none of the contender's processes
     /// shows a descriptor. A socket held only by a ring is not shown (direct descriptors,
     /// io_uring_register(2)), so a contender with a ring is not accused.
-    fn is_listener_hidden(&self, port: u16) -> io::Result<bool> {
+    fn is_listener_hidden(&self, address: SocketAddr) -> io::Result<bool> {
         const TRIES: usize = 3;
         for attempt in 0..TRIES {
             // The first try uses the quick listing.
             let held = if attempt == 0 { Held::by } else { Held::by_threads };
             let own: Vec<Held> = self.pids().into_iter().map(held).collect();
-            let listening = Sockets::read_listening()?.listeners_of(port);
+            let listening = Sockets::read_listening()?.listeners_of(address);
             let is_shown = |inode: &u64| own.iter().any(|held| held.sockets.contains(inode));
             if own.iter().any(|held| held.has_ring) || listening.iter().all(is_shown) {
                 return Ok(false);
@@ -169,15 +169,15 @@ mod tests {
     #[test]
     fn the_processes_of_a_group_own_its_port_unless_another_process_holds_the_socket() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let address = listener.local_addr().unwrap();
         let Some(boxed) = Boxed::holding(listener.try_clone().unwrap().into()) else {
             return eprintln!("skipped: no process can be moved to a control group here");
         };
         let own = std::process::id();
         let processes = vec![ObservedProcesses::in_group(own, boxed.group.clone())];
-        let ownership = Ownership { ports: vec![port], processes };
+        let ownership = Ownership { addresses: vec![address], processes };
         let foreign = ownership.foreign_process().unwrap().expect("this process holds it too");
-        assert_eq!((foreign.port, foreign.process.unwrap().pid), (port, own));
+        assert_eq!((foreign.address, foreign.process.unwrap().pid), (address, own));
         drop(listener);
         assert_eq!(ownership.foreign_process().unwrap(), None);
         let used = ownership.processes[0].usage().unwrap();

@@ -12,7 +12,7 @@ use regatta_script::{Answer, ReadinessProbe, dialects::readiness_probe};
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, Read, Write},
-    net::TcpStream,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -71,6 +71,15 @@ pub enum NotReady {
         /// Name of the contender.
         name: String,
     },
+    /// It is to be reached from another machine, and cannot be.
+    #[error(
+        "{name} listens only on 127.0.0.1, and the load comes from another machine: write {{host}} where its command \
+         needs its address, e.g. './server {{host}}:{{port}}'"
+    )]
+    OnlyLocal {
+        /// Name of the contender.
+        name: String,
+    },
     /// It was not ready within the time limit.
     #[error("{name} was not ready within {} s: {seen}", .limit.as_secs_f64())]
     Late {
@@ -92,11 +101,14 @@ impl Running {
         const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
         let deadline = Instant::now() + limit;
         loop {
-            let answer = attempt(self.port(), ready, deadline);
+            let answer = attempt(self.address(), ready, deadline);
             // Checked after the attempt: a contender that answers but moved to the background is not
             // ready.
             let pause = if answer.is_ok() { Duration::ZERO } else { BETWEEN_ATTEMPTS };
             self.still_in_foreground(pause)?;
+            if answer.is_err() && self.is_only_local() {
+                return Err(NotReady::OnlyLocal { name: self.name().to_string() });
+            }
             match answer {
                 Ok(()) => return self.find_container().map_err(NotReady::Supervisor),
                 Err(seen) if Instant::now() >= deadline => {
@@ -107,32 +119,41 @@ impl Running {
         }
     }
 
+    /// Whether it accepts connections at 127.0.0.1, and not at the address that it must listen on.
+    fn is_only_local(&self) -> bool {
+        let (wanted, limit) = (self.address(), Duration::from_millis(100));
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, wanted.port()));
+        wanted != local && connect(local, limit).is_ok() && connect(wanted, limit).is_err()
+    }
+
     fn still_in_foreground(&mut self, pause: Duration) -> Result<(), NotReady> {
-        let (name, port) = (self.name().to_string(), self.port());
+        let name = self.name().to_string();
         let Some(exited) = self.exited_within(pause)? else { return Ok(()) };
-        let goes_on = !exited.left.is_empty() || connect(port, Duration::from_millis(100)).is_ok();
-        if exited.status.is_success() && goes_on {
+        let (is_left, status) = (!exited.left.is_empty(), exited.status);
+        let words = exited.last_words.clone();
+        let goes_on = is_left || connect(self.address(), Duration::from_millis(100)).is_ok();
+        if status.is_success() && goes_on {
             return Err(NotReady::Background { name });
         }
-        Err(NotReady::Ended { name, status: exited.status, words: exited.last_words.clone() })
+        Err(NotReady::Ended { name, status, words })
     }
 }
 
 /// Makes one attempt. The error describes what was seen.
-fn attempt(port: u16, ready: &Ready, deadline: Instant) -> Result<(), String> {
+fn attempt(address: SocketAddr, ready: &Ready, deadline: Instant) -> Result<(), String> {
     const LONGEST: Duration = Duration::from_secs(1);
     // On a busy machine, a connection takes longer than the rest of the time may be. The last attempt must show
     // what the contender does, not that it had no time.
     const SHORTEST: Duration = Duration::from_millis(250);
     let left = deadline.saturating_duration_since(Instant::now());
     let limit = left.clamp(SHORTEST, LONGEST);
-    let stream = connect(port, limit).map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => format!("nothing accepts on 127.0.0.1:{port}"),
-        _ => format!("connecting to 127.0.0.1:{port}: {error}"),
+    let stream = connect(address, limit).map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!("nothing accepts on {address}"),
+        _ => format!("connecting to {address}: {error}"),
     })?;
     let Ready::Path(path) = ready else { return Ok(()) };
-    let Some(probe) = readiness_probe(path, &format!("127.0.0.1:{port}")) else { return Ok(()) };
-    let what = format!("{} on 127.0.0.1:{port}", probe.what);
+    let Some(probe) = readiness_probe(path, &address.to_string()) else { return Ok(()) };
+    let what = format!("{} on {address}", probe.what);
     let failed = |error: io::Error| format!("{what}: {error}");
     match ask(stream, &probe, Instant::now() + limit).map_err(failed)? {
         Answer::NotReady(answer) => Err(format!("{what} was answered by {answer}")),

@@ -13,7 +13,12 @@ use crate::{
     usage::tree::ObservedProcesses,
 };
 use regatta_record::{RoleUsage, RunningProcess, RunningServer};
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Duration,
+};
 
 /// How to start one role.
 #[derive(Clone, Debug)]
@@ -257,10 +262,10 @@ impl Role {
         self.processes.iter().map(Running::pid).chain(self.found().map(|process| process.pid))
     }
 
-    /// Returns their ports on 127.0.0.1.
-    pub fn ports(&self) -> impl Iterator<Item = u16> {
-        let attached = self.attached.iter().map(|attached| attached.port);
-        self.processes.iter().map(Running::port).chain(attached)
+    /// Returns the addresses that they serve.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        let local = |attached: &RunningServer| (Ipv4Addr::LOCALHOST, attached.port).into();
+        self.processes.iter().map(Running::address).chain(self.attached.iter().map(local))
     }
 
     /// Returns the number of processes that were started for it, or found.

@@ -22,6 +22,7 @@ use rustix::{
 };
 use std::{
     io,
+    net::SocketAddr,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Stdio},
     sync::atomic::{AtomicU64, Ordering},
@@ -36,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Running {
     name: String,
-    port: u16,
+    address: SocketAddr,
     /// First process of the contender.
     pid: u32,
     cgroup: Option<Cgroup>,
@@ -101,7 +102,8 @@ impl Running {
             Some(Event::Started { pid, cgroup }) => {
                 supervisor.cgroup = cgroup.clone();
                 let (group, exited) = (None, None);
-                Ok(Running { name, port, pid, cgroup, group, exited, supervisor })
+                let address = SocketAddr::from((launch.host, port));
+                Ok(Running { name, address, pid, cgroup, group, exited, supervisor })
             }
             Some(Event::NotStarted { because }) => {
                 supervisor.container = None;
@@ -116,9 +118,14 @@ impl Running {
         &self.name
     }
 
-    /// Returns its port on 127.0.0.1.
+    /// Returns the address that it must listen on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns its port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.address.port()
     }
 
     /// Returns the id of the started process.
@@ -228,7 +235,7 @@ impl Running {
             killed,
             remaining,
             port_free,
-            port: self.port,
+            port: self.port(),
             grace,
             last_words,
             cpu_ns: cpu_ns.filter(|_| container.is_none()),
@@ -251,7 +258,7 @@ impl Running {
     /// gone, as with io_uring.
     fn port_is_free(&self) -> io::Result<bool> {
         let deadline = Instant::now() + Duration::from_secs(2);
-        while is_taken(self.port)? {
+        while is_taken(self.port())? {
             if Instant::now() > deadline {
                 return Ok(false);
             }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::BTreeMap,
     io::{self, Read, Write},
+    net::IpAddr,
     path::PathBuf,
 };
 
@@ -25,7 +26,9 @@ pub struct Launch {
     pub dir: PathBuf,
     /// Environment variables in addition to those of `race`.
     pub env: BTreeMap<String, String>,
-    /// The port on 127.0.0.1 that it must listen on.
+    /// The address that it must listen on: 127.0.0.1, or that at which a load on another machine reaches it.
+    pub host: IpAddr,
+    /// Its port.
     pub port: u16,
     /// CPUs that it may run on; empty: all.
     pub cpus: Vec<u32>,

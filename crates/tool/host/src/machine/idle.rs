@@ -33,7 +33,9 @@ impl IdleCheck {
 
     /// Checks for 10 ms whether the CPUs of server and load are idle.
     pub fn before(cpus: &CpuSets, load: &LoadShape) -> IdleCheck {
-        let mut all = [cpus.of_server(load), cpus.of_load(load)].concat();
+        // Those of a server on another machine are not checked.
+        let of_server = if cpus.apart { Vec::new() } else { cpus.of_server(load) };
+        let mut all = [of_server, cpus.of_load(load)].concat();
         all.sort_unstable();
         all.dedup();
         let was_free = are_free(&all);

@@ -1,4 +1,4 @@
-//! TCP ports on 127.0.0.1: finds a free one, and checks whether a process listens on one.
+//! TCP ports of this machine: finds a free one, and checks whether a process listens on one.
 
 use crate::machine::sockets::Sockets;
 use std::{
@@ -48,7 +48,8 @@ fn servers(range: &str) -> Vec<u16> {
 
 /// Whether a socket listens on `port`, on whatever local address.
 pub fn is_taken(port: u16) -> io::Result<bool> {
-    if connect(port, Duration::from_millis(200)).is_ok() {
+    let own = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    if connect(own, Duration::from_millis(200)).is_ok() {
         return Ok(true);
     }
     // A listener with a full queue does not accept connections for now, and one on another local address
@@ -56,12 +57,11 @@ pub fn is_taken(port: u16) -> io::Result<bool> {
     Ok(Sockets::read_listening()?.listens(port))
 }
 
-/// Connects to `port` on 127.0.0.1.
+/// Connects to an address of this machine.
 ///
 /// If no process listens on the port and the kernel happens to choose it as the source port too, the
 /// socket connects to itself (simultaneous open, RFC 9293 section 3.5). That counts as refused.
-pub(crate) fn connect(port: u16, limit: Duration) -> io::Result<TcpStream> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, limit)?;
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(io::ErrorKind::ConnectionRefused.into());

@@ -5,7 +5,7 @@ use crate::machine::diag::{self, Entry};
 use std::{
     collections::BTreeSet,
     fs, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 /// State of a listening socket (TCP_LISTEN, include/net/tcp_states.h).
@@ -18,8 +18,8 @@ pub(crate) struct Sockets(Vec<Socket>);
 
 #[derive(Debug)]
 struct Socket {
-    /// Whether a connection to 127.0.0.1 can reach it: it is bound to that address, or to all.
-    is_local: bool,
+    /// Its local address.
+    address: IpAddr,
     port: u16,
     listens: bool,
     inode: u64,
@@ -43,11 +43,8 @@ impl Sockets {
     }
 
     fn of(entries: Vec<Entry>) -> Sockets {
-        let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-        let own = Ipv4Addr::LOCALHOST;
-        let local = [all[0], all[1], IpAddr::V4(own), IpAddr::V6(own.to_ipv6_mapped())];
         let socket = |Entry { address, port, listens, inode }: Entry| Socket {
-            is_local: local.contains(&address),
+            address,
             port,
             listens,
             inode,
@@ -68,29 +65,38 @@ impl Sockets {
         self.0.iter().any(|socket| socket.listens && socket.port == port)
     }
 
-    /// Returns the inodes of the sockets that listen on `port` of 127.0.0.1, and of the server's sockets
-    /// of the connections to it.
-    pub fn of_port(&self, port: u16) -> BTreeSet<u64> {
-        self.inodes(|socket| socket.port == port)
+    /// Returns the inodes of the sockets that listen at `address`, and of the server's sockets of the connections
+    /// to it.
+    pub fn of_address(&self, address: SocketAddr) -> BTreeSet<u64> {
+        self.inodes(address, |_| true)
     }
 
-    /// Returns the inodes of the sockets that listen on `port` of 127.0.0.1.
-    pub fn listeners_of(&self, port: u16) -> BTreeSet<u64> {
-        self.inodes(|socket| socket.port == port && socket.listens)
+    /// Returns the inodes of the sockets that listen at `address`.
+    pub fn listeners_of(&self, address: SocketAddr) -> BTreeSet<u64> {
+        self.inodes(address, |socket| socket.listens)
     }
 
-    fn inodes(&self, is_meant: impl Fn(&Socket) -> bool) -> BTreeSet<u64> {
-        let meant = self.0.iter().filter(|socket| socket.is_local && is_meant(socket));
+    /// Of the sockets that a connection to `address` can reach: they are bound to it, or to all addresses.
+    fn inodes(&self, address: SocketAddr, is_meant: impl Fn(&Socket) -> bool) -> BTreeSet<u64> {
+        let own = address.ip();
+        let mapped = match own {
+            IpAddr::V4(own) => IpAddr::V6(own.to_ipv6_mapped()),
+            IpAddr::V6(_) => own,
+        };
+        let [any, any_6] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let reached = [own, mapped, any, any_6];
+        let is_reached =
+            |one: &&Socket| one.port == address.port() && reached.contains(&one.address);
+        let meant = self.0.iter().filter(is_reached).filter(|socket| is_meant(socket));
         meant.map(|socket| socket.inode).filter(|inode| *inode != 0).collect()
     }
 
     fn add(&mut self, table: &str) {
-        let local = local_addresses();
         let parse = |line: &str| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (address, port) = fields.get(1)?.rsplit_once(':')?;
             Some(Socket {
-                is_local: local.iter().any(|one| one == address),
+                address: address_of(address)?,
                 port: u16::from_str_radix(port, 16).ok()?,
                 listens: *fields.get(3)? == LISTEN,
                 inode: fields.get(9)?.parse().ok()?,
@@ -100,13 +106,18 @@ impl Sockets {
     }
 }
 
-/// Returns 127.0.0.1 and "all" as written in both tables: words of 32 bits in the machine's byte order.
-fn local_addresses() -> [String; 4] {
-    let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
-    let (any, own) = (word([0; 4]), word(Ipv4Addr::LOCALHOST.octets()));
-    let mapped = word([0, 0, 0xFF, 0xFF]);
-    let [any_6, own_6] = [format!("{any}{any}{any}{any}"), format!("{any}{any}{mapped}{own}")];
-    [any, own, any_6, own_6]
+/// Returns an address as written in both tables: words of 32 bits in the machine's byte order.
+fn address_of(words: &str) -> Option<IpAddr> {
+    let word = |at: usize| u32::from_str_radix(words.get(at..at + 8)?, 16).ok();
+    let mut bytes = [0; 16];
+    for (nth, four) in bytes.chunks_mut(4).enumerate().take(words.len() / 8) {
+        four.copy_from_slice(&word(8 * nth)?.to_ne_bytes());
+    }
+    match words.len() {
+        8 => Some(IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])),
+        32 => Some(IpAddr::from(bytes)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -130,16 +141,22 @@ mod tests {
    2: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 18
 ";
 
+    fn local(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
     #[test]
     #[cfg(target_endian = "little")]
     fn finds_the_listeners_of_a_port_and_the_servers_sockets() {
         let mut sockets = Sockets::default();
         sockets.add(TABLE);
         sockets.add(TABLE_6);
-        assert_eq!(sockets.listeners_of(8080), [11, 12, 16].into());
-        assert_eq!(sockets.of_port(8080), [11, 12, 13, 16, 17].into());
-        assert_eq!(sockets.of_port(50_000), [14].into());
+        assert_eq!(sockets.listeners_of(local(8080)), [11, 12, 16].into());
+        assert_eq!(sockets.of_address(local(8080)), [11, 12, 13, 16, 17].into());
+        assert_eq!(sockets.of_address(local(50_000)), [14].into());
         assert!(sockets.listens(8080) && !sockets.listens(50_000));
+        let other = SocketAddr::from(([10, 0, 0, 10], 8080));
+        assert_eq!(sockets.listeners_of(other), [12, 15, 16].into(), "at it, and at all");
     }
 
     #[test]
@@ -149,10 +166,10 @@ mod tests {
         let _client = TcpStream::connect(addr).unwrap();
         let _accepted = listener.accept().unwrap();
         let (diag, tables) = (Sockets::read().unwrap(), Sockets::read_tables().unwrap());
-        assert_eq!(diag.of_port(addr.port()), tables.of_port(addr.port()));
-        assert_eq!(diag.of_port(addr.port()).len(), 2);
+        assert_eq!(diag.of_address(addr), tables.of_address(addr));
+        assert_eq!(diag.of_address(addr).len(), 2);
         let listening = Sockets::read_listening().unwrap();
-        assert_eq!(listening.listeners_of(addr.port()), tables.listeners_of(addr.port()));
+        assert_eq!(listening.listeners_of(addr), tables.listeners_of(addr));
     }
 
     #[test]

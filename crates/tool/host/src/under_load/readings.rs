@@ -84,7 +84,8 @@ impl Readings {
     /// Takes the readings before the load.
     pub fn new(roles: &Roles, cpus: &CpuSets, load: &LoadShape) -> Self {
         let all = roles.cpus();
-        let used: BTreeSet<u32> = all.iter().copied().chain(cpus.of_load(load)).collect();
+        let of_load = if cpus.apart { Vec::new() } else { cpus.of_load(load) };
+        let used: BTreeSet<u32> = all.iter().copied().chain(of_load).collect();
         Readings {
             roles: roles.all().iter().map(OfRole::new).collect(),
             ready: Memory::of(&roles.observed()),

@@ -26,7 +26,7 @@ fn cpus(cores: &[Core]) -> Vec<&[u32]> {
 
 /// Returns the server, load and spare CPUs if the user gives none.
 fn divide(cores: &[Core]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
-    let CpuSets { server, load, spare } = CpuSets::divide(cores, None, None);
+    let CpuSets { server, load, spare, .. } = CpuSets::divide(cores, None, None);
     (server, load, spare)
 }
 

@@ -193,7 +193,8 @@ impl Field {
     pub fn verdict(&self, observed: &CellRounds) -> Verdict {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
         let null = self.of(NULL).map_or(&[][..], |null| &null.took);
-        let below_floor = below_floor(&observed.took, null, load);
+        // The floor is that of loopback, where a send includes the delivery.
+        let below_floor = below_floor(&observed.took, null, load).filter(|_| !self.cpus.apart);
         let (cpus, usual) = (&self.cpus, self.usual().unwrap_or_default());
         verdict::verdict(observed, Conditions { load, shared, headroom, below_floor, cpus, usual })
     }

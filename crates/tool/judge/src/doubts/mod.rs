@@ -132,7 +132,7 @@ fn shared_cpus(asked: &Asked) -> Option<String> {
     let server: BTreeSet<_> = asked.cpus.server.iter().collect();
     let shared: Vec<String> =
         asked.cpus.load.iter().filter(|c| server.contains(c)).map(u32::to_string).collect();
-    (!shared.is_empty()).then(|| {
+    (!asked.cpus.apart && !shared.is_empty()).then(|| {
         format!(
             "server and load share CPU {}: they take time from each other, so trust costs only; \
              separate them with --server-cpus and --load-cpus",

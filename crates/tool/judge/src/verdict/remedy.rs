@@ -116,7 +116,7 @@ impl Remedy<'_> {
         match self {
             Remedy::Race { cpus, load } => {
                 let server = cpus.of_server(load);
-                cpus.of_load(load).iter().any(|cpu| server.contains(cpu))
+                !cpus.apart && cpus.of_load(load).iter().any(|cpu| server.contains(cpu))
             }
             Remedy::Load { shares, .. } => shares,
         }
@@ -148,7 +148,8 @@ mod tests {
     #[test]
     fn remedies_name_cpus_of_this_machine() {
         let load = &LoadShape::closed(64, 1);
-        let four = &CpuSets { server: vec![0], load: vec![1], spare: vec![2, 3] };
+        let four =
+            &CpuSets { server: vec![0], load: vec![1], spare: vec![2, 3], ..CpuSets::default() };
         let remedy = Remedy::Race { cpus: four, load };
         assert_eq!(remedy.more_for_load(), "give the load a second core: --load-cpus 1,2");
         assert_eq!(remedy.another_for_load(), "stop it, or pass --load-cpus 2");
@@ -158,11 +159,12 @@ mod tests {
         let remedy = Remedy::Race { cpus: four, load: on_three };
         assert!(remedy.more_for_load().contains("no CPU left"), "the contender has 0, 2 and 3");
 
-        let two = &CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let two = &CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
         let remedy = Remedy::Race { cpus: two, load };
         assert!(remedy.more_for_load().starts_with("this machine has no CPU left for the load"));
         assert!(!remedy.shares());
-        let same = &CpuSets { server: vec![0, 1], load: vec![1], spare: vec![] };
+        let same =
+            &CpuSets { server: vec![0, 1], load: vec![1], spare: vec![], ..CpuSets::default() };
         assert!(Remedy::Race { cpus: same, load }.shares());
         assert!(
             Remedy::Load { threads: 1, shares: false }.more_for_load().ends_with("--threads 2")

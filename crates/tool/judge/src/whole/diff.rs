@@ -163,10 +163,15 @@ fn plain([old, new]: [&Field; 2], name: &str) -> Option<Comparison> {
 fn setups(old: Side, new: Side) -> Vec<String> {
     let of = |side: Side| {
         let (asked, setup) = (side.asked, &side.asked.setup);
+        let machine = asked.server.as_ref().map_or_else(
+            || "that of the load".to_owned(),
+            |machine| format!("{}, {}", machine.name, machine.setup.cpu),
+        );
         let waits = if asked.busy_poll { "it polled" } else { "it slept" };
         [
             ("CPU", format!("{}, {} online", setup.cpu, setup.cpus)),
             ("kernel", setup.kernel.clone()),
+            ("machine of the contenders", machine),
             ("version of regatta", setup.regatta.clone()),
             ("frequency governor", setup.governor.clone().unwrap_or_else(|| "none".to_owned())),
             ("set of mitigations", setup.mitigations.join("; ")),

@@ -94,7 +94,7 @@ fn each_kind_has_its_number_rate_and_latency() {
     let p50 = deliveries.latency_intervals.p50.unwrap();
     assert!(p50.low < 6e6 && 6e6 < p50.high, "{p50:?}");
 
-    let cpus = CpuSets { server: vec![0], load: vec![0], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![0], spare: vec![], ..CpuSets::default() };
     let shared = LoadShape { cores: Some(1), ..LOAD };
     let rounds: Vec<Round> = rounds.into_iter().map(|r| Round { load: shared, ..r }).collect();
     let cell = hub(&Asked { cpus, loads: vec![shared], ..asked }, &rounds);

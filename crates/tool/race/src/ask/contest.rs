@@ -323,7 +323,15 @@ impl Contest {
     pub(crate) fn loads_at(&self, cpus: &CpuSets, paces: &Paces) -> (Vec<LoadShape>, Vec<String>) {
         let (shapes, left_out) =
             self.loads.iter().map(|entry| entry.shapes(cpus, paces)).collect::<(Vec<_>, Vec<_>)>();
-        (without_repetitions(shapes.into_iter().flatten()), left_out.concat())
+        let (mut left_out, shapes) = (left_out.concat(), shapes.into_iter().flatten());
+        let (duels, rounds): (Vec<_>, Vec<_>) = without_repetitions(shapes)
+            .into_iter()
+            .partition(|load| !cpus.apart || load.allows_duels());
+        let why = |load: LoadShape| {
+            format!("{load}: it is raced in rounds, and with --server only duels work yet")
+        };
+        left_out.extend(rounds.into_iter().map(why));
+        (duels, left_out)
     }
 
     /// Returns the closed-loop loads whose rates a pilot pass must measure, without repetitions. All

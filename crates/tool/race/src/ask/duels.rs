@@ -4,7 +4,7 @@
 use super::heats::{Limits, heats};
 use crate::ask::entrant::{Entrant, StartPlace};
 use regatta_record::{Asked, Drive, LoadShape};
-use std::{path::Path, time::Duration};
+use std::{net::Ipv4Addr, path::Path, time::Duration};
 
 /// Length of a slice in a closed loop, unless the race has another. Another program or a neighbour disturbs a
 /// shared machine for 10 to 40 ms at a time; the shorter a slice, the more of them share a disturbance. With nine
@@ -30,7 +30,12 @@ pub(crate) fn groups<'a>(
     loads: impl Iterator<Item = &'a LoadShape>,
     binary: &Path,
 ) -> Vec<Vec<LoadShape>> {
-    let place = StartPlace { port: 1, backends: &[], run: Path::new("/") };
+    let place = StartPlace {
+        host: Ipv4Addr::LOCALHOST.into(),
+        port: 1,
+        backends: &[],
+        run: Path::new("/"),
+    };
     let mut groups: Vec<(String, Vec<LoadShape>)> = Vec::new();
     for load in loads {
         let launch = |one: &Entrant| format!("{:?}", one.launches(asked, *load, binary, place));

@@ -2,6 +2,7 @@
 
 use crate::{
     ask::heads,
+    ask::host_name::HOST,
     contenders::{
         adapter::Adapter,
         find_contenders::{Contender, ContenderError},
@@ -9,12 +10,11 @@ use crate::{
         manifest::{Limits, Manifest},
         placeholders::{BackendPorts, Values},
     },
-    context::HOST,
 };
 use regatta_host::RoleLaunch;
 use regatta_record::{Asked, Entry, LoadShape, RunningServer};
 use regatta_script::{Canned, Destination, Workload};
-use std::path::Path;
+use std::{net::IpAddr, path::Path};
 
 /// A contender in a race.
 #[derive(Clone, Debug)]
@@ -31,7 +31,9 @@ pub(crate) struct Entrant {
 /// The ports and the folder of one start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartPlace<'a> {
-    /// The server's port on 127.0.0.1.
+    /// The address that the server must listen on.
+    pub host: IpAddr,
+    /// Its port.
     pub port: u16,
     /// The ports of its backends.
     pub backends: &'a [BackendPorts],
@@ -119,11 +121,12 @@ impl Entrant {
         binary: &Path,
         place: StartPlace<'_>,
     ) -> Result<Vec<RoleLaunch>, ContenderError> {
-        let StartPlace { port, backends, run } = place;
+        let StartPlace { host, port, backends, run } = place;
         let (server, of_backends) = (asked.cpus.of_server(&load), asked.cpus.of_backends(&load));
         let Manifest { workloads, .. } = &self.contender.manifest;
         let named = workloads.iter().find(|name| **name == asked.workload);
         let values = Values {
+            host,
             port,
             workload: named.map_or_else(|| self.speaks.service(), String::as_str),
             cores: server.len(),

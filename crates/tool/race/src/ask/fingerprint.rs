@@ -2,7 +2,7 @@
 
 use crate::ask::{entrant::Entrant, entrant::EntrantError};
 use regatta_host::{allowed_cpus, change_of, engine_trouble, find_on_path, image_id};
-use regatta_record::{Asked, Fingerprint, Setup};
+use regatta_record::{Asked, Fingerprint, ServerMachine, Setup};
 use ring::digest::{Context, SHA256};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,10 +49,24 @@ pub enum ChangedError {
     Entrant(#[from] EntrantError),
 }
 
-/// Returns the fingerprint of a race that is run by `binary` now. It reads whole programs, which takes
-/// about 0.1 s for each 100 MB.
+/// Returns the fingerprint of a race that is run by `binary` now, of this machine. It reads whole programs, which
+/// takes about 0.1 s for each 100 MB.
 pub fn fingerprint(asked: &Asked, binary: &Path) -> Result<Fingerprint, ChangedError> {
-    let entrants = Entrant::of_race(asked)?;
+    match asked.server {
+        Some(_) => of_machine(Vec::new(), binary),
+        None => fingerprint_of_contenders(asked, binary),
+    }
+}
+
+/// Returns the fingerprint of the machine of the contenders, which is this one.
+pub(crate) fn fingerprint_of_contenders(
+    asked: &Asked,
+    binary: &Path,
+) -> Result<Fingerprint, ChangedError> {
+    of_machine(Entrant::of_race(asked)?, binary)
+}
+
+fn of_machine(entrants: Vec<Entrant>, binary: &Path) -> Result<Fingerprint, ChangedError> {
     // Each version command starts a program, which may take a while.
     let versions = thread::scope(|scope| {
         let ask = |entrant: &'_ Entrant| (entrant.name.clone(), entrant.contender.version());
@@ -93,15 +107,23 @@ fn images_of(
     images.into_iter().filter_map(|image| Some((image.clone(), id_of(image)?))).collect()
 }
 
-/// Checks that a stored race may continue under `setup` with `binary`.
+/// Checks that a stored race may continue under `setup` with `binary`, and with this machine of the contenders, if it
+/// is another one.
 ///
 /// # Errors
 /// If anything differs from when its rounds were run, or if the race stored no fingerprint.
-pub fn check_can_resume(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(), ChangedError> {
+pub fn check_can_resume(
+    asked: &Asked,
+    setup: &Setup,
+    binary: &Path,
+    server: Option<&ServerMachine>,
+) -> Result<(), ChangedError> {
     let stored = asked.fingerprint.as_ref().ok_or(ChangedError::Unknown)?;
     let mut found = stored.differences(&fingerprint(asked, binary)?);
     // Differences of the fingerprint come first: they are more specific than those of the setup.
     found.extend(asked.setup.differences(setup));
+    let servers = asked.server.as_ref().zip(server);
+    found.extend(servers.into_iter().flat_map(|(then, now)| then.differences(now)));
     let running = Entrant::of_race(asked)?.into_iter().filter_map(|entrant| entrant.running);
     found.extend(running.filter_map(|server| change_of(&server)));
     if found.is_empty() { Ok(()) } else { Err(ChangedError::Changed(found)) }
@@ -121,9 +143,14 @@ impl Unchanged {
     /// Returns the files of `asked` and `binary`, with their contents when the fingerprint was taken. A
     /// race without a fingerprint has no files to watch.
     pub fn of(asked: &Asked, binary: &Path) -> Result<Unchanged, ChangedError> {
-        let Some(fingerprint) = &asked.fingerprint else {
-            return Ok(Unchanged { files: BTreeMap::new(), images: BTreeMap::new() });
-        };
+        match &asked.fingerprint {
+            Some(fingerprint) => Unchanged::since(fingerprint, binary),
+            None => Ok(Unchanged { files: BTreeMap::new(), images: BTreeMap::new() }),
+        }
+    }
+
+    /// Returns the files of a fingerprint and `binary`, with their contents when it was taken.
+    pub fn since(fingerprint: &Fingerprint, binary: &Path) -> Result<Unchanged, ChangedError> {
         let files = fingerprint.files.iter().map(|(path, hash)| (PathBuf::from(path), hash));
         let all = files.chain([(binary.to_owned(), &fingerprint.regatta)]);
         let each = all.map(|(path, hash)| {

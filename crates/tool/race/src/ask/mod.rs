@@ -3,10 +3,12 @@
 pub(crate) mod choice;
 pub(crate) mod contest;
 pub(crate) mod duels;
+pub(crate) mod elsewhere;
 pub(crate) mod entrant;
 pub(crate) mod fingerprint;
 pub(crate) mod heads;
 pub(crate) mod heats;
+pub(crate) mod host_name;
 pub(crate) mod loads;
 pub(crate) mod own;
 pub(crate) mod prepare;

@@ -4,14 +4,15 @@ use crate::{
     ask::{
         choice::{PEERS, baseline, check_known, check_unique, choose, serves},
         contest::{Contest, SHORTEST_WINDOW},
-        heads,
+        elsewhere, heads,
     },
     contenders::{find_contenders::Contender, manifest::Manifest, nearest::hint},
 };
 use regatta_host::RunningUrl;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
 use regatta_record::{
-    Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, RunningServer, Schedule, Setup, twin_name,
+    Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, RunningServer, Schedule, ServerMachine,
+    Setup, twin_name,
 };
 use regatta_script::Workload;
 use serde::Deserialize;
@@ -61,6 +62,8 @@ pub struct Changes {
     pub load_sleeps: bool,
     /// The heads of the requests.
     pub heads: Option<Heads>,
+    /// The machine of the contenders, if it is another one.
+    pub server: Option<ServerMachine>,
 }
 
 /// Why the requested race cannot be run, as a sentence.
@@ -128,7 +131,8 @@ pub fn prepare(
         )));
     }
     let known = &with_own(contest, known)?;
-    let mut entries = named(contest, known);
+    let server = changes.server.as_ref();
+    let mut entries = named(contest, known, server);
     if contest.all_named {
         entries.iter().try_for_each(check_can_race)?;
     }
@@ -136,12 +140,14 @@ pub fn prepare(
     for name in &changes.only {
         let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
         if !entries.iter().any(|entry| entry.name == *name) {
-            entries.extend(known.iter().find(asked_for).map(|one| entry(one, service)));
+            entries.extend(
+                known.iter().find(asked_for).map(|one| entry(contest, one, service, server)),
+            );
         }
     }
     let mut given = Vec::new();
     for argument in &changes.contenders {
-        let entry = of_argument(argument, service)?;
+        let entry = of_argument(contest, argument, service, server)?;
         entries.retain(|other| other.name != entry.name);
         given.push(entry.name.clone());
         entries.push(entry);
@@ -179,7 +185,10 @@ pub fn prepare(
     if seed >= 1 << 63 {
         return Err(PrepareError(format!("the seed {seed} is too large; it must be below 2^63")));
     }
-    let cpus = cpu_sets(changes, &setup.cores)?;
+    let cpus = match server {
+        Some(server) => of_two_machines(changes, server, &setup.cores)?,
+        None => cpu_sets(changes, &setup.cores)?,
+    };
     let (loads, left_out) = contest.loads(&cpus);
     if loads.is_empty() {
         let left_out = left_out.join("; ");
@@ -187,7 +196,7 @@ pub fn prepare(
             "none of this race's loads can run on this machine: {left_out}"
         )));
     }
-    Ok(Asked {
+    let asked = Asked {
         format: FORMAT,
         name: contest.name.clone(),
         workload: workload.into(),
@@ -214,11 +223,16 @@ pub fn prepare(
         cpus,
         setup,
         fingerprint: None,
+        server: server.cloned(),
         left_out,
         pilot: Vec::new(),
         workload_file: contest.workload_file.clone(),
         entries,
-    })
+    };
+    if server.is_some() {
+        elsewhere::check(&asked).map_err(PrepareError)?;
+    }
+    Ok(asked)
 }
 
 /// Returns the target precision. A number of rounds on the command line replaces that of the race file.
@@ -272,11 +286,12 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
 
 /// Returns the contenders that the file names, or all that serve its workload. One that is unknown or
 /// does not serve the workload gets an entry that is marked as skipped.
-fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
+fn named(contest: &Contest, known: &[Contender], server: Option<&ServerMachine>) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     let service = &contest.service();
+    let entry = |one: &Contender| entry(contest, one, service, server);
     if contest.contenders.is_empty() {
-        return known.iter().filter(serves).map(|one| entry(one, service)).collect();
+        return known.iter().filter(serves).map(entry).collect();
     }
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
@@ -284,8 +299,7 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             PEERS => !c.is_built_in() && !is_own(contest, c),
             name => c.manifest.name == name,
         };
-        let mut found: Vec<Entry> =
-            known.iter().filter(serves).filter(called).map(|one| entry(one, service)).collect();
+        let mut found: Vec<Entry> = known.iter().filter(serves).filter(called).map(entry).collect();
         if found.is_empty() && name != PEERS {
             let is_known = known.iter().any(|c| c.manifest.name == *name);
             let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
@@ -304,9 +318,19 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
 
 /// Returns the entry of a contender from the command line. One that cannot be started is an error,
 /// because the user named it explicitly.
-fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
+fn of_argument(
+    contest: &Contest,
+    argument: &str,
+    service: &str,
+    server: Option<&ServerMachine>,
+) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, service).map_err(PrepareError)?;
-    let entry = entry(&Contender { manifest, dir: working_directory()? }, service);
+    let own = Contender { manifest, dir: working_directory()? };
+    let mut entry = entry(contest, &own, service, server);
+    if server.is_some() {
+        // It may have the name of a peer.
+        entry.skipped = elsewhere::why_not(&own, false);
+    }
     check_can_race(&entry)?;
     Ok(entry)
 }
@@ -356,28 +380,46 @@ fn blank(name: &str) -> Entry {
     Entry { name: name.into(), ..Entry::default() }
 }
 
-fn entry(contender: &Contender, service: &str) -> Entry {
+/// Returns the entry of a contender. What is on its machine is looked up only if that is this one.
+fn entry(
+    contest: &Contest,
+    contender: &Contender,
+    service: &str,
+    server: Option<&ServerMachine>,
+) -> Entry {
     let manifest = &contender.manifest;
-    let running = contender.running();
+    let running = contender.running().filter(|_| server.is_none());
+    let is_peer = !contender.is_built_in() && !is_own(contest, contender);
     Entry {
         about: manifest.about.clone(),
         start: manifest.start.clone(),
-        version: contender.version(),
+        version: if server.is_none() { contender.version() } else { None },
         released: manifest.released.clone(),
         env: manifest.env.clone(),
         // Missing sources (of an installed program without its checkout) are not counted.
         lines_of_code: contender.lines_of_code(service).unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest can be written as TOML"),
-        dir: contender.dir.clone(),
+        dir: server.map_or_else(|| contender.dir.clone(), |server| server.dir.clone()),
         stand_in_for: manifest.stand_in_for.clone(),
         one_core_as: manifest.one_core_as.clone(),
-        skipped: match &running {
-            Some(running) => running.as_ref().err().map(ToString::to_string),
-            None => contender.missing(),
+        skipped: match (&running, server) {
+            (_, Some(_)) => elsewhere::why_not(contender, is_peer),
+            (Some(running), None) => running.as_ref().err().map(ToString::to_string),
+            (None, None) => contender.missing(),
         },
         running: running.and_then(Result::ok),
         ..blank(&manifest.name)
     }
+}
+
+/// Returns the given CPUs of two machines, or all.
+fn of_two_machines(
+    changes: &Changes,
+    server: &ServerMachine,
+    cores: &[Core],
+) -> Result<CpuSets, PrepareError> {
+    let Changes { server_cpus, load_cpus, .. } = changes.clone();
+    elsewhere::cpu_sets(server, server_cpus, (cores, load_cpus)).map_err(PrepareError)
 }
 
 /// Returns the given CPUs. Roles without given CPUs get whole cores ([`CpuSets::divide`]).
@@ -406,7 +448,7 @@ mod tests {
         known.extend(Contender::find_all(&peers).unwrap());
         // Do not start programs to ask for their versions.
         known.iter_mut().for_each(|one| one.manifest.version.clear());
-        let entries = named(contest, &with_own(contest, &known)?);
+        let entries = named(contest, &with_own(contest, &known)?, None);
         check_unique(&entries).map_err(PrepareError)?;
         Ok(entries.into_iter().map(|entry| entry.name).collect())
     }

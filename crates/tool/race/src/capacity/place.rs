@@ -9,10 +9,10 @@ use crate::{
         load_processes::load_processes,
         progress_events::{ProgressEvents, Window},
         readings::read_usage,
-        start::{STOP_WITHIN, Start, Started, start},
         warm::WarmUpObserver,
     },
     results::events::Events,
+    site::start::{STOP_WITHIN, Start, Started, start},
 };
 use regatta_host::{Aside, Memory, Meter, ObservedProcesses, Spent, UsageWindow, spent_together};
 use regatta_judge::Settler;
@@ -174,8 +174,8 @@ impl Ready<'_> {
             }
             Server::Starts { context, entrant, shape } => {
                 events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-                let Started { mut roles, port, run: _run } = match start(context, entrant, *shape)?
-                {
+                let here = context.here();
+                let Started { mut roles, port, run: _run } = match start(here, entrant, *shape)? {
                     Start::Ready(started) => *started,
                     Start::Failed { because } => return Err(CapacityError::NotStarted(because)),
                     Start::Interrupted => return Ok(None),

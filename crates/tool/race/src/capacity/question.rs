@@ -1,6 +1,6 @@
 //! The parameters of a capacity search, and its errors.
 
-use crate::{ask::entrant::EntrantError, context::MachineError};
+use crate::{ask::entrant::EntrantError, machine_error::MachineError};
 use regatta_host::SupervisorError;
 use regatta_load::Arrivals;
 use regatta_record::{CapacityLoad, Limit};

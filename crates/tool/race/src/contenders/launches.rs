@@ -14,6 +14,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
     io,
+    net::Ipv4Addr,
     os::unix::fs::PermissionsExt,
     path::Path,
 };
@@ -77,7 +78,14 @@ impl Contender {
                 _ => format!("{name}'s backend {role} {instance}"),
             };
             let (run, instance) = (run.as_path(), Some(instance));
-            let own = Values { port, run, instance, cores: cpus.len(), ..*values };
+            let own = Values {
+                host: Ipv4Addr::LOCALHOST.into(),
+                port,
+                run,
+                instance,
+                cores: cpus.len(),
+                ..*values
+            };
             launches.push(self.launch(
                 How { name, start, env, config, image: None },
                 &own,
@@ -114,9 +122,10 @@ impl Contender {
             write_config(&self.dir.join(template), values)
                 .map_err(|error| at(format!("{template}: {error}")))?;
         }
-        let (dir, port, cpus) = (self.dir.clone(), values.port, cpus.to_vec());
+        let (dir, host, port) = (self.dir.clone(), values.host, values.port);
+        let cpus = cpus.to_vec();
         let containment = Containment::Best;
-        Ok(Launch { name, command, dir, env, port, cpus, containment, container })
+        Ok(Launch { name, command, dir, env, host, port, cpus, containment, container })
     }
 }
 

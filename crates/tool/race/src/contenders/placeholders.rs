@@ -1,12 +1,15 @@
 //! The placeholders of a manifest, such as `{port}`, which are filled in at each start.
 
 use crate::contenders::{canned_reply, hash_file};
-use std::path::Path;
+use std::{net::IpAddr, path::Path};
 
 /// The values of the placeholders for one start.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a> {
-    /// `{port}`: the port on 127.0.0.1 that the contender must listen on.
+    /// `{host}`: the address that the contender must listen on: 127.0.0.1, unless the load comes from another
+    /// machine.
+    pub host: IpAddr,
+    /// `{port}`: the port that the contender must listen on.
     pub port: u16,
     /// `{workload}`: the name of the workload to serve.
     pub workload: &'a str,
@@ -48,7 +51,7 @@ pub struct BackendPorts {
 /// An unknown placeholder.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown placeholder {{{name}}} in {text:?}; expected {{port}}, {{workload}}, {{cores}}, \
+    "unknown placeholder {{{name}}} in {text:?}; expected {{host}}, {{port}}, {{workload}}, {{cores}}, \
      {{churn}}, {{dir}}, {{run}}, {{file}} or {{regatta}}; with the adapter canned also \
      {{request_bytes}} and {{reply}}; in a backend also {{instance}}; with backends also \
      {{backends}}, {{backend.NAME}}, {{backend.NAME.ports}}, {{backend.NAME.address}}, \
@@ -132,6 +135,7 @@ impl Values<'_> {
 
     fn value(&self, name: &str) -> Option<String> {
         match name {
+            "host" => Some(self.host.to_string()),
             "port" => Some(self.port.to_string()),
             "workload" => Some(self.workload.to_string()),
             "cores" => Some(self.cores.to_string()),
@@ -206,6 +210,7 @@ impl<'a> Values<'a> {
     /// For tests: the workload `double` on port 4001 and two cores, with every path at `path`.
     pub(crate) fn at(path: &'a Path) -> Self {
         Values {
+            host: std::net::Ipv4Addr::LOCALHOST.into(),
             port: 4001,
             workload: "double",
             cores: 2,

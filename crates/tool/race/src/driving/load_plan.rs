@@ -1,16 +1,13 @@
 //! The plan of a load on one contender, which follows from the race alone.
 
 use crate::{
-    ask::entrant::Entrant, contenders::adapter::Adapter, context::HOST, driving::reply_seen,
+    ask::entrant::Entrant, ask::host_name::HOST, contenders::adapter::Adapter, driving::reply_seen,
 };
 use regatta_host::what_is_spoken;
 use regatta_load::{Drive, Plan, Until, WarmUp};
 use regatta_record::{Asked, LoadShape, NULL};
 use regatta_script::Workload;
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 /// Timeout of a reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
@@ -26,11 +23,11 @@ pub(crate) fn spoken(plan: &Plan, is_doubtful: bool) -> Option<String> {
     is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten()
 }
 
-/// Returns the plan of a load of a race against a contender on `port`, as the contender is to be loaded.
+/// Returns the plan of a load of a race against a contender at `target`, as the contender is to be loaded.
 pub(crate) fn plan_against(
     asked: &Asked,
     entrant: &Entrant,
-    port: u16,
+    target: SocketAddr,
     load: LoadShape,
     seed: u64,
 ) -> Plan {
@@ -41,7 +38,7 @@ pub(crate) fn plan_against(
     let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
     let withholds =
         !is_null && (asked.workload_file.is_none() || reply_seen::is_only_request(entrant));
-    Plan { path, withholds, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) }
+    Plan { path, withholds, ..plan(asked, entrant.speaks_under(load.n), target, load, seed) }
 }
 
 /// Returns the measured window of a load.
@@ -60,18 +57,22 @@ pub(crate) fn time_limit(load: &LoadShape) -> Option<Duration> {
     load.is_counted().then_some(of_all)
 }
 
-/// Returns the plan of a load of a race against a contender on `port`.
-pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+/// Returns the plan of a load of a race against a contender at `target`.
+pub(crate) fn plan(
+    asked: &Asked,
+    speaks: Workload,
+    target: SocketAddr,
+    load: LoadShape,
+    seed: u64,
+) -> Plan {
     let cpus = asked.cpus.of_load(&load);
-    let of_server = asked.cpus.of_server(&load);
-    let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
+    let shares_cpus = asked.cpus.overlap(&load);
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
     let until = match (load.drive, load.requests) {
         (Drive::Burst(_), _) => Until::Done,
         (_, Some(requests)) => Until::Requests(requests.into()),
         (_, None) => window,
     };
-    let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
         host: HOST.to_owned(),
         connections: load.connections as usize,
@@ -90,7 +91,8 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::steady(Duration::from_secs_f64(asked.warm_up_s)),
         until,
-        draws_sources: true,
+        // Only 127.0.0.0/8 has other addresses than this machine's.
+        draws_sources: !asked.cpus.apart,
         seed,
         ..Plan::closed(target, speaks)
     }

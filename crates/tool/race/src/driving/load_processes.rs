@@ -4,7 +4,10 @@ use crate::driving::load_plan::plan;
 use regatta_load::{LoadProcessConfig, Split};
 use regatta_record::Asked;
 use regatta_script::Workload;
-use std::path::Path;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+};
 
 /// Returns the number of load processes and how to start them from `binary`, the regatta program:
 /// `least`, or more if the file limit of each process requires it. There are never more processes
@@ -26,11 +29,12 @@ pub fn processes_in_words(connections: usize, split: Split) -> String {
 /// Equal sentences in a row are merged. `binary` is the regatta program.
 pub fn split_loads(asked: &Asked, binary: &Path) -> Vec<String> {
     let processes = load_processes(binary, 1);
-    // The workload does not matter here.
+    // Neither the workload nor the address matters here.
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let speaks = Workload::built_in().swap_remove(0);
     let mut sentences = Vec::new();
     for load in &asked.loads {
-        let plan = plan(asked, speaks.clone(), 0, *load, 0);
+        let plan = plan(asked, speaks.clone(), nowhere, *load, 0);
         if let Ok(split) = processes.split(&plan)
             && split.processes > 1
         {

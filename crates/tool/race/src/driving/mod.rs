@@ -11,7 +11,6 @@ pub(crate) mod readings;
 pub(crate) mod reply_seen;
 pub(crate) mod round;
 pub(crate) mod single;
-pub(crate) mod start;
 pub(crate) mod trial;
 pub(crate) mod warm;
 pub(crate) mod warm_up_pass;

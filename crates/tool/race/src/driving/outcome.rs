@@ -8,8 +8,7 @@
 //!    stops when the other ends.
 //! 5. In an interrupted race only a wrong reply counts: what is missing may be missing because of the interruption.
 
-use crate::{context::MachineError, driving::single::outcome_of_replies};
-use regatta_host::{Ended, Roles, StopReport, SupervisorError};
+use crate::{driving::single::outcome_of_replies, machine_error::MachineError, site::ends::Deaths};
 use regatta_load::{Error, Tally};
 use regatta_record::{Background, LoadShape, Outcome};
 use std::time::Duration;
@@ -46,28 +45,6 @@ pub(crate) struct Concluded {
     pub tally: Option<Tally>,
     /// The load beside it.
     pub background: Option<Background>,
-}
-
-/// The processes of a contender that ended by themselves, in words.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Deaths {
-    /// The first backend.
-    pub backend: Option<String>,
-    pub server: Option<String>,
-}
-
-impl Deaths {
-    /// Looks which processes of a contender have ended.
-    pub fn of(roles: &mut Roles) -> Deaths {
-        let ended = roles
-            .ended()
-            .unwrap_or_else(|error| vec![Ended { because: error.to_string(), is_server: true }]);
-        let first = |of_server: bool| {
-            let mut those = ended.iter().filter(|one| one.is_server == of_server);
-            those.next().map(|one| one.because.clone())
-        };
-        Deaths { backend: first(false), server: first(true) }
-    }
 }
 
 impl Facts<'_> {
@@ -246,21 +223,6 @@ fn decides(fault: &Outcome, name: &str, measured: Option<&Loaded>) -> bool {
         Some(_) => tally.interrupted || is_wrong(fault),
         None => true,
     }
-}
-
-/// Returns a remark on how the processes stopped, if there is one; an error fails the round.
-pub(crate) fn after_stop(
-    stopped: Vec<Result<StopReport, SupervisorError>>,
-) -> Result<Option<String>, String> {
-    let mut remarks = Vec::new();
-    for report in stopped {
-        let report = report.map_err(|error| error.to_string())?;
-        match report.fault() {
-            Some(fault) if !report.keeps_results() => return Err(fault),
-            remark => remarks.extend(remark),
-        }
-    }
-    Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
 }
 
 #[cfg(test)]

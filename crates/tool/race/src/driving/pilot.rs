@@ -8,13 +8,14 @@ use crate::{
         loads::Loads,
         rate::Paces,
     },
-    context::{MachineError, RaceContext},
+    context::{Machines, RaceContext},
     driving::{round, trial::Trial, warm::Warm},
+    machine_error::MachineError,
     results::events::Events,
     round_end::round_end,
 };
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
-use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
+use std::borrow::Cow;
 
 /// Window of a pilot round, and its maximum warm-up, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;
@@ -48,9 +49,8 @@ pub enum PilotError {
 pub fn pilot(
     contest: &Contest,
     asked: Asked,
-    binary: &Path,
+    machines: Machines<'_>,
     events: &mut Events<'_>,
-    stop: &AtomicBool,
 ) -> Result<Option<Asked>, PilotError> {
     let loads = contest.pilot_loads(&asked.cpus);
     if loads.is_empty() {
@@ -60,7 +60,7 @@ pub fn pilot(
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
-    let context = RaceContext::new(&short, binary, stop);
+    let context = RaceContext::on(&short, machines);
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
@@ -70,8 +70,11 @@ pub fn pilot(
             let done = rates.len() as u32;
             let start = RoundStart { done, all, ..trial.start(&short) };
             events.emit(Happened::RoundStarted(start));
-            let ran = round::run(&context, trial, Warm::Needs(None), events)?;
-            let Some(round) = ran else { return Ok(None) };
+            let ran = round::run(&context, trial, Warm::Needs(None), events);
+            if let Some(lost) = machines.lost() {
+                return Err(lost.into());
+            }
+            let Some(round) = ran? else { return Ok(None) };
             events.emit(round_end(&round, None, None));
             let rate_per_s = rate(&round);
             if rate_per_s == 0.0 {
@@ -170,7 +173,8 @@ mod tests {
     #[test]
     fn shares_become_numbers_for_each_shape_and_references_do_not_count() {
         let contest = contest(&format!("{ONE}{SWEPT}"));
-        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
+        let asked =
+            asked(CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() });
         assert_eq!(
             contest.pilot_loads(&asked.cpus),
             [LoadShape::closed(8, 1), LoadShape::closed(64, 1)],
@@ -213,7 +217,8 @@ mod tests {
                        rate = \"30% of slowest\"\n";
         let head = "name='x'\nworkload='hub'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
         let contest = Contest::parse(&format!("{head}{stalled}"), "x").unwrap();
-        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
+        let asked =
+            asked(CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() });
         let all_reading = LoadShape { idle: 1, ..LoadShape::closed(99, 1) };
         assert_eq!(contest.pilot_loads(&asked.cpus), [all_reading], "one pilot for both");
         let rate = PilotRate { load: all_reading, ..rate_of("hub", 99, 1_000.0) };
@@ -225,7 +230,7 @@ mod tests {
     #[test]
     fn a_pilot_that_no_contender_finished_is_an_error_with_the_reason() {
         let contest = contest(SWEPT);
-        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
         let pilot = vec![rate_of("fast", 8, 5.0), rate_of("fast", 64, 0.0)];
         let reasons = [(LoadShape::closed(64, 1), "fast exited with status 3".to_owned())];
         let shown =

@@ -1,30 +1,31 @@
 //! Readings of a contender at the moments of a load.
 
-use crate::driving::warm::WarmUpObserver;
-use regatta_host::{Confined, Ownership, Readings, Roles, UsageWindow};
+use crate::{
+    driving::warm::WarmUpObserver,
+    site::{hosted::Hosted, wire::Reading},
+};
+use regatta_host::UsageWindow;
 use regatta_load::{LoadObserver, Moment, WarmUpProgress};
 
-/// Passes the moments of a load on to the host, which reads usage then.
-pub(crate) struct RoundObserver<'a> {
-    pub readings: Readings,
-    pub served: ServedBy,
+/// Has a contender read at the moments of a load.
+pub(crate) struct RoundObserver<'a, 'h> {
+    pub hosted: &'a mut Hosted<'h>,
     /// Set if this start observes how the contender warms up.
     pub seeing: Option<WarmUpObserver<'a>>,
 }
 
-impl LoadObserver for RoundObserver<'_> {
+impl LoadObserver for RoundObserver<'_, '_> {
     fn at(&mut self, moment: Moment) {
-        let readings = &mut self.readings;
         match moment {
-            Moment::Connected => readings.memory_before_load(),
-            Moment::BeforeWindow => readings.before_window(),
-            Moment::WindowOpens => readings.window_opens(),
+            Moment::Connected => self.hosted.read(Reading::BeforeLoad),
+            Moment::BeforeWindow => self.hosted.read(Reading::BeforeWindow),
+            Moment::WindowOpens => self.hosted.read(Reading::WindowOpens),
             Moment::StageEnds => {}
-            Moment::WindowCloses => readings.window_closes(),
-            Moment::LoadOver => readings.load_over(),
+            Moment::WindowCloses => self.hosted.read(Reading::WindowCloses),
+            Moment::LoadOver => self.hosted.read(Reading::LoadOver),
             Moment::ConnectionsOpen => {
-                readings.memory_after_load();
-                self.served.look();
+                self.hosted.read(Reading::AfterLoad);
+                self.hosted.look();
             }
         }
     }
@@ -45,58 +46,4 @@ pub fn read_usage<'w>(windows: impl IntoIterator<Item = &'w mut UsageWindow>, mo
         Moment::Connected | Moment::ConnectionsOpen => return,
     };
     windows.into_iter().for_each(read);
-}
-
-/// Checks, several times outside the window, which processes serve a contender's ports and on which
-/// CPUs.
-pub(crate) struct ServedBy {
-    name: String,
-    ownership: Ownership,
-    confined: Confined,
-    /// The first foreign process seen serving a port, or why that could not be determined, as a
-    /// sentence.
-    pub by_others: Option<String>,
-    /// The first thread seen that may run on other CPUs, as a sentence.
-    pub elsewhere: Option<String>,
-}
-
-impl ServedBy {
-    /// Starts checking the contender called `name`, with a first check.
-    pub fn new(name: &str, roles: &Roles) -> ServedBy {
-        let mut served = ServedBy {
-            name: name.to_owned(),
-            ownership: Ownership::of(roles),
-            confined: Confined::of(roles),
-            by_others: None,
-            elsewhere: None,
-        };
-        served.look();
-        served
-    }
-
-    /// Checks again for whatever has not been found yet.
-    pub fn look(&mut self) {
-        if self.by_others.is_none() {
-            self.by_others = self.foreign_process();
-        }
-        if self.elsewhere.is_none() {
-            self.elsewhere = self.confined.stray().map(|thread| {
-                format!("{thread}; start {} so that all of its threads stay on its CPUs", self.name)
-            });
-        }
-    }
-
-    fn foreign_process(&self) -> Option<String> {
-        let name = &self.name;
-        match self.ownership.foreign_process() {
-            Ok(None) => None,
-            Ok(Some(process)) => Some(format!(
-                "{process}, which is not one of {name}'s processes; have {name} start that \
-                 process in the foreground, so that its work is measured"
-            )),
-            Err(error) => {
-                Some(format!("cannot determine which process serves {name}'s port: {error}"))
-            }
-        }
-    }
 }

@@ -1,12 +1,12 @@
 //! Inspects one reply of a contender, on a separate connection and after its load, so that it does not
 //! disturb the measurement.
 
-use crate::{ask::entrant::Entrant, context::HOST};
+use crate::{ask::entrant::Entrant, ask::host_name::HOST};
 use regatta_record::ReplySeen;
 use regatta_script::{Destination, Sample};
 use std::{
     io::{Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -16,11 +16,10 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// Maximum size of an inspected reply, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Describes a reply of the contender on `port`; `None` if no complete reply arrives within these
+/// Describes a reply of the contender at `address`; `None` if no complete reply arrives within these
 /// limits, or if the workload does not describe its replies. If nothing checks the content, two requests
 /// show whether it varies by itself.
-pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+pub(crate) fn look(entrant: &Entrant, address: SocketAddr) -> Option<ReplySeen> {
     let path = entrant.contender.manifest.path.as_deref();
     let sample = entrant.speaks.sample(Destination { host: HOST, path, closes: false })?;
     let mut seen = ask(address, &sample)?;

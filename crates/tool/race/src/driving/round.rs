@@ -5,22 +5,23 @@
 
 use crate::{
     contenders::sources,
-    context::{MachineError, RaceContext},
+    context::RaceContext,
     driving::{
         background_load,
         load_plan::{plan_against, spoken, time_limit},
         load_processes::load_processes,
-        outcome::{Deaths, Facts, Loaded, after_stop, is_doubtful},
+        outcome::{Facts, Loaded, is_doubtful},
         progress_events::{ProgressEvents, Window},
-        readings::{RoundObserver, ServedBy},
+        readings::RoundObserver,
         reply_seen,
-        start::{STOP_WITHIN, Start, Started, start},
         trial::Trial,
         warm::{Warm, WarmUpObserver},
     },
+    machine_error::MachineError,
     results::events::Events,
+    site::{hosted::Hosted, start::Start},
 };
-use regatta_host::{Aside, IdleCheck, Meter, Readings, Settings};
+use regatta_host::{Aside, IdleCheck, Settings};
 use regatta_load::{LoadObserver, Plan, Progress, run_in_processes};
 use regatta_record::{Happened, Outcome, Phase, Round};
 use std::{
@@ -50,8 +51,8 @@ pub(crate) fn run(
     let idle_check = if is_measured { context.check_idle(&load) } else { None };
     thread::sleep(SETTLES);
     let settings = Settings::read();
-    let started = match start(context, entrant, load)? {
-        Start::Ready(started) => *started,
+    let hosted = match context.start(entrant, load)? {
+        Start::Ready(hosted) => *hosted,
         Start::Interrupted => return Ok(None),
         Start::Failed { because } => {
             round.outcome = Outcome::Failed { because };
@@ -59,7 +60,7 @@ pub(crate) fn run(
         }
     };
     let mut round = UnderWay { context, trial, round, events };
-    let loaded = round.load(started, warm);
+    let loaded = round.load(hosted, warm);
     let facts = round.stop(loaded, &settings, idle_check);
     let UnderWay { mut round, .. } = round;
     let Some(concluded) = facts.conclude()? else { return Ok(None) };
@@ -76,8 +77,8 @@ struct UnderWay<'a, 'e> {
 }
 
 /// A contender after its load.
-struct Loads {
-    started: Started,
+struct Loads<'a> {
+    hosted: Hosted<'a>,
     plan: Plan,
     driven: Driven,
 }
@@ -94,44 +95,45 @@ struct Driven {
 
 impl<'a> UnderWay<'a, '_> {
     /// Loads the contender, and reads its usage meanwhile.
-    fn load(&mut self, started: Started, warm: Warm<'_>) -> Loads {
+    fn load(&mut self, mut hosted: Hosted<'a>, warm: Warm<'_>) -> Loads<'a> {
         let (context, Trial { pass, entrant, load, seed }) = (self.context, self.trial);
         let asked = context.asked;
         let observes = matches!(warm, Warm::See(..));
-        let plan = plan_against(asked, entrant, started.port, load, seed);
+        let plan = plan_against(asked, entrant, hosted.address(), load, seed);
         let usual = Duration::from_secs_f64(asked.warm_up_s);
         let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
         let plan = Plan { warm_up, until, ..plan };
-        let roles = &started.roles;
         let seeing = match warm {
             Warm::Needs(_) => None,
             Warm::See(settler, _) => {
-                Some(WarmUpObserver::new(settler, Meter::of(roles.observed())))
+                hosted.meter().map(|meter| WarmUpObserver::new(settler, meter))
             }
         };
-        let readings = Readings::new(roles, &asked.cpus, &load);
-        let served = ServedBy::new(&entrant.name, roles);
-        let mut observer = RoundObserver { readings, served, seeing };
-        let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
+        hosted.observe(&asked.cpus, load);
+        hosted.look();
+        let aside = Aside::of(&hosted.cpus_here(), &asked.cpus.of_load(&load));
+        let mut observer = RoundObserver { hosted: &mut hosted, seeing };
         let driven = self.drive(&plan, &mut observer);
         drop(aside);
-        let RoundObserver { mut readings, mut served, seeing } = observer;
+        let RoundObserver { seeing, .. } = observer;
         // The test of source addresses does not depend on the number of connections: once is enough.
         let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
             && asked.settle_s >= sources::FROM_S;
         if let (Some(seeing), Some(Ok(_)), true) = (seeing, &driven.loaded, is_first) {
             seeing.try_sources(&plan, &load_processes(context.binary, 1), context.stop);
         }
-        served.look();
+        hosted.look();
+        let observed = hosted.observed();
         let round = &mut self.round;
-        (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
-        round.server = readings.spent.take();
-        round.machine = Some(readings.machine);
-        round.roles = readings.into_roles();
+        (round.served_by_others, round.left_its_cpus) =
+            (observed.served_by_others, observed.left_its_cpus);
+        round.server = observed.server;
+        round.machine = Some(observed.machine);
+        round.roles = observed.roles;
         if pass == 0 && !observes {
-            round.reply = reply_seen::look(entrant, started.port);
+            round.reply = reply_seen::look(entrant, hosted.address());
         }
-        Loads { started, plan, driven }
+        Loads { hosted, plan, driven }
     }
 
     /// Runs the load, and the one beside it.
@@ -164,16 +166,16 @@ impl<'a> UnderWay<'a, '_> {
     /// Stops the contender. Returns all that its outcome depends on.
     fn stop(
         &mut self,
-        loads: Loads,
+        loads: Loads<'a>,
         settings: &Settings,
         idle_check: Option<IdleCheck>,
     ) -> Facts<'a> {
-        let Loads { started: Started { mut roles, .. }, plan, driven } = loads;
+        let Loads { mut hosted, plan, driven } = loads;
         let Driven { loaded, background, too_long } = driven;
-        let deaths = Deaths::of(&mut roles);
+        let deaths = hosted.deaths();
         let is_doubtful = deaths.server.is_none() && loaded.as_ref().is_some_and(is_doubtful);
         let spoken = spoken(&plan, is_doubtful);
-        let stopped = after_stop(roles.stop(STOP_WITHIN));
+        let stopped = hosted.stop().remark;
         let (context, Trial { entrant, load, .. }) = (self.context, self.trial);
         self.round.settings_changed = Settings::read().changed_since(settings);
         if let Some(machine) = &mut self.round.machine {

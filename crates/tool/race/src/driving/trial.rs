@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ask::entrant::Entrant,
-    context::MachineError,
+    machine_error::MachineError,
     results::events::{Events, unix_ms},
 };
 use regatta_load::{OpenTally, Tally};

@@ -1,4 +1,4 @@
-//! The bench of this machine: how each step of a life is done here, from the start of a contender to its clocks.
+//! The bench of a race: how each step of a life is done, from the start of a contender to its clocks.
 //! The order of the steps is in `life`. At the end it has a [`Round`] for each contender under each load.
 
 use super::{
@@ -9,33 +9,29 @@ use super::{
 };
 use crate::{
     ask::entrant::Entrant,
-    context::{MachineError, RaceContext},
+    context::RaceContext,
     driving::{
         load_plan::{plan_against, spoken},
-        outcome::{Deaths, Facts, accepted_nothing, after_stop, is_doubtful, not_loaded},
-        readings::ServedBy,
+        outcome::{Facts, accepted_nothing, is_doubtful, not_loaded},
         reply_seen,
-        start::{STOP_WITHIN, Start, Started, start},
         trial::Trial,
         warm,
     },
+    machine_error::MachineError,
     results::events::Events,
+    site::{hosted::Hosted, start::Start, wire::Reading},
 };
-use regatta_host::{
-    Aside, Freezer, MachineClock, Meter, Readings, Roles, Settings, StopReport, meters,
-};
+use regatta_host::{Aside, MachineClock, Settings};
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
     FORMAT, Happened, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
     WarmUpSlice, WholeLife,
 };
 use std::{
-    io,
     sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
 };
-use tempfile::TempDir;
 
 /// The last bytes of a few requests are held back in one life of this many, because it takes 50 ms for each
 /// contender.
@@ -44,7 +40,7 @@ const WITHHOLDS_EVERY: u32 = 4;
 /// The requests of the loads of a race.
 struct Scripts(Vec<Compiled>);
 
-/// A life on this machine.
+/// A life whose load runs on this machine.
 struct Stand<'a, 'e> {
     context: &'a RaceContext<'a>,
     life: u32,
@@ -53,6 +49,7 @@ struct Stand<'a, 'e> {
     loads: &'a [LoadShape],
     scripts: &'a mut Scripts,
     contenders: Vec<Contender<'a>>,
+    /// `None` if the contenders have another machine, too.
     clock: Option<MachineClock>,
     events: &'a mut Events<'e>,
     /// Keeps the thread that runs the race off the contenders' CPUs, while one of them is driven.
@@ -66,7 +63,7 @@ struct Contender<'a> {
     start: RoundStart,
     /// Its rounds, by load; `None` under a load where it is not raced in this life.
     rounds: Vec<Option<Round>>,
-    alive: Option<Alive>,
+    alive: Option<Alive<'a>>,
     lane: Option<LaneTo<'a>>,
     /// CPU time from its start to its end, and until it was frozen for the first time, nanoseconds.
     whole: (Option<u64>, Option<u64>),
@@ -75,24 +72,18 @@ struct Contender<'a> {
 }
 
 /// The processes of a contender.
-struct Alive {
-    roles: Roles,
-    freezer: Freezer,
-    /// By role.
-    meters: Vec<Meter>,
+struct Alive<'a> {
+    hosted: Hosted<'a>,
     /// CPU time of each role in counted slices of the current load, nanoseconds.
     in_slices: Vec<u64>,
     /// The next reading of the clocks ends a counted slice.
     counts_next: bool,
-    port: u16,
-    _run: TempDir,
 }
 
-/// The load on a contender, and the readings around it.
+/// The load on a contender.
 struct LaneTo<'a> {
     lane: Lane<'a>,
     plan: Load,
-    readings: Readings,
     has_window: bool,
     /// Time in starts, slices and stops, nanoseconds.
     lasted_ns: u64,
@@ -156,7 +147,7 @@ impl<'a, 'e> Stand<'a, 'e> {
             loads,
             scripts,
             contenders: members.into_iter().map(contender).collect(),
-            clock: MachineClock::open(),
+            clock: MachineClock::open().filter(|_| !context.asked.cpus.apart),
             events,
             aside: None,
         }
@@ -220,23 +211,19 @@ impl<'a, 'e> Stand<'a, 'e> {
     }
 
     /// Starts a contender. Returns its outcome if it is out.
-    fn try_start(&mut self, who: usize) -> Result<Result<Alive, Outcome>, MachineError> {
+    fn try_start(&mut self, who: usize) -> Result<Result<Alive<'a>, Outcome>, MachineError> {
         let Contender { entrant, rounds, .. } = &self.contenders[who];
         // Loads share a life only if all contenders are started in the same way for them.
         let Some(nth) = rounds.iter().position(Option::is_some) else {
             return Ok(Err(interrupted()));
         };
-        let started = match start(self.context, entrant, self.loads[nth])? {
-            Start::Ready(started) => *started,
-            Start::Failed { because } => return Ok(Err(Outcome::Failed { because })),
-            Start::Interrupted => return Ok(Err(interrupted())),
-        };
-        let Started { roles, port, run: _run } = started;
-        let freezer = Freezer::of(&roles);
-        let meters = meters(&roles);
-        let in_slices = vec![0; meters.len()];
-        let counts_next = false;
-        Ok(Ok(Alive { roles, freezer, meters, in_slices, counts_next, port, _run }))
+        Ok(match self.context.start(entrant, self.loads[nth])? {
+            Start::Ready(hosted) => {
+                Ok(Alive { hosted: *hosted, in_slices: Vec::new(), counts_next: false })
+            }
+            Start::Failed { because } => Err(Outcome::Failed { because }),
+            Start::Interrupted => Err(interrupted()),
+        })
     }
 
     /// Opens a lane to a contender. Returns its outcome if it cannot be loaded.
@@ -252,29 +239,29 @@ impl<'a, 'e> Stand<'a, 'e> {
         if let Some(because) = entrant.cannot_hold(load) {
             return Ok(Err(Outcome::CannotHold { because }));
         }
-        let plan = plan_against(asked, entrant, alive.port, load, self.seed);
+        let plan = plan_against(asked, entrant, alive.hosted.address(), load, self.seed);
         // One set of requests serves all contenders and lives.
         let withholds = plan.withholds && self.life.is_multiple_of(WITHHOLDS_EVERY);
         let plan = Load { seed: asked.seed, withholds, ..plan };
-        let mut readings = Readings::new(&alive.roles, &asked.cpus, &load);
+        alive.hosted.observe(&asked.cpus, load);
         let compiled = self.scripts.of(&plan);
         let lane = compiled.and_then(|script| Lane::open(&plan, &script, context.stop));
         let lane = match lane {
             Ok(lane) => lane,
             Err(error) => {
-                let died = Deaths::of(&mut alive.roles).server;
+                let died = alive.hosted.deaths().server;
                 let is_silent = accepted_nothing(&error) && died.is_none();
                 let spoken = spoken(&plan, is_silent);
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
-        readings.memory_before_load();
-        alive.in_slices.fill(0);
-        Ok(Ok(LaneTo { lane, plan, readings, has_window: false, lasted_ns: 0 }))
+        alive.hosted.read(Reading::BeforeLoad);
+        alive.in_slices.clear();
+        Ok(Ok(LaneTo { lane, plan, has_window: false, lasted_ns: 0 }))
     }
 
     /// Keeps the reason if a contender could not be frozen or thawed.
-    fn not_frozen(&mut self, who: usize, what: &str, done: io::Result<()>) {
+    fn not_frozen(&mut self, who: usize, what: &str, done: Result<(), String>) {
         let Err(error) = done else { return };
         let Contender { entrant, rounds, .. } = &mut self.contenders[who];
         for round in rounds.iter_mut().flatten() {
@@ -328,11 +315,11 @@ impl Bench for Stand<'_, '_> {
         let contender = &mut self.contenders[who];
         match started {
             Ok(alive) => {
-                let can_freeze = alive.freezer.can_freeze();
+                let can_freeze = alive.hosted.can_freeze();
                 contender.alive = Some(alive);
                 if !can_freeze {
-                    let why = io::Error::other("it was started before the race");
-                    self.not_frozen(who, "frozen while others are loaded", Err(why));
+                    let why = Err("it was started before the race".to_owned());
+                    self.not_frozen(who, "frozen while others are loaded", why);
                 }
                 Ok(true)
             }
@@ -365,15 +352,15 @@ impl Bench for Stand<'_, '_> {
 
     fn thaw(&mut self, who: usize) {
         let alive = self.contenders[who].alive.as_mut();
-        let thawed = alive.map_or(Ok(()), |alive| alive.freezer.thaw());
+        let thawed = alive.map_or(Ok(()), |alive| alive.hosted.thaw());
         self.not_frozen(who, "thawed", thawed);
     }
 
     fn freeze(&mut self, who: usize) {
         let Contender { alive, whole, .. } = &mut self.contenders[who];
-        let frozen = alive.as_mut().map_or(Ok(()), |alive| alive.freezer.freeze());
+        let frozen = alive.as_mut().map_or(Ok(()), |alive| alive.hosted.freeze());
         if let (Some(alive), (_, start_ns @ None)) = (alive, whole) {
-            *start_ns = alive.roles.cpu_ns();
+            *start_ns = alive.hosted.cpu_ns();
         }
         self.not_frozen(who, "frozen", frozen);
     }
@@ -381,9 +368,9 @@ impl Bench for Stand<'_, '_> {
     fn cpu_ns(&mut self, who: usize) -> Option<u64> {
         let alive = self.contenders[who].alive.as_mut()?;
         let counts = std::mem::take(&mut alive.counts_next);
-        let mut sum = Some(0);
-        for (meter, total) in alive.meters.iter_mut().zip(&mut alive.in_slices) {
-            let lap = meter.lap();
+        let (laps, mut sum) = (alive.hosted.laps()?, Some(0));
+        alive.in_slices.resize(laps.len(), 0);
+        for (lap, total) in laps.into_iter().zip(&mut alive.in_slices) {
             sum = sum.zip(lap).map(|(sum, lap)| sum + lap);
             if counts {
                 *total += lap.unwrap_or(0);
@@ -408,7 +395,7 @@ impl Bench for Stand<'_, '_> {
         let Contender { alive: Some(alive), lane: Some(to), .. } = &mut self.contenders[who] else {
             unreachable!("only connected contenders are driven")
         };
-        let cpus = || Aside::of(&alive.roles.cpus(), &to.plan.cpus);
+        let cpus = || Aside::of(&alive.hosted.cpus_here(), &to.plan.cpus);
         self.aside.get_or_insert_with(cpus);
         let kind = match what.purpose {
             Purpose::WarmUp | Purpose::Visit => SliceKind::WarmUp,
@@ -417,8 +404,8 @@ impl Bench for Stand<'_, '_> {
         };
         alive.counts_next = what.purpose == Purpose::Counted;
         if alive.counts_next && !std::mem::replace(&mut to.has_window, true) {
-            to.readings.before_window();
-            to.readings.window_opens();
+            alive.hosted.read(Reading::BeforeWindow);
+            alive.hosted.read(Reading::WindowOpens);
         }
         let began = Instant::now();
         let before = self.clock.as_ref().and_then(MachineClock::read_ns);
@@ -474,24 +461,26 @@ impl Bench for Stand<'_, '_> {
             unreachable!("only a contender that was started is connected")
         };
         let (Some(to), Some(round)) = (lane.take(), &mut rounds[load]) else { return Ok(true) };
-        let LaneTo { lane, plan, mut readings, has_window, lasted_ns } = to;
+        let LaneTo { lane, plan, has_window, lasted_ns } = to;
         if has_window {
-            readings.window_closes();
-            readings.load_over();
-            readings.memory_after_load();
+            for last in [Reading::WindowCloses, Reading::LoadOver, Reading::AfterLoad] {
+                alive.hosted.read(last);
+            }
         }
         // The connections are still open.
-        let served = ServedBy::new(&entrant.name, &alive.roles);
-        (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
+        alive.hosted.look();
         let loaded = lane.end();
-        round.server = readings.spent.take();
-        round.machine = Some(readings.machine);
-        round.roles = of_slices(readings.into_roles(), &alive.in_slices);
+        let observed = alive.hosted.observed();
+        (round.served_by_others, round.left_its_cpus) =
+            (observed.served_by_others, observed.left_its_cpus);
+        round.server = observed.server;
+        round.machine = Some(observed.machine);
+        round.roles = of_slices(observed.roles, &alive.in_slices);
         if self.life == 0 {
-            round.reply = reply_seen::look(entrant, alive.port);
+            round.reply = reply_seen::look(entrant, alive.hosted.address());
         }
         round.life.get_or_insert_default().lasted_ns += lasted_ns;
-        let deaths = Deaths::of(&mut alive.roles);
+        let deaths = alive.hosted.deaths();
         let goes_on = deaths.backend.is_none() && deaths.server.is_none();
         let is_doubtful = deaths.server.is_none() && is_doubtful(&loaded);
         let spoken = spoken(&plan, is_doubtful);
@@ -518,15 +507,12 @@ impl Bench for Stand<'_, '_> {
     fn stop(&mut self, who: usize) -> Result<(), MachineError> {
         let began = Instant::now();
         let Contender { rounds, alive, whole, .. } = &mut self.contenders[who];
-        let Some(Alive { roles, freezer, .. }) = alive.take() else { return Ok(()) };
-        drop(freezer);
-        let reports = roles.stop(STOP_WITHIN);
-        let cpu_ns = |report: &Result<StopReport, _>| report.as_ref().ok()?.cpu_ns;
-        whole.0 = reports.iter().map(cpu_ns).sum();
-        let stopped = after_stop(reports);
+        let Some(Alive { hosted, .. }) = alive.take() else { return Ok(()) };
+        let stopped = hosted.stop();
+        whole.0 = stopped.cpu_ns;
         let finished = |round: &&mut Round| round.outcome == Outcome::Finished;
         for round in rounds.iter_mut().flatten().filter(finished) {
-            match &stopped {
+            match &stopped.remark {
                 Ok(remark) => round.remark.clone_from(remark),
                 Err(because) => round.outcome = Outcome::Failed { because: because.clone() },
             }

@@ -1,7 +1,7 @@
 //! What a life needs, what it yields, and who runs it: this machine, or a simulated one.
 
 use super::life::Plan;
-use crate::{ask::entrant::Entrant, context::MachineError, results::events::Events};
+use crate::{ask::entrant::Entrant, machine_error::MachineError, results::events::Events};
 use regatta_record::{LoadShape, Round, RoundStart, Settled};
 
 /// Runs the lives of a race.

@@ -15,7 +15,8 @@ use std::{
     cell::{Cell, RefCell},
     fs::{self, OpenOptions},
     hash::{DefaultHasher, Hash, Hasher},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
 
 /// What happens to contenders, which depends on nothing but `seed`; and when the race is interrupted.

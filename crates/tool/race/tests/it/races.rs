@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 #[test]
 fn every_figure_of_an_article_belongs_to_a_load_of_its_race() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../races");
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     let mut read = 0;
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

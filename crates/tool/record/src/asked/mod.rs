@@ -5,6 +5,7 @@ pub(crate) mod dry_run;
 pub(crate) mod fingerprint;
 pub(crate) mod race;
 pub(crate) mod running;
+pub(crate) mod server_machine;
 pub(crate) mod setup;
 pub(crate) mod skipped;
 pub(crate) mod topology;

@@ -1,6 +1,9 @@
 //! The settings of a race, and the machine that it ran on.
 
-use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, Setup, asked::age};
+use crate::{
+    CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, ServerMachine, Setup,
+    asked::age,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -69,6 +72,10 @@ pub struct Asked {
     /// The programs and files of its rounds, in addition to `setup`. Absent: an earlier regatta did
     /// not store it.
     pub fingerprint: Option<Fingerprint>,
+    /// The machine of the contenders, if the load has another one. `setup` and `fingerprint` are then those of the
+    /// load's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerMachine>,
     /// Loads of the race file that this machine cannot produce, one sentence each.
     #[serde(default)]
     pub left_out: Vec<String>,
@@ -152,11 +159,9 @@ impl Asked {
         self.precision.unwrap_or(0.02)
     }
 
-    /// Whether a load is raced in duels. What is a cold start by definition is raced in rounds; so are loads
-    /// beside others, and members that join and leave on a clock of their own.
+    /// Whether a load is raced in duels.
     pub fn is_duel(&self, load: &LoadShape) -> bool {
-        let is_cold = load.is_counted() || load.drive.burst().is_some();
-        self.schedule == Schedule::Duels && !is_cold && load.beside.is_none() && load.passing == 0
+        self.schedule == Schedule::Duels && load.allows_duels()
     }
 
     /// Whether a contender is an exhibit, by its description.

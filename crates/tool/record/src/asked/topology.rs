@@ -47,7 +47,19 @@ impl CpuSets {
         };
         let is_spare = |cpu: &u32| !server.contains(cpu) && !load.contains(cpu);
         let spare = all.iter().copied().filter(is_spare).collect();
-        CpuSets { server, load, spare }
+        CpuSets { server, load, spare, apart: false }
+    }
+
+    /// The CPUs of a server and of a load on two machines with these cores: on each, all cores of the fastest kind on
+    /// one NUMA node, unless CPUs are requested.
+    pub fn of_two_machines(
+        (of_server, server): (&[Core], Option<Vec<u32>>),
+        (of_load, load): (&[Core], Option<Vec<u32>>),
+    ) -> CpuSets {
+        let all = |cores: &[Core]| in_turn(&alike(cores));
+        let server = server.unwrap_or_else(|| all(of_server));
+        let load = load.unwrap_or_else(|| all(of_load));
+        CpuSets { server, load, spare: Vec::new(), apart: true }
     }
 
     /// The CPUs of each core that server and load share without sharing one CPU.
@@ -56,7 +68,7 @@ impl CpuSets {
         let apart = |core: &&Core| {
             !core.cpus.iter().any(|cpu| self.server.contains(cpu) && self.load.contains(cpu))
         };
-        let both = |core: &&Core| has(&self.server, core) && has(&self.load, core);
+        let both = |core: &&Core| !self.apart && has(&self.server, core) && has(&self.load, core);
         cores.iter().filter(both).filter(apart).map(|core| &core.cpus[..]).collect()
     }
 }

@@ -55,6 +55,13 @@ impl Default for LoadShape {
 }
 
 impl LoadShape {
+    /// Whether it can be raced in duels. What is a cold start by definition is raced in rounds; so are loads beside
+    /// others, and members that join and leave on a clock of their own.
+    pub fn allows_duels(&self) -> bool {
+        let is_cold = self.is_counted() || self.drive.burst().is_some();
+        !is_cold && self.beside.is_none() && self.passing == 0
+    }
+
     /// A closed loop with `connections` connections and `pipeline` requests in flight on each.
     pub const fn closed(connections: u32, pipeline: u32) -> Self {
         LoadShape {
@@ -154,14 +161,20 @@ pub struct CpuSets {
     /// CPUs of neither: a contender with more CPUs than `server` takes these first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spare: Vec<u32>,
+    /// Whether the load has a machine of its own: its CPUs are others than those of the same numbers in `server`
+    /// and `spare`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 impl CpuSets {
-    /// The contender's CPUs at `load`: its own first, then the spare ones, then the load's.
+    /// The contender's CPUs at `load`: its own first, then the spare ones, then the load's if they are on the same
+    /// machine.
     pub fn of_server(&self, load: &LoadShape) -> Vec<u32> {
         let Some(cores) = load.cores else { return self.server.clone() };
+        let of_load = if self.apart { &[][..] } else { &self.load };
         let mut cpus = Vec::new();
-        for &cpu in self.server.iter().chain(&self.spare).chain(&self.load) {
+        for &cpu in self.server.iter().chain(&self.spare).chain(of_load) {
             if !cpus.contains(&cpu) && cpus.len() < cores as usize {
                 cpus.push(cpu);
             }
@@ -191,8 +204,18 @@ impl CpuSets {
     }
 
     fn left_by_server(&self, load: &LoadShape) -> Vec<u32> {
+        if self.apart {
+            return self.load.clone();
+        }
         let server = self.of_server(load);
         self.load.iter().copied().filter(|cpu| !server.contains(cpu)).collect()
+    }
+
+    /// Whether a thread of the load may run on a CPU of the contender at `load`, as those of a load without CPUs of
+    /// its own may.
+    pub fn overlap(&self, load: &LoadShape) -> bool {
+        let (server, own) = (self.of_server(load), self.of_load(load));
+        !self.apart && (own.is_empty() || own.iter().any(|cpu| server.contains(cpu)))
     }
 }
 
@@ -212,7 +235,8 @@ mod tests {
 
     #[test]
     fn more_cores_use_spare_cpus_first_and_then_the_loads() {
-        let cpus = CpuSets { server: vec![4, 5], load: vec![0, 1], spare: vec![2] };
+        let cpus =
+            CpuSets { server: vec![4, 5], load: vec![0, 1], spare: vec![2], ..CpuSets::default() };
         let of = |cores| (cpus.of_server(&with(cores)), cpus.of_load(&with(cores)));
         assert_eq!(of(None), (vec![4, 5], vec![0, 1]));
         assert_eq!(of(Some(1)), (vec![4], vec![0, 1]));
@@ -224,6 +248,18 @@ mod tests {
         assert_eq!(cpus.of_backends(&with(None)), [2]);
         assert_eq!(cpus.of_backends(&with(Some(3))), [4, 5, 2], "only the contender's remain");
         assert!(!cpus.are_shared(&with(None)));
+    }
+
+    #[test]
+    fn cpus_of_two_machines_are_never_shared() {
+        let here = CpuSets { server: vec![0, 1], load: vec![0, 1], ..CpuSets::default() };
+        let apart = CpuSets { apart: true, ..here.clone() };
+        for cores in [None, Some(1), Some(2), Some(4)] {
+            assert!(cores == Some(1) || here.overlap(&with(cores)), "{cores:?}");
+            assert!(!apart.overlap(&with(cores)) && !apart.are_shared(&with(cores)), "{cores:?}");
+            assert_eq!(apart.of_load(&with(cores)), [0, 1]);
+        }
+        assert_eq!(apart.of_server(&with(Some(4))), [0, 1], "the load's CPUs are elsewhere");
     }
 
     #[test]

@@ -47,7 +47,12 @@ mod tests {
             Core { cpus, slower, node: None }
         };
         asked.setup.cores = cores.iter().map(core).collect();
-        asked.cpus = CpuSets { server: server.to_vec(), load: load.to_vec(), spare: vec![] };
+        asked.cpus = CpuSets {
+            server: server.to_vec(),
+            load: load.to_vec(),
+            spare: vec![],
+            ..CpuSets::default()
+        };
         line(&asked)
     }
 

@@ -64,7 +64,7 @@ fn a_contender_with_an_unknown_placeholder_fails() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port}' {threads}").with_status(1);
     course.assert_nothing_left();
-    let said = ["unknown placeholder {threads}", "expected {port}, "];
+    let said = ["unknown placeholder {threads}", "expected {host}, {port}, "];
     ended.assert_verdict("bad", Kind::Failed, &said);
     ended.assert_printed(&["failed: bad: "]);
 }

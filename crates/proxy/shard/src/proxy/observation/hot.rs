@@ -1,7 +1,7 @@
 //! The requests whose keys are sampled for the page with hot keys.
 
 use crate::{
-    clients::{client::Client, next::Next},
+    clients::next::Next,
     proxy::state::{Fx, Proxy},
     tally::Kind,
 };
@@ -9,13 +9,6 @@ use regatta_keyspace::route::Decision;
 use regatta_proto::resp::Command;
 
 impl Proxy {
-    /// Whether nodes serve this client, as far as is known: it has authenticated, or needs not. Others must not fill the
-    /// page.
-    #[inline]
-    pub(crate) fn is_served(&self, client: &Client) -> bool {
-        !self.settings.auth.of_nodes || client.identity.user.is_some() || client.last_succeeded
-    }
-
     /// Samples one of each 64 requests that go to nodes, if this is requested. `next`: what happens to the request: one
     /// that waits counts only once it was sent.
     #[inline]

@@ -82,8 +82,12 @@ impl Proxy {
         }
         let probes = |one: &&Upstream| one.node == node && one.use_ == Use::Probe;
         let probes: Vec<Conn> = self.peers.upstreams().filter(probes).map(|one| one.conn).collect();
-        // One that is in use is closed after the last reply.
+        // One that is in use is closed after the last reply. Clients that wait for it are tried at the other server.
         let login = self.logins[node].take();
+        if let Some(upstream) = login.and_then(|conn| self.peers.upstream(conn)) {
+            let held = mem::take(&mut upstream.held);
+            self.release(held);
+        }
         let login = login.filter(|conn| {
             self.peers.upstream(*conn).is_some_and(|upstream| upstream.waiting.is_empty())
         });

@@ -7,26 +7,31 @@
 //! A connection of a user carries nothing but its preparation until the node has accepted the user: if the node refuses
 //! AUTH, what follows would be carried out as another user. Meanwhile clients wait as for room.
 
+mod logins;
+
 use crate::{
     clients::{
-        client::{Client, Mode, Outcome},
+        client::{Accepted, Client, Mode, Outcome},
         identity::NO_AUTH,
         next::Next,
     },
     node::{
         loss_reason::Loss,
-        pools::{KEPT_FOR, Key},
-        upstream::{Upstream, Use, Waiter, What},
+        pools::Key,
+        upstream::{OWED, STRANGERS, Upstream, Use, Waiter, What},
     },
     observe::class::Class,
     proxy::state::{Fx, Proxy},
     reply::errors,
     settings::Credentials,
     tally::Kind,
-    users::LONGEST,
+    users::{Full, LONGEST},
 };
 use regatta_engine::Conn;
-use regatta_keyspace::{Arguments, route::Local};
+use regatta_keyspace::{
+    Arguments,
+    route::{Decision, Lease, Local, Route},
+};
 use regatta_proto::resp::{Command, write_command};
 use std::{
     mem,
@@ -157,7 +162,17 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Result<(), Next> {
         match client.outcome.take().map(|outcome| *outcome) {
-            Some(Ok(())) => return self.become_user(client, (user, password), effects),
+            Some(Ok(accepted)) => {
+                match self.become_user(client, (user, password), accepted, effects) {
+                    // The node is asked whether the user needs no password.
+                    Err(Full::Passwords) if accepted.any_password.is_none() => {}
+                    Err(full) => {
+                        client.fail(&[full.text().as_bytes()], effects);
+                        return Err(Next::Go);
+                    }
+                    Ok(()) => return Ok(()),
+                }
+            }
             Some(Err(text)) => {
                 self.shared.denied(&text);
                 client.fail(&[&text], effects);
@@ -179,38 +194,13 @@ impl Proxy {
         if self.is_full(client, conn, effects) {
             return Err(Next::Full);
         }
-        self.ask(client, conn, sent, effects);
+        self.ask(client, conn, (What::Asked, sent), effects);
+        if !self.shared.users.has_room(user, password) {
+            let shared = Arc::clone(&self.shared);
+            let question = [&b"AUTH"[..], user, shared.users.nobodys_password()];
+            self.ask(client, conn, (What::AskedAny, &question), effects);
+        }
         Err(Next::Again)
-    }
-
-    /// Returns the connection over which users are tried at a node: only AUTH is sent over it, and each replaces the
-    /// user, so one serves all clients. A connection for each would let a flood of wrong passwords use up the ports.
-    fn login_to(&mut self, node: usize, effects: &mut Fx) -> Option<Conn> {
-        if let Some(conn) = self.logins[node]
-            && effects.out(conn).is_some()
-        {
-            return Some(conn);
-        }
-        self.logins[node] = self.connect(0, node, Use::Login, effects);
-        self.logins[node]
-    }
-
-    /// Closes the connections over which no user was tried for a while. Returns when the next one is due.
-    pub(super) fn close_idle_logins(&mut self, effects: &mut Fx) -> Option<Instant> {
-        let now = effects.now().instant;
-        let mut due = None;
-        for node in 0..self.logins.len() {
-            let Some(conn) = self.logins[node] else { continue };
-            let idle = self.peers.upstream(conn).filter(|one| one.waiting.is_empty());
-            let Some(until) = idle.map(|login| login.since + KEPT_FOR) else { continue };
-            if until <= now {
-                self.logins[node] = None;
-                self.close_unused(conn, effects);
-            } else {
-                due = due.into_iter().chain([until]).min();
-            }
-        }
-        due
     }
 
     /// Makes a client a user that a node has accepted.
@@ -218,18 +208,19 @@ impl Proxy {
         &mut self,
         client: &mut Client,
         (user, password): (&[u8], &[u8]),
+        accepted: Accepted,
         effects: &mut Fx,
-    ) -> Result<(), Next> {
-        let user = match self.shared.users.get(user, password) {
-            Ok(user) => user,
-            Err(text) => {
-                client.fail(&[text.as_bytes()], effects);
-                return Err(Next::Go);
+    ) -> Result<(), Full> {
+        let users = &self.shared.users;
+        let login = match users.get(user, password) {
+            Err(Full::Passwords) if accepted.any_password == Some(true) => {
+                users.without_password(user)
             }
-        };
+            other => other,
+        }?;
         let key = self.pools.get(client.pool).key.clone();
-        self.change_pool(client, Key { user: Some(Arc::clone(&user)), ..key }, effects);
-        client.identity.user = Some(user);
+        self.change_pool(client, Key { user: Some(Arc::clone(login.user())), ..key }, effects);
+        client.identity.user = Some(login);
         client.identity.is_stranger = false;
         Ok(())
     }
@@ -238,7 +229,7 @@ impl Proxy {
     /// permission and changes nothing.
     fn permits(&mut self, client: &mut Client, question: &[&[u8]], effects: &mut Fx) -> Permit {
         match client.outcome.take().map(|outcome| *outcome) {
-            Some(Ok(())) => return Permit::Granted,
+            Some(Ok(_)) => return Permit::Granted,
             Some(Err(text)) => return Permit::Refused(text),
             None if !client.ring.is_empty() => return Permit::Open(Next::Again),
             None => {}
@@ -250,23 +241,43 @@ impl Proxy {
         if self.is_full(client, conn, effects) {
             return Permit::Open(Next::Full);
         }
-        self.ask(client, conn, question, effects);
+        self.ask(client, conn, (What::Asked, question), effects);
         Permit::Open(Next::Again)
     }
 
     /// Sends a question about the next command of a client, over a connection that can take output.
-    fn ask(&mut self, client: &mut Client, conn: Conn, question: &[&[u8]], effects: &mut Fx) {
+    fn ask(
+        &mut self,
+        client: &mut Client,
+        conn: Conn,
+        (what, question): (What, &[&[u8]]),
+        effects: &mut Fx,
+    ) {
         let now = effects.now().instant;
         if let Some(out) = effects.out(conn) {
             write_command(question.iter().copied(), out);
         }
         if let Some(upstream) = self.peers.upstream(conn) {
-            upstream.wait(Waiter::new(client.conn, client.ring.wait(), What::Asked), now);
+            upstream.wait(Waiter::new(client.conn, client.ring.wait(), what), now);
         }
         self.check_soon(now);
     }
 
-    /// A node has replied to a question about the next command of a client.
+    /// A node has replied to a question about the next command of a client, with this error or with none.
+    pub(super) fn asked(&mut self, waiter: Waiter, error: Option<Vec<u8>>, effects: &mut Fx) {
+        if waiter.what == What::Asked {
+            let outcome = error.map_or(Ok(Accepted::default()), Err);
+            return self.answered(waiter, outcome, effects);
+        }
+        if let Some(client) = self.peers.client(waiter.client)
+            && let Some(Ok(accepted)) = client.outcome.as_deref_mut()
+        {
+            accepted.any_password = Some(error.is_none());
+        }
+        self.begun(waiter, effects);
+    }
+
+    /// Sets what is known about the next command of a client.
     pub(super) fn answered(&mut self, waiter: Waiter, outcome: Outcome, effects: &mut Fx) {
         if let Some(client) = self.peers.client(waiter.client) {
             client.outcome = Some(Box::new(outcome));
@@ -275,10 +286,58 @@ impl Proxy {
     }
 
     /// Notes that a node demands a password from clients, if this is its error.
-    pub(super) fn note_demand(&mut self, reply: &[u8], now: Instant) {
+    pub(super) fn note_demand(&mut self, node: usize, reply: &[u8], now: Instant) {
         if self.settings.auth.of_nodes && reply.starts_with(b"-NOAUTH") {
             self.demands_auth_until = Some(now + DEMANDED_FOR);
+            self.serves_all[node] = false;
         }
+    }
+
+    /// Notes that a node serves clients that have not authenticated, if this reply of a connection that they share shows
+    /// it.
+    pub(super) fn note_service(&mut self, upstream: &mut Upstream, reply: &[u8]) {
+        if self.settings.auth.of_nodes
+            && upstream.use_ == Use::Shared
+            && self.pools.get(upstream.pool).key.user.is_none()
+        {
+            // Other errors may come before the node asks for a password, e.g. of a malformed request.
+            let serves = match reply.first() {
+                Some(b'-') if reply.starts_with(b"-NOAUTH") => false,
+                Some(b'-') if !reply.starts_with(b"-NOPERM") => return,
+                _ => true,
+            };
+            upstream.most = if serves { OWED } else { STRANGERS };
+            self.serves_all[upstream.node] = serves;
+        }
+    }
+
+    /// Asks a node before a stranger gets a connection of its own: many of them would use up the ports. `None`: it may
+    /// have one.
+    pub(super) fn keeps_out(
+        &mut self,
+        client: &mut Client,
+        decision: &Decision,
+        effects: &mut Fx,
+    ) -> Option<Next> {
+        let needs_one = match decision.route {
+            Route::Lease(Lease::Transaction, _) => decision.name() == "multi",
+            _ => true,
+        };
+        if !client.identity.is_stranger || !needs_one {
+            return None;
+        }
+        let version = version_of(client);
+        self.permits(client, &[b"HELLO", version], effects).refuses(client, effects)
+    }
+
+    /// Returns whether the nodes of a request may serve it: its client has authenticated, or need not.
+    pub(super) fn may_be_served(&self, client: &Client, decision: &Decision) -> bool {
+        !self.settings.auth.of_nodes
+            || client.identity.user.is_some()
+            || match decision.route {
+                Route::OneNode(node) => self.serves_all[node],
+                _ => self.serves_all.iter().all(|serves| *serves),
+            }
     }
 
     /// Decides whether a client is a stranger, who may send only small requests, as to a node that demands a password.
@@ -358,3 +417,6 @@ impl Permit {
 fn version_of(client: &Client) -> &'static [u8] {
     if client.identity.resp3 { b"3" } else { b"2" }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ impl Client {
             return self.ask(&[b"reset"], Expected::Reset, out);
         }
         let (user, password) = USERS[random.random_range(0..USERS.len())];
-        if random.random_ratio(1, 4) {
+        if random.random_ratio(if self.guesses { 3 } else { 1 }, 4) {
             let wrong = if user == "ann" { "b" } else { "a" };
             return self.ask(&[b"auth", user.as_bytes(), wrong.as_bytes()], Expected::Denied, out);
         }

@@ -17,6 +17,13 @@ impl Link {
         self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
     }
 
+    /// When it is cut. An alarm that is not deferred comes first.
+    fn cut_at(&self) -> Option<Instant> {
+        let is_deferred = self.is_open() && self.pending() >= OUTPUT_FULL;
+        let is_closing = matches!(self.state, State::Closing { .. });
+        self.status.cut_at.filter(|_| is_deferred || is_closing)
+    }
+
     /// What the engine wants, without an alarm that is deferred.
     pub(crate) fn interest(&self) -> ConnInterest {
         ConnInterest { alarm: self.alarm(), ..self.status }
@@ -70,7 +77,7 @@ impl Link {
             State::Closed(_) => return None,
             State::Open | State::Closing { .. } => self.activity(limits),
         };
-        let alarm = self.alarm();
+        let alarm = self.alarm().into_iter().chain(self.cut_at()).min();
         Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
     }
 
@@ -136,6 +143,7 @@ impl Link {
             State::Lingering { until, .. } => (now >= until).then_some(End::Linger),
             State::Delivering => (socket.unacknowledged(conn) == 0).then_some(End::Delivered),
             State::Closed(_) => None,
+            _ if self.cut_at().is_some_and(|at| at <= now) => Some(End::Aborted),
             State::Open | State::Closing { .. } => {
                 if self.stuck.is_some() || self.owes {
                     let unacknowledged = socket.unacknowledged(conn);

@@ -41,6 +41,8 @@ pub struct ConnInterest {
     /// From when on a peer that is not read counts as gone once it has closed its sending side,
     /// even if earlier input is unread. The check takes up to [`Limits::LIVENESS_INTERVAL`].
     pub gone_at_end: Option<Instant>,
+    /// When the connection ends if it is closing, or its alarm is deferred, because the peer does not read.
+    pub cut_at: Option<Instant>,
 }
 
 impl Default for ConnInterest {
@@ -53,6 +55,7 @@ impl Default for ConnInterest {
             inside: None,
             alarm: None,
             gone_at_end: None,
+            cut_at: None,
         }
     }
 }
@@ -96,7 +99,8 @@ pub enum End {
     Delivered,
     /// Reading, writing or connecting failed, e.g. after a reset or a refused connection.
     Failed,
-    /// The engine aborted it ([`crate::Effects::abort`]), or closed it before it was open.
+    /// The engine aborted it ([`crate::Effects::abort`], [`ConnInterest::cut_at`]), or closed it before
+    /// it was open.
     Aborted,
     /// The grace period of a drain was over.
     Cut,
@@ -131,6 +135,7 @@ pub(crate) enum Timer {
     Owed,
     Idle,
     Request,
+    /// An alarm of the engine, or [`ConnInterest::cut_at`].
     Alarm,
 }
 

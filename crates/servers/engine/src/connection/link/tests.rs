@@ -317,6 +317,8 @@ fn deadlines_and_what_they_find() {
     let late = State::Closed(End::Request);
     let waits = ConnInterest { waits: true, ..ConnInterest::default() };
     let pauses = ConnInterest { reads: false, ..ConnInterest::default() };
+    let cut = ConnInterest { cut_at: Some(at(30)), ..ConnInterest::default() };
+    let full = |link: Link| Link { out: vec![0; OUTPUT_FULL], ..link };
     let ends = ConnInterest { gone_at_end: Some(at(0)), ..pauses };
     let ended = Known { ended: true, ..Known::default() };
     let (open, closing) = (State::Open, State::Closing { part: false });
@@ -355,6 +357,10 @@ fn deadlines_and_what_they_find() {
         (owes(Link { heard: at(1000), ..new(open, since_0) }), 2000, Timer::Request, holds, late),
         (stuck(new(open, plain)), 1100, Timer::Progress, holds, open),
         (stuck(new(closing, waits)), 1100, Timer::Progress, gone, closing),
+        (stuck(full(new(open, cut))), 30, Timer::Alarm, holds, closed(End::Aborted)),
+        (stuck(new(closing, cut)), 30, Timer::Alarm, holds, closed(End::Aborted)),
+        (new(open, cut), 8000, Timer::Idle, none, closed(End::Idle)),
+        (new(lingering, cut), 2000, Timer::Linger, none, closed(End::Linger)),
         (new(open, alarmed), 30, Timer::Alarm, none, open),
         (stuck(new(open, alarmed)), 30, Timer::Alarm, none, open),
         (new(closing, alarmed), 8000, Timer::Idle, none, closed(End::Idle)),

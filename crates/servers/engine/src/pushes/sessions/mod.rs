@@ -201,6 +201,7 @@ fn follow<F: SessionFactory>(
         inside: session.inside(),
         alarm: session.alarm(),
         gone_at_end: None,
+        cut_at: session.cut_at(),
     };
     effects.set(conn, status);
     if flow != Flow::Continue && session.is_cut() {

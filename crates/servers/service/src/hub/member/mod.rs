@@ -19,7 +19,9 @@ use super::{
     rooms::{Plan, RoomTerms},
     state::State,
 };
-use regatta_engine::{Backlog, Context, Flow, Never, Now, OutputState, Post, PushOutcome, Session};
+use regatta_engine::{
+    Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, Session,
+};
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
@@ -74,6 +76,8 @@ pub struct Member {
     pings_at: Option<Instant>,
     /// When its token expires.
     expires_at: Option<Instant>,
+    /// When its connection ends, although its client has not taken the Close frame.
+    cut_at: Option<Instant>,
     /// It has joined, and looks once whether a backend has dismissed it meanwhile.
     looks_at: Option<Instant>,
     /// Whether it may send messages to its room.
@@ -162,7 +166,7 @@ impl Session for Member {
             return PushOutcome::Missed;
         }
         if let Some(dismissal) = push.dismissal() {
-            return self.dismissed(dismissal, out);
+            return self.dismissed(dismissal, now, out);
         }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
         let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
@@ -190,7 +194,10 @@ impl Session for Member {
                 self.state = State::Cut;
                 self.free();
             }
-            PushOutcome::Close => self.on_overrun(out),
+            PushOutcome::Close => {
+                self.on_overrun(out);
+                self.cut_at = Some(now.instant + Limits::LAST_OUTPUT);
+            }
         }
         PushOutcome::Close
     }
@@ -204,6 +211,17 @@ impl Session for Member {
 
     fn is_cut(&self) -> bool {
         matches!(self.state, State::Cut)
+    }
+
+    fn cut_at(&self) -> Option<Instant> {
+        // The alarm waits until output is written.
+        let expires_at = self.expires_at.filter(|_| matches!(self.state, State::Open { .. }));
+        self.cut_at.or_else(|| expires_at?.checked_add(Limits::LAST_OUTPUT))
+    }
+
+    fn must_leave(&self) -> bool {
+        let is_dismissed = |own: &Presence| own.dismissal().is_some();
+        self.settings.api.is_some() && self.presence.as_ref().is_some_and(is_dismissed)
     }
 
     fn wants_drained(&self) -> bool {
@@ -344,6 +362,7 @@ impl Member {
             begun: Begun::default(),
             pings_at: None,
             expires_at: None,
+            cut_at: None,
             looks_at: None,
             sends: false,
             messages: Bucket::default(),
@@ -513,6 +532,10 @@ impl Member {
     /// Sends a Close frame and leaves the room. Further input is ignored.
     fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
         code.write(why, context.out);
+        // The stop limits how long a member that gets its queued messages first may take.
+        if !matches!(self.state, State::Leaving { .. }) {
+            self.cut_at = Some(context.now.instant + Limits::LAST_OUTPUT);
+        }
         self.state = State::Closed;
         self.pings_at = None;
         self.unwritten.clear();
@@ -524,7 +547,7 @@ impl Member {
     }
 
     /// Closes it if the order is for it. What it has not received is not sent.
-    fn dismissed(&mut self, order: &Dismissal, out: &mut Vec<u8>) -> PushOutcome {
+    fn dismissed(&mut self, order: &Dismissal, now: Now, out: &mut Vec<u8>) -> PushOutcome {
         let own = self.presence.as_ref();
         if !own.is_some_and(|own| order.is_for(own.number(), own.user())) {
             return PushOutcome::Missed;
@@ -532,6 +555,7 @@ impl Member {
         order.code.write(&order.reason, out);
         self.state = State::Closed;
         self.pings_at = None;
+        self.cut_at = Some(now.instant + Limits::LAST_OUTPUT);
         (self.held, self.results, self.unwritten) = Default::default();
         self.backlog.clear();
         // It is not listed from now on. That it leaves is announced once its connection is closed.

@@ -37,6 +37,7 @@ fn words(effects: &[Effect]) -> Vec<String> {
         Effect::Start { parts, .. } => format!("start {}", parts.len()),
         Effect::Order(order) => format!("order {:?}", order.order),
         Effect::Kill => "kill".into(),
+        Effect::Site { seq, ask } => format!("site {seq}: {ask}"),
         Effect::Exit => "exit".into(),
     };
     effects.iter().map(word).collect()
@@ -133,10 +134,28 @@ fn processes_that_cannot_be_started_leave_the_agent_reserved() {
     assert_eq!(on(&mut agent, message(3, prepare(1)), 0), ["kill", "start 1"]);
 }
 
-/// The machine of an agent in a property: its load processes, and whether it exited.
+#[test]
+fn the_lease_is_renewed_while_the_site_carries_out_a_request() {
+    let mut agent = Agent::new(0);
+    let start = || Request::Site("start".into());
+    let effects = on(&mut agent, message(1, start()), 0);
+    assert_eq!(effects, ["refuse 1: the agent is not reserved for this leader"]);
+    on(&mut agent, message(1, reserve()), 0);
+    assert_eq!(on(&mut agent, message(2, start()), 0), ["site 2: \"start\""]);
+    assert_eq!(on(&mut agent, message(3, Request::Renew), 8 * SECOND), ["pulse 3"]);
+    let answer = |seq, answer| Event::OfSite { seq, answer };
+    assert_eq!(on(&mut agent, answer(2, Ok("x".into())), 12 * SECOND), ["site 2"]);
+    let refused = on(&mut agent, answer(3, Err("there is no such file".into())), 12 * SECOND);
+    assert_eq!(refused, ["refuse 3: there is no such file"]);
+    assert_eq!(on(&mut agent, Event::Tick, 18 * SECOND), ["kill", "exit"]);
+}
+
+/// The machine of an agent in a property: its load processes, whether the site runs something, and whether it
+/// exited.
 #[derive(Default)]
 struct Simulated {
     children: usize,
+    site: bool,
     exited: bool,
 }
 
@@ -159,9 +178,11 @@ impl Simulated {
                     self.carry_out(agent, next, starts, now_ns);
                 }
                 Effect::Order(_) => assert!(self.children > 0, "an order for nobody"),
-                Effect::Kill => self.children = 0,
+                Effect::Kill => (self.children, self.site) = (0, false),
+                Effect::Site { .. } => self.site = true,
                 Effect::Exit => {
                     assert_eq!(self.children, 0, "it exits with load processes");
+                    assert!(!self.site, "it exits with contenders");
                     self.exited = true;
                 }
             }
@@ -170,7 +191,7 @@ impl Simulated {
 }
 
 fn any_event() -> impl Strategy<Value = (u8, u64, bool, u64)> {
-    (0..12_u8, 0..12_u64, any::<bool>(), 0..3 * SECOND)
+    (0..13_u8, 0..12_u64, any::<bool>(), 0..3 * SECOND)
 }
 
 fn event(which: u8, seq: u64) -> Event {
@@ -184,13 +205,14 @@ fn event(which: u8, seq: u64) -> Event {
         7 => message(seq, Request::Release),
         8 => message(seq, Request::Renew),
         9 => message(seq, Request::Clock),
+        11 => message(seq, Request::Site(seq.into())),
         10 => Event::Ended { process: 0, how: "ended".into() },
         _ => Event::Tick,
     }
 }
 
 proptest! {
-    /// Whatever a leader sends, nothing of the load is left once it is gone, or once it is silent for the lease.
+    /// Whatever a leader sends, nothing that it runs is left once it is gone, or once it is silent for the lease.
     #[test]
     fn every_history_ends_without_load_processes(
         events in prop::collection::vec(any_event(), 0..60),
@@ -208,6 +230,6 @@ proptest! {
         let last = if closes { Event::LeaderGone } else { Event::Tick };
         let effects = agent.on(last, now_ns);
         machine.carry_out(&mut agent, effects, true, now_ns);
-        prop_assert!(machine.exited && machine.children == 0);
+        prop_assert!(machine.exited && machine.children == 0 && !machine.site);
     }
 }

@@ -6,7 +6,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    net::TcpStream,
+    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     sync::LazyLock,
     thread,
@@ -31,6 +31,7 @@ pub fn launch(containment: Containment, script: &str) -> Launch {
         command: ["sh", "-c", script].map(String::from).to_vec(),
         dir: std::env::temp_dir(),
         env: [("PORT".into(), port.to_string()), ("HELPER".into(), helper)].into(),
+        host: Ipv4Addr::LOCALHOST.into(),
         port,
         cpus: vec![],
         containment,

@@ -5,7 +5,7 @@ fn the_bundled_races_can_be_read() {
     for (name, _) in bundled::RACES {
         assert_eq!(Contest::find(name).unwrap().name, name);
     }
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     let double = Contest::find("double").unwrap();
     let (loads, left_out) = double.loads(&cpus);
     assert_eq!((loads.len(), left_out.len()), (10, 0));
@@ -23,7 +23,7 @@ fn several_workloads_may_share_a_service() {
     let (hub, echo) = (Contest::find("hub").unwrap(), Contest::find("hub-echo").unwrap());
     assert_eq!((hub.service(), echo.service()), ("hub".into(), "hub".into()));
     assert_eq!(echo.workload, "hub-echo");
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     let then = hub.then(&cpus, &hub.loads(&cpus).0);
     let bounded = |load: &LoadShape| load.drive == bounded(4);
     assert!(then.len() >= 5 && then.iter().all(|then| then.loads.iter().all(bounded)));
@@ -31,7 +31,7 @@ fn several_workloads_may_share_a_service() {
 
 #[test]
 fn historic_figures_belong_to_their_loads() {
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     let double = Contest::find("double").unwrap();
     let (loads, _) = double.loads(&cpus);
     let then = double.then(&cpus, &loads);
@@ -52,7 +52,7 @@ fn historic_figures_belong_to_their_loads() {
 
 #[test]
 fn hello_and_hash_have_the_loads_of_their_articles() {
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     let loads_of = |name: &str| -> Vec<String> {
         let loads = Contest::find(name).unwrap().loads(&cpus).0;
         loads.iter().map(ToString::to_string).collect()
@@ -89,7 +89,7 @@ fn every_key_of_a_race_file_has_a_default() {
     let race = Contest::parse("", "races/mine.toml").unwrap();
     assert_eq!((race.name.as_str(), race.workload.as_str()), ("mine", "double"));
     assert_eq!((race.rounds, race.window, race.warm_up), (5, second(), second()));
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     assert_eq!(race.loads(&cpus).0, [LoadShape::closed(64, 1)]);
     assert!(!race.bundled && Contest::find("double").unwrap().bundled);
     let deep = Contest::parse("[[load]]\npipeline = 16\n", "x").unwrap();
@@ -163,4 +163,17 @@ fn errors_say_what_is_wrong() {
     }
     assert!(Contest::find("dubble").unwrap_err().to_string().contains("quick, double"));
     assert!(Contest::find("no/such.toml").unwrap_err().to_string().contains("no/such.toml"));
+}
+
+#[test]
+fn from_another_machine_loads_that_are_raced_in_rounds_are_left_out() {
+    let contest = Contest::find("hello").unwrap();
+    let here = CpuSets { server: vec![0], load: vec![1], ..CpuSets::default() };
+    let apart = CpuSets { apart: true, ..here.clone() };
+    let ((all, none), (some, left_out)) = (contest.loads(&here), contest.loads(&apart));
+    assert!(none.is_empty(), "{none:?}");
+    assert_eq!(all.len(), some.len() + left_out.len());
+    assert!(some.iter().all(LoadShape::allows_duels) && !some.is_empty(), "{some:?}");
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    assert!(left_out[0].contains("1000 requests: it is raced in rounds"), "{left_out:?}");
 }

@@ -125,9 +125,10 @@ impl CoreCount {
     }
 }
 
-/// Returns the total number of CPUs of a race.
+/// Returns the number of CPUs that a contender of a race could have.
 pub fn available(cpus: &CpuSets) -> u32 {
-    let all: BTreeSet<&u32> = cpus.server.iter().chain(&cpus.spare).chain(&cpus.load).collect();
+    let of_load = if cpus.apart { &[][..] } else { &cpus.load };
+    let all: BTreeSet<&u32> = cpus.server.iter().chain(&cpus.spare).chain(of_load).collect();
     all.len() as u32
 }
 
@@ -309,7 +310,12 @@ mod tests {
     }
 
     fn cpus(server: &[u32], load: &[u32]) -> CpuSets {
-        CpuSets { server: server.to_vec(), load: load.to_vec(), spare: vec![] }
+        CpuSets {
+            server: server.to_vec(),
+            load: load.to_vec(),
+            spare: vec![],
+            ..CpuSets::default()
+        }
     }
 
     fn shapes_of(text: &str, cpus: &CpuSets) -> Vec<String> {

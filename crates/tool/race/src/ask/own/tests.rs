@@ -57,7 +57,7 @@ fn one_load_replaces_those_of_a_race_and_the_figures_that_belong_to_them() {
     let words = ["double".to_string()];
     let own = OwnRace { words: &words, load: Some(&load), ..OwnRace::default() };
     let contest = Contest::of_command_line(own, &built_in()).unwrap();
-    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+    let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
     let loads: Vec<String> = contest.loads(&cpus).0.iter().map(ToString::to_string).collect();
     assert_eq!(loads, ["9 conn × 3"]);
     assert!(contest.then.is_empty() && contest.then_source.is_none());

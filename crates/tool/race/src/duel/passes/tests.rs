@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    context::MachineError,
     fixtures::{self, entrant},
+    machine_error::MachineError,
 };
 use regatta_record::{Schedule, Settled};
 use std::{path::Path, sync::atomic::AtomicBool};

@@ -91,13 +91,16 @@ impl<S: Session> Room<S> {
         }
     }
 
-    /// Closes members that acknowledge none of their pending output.
+    /// Closes members that acknowledge none of their pending output, or must have taken it by now.
     fn look(&self, limits: Limits) {
         let stuck: Vec<_> = lock(&self.waiting).stuck.values().cloned().collect();
         for member in stuck {
             let mut state = lock(&member.state);
             let unacknowledged = queue::unacknowledged(&*member.stream).unwrap_or(0);
-            if state.stuck && state.activity.is_stalled(Instant::now(), unacknowledged, limits.idle)
+            let now = Instant::now();
+            let is_cut = state.session.cut_at().is_some_and(|at| at <= now);
+            if state.stuck
+                && (is_cut || state.activity.is_stalled(now, unacknowledged, limits.idle))
             {
                 member.give_up(&mut state);
             }

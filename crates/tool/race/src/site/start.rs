@@ -4,15 +4,17 @@
 use crate::{
     ask::entrant::{Entrant, StartPlace},
     contenders::{canned_reply, hash_file, placeholders::BackendPorts},
-    context::{MachineError, RaceContext},
+    machine_error::MachineError,
 };
 use regatta_host::{NotStarted, Roles, free_port, is_taken};
-use regatta_record::{LoadShape, RunningServer};
+use regatta_record::{Asked, LoadShape, RunningServer};
 use std::{
     fs::{self, Permissions},
     io,
+    net::IpAddr,
     os::unix::fs::PermissionsExt,
-    sync::atomic::Ordering,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use tempfile::TempDir;
@@ -22,9 +24,21 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// Time limit for each process to exit after SIGTERM.
 pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 
+/// What all starts of a race on a machine need.
+#[derive(Clone, Copy)]
+pub(crate) struct StartHere<'a> {
+    pub asked: &'a Asked,
+    /// The regatta binary, for the supervisor and for built-in contenders.
+    pub binary: &'a Path,
+    /// Set by Ctrl-C.
+    pub stop: &'a AtomicBool,
+    /// The address that `{host}` stands for.
+    pub host: IpAddr,
+}
+
 /// The outcome of a start.
-pub(crate) enum Start {
-    Ready(Box<Started>),
+pub(crate) enum Start<T> {
+    Ready(Box<T>),
     Failed { because: String },
     Interrupted,
 }
@@ -39,10 +53,10 @@ pub(crate) struct Started {
 /// Starts a contender. If another program takes the port first, that is not the contender's fault:
 /// the start is repeated on other ports, up to five tries.
 pub(crate) fn start(
-    context: &RaceContext<'_>,
+    how: StartHere<'_>,
     entrant: &Entrant,
     load: LoadShape,
-) -> Result<Start, MachineError> {
+) -> Result<Start<Started>, MachineError> {
     const TRIES: usize = 5;
     if let Some(server) = &entrant.running {
         return attach(server, &entrant.name);
@@ -52,7 +66,7 @@ pub(crate) fn start(
     for _ in 0..TRIES {
         let port = free_port().map_err(no_port)?;
         let backends = entrant.contender.backend_ports().map_err(no_port)?;
-        last = start_on(port, &backends, context, entrant, load)?;
+        last = start_on(port, &backends, how, entrant, load)?;
         let mut ports = backends.iter().flat_map(|backend| &backend.ports).chain([&port]);
         let failed = matches!(last, Start::Failed { .. });
         if !failed || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
@@ -62,7 +76,7 @@ pub(crate) fn start(
     Ok(last)
 }
 
-fn attach(server: &RunningServer, name: &str) -> Result<Start, MachineError> {
+fn attach(server: &RunningServer, name: &str) -> Result<Start<Started>, MachineError> {
     Ok(match Roles::attach(server) {
         Ok(roles) => {
             Start::Ready(Box::new(Started { roles, port: server.port, run: new_folder()? }))
@@ -74,12 +88,12 @@ fn attach(server: &RunningServer, name: &str) -> Result<Start, MachineError> {
 fn start_on(
     port: u16,
     backends: &[BackendPorts],
-    context: &RaceContext<'_>,
+    how: StartHere<'_>,
     entrant: &Entrant,
     load: LoadShape,
-) -> Result<Start, MachineError> {
+) -> Result<Start<Started>, MachineError> {
     let run = new_folder()?;
-    if context.asked.workload == "hash" {
+    if how.asked.workload == "hash" {
         hash_file::write(run.path())
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
     }
@@ -87,16 +101,16 @@ fn start_on(
         canned_reply::write(run.path(), canned.reply)
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
-    let place = StartPlace { port, backends, run: run.path() };
-    let launches = entrant.launches(context.asked, load, context.binary, place);
+    let place = StartPlace { host: how.host, port, backends, run: run.path() };
+    let launches = entrant.launches(how.asked, load, how.binary, place);
     let launches = match launches {
         Ok(launches) => launches,
         Err(error) => {
             return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
         }
     };
-    let go_on = || !context.stop.load(Ordering::Relaxed);
-    Ok(match Roles::start(context.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
+    let go_on = || !how.stop.load(Ordering::Relaxed);
+    Ok(match Roles::start(how.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
         Ok(roles) => Start::Ready(Box::new(Started { roles, port, run })),
         Err(NotStarted::Interrupted) => Start::Interrupted,
         Err(error) => Start::Failed { because: error.to_string() },

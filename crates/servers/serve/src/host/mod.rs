@@ -1,20 +1,21 @@
 //! What every model gets: where to listen, its limits, and when to stop.
 
+mod error;
+mod places;
+
+pub use error::ServeError;
+pub(crate) use places::{Place, Places};
+
 use crate::{
     between::{letters::Letters, mail::Mail},
     clock,
     work::offload::Pool,
 };
 use regatta_engine::{Core, Engine, Posted};
-use regatta_service::{
-    Limits,
-    admission::{Admission, Guest},
-    style::sequential::read_timeout,
-};
+use regatta_service::{Limits, admission::Admission, style::sequential::read_timeout};
 use regatta_sys::{
     net::{self, PortSharing},
     queue::unacknowledged,
-    shared::SharedCounter,
     signal,
     wake::Latch,
 };
@@ -34,82 +35,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-/// Why a server did not start, or stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The server cannot listen on the address.
-    #[error("cannot listen on {addr}: {}", listen_advice(.error))]
-    Listen {
-        /// The requested address.
-        addr: SocketAddr,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// The model does not run this service.
-    #[error("the model `{model}` does not run `{service}`: {because}")]
-    Unsupported {
-        /// Name of the model.
-        model: &'static str,
-        /// Name of the service.
-        service: &'static str,
-        /// Why not, and what to do.
-        because: &'static str,
-    },
-    /// The model runs this service, but not with this option.
-    #[error("the model `{model}` runs `{service}` only without {option}: {because}")]
-    NoOption {
-        /// Name of the model.
-        model: &'static str,
-        /// Name of the service.
-        service: &'static str,
-        /// The option.
-        option: &'static str,
-        /// Why not, and what to do.
-        because: &'static str,
-    },
-    /// There is nothing to offload, or offloading would gain nothing.
-    #[error("--offload has no use for `{service}` on the model `{model}`: {because}")]
-    NoOffload {
-        /// Name of the model.
-        model: &'static str,
-        /// Name of the service.
-        service: &'static str,
-        /// Why not, and what to do.
-        because: &'static str,
-    },
-    /// The kernel refuses a system call that the model needs.
-    #[error("the model `{model}` cannot run here: {because}")]
-    Refused {
-        /// Name of the model.
-        model: &'static str,
-        /// What is refused, the probable reason, and what to do.
-        because: String,
-    },
-    /// An essential system call failed, or a process of the server ended early.
-    #[error("the server stopped")]
-    Io(#[from] io::Error),
-}
-
-fn listen_advice(error: &io::Error) -> String {
-    if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
-        return "out of file descriptors; use fewer --cores, or raise the limit (ulimit -n)".into();
-    }
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "the port is in use; stop the program that uses it, or choose another port (0 lets the \
-             system choose)"
-                .into()
-        }
-        io::ErrorKind::PermissionDenied => {
-            "not permitted; ports below 1024 need root privileges or CAP_NET_BIND_SERVICE".into()
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "no network interface of this machine has that address".into()
-        }
-        _ => error.to_string(),
-    }
-}
 
 /// The address, limits and lifetime of a server.
 #[derive(Clone)]
@@ -173,7 +98,7 @@ impl Host {
     /// Creates the seat of a single-threaded model.
     pub(crate) fn alone<M>(&self) -> Result<Seat<M>, ServeError> {
         let listener = self.listen()?;
-        let places = Places::new(self)?;
+        let places = Places::new(self.connections)?;
         self.ready(&listener)?;
         Ok(Seat { listener: Some(listener), places, pool: self.pool()?, letters: None })
     }
@@ -213,7 +138,7 @@ impl Host {
         let mut listeners = self.listen_per_core()?;
         let unix = self.unix.iter().map(|socket| net::share(socket, false));
         listeners.extend(unix.collect::<io::Result<Vec<_>>>()?);
-        let places = Places::new(self)?;
+        let places = Places::new(self.connections)?;
         let pool = self.pool()?;
         let mut letters = if posts { Letters::new(listeners.len())? } else { Vec::new() };
         self.ready(&listeners[0])?;
@@ -251,7 +176,7 @@ impl Host {
     pub(crate) fn admit(&self, place: Place, socket: impl AsFd) -> Option<Place> {
         let Some(admission) = &self.admission else { return Some(place) };
         match admission.admit(net::peer_ip(&socket)) {
-            Ok(guest) => Some(Place { _guest: Some(guest), ..place }),
+            Ok(guest) => Some(place.of(guest)),
             Err(reply) => {
                 // It fits into the empty buffer of a new socket. A client that has vanished gets nothing.
                 if !reply.is_empty() {
@@ -451,59 +376,17 @@ impl AsFd for Stop {
     }
 }
 
-/// The connection limit of a server, shared by all its threads and processes. Cores that share a
-/// port get unequal shares of the connections, because SO_REUSEPORT uses a hash. With a fixed limit
-/// per core, clients would wait although other cores have room.
-#[derive(Clone)]
-pub(crate) struct Places {
-    taken: Arc<SharedCounter>,
-    most: usize,
-}
-
-impl Places {
-    pub(crate) fn new(host: &Host) -> io::Result<Self> {
-        Ok(Places { taken: Arc::new(SharedCounter::new()?), most: host.connections })
-    }
-
-    /// Takes a place for a connection, if there is one.
-    pub(crate) fn take(&self) -> Option<Place> {
-        let before = self.taken.fetch_add(1, Relaxed);
-        let place = Place { _taken: Taken(Arc::clone(&self.taken)), _guest: None };
-        (before < self.most).then_some(place)
-    }
-
-    /// Whether the limit is reached.
-    pub(crate) fn are_full(&self) -> bool {
-        self.taken.load(Relaxed) >= self.most
-    }
-}
-
-/// The place of an open connection. It is released on drop.
-pub(crate) struct Place {
-    _taken: Taken,
-    /// It is counted among the clients of its address.
-    _guest: Option<Guest>,
-}
-
-struct Taken(Arc<SharedCounter>);
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
 
-    fn host(connections: usize) -> Host {
+    fn host() -> Host {
         Host {
             listen: "127.0.0.1:0".parse().unwrap(),
             cores: NonZeroUsize::MIN,
             limits: Limits::default(),
-            connections,
+            connections: 1,
             admission: None,
             unix: None,
             inherited: None,
@@ -516,19 +399,8 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_places_as_connections_are_permitted() {
-        let places = Places::new(&host(2)).unwrap();
-        let first = places.take().unwrap();
-        assert!(!places.are_full());
-        let _second = places.take().unwrap();
-        assert!(places.are_full() && places.take().is_none());
-        drop(first);
-        assert!(places.take().is_some(), "those that found no place took none");
-    }
-
-    #[test]
     fn a_server_is_ready_from_when_it_listens_until_a_stop() {
-        let host = host(1);
+        let host = host();
         assert!(host.stop.readiness().unwrap_err().starts_with("starting"));
         let listener = host.listen().unwrap();
         host.ready(&listener).unwrap();
@@ -539,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_server_of_which_a_part_has_failed_does_not_drain() {
-        let mut host = host(1);
+        let mut host = host();
         host.drain = Duration::from_secs(60);
         assert_eq!(host.drain_time(), host.drain);
         drop(Part(&host.stop));
@@ -554,7 +426,7 @@ mod tests {
 
     #[test]
     fn connections_inherit_the_timeouts_of_reads_and_of_writes() {
-        let host = host(1);
+        let host = host();
         let limits = host.limits;
         assert_ne!(read_timeout(limits), limits.progress_interval());
         let listener = TcpListener::from(host.listen_blocking().unwrap());

@@ -1,0 +1,225 @@
+//! `regatta race --server`: a script in place of `ssh` runs the agent here. The contenders listen on 127.0.0.2, so
+//! that they are not reached as local ones are.
+
+use crate::support::race::{
+    course::{Course, until},
+    started::{Ended, Started},
+};
+use regatta_record::{Cell, Kind, Relation, Summary};
+use regatta_testkit::skip;
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
+const ADDRESS: &str = "127.0.0.2";
+
+/// A course with the script in place of `ssh`. It runs the command here, except that the host `old` has another
+/// build.
+struct Place(Course);
+
+impl Place {
+    /// `None`: this system does not have the address.
+    fn new() -> Option<Place> {
+        if TcpListener::bind((ADDRESS, 0)).is_err() {
+            skip("127.0.0.2 is no address here");
+            return None;
+        }
+        let course = Course::new();
+        let binaries = Path::new(REGATTA).parent().unwrap().display();
+        let script = format!(
+            "#!/bin/sh\n\
+             for last; do host=$command; command=$last; done\n\
+             unset SSH_CONNECTION\n\
+             export PATH={binaries}:$PATH\n\
+             case $host in\n\
+             old) sh -c \"$command\" | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/' ;;\n\
+             *) exec sh -c \"$command\" ;;\n\
+             esac\n"
+        );
+        course.write("ssh", &script);
+        fs::set_permissions(course.path("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        Some(Place(course))
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.0.command(args);
+        command.env("REGATTA_SSH", self.0.path("ssh"));
+        command
+    }
+
+    fn start(&self, host: &str, contenders: &[String], args: &[&str]) -> Started {
+        let contenders: Vec<&str> = contenders.iter().map(String::as_str).collect();
+        let server = ["--server", host, "--server-address", ADDRESS, "--out", "out"];
+        self.0.started(self.command(&[&contenders[..], &server, args].concat()))
+    }
+
+    fn race(&self, contenders: &[String], args: &[&str]) -> Ended {
+        self.start("sut", contenders, args).ended()
+    }
+
+    /// The agents of its races.
+    fn agents(&self) -> Vec<u32> {
+        let is_agent = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"agent")
+        };
+        self.0.processes().into_iter().filter(is_agent).collect()
+    }
+
+    /// Starts a race that takes long, and waits until a life is stored and the next one is under way.
+    fn long(&self) -> Started {
+        let both = [server("a", "{host}", ""), server("b", "{host}", "")];
+        let race = self.start(
+            "sut",
+            &both,
+            &["-c", "8", "--rate", "500", "--rounds", "50", "--time", "100s"],
+        );
+        until("a life is stored and the next is under way", || {
+            !self.0.rounds().is_empty() && !self.0.listening().is_empty()
+        });
+        race
+    }
+}
+
+/// A server for `double` that listens on `host`.
+fn server(name: &str, host: &str, more: &str) -> String {
+    format!(
+        "{name}={REGATTA} serve double --model epoll --listen {host}:{{port}} --idle-timeout 10m {more}"
+    )
+}
+
+fn cell<'a>(summary: &'a Summary, contender: &str) -> &'a Cell {
+    summary.cells.iter().find(|cell| cell.contender == contender).expect("a cell")
+}
+
+#[test]
+fn cpu_that_a_server_burns_on_its_machine_is_found_and_equal_servers_are_alike() {
+    let Some(place) = Place::new() else { return };
+    let contenders = [("one", 1), ("two", 1), ("slow", 100)]
+        .map(|(name, us)| server(name, "{host}", &format!("--burn {us}us")));
+    let ended = place.race(
+        &contenders,
+        &["-c", "8", "--rate", "1000", "--rounds", "3", "--time", "12s", "--json", "-"],
+    );
+    let summary = ended.raced().summary();
+    place.0.assert_nothing_left();
+    let machine = summary.asked.server.as_ref().expect("the record has the machine");
+    assert_eq!((machine.name.as_str(), machine.address.to_string().as_str()), ("sut", ADDRESS));
+    assert!(machine.setup.cpus > 0 && machine.fingerprint.is_some(), "{machine:?}");
+    assert!(summary.asked.cpus.apart, "{:?}", summary.asked.cpus);
+    let cost = |name: &str| cell(&summary, name).cost_ns_per_request.expect("a cost").mean;
+    let burnt = cost("slow") - cost("one");
+    assert!((60e3..300e3).contains(&burnt), "{burnt} ns more instead of 99000");
+    assert_eq!(cell(&summary, "slow").relation, Some(Relation::Costlier));
+    let ratio = cost("two") / cost("one");
+    assert!((0.6..1.6).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_server_that_listens_only_on_127_0_0_1_fails_with_what_to_do() {
+    let Some(place) = Place::new() else { return };
+    let contenders = [server("far", "{host}", ""), server("near", "127.0.0.1", "")];
+    let args = ["-c", "8", "--rate", "500", "--rounds", "1", "--json", "-"];
+    let ended = place.race(&contenders, &args).with_status(1);
+    place.0.assert_nothing_left();
+    let summary = ended.summary();
+    let verdict = &cell(&summary, "near").verdict;
+    assert_eq!(verdict.kind(), Kind::Failed, "{verdict:?}");
+    let expected = "near listens only on 127.0.0.1, and the load comes from another machine: write {host} where";
+    assert!(verdict.because().contains(expected), "{}", verdict.because());
+    assert_ne!(cell(&summary, "far").verdict.kind(), Kind::Failed);
+}
+
+#[test]
+fn what_cannot_be_raced_on_another_machine_is_refused_by_name() {
+    let Some(place) = Place::new() else { return };
+    let two = [server("a", "{host}", ""), server("b", "{host}", "")];
+    let old = place.start("old", &two, &[]).ended().with_status(2);
+    old.assert_printed(&["agent old runs another build of regatta: "]);
+    let missing = ["a=./no-such-program {host}:{port}".to_owned(), server("b", "{host}", "")];
+    let missing = place.race(&missing, &[]).with_status(2);
+    missing.assert_printed(&["agent sut cannot start a: ", "no-such-program"]);
+    let rounds = place.race(&two, &["--schedule", "rounds"]).with_status(2);
+    rounds.assert_printed(&["--schedule rounds does not work with --server yet"]);
+    let running = ["a=http://127.0.0.1:1/".to_owned(), server("b", "{host}", "")];
+    let running = place.race(&running, &[]).with_status(2);
+    running.assert_printed(&["it is already running, so it cannot be frozen"]);
+    let alone = place.0.race(&["--deploy"]).with_status(2);
+    alone.assert_printed(&["--server-address and --deploy need --server HOST"]);
+    place.0.assert_nothing_left_soon();
+    assert!(!place.0.out().exists(), "nothing was begun");
+}
+
+#[test]
+fn a_program_that_is_replaced_on_the_server_machine_ends_the_race() {
+    let Some(place) = Place::new() else { return };
+    let write = |text: &str| {
+        let script =
+            format!("#!/bin/sh\n{text}exec {REGATTA} serve double --model epoll --listen \"$1\"\n");
+        place.0.write("new", &script);
+        fs::set_permissions(place.0.path("new"), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write("");
+    let both = [server("a", "{host}", ""), "b=./new {host}:{port}".to_owned()];
+    let args = ["-c", "8", "--rate", "500", "--rounds", "50", "--time", "100s"];
+    let race = place.start("sut", &both, &args);
+    until("a life is stored", || !place.0.rounds().is_empty());
+    write("# rebuilt\n");
+    let ended = race.ended().with_status(2);
+    place.0.assert_nothing_left();
+    let expected =
+        ["the race stopped: agent sut has other programs than before: ", "new was changed"];
+    ended.assert_printed(&expected);
+}
+
+#[test]
+fn a_lost_agent_ends_the_race_within_3_s_and_the_race_can_be_resumed() {
+    let Some(place) = Place::new() else { return };
+    let race = place.long();
+    let began = Instant::now();
+    for agent in place.agents() {
+        assert!(
+            Command::new("kill")
+                .args(["-s", "KILL", &agent.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let ended = race.ended().with_status(2);
+    assert!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
+    ended.assert_printed(&[
+        "the race stopped: agent sut is gone: ",
+        "resume with: regatta race --resume out",
+    ]);
+    place.0.assert_nothing_left_soon();
+    let stored = place.0.rounds();
+    let resumed = place.0.started(place.command(&["--resume", "out"]));
+    until("it goes on", || place.0.rounds().len() > stored.len());
+    resumed.signal("INT");
+    resumed.ended().with_status(130);
+    assert!(place.0.rounds().starts_with(&stored));
+    place.0.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_and_a_killed_race_leave_nothing_on_the_server_machine() {
+    let Some(place) = Place::new() else { return };
+    let race = place.long();
+    race.signal("INT");
+    race.ended().with_status(130).assert_printed(&["interrupted; ", "race --resume out"]);
+    place.0.assert_nothing_left();
+    let temporary = || fs::read_dir(place.0.path("tmp")).unwrap().count();
+    assert_eq!(temporary(), 0, "a folder is left");
+    fs::remove_dir_all(place.0.out()).unwrap();
+    let race = place.long();
+    race.signal("KILL");
+    drop(race);
+    place.0.assert_nothing_left_soon();
+}

@@ -1,0 +1,22 @@
+//! The errors that end a race.
+
+use std::io;
+
+/// A fault of the machine, not of the contender; the race cannot continue.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The load could not run.
+    #[error("{0}")]
+    Load(#[from] regatta_load::Error),
+    /// A system call failed unexpectedly.
+    #[error("cannot {what}: {error}")]
+    Io {
+        /// The operation that failed.
+        what: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The agent on the contenders' machine is lost, or cannot do what it must.
+    #[error("{0}")]
+    Server(regatta_fleet::Error),
+}

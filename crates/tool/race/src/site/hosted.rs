@@ -1,0 +1,212 @@
+//! A contender of a race, wherever it runs.
+//!
+//! If the agent of another machine is lost, everything here yields nothing, and quickly: the race is then
+//! interrupted, nothing of the life or round is stored, and [`Server::lost`] says why.
+
+use crate::{
+    ask::entrant::Entrant,
+    machine_error::MachineError,
+    site::{
+        ends::{Deaths, Stopped},
+        held::Held,
+        server::Server,
+        start::{Start, StartHere, Started, start},
+        wire::{Answer, Ask, Observed, Reading},
+    },
+};
+use regatta_host::Meter;
+use regatta_record::{CpuSets, LoadShape};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// A contender that was started. Dropping it kills its processes.
+pub(crate) struct Hosted<'a> {
+    address: SocketAddr,
+    place: Place<'a>,
+}
+
+enum Place<'a> {
+    Here(Box<Held>),
+    There(Elsewhere<'a>),
+}
+
+/// A contender on the server machine.
+struct Elsewhere<'a> {
+    server: &'a Server,
+    number: u32,
+    /// Its CPU time, read after it was frozen and not yet asked for. One message does both.
+    laps: Option<Vec<Option<u64>>>,
+    is_stopped: bool,
+}
+
+impl<'a> Hosted<'a> {
+    /// Starts a contender on this machine, or on the server machine if there is one.
+    pub fn start(
+        here: StartHere<'_>,
+        server: Option<&'a Server>,
+        entrant: &Entrant,
+        load: LoadShape,
+    ) -> Result<Start<Hosted<'a>>, MachineError> {
+        let Some(server) = server else {
+            return Ok(match start(here, entrant, load)? {
+                Start::Ready(started) => Start::Ready(Box::new(Hosted::here(entrant, *started))),
+                Start::Failed { because } => Start::Failed { because },
+                Start::Interrupted => Start::Interrupted,
+            });
+        };
+        Ok(match server.start(&entrant.name, load)? {
+            Start::Ready(started) => {
+                let (number, address) = *started;
+                let place = Elsewhere { server, number, laps: None, is_stopped: false };
+                Start::Ready(Box::new(Hosted { address, place: Place::There(place) }))
+            }
+            Start::Failed { because } => Start::Failed { because },
+            Start::Interrupted => Start::Interrupted,
+        })
+    }
+
+    fn here(entrant: &Entrant, started: Started) -> Hosted<'a> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, started.port));
+        Hosted { address, place: Place::Here(Box::new(Held::new(&entrant.name, started))) }
+    }
+
+    /// The address at which a load reaches it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it can be frozen: not if it ran before the race.
+    pub fn can_freeze(&self) -> bool {
+        match &self.place {
+            Place::Here(held) => held.can_freeze(),
+            Place::There(_) => true,
+        }
+    }
+
+    /// The CPUs of this machine that it has.
+    pub fn cpus_here(&self) -> Vec<u32> {
+        match &self.place {
+            Place::Here(held) => held.cpus(),
+            Place::There(_) => Vec::new(),
+        }
+    }
+
+    /// A meter of its CPU time, if it runs on this machine.
+    pub fn meter(&self) -> Option<Meter> {
+        match &self.place {
+            Place::Here(held) => Some(held.meter()),
+            Place::There(_) => None,
+        }
+    }
+
+    /// Keeps it from running, and returns when it no longer runs. The error is a sentence.
+    pub fn freeze(&mut self) -> Result<(), String> {
+        let frozen = match &mut self.place {
+            Place::Here(held) => held.answer(Ask::Freeze),
+            Place::There(there) => {
+                let answers = there.ask(vec![Ask::Freeze, Ask::Laps]);
+                let mut answers = answers.into_iter();
+                let frozen = answers.next();
+                if let Some(Answer::Laps(laps)) = answers.next() {
+                    there.laps = Some(laps);
+                }
+                frozen.unwrap_or(Answer::Done(Ok(())))
+            }
+        };
+        done(Some(frozen))
+    }
+
+    /// Lets it run. The error is a sentence.
+    pub fn thaw(&mut self) -> Result<(), String> {
+        done(self.ask(Ask::Thaw))
+    }
+
+    /// The CPU time of each role since the last call, nanoseconds, in the order of their start.
+    pub fn laps(&mut self) -> Option<Vec<Option<u64>>> {
+        if let Place::There(Elsewhere { laps: laps @ Some(_), .. }) = &mut self.place {
+            return laps.take();
+        }
+        match self.ask(Ask::Laps)? {
+            Answer::Laps(laps) => Some(laps),
+            _ => None,
+        }
+    }
+
+    /// The CPU time of all of its processes since their start, nanoseconds.
+    pub fn cpu_ns(&mut self) -> Option<u64> {
+        match self.ask(Ask::CpuNs)? {
+            Answer::CpuNs(cpu_ns) => cpu_ns,
+            _ => None,
+        }
+    }
+
+    /// Begins the readings of a load.
+    pub fn observe(&mut self, cpus: &CpuSets, load: LoadShape) {
+        self.ask(Ask::Observe { cpus: cpus.clone(), load });
+    }
+
+    /// Takes the readings that belong to a moment of the load.
+    pub fn read(&mut self, reading: Reading) {
+        self.ask(Ask::Read(reading));
+    }
+
+    /// Looks which processes serve its port, and on which CPUs.
+    pub fn look(&mut self) {
+        self.ask(Ask::Look);
+    }
+
+    /// Ends the readings. Returns what was read and seen.
+    pub fn observed(&mut self) -> Observed {
+        match self.ask(Ask::Observed) {
+            Some(Answer::Observed(observed)) => *observed,
+            _ => Observed::default(),
+        }
+    }
+
+    /// Which of its processes ended by themselves.
+    pub fn deaths(&mut self) -> Deaths {
+        match self.ask(Ask::Deaths) {
+            Some(Answer::Deaths(deaths)) => deaths,
+            _ => Deaths::default(),
+        }
+    }
+
+    /// Stops it, and checks that nothing remains.
+    pub fn stop(mut self) -> Stopped {
+        if let Place::There(there) = &mut self.place {
+            there.is_stopped = true;
+        }
+        match self.ask(Ask::Stop) {
+            Some(Answer::Stopped(stopped)) => stopped,
+            _ => Stopped { remark: Ok(None), cpu_ns: None },
+        }
+    }
+
+    /// `None`: its machine is lost.
+    fn ask(&mut self, ask: Ask) -> Option<Answer> {
+        match &mut self.place {
+            Place::Here(held) => Some(held.answer(ask)),
+            Place::There(there) => there.ask(vec![ask]).pop(),
+        }
+    }
+}
+
+impl Elsewhere<'_> {
+    fn ask(&mut self, asks: Vec<Ask>) -> Vec<Answer> {
+        self.server.ask(self.number, asks)
+    }
+}
+
+impl Drop for Elsewhere<'_> {
+    fn drop(&mut self) {
+        if !self.is_stopped {
+            self.ask(vec![Ask::Stop]);
+        }
+    }
+}
+
+fn done(answer: Option<Answer>) -> Result<(), String> {
+    match answer {
+        Some(Answer::Done(done)) => done,
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,174 @@
+//! The machine of the contenders, if it is another one than the load's.
+
+use crate::{
+    machine_error::MachineError,
+    site::{
+        start::Start,
+        wire::{Answer, Ask, FromSite, ToSite},
+    },
+};
+use regatta_fleet::{Error, RemoteSite};
+use regatta_record::{Asked, Fingerprint, LoadShape, ServerMachine};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::OnceLock,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The largest difference of both times of day in whole seconds. The replies of `hello` may be 2 s off.
+const MOST_AHEAD_S: i64 = 1;
+
+/// The machine of the contenders, with an agent there. Dropping it ends what it runs.
+pub struct Server {
+    site: RemoteSite,
+    /// Where contenders are reached, once it is known.
+    address: OnceLock<IpAddr>,
+    /// By how many seconds its time of day is ahead of this machine's, once it is known.
+    ahead_s: OnceLock<i64>,
+}
+
+impl Server {
+    /// Takes a connected agent.
+    pub fn new(site: RemoteSite) -> Server {
+        Server { site, address: OnceLock::new(), ahead_s: OnceLock::new() }
+    }
+
+    /// Asks for a description of the machine. `address` is where contenders are reached; `None`: where the agent
+    /// was reached.
+    ///
+    /// # Errors
+    /// If the agent is lost, or its address is not known, or is one of IPv6.
+    pub fn describe(&self, address: Option<IpAddr>) -> Result<ServerMachine, MachineError> {
+        let FromSite::Described { setup, dir, address: reached } = self.send(&ToSite::Describe)?
+        else {
+            return Err(self.nonsense());
+        };
+        let name = self.site.name().to_owned();
+        let wrong = |because: &str| {
+            let because = format!(
+                "{because}; give the address of IPv4 at which this machine reaches it (--server-address)"
+            );
+            MachineError::Server(Error::Agent { name: name.clone(), because })
+        };
+        let address = address.or(reached);
+        let address =
+            address.ok_or_else(|| wrong("does not know by which address it was reached"))?;
+        if !address.is_ipv4() {
+            return Err(wrong(&format!("would be loaded at {address}")));
+        }
+        let address = *self.address.get_or_init(|| address);
+        let ahead_s = setup.started_unix_s as i64 - unix_s() as i64;
+        self.ahead_s.get_or_init(|| ahead_s);
+        Ok(ServerMachine { name, address, dir, setup: *setup, fingerprint: None })
+    }
+
+    /// Prepares the agent for this race. Returns the fingerprint of its programs there.
+    ///
+    /// # Errors
+    /// If a contender cannot be started there, the time of day there is wrong and matters, or the agent is lost.
+    pub fn enter(&self, asked: &Asked) -> Result<Fingerprint, MachineError> {
+        if let Some(because) = self.ahead_s.get().and_then(|ahead_s| wrong_time(asked, *ahead_s)) {
+            let name = self.site.name().to_owned();
+            return Err(MachineError::Server(Error::Agent { name, because }));
+        }
+        match self.send(&ToSite::Enter(Box::new(asked.clone())))? {
+            FromSite::Entered(fingerprint) => Ok(*fingerprint),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    /// Checks that the programs and files of the race are those that it was entered with.
+    pub(crate) fn look(&self) -> Result<(), MachineError> {
+        match self.send(&ToSite::Look)? {
+            FromSite::Unchanged => Ok(()),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    /// Why the agent is lost, if it is.
+    pub fn lost(&self) -> Option<MachineError> {
+        self.site.lost().map(MachineError::Server)
+    }
+
+    /// Starts a contender. Returns its number there, and its address.
+    pub(crate) fn start(
+        &self,
+        entrant: &str,
+        load: LoadShape,
+    ) -> Result<Start<(u32, SocketAddr)>, MachineError> {
+        let start = ToSite::Start { entrant: entrant.to_owned(), load };
+        let ask = serde_json::to_value(start).map_err(|_| self.nonsense())?;
+        let answer = match self.site.ask_until_stopped(ask) {
+            Err(Error::Interrupted) => return Ok(Start::Interrupted),
+            answer => answer.map_err(MachineError::Server)?,
+        };
+        let Some(address) = self.address.get() else { return Err(self.nonsense()) };
+        match serde_json::from_value(answer) {
+            Ok(FromSite::Started { contender, port }) => {
+                Ok(Start::Ready(Box::new((contender, SocketAddr::from((*address, port))))))
+            }
+            Ok(FromSite::NotStarted { because }) => Ok(Start::Failed { because }),
+            Ok(FromSite::Interrupted) => Ok(Start::Interrupted),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    /// Asks a contender. Nothing is answered if the agent is lost.
+    pub(crate) fn ask(&self, contender: u32, asks: Vec<Ask>) -> Vec<Answer> {
+        let wanted = asks.len();
+        match self.send(&ToSite::Of { contender, asks }) {
+            Ok(FromSite::Of(answers)) if answers.len() == wanted => answers,
+            Ok(_) => {
+                self.site.give_up("answered something else than it was asked");
+                Vec::new()
+            }
+            // Without its answer nothing that follows is right.
+            Err(error) => {
+                self.site.give_up(&format!("does not answer for a contender: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
+    fn send(&self, ask: &ToSite) -> Result<FromSite, MachineError> {
+        let ask = serde_json::to_value(ask).map_err(|_| self.nonsense())?;
+        let answer = self.site.ask(ask).map_err(MachineError::Server)?;
+        serde_json::from_value(answer).map_err(|_| self.nonsense())
+    }
+
+    fn nonsense(&self) -> MachineError {
+        let name = self.site.name().to_owned();
+        let because = "answered something else than it was asked".to_owned();
+        MachineError::Server(Error::Agent { name, because })
+    }
+}
+
+/// Why a race cannot be run on a machine whose time of day is ahead by so many seconds, as the rest of a sentence.
+fn wrong_time(asked: &Asked, ahead_s: i64) -> Option<String> {
+    let is_compared = asked.workload == "hello";
+    (is_compared && ahead_s.abs() > MOST_AHEAD_S).then(|| {
+        format!(
+            "has a clock that is {ahead_s} s ahead of this machine's, and the replies of `hello` contain the time; \
+             synchronise the clocks of both (NTP)"
+        )
+    })
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn clocks_that_differ_are_refused_where_replies_contain_the_time() {
+        let hello = Asked { workload: "hello".into(), ..fixtures::asked() };
+        assert_eq!([-1, 0, 1].map(|ahead_s| wrong_time(&hello, ahead_s)), [None, None, None]);
+        assert!(wrong_time(&hello, 2).unwrap().contains("is 2 s ahead of this machine's"));
+        assert!(wrong_time(&hello, -9).is_some());
+        assert_eq!(wrong_time(&fixtures::asked(), 9), None);
+    }
+}
