@@ -2,6 +2,7 @@
 
 use super::load::load_processes_here;
 use crate::exit::{self, Outcome};
+use regatta_fleet::NewSite;
 use std::process::ExitCode;
 #[cfg(feature = "nats")]
 use {
@@ -36,6 +37,9 @@ pub struct AgentArgs {
     /// Take requests from stdin, and answer on stdout, for `load --on`
     #[arg(long, hide = true)]
     stdio: bool,
+    /// Run nothing but load processes, whatever a leader asks for
+    #[arg(long, hide = true, requires = "stdio")]
+    loads_only: bool,
     #[cfg(feature = "nats")]
     #[command(flatten)]
     standing: StandingArgs,
@@ -101,7 +105,8 @@ pub fn run(args: AgentArgs) -> ExitCode {
         return match load_processes_here(1) {
             Ok(how) => {
                 regatta_serve::raise_open_files();
-                regatta_fleet::agent(&how, env!("REGATTA_VERSION"), Some(super::race::site))
+                let site = (!args.loads_only).then_some(super::race::site as NewSite);
+                regatta_fleet::agent(&how, env!("REGATTA_VERSION"), site)
             }
             Err(error) => exit::code(Err(error)),
         };
@@ -114,7 +119,7 @@ fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
     let StandingArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args.standing;
     let fleet = fleet.context("expected the agent's file: --fleet NAME.toml")?;
     let program = env::current_exe().context("cannot find the path of this program")?;
-    let arguments = ["agent", "--stdio"].map(Into::into).to_vec();
+    let arguments = ["agent", "--stdio", "--loads-only"].map(Into::into).to_vec();
     let how = AgentCommand { program: program.into(), arguments };
     let max_connections = max_connections.map(|most| most.get() as u64);
     let policy = Policy { targets, max_rate, max_connections, max_session };

@@ -28,7 +28,7 @@ impl Policy {
     /// # Errors
     /// Why the agent refuses it, as a sentence.
     pub fn check(&self, request: &Request, left: Option<Duration>) -> Result<(), String> {
-        #[allow(unreachable_patterns, reason = "a request that is added later is not permitted")]
+        // Each request of a load is listed, so that one that is added later is not permitted.
         let (plan, parts) = match request {
             Request::Prepare { plan, parts } => (plan, parts),
             Request::Reserve { .. }
@@ -252,6 +252,14 @@ mod tests {
             policy.check(&request, Some(MINUTE)).unwrap_err(),
             "its sessions are limited to 60s (--max-session), so the load needs a duration: use -d"
         );
+    }
+
+    #[test]
+    fn what_is_no_load_is_refused() {
+        // 19 a request for the server's side of a race, which names commands.
+        let site = Request::Site(serde_json::json!({ "start": "touch /tmp/x" }));
+        let error = policy().check(&site, None).unwrap_err();
+        assert_eq!(error, "it carries out nothing but loads (--role load)");
     }
 
     #[test]
