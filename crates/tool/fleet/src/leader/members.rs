@@ -217,9 +217,11 @@ impl Members {
         None
     }
 
-    /// Whether an answer of an agent was overdue at the last look.
-    pub fn is_overdue(&self) -> bool {
-        self.all.iter().any(|member| member.overdue > 0)
+    /// Whether an answer takes so long that it may soon be overdue.
+    pub fn is_late(&self) -> bool {
+        let limit = self.settings.answers_within / 2;
+        let mut waits = self.all.iter().filter_map(|member| member.waits_since);
+        waits.any(|since| since.elapsed() > limit)
     }
 
     /// As [`Members::ask`], of all agents.

@@ -24,8 +24,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 /// The same for what takes long. A start has its own limits at the agent.
 const LONG_WITHIN: Duration = Duration::from_secs(1_800);
 /// How often the agent is looked after while nobody asks it. Meanwhile its machine, and this one, are measured.
-const LOOKED_AFTER_EVERY: Duration = Duration::from_millis(100);
-/// The same once an answer is overdue.
+const LOOKED_AFTER_EVERY: Duration = Duration::from_millis(50);
+/// The same while an answer takes long.
 const LOOKED_CLOSELY_EVERY: Duration = Duration::from_millis(10);
 
 /// The site of an agent. Dropping it ends the session: the agent ends all that the site runs.
@@ -162,7 +162,7 @@ impl Shared {
                 return false;
             }
         }
-        let pause = if all.is_overdue() { LOOKED_CLOSELY_EVERY } else { LOOKED_AFTER_EVERY };
+        let pause = if all.is_late() { LOOKED_CLOSELY_EVERY } else { LOOKED_AFTER_EVERY };
         drop(members);
         thread::park_timeout(pause);
         true
