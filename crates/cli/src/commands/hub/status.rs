@@ -53,7 +53,7 @@ fn shown(state: &str, metrics: &str) -> String {
          members    {}{rooms}, {} since the start\n\
          messages   {} broadcasts, {} publications, {} echoes, {} malformed\n\
          deliveries {}\n\
-         refused    {} members at a limit, {} tokens\n\
+         refused    {} members at a limit, {} tokens, {} without one, {} of other rooms, {} origins, {} API keys\n\
          slow       {} disconnected, {} broadcasts skipped, {} conflated\n\
          memory     {held}{} MiB, {} members disconnected for it\n",
         number("members"),
@@ -65,6 +65,10 @@ fn shown(state: &str, metrics: &str) -> String {
         number("deliveries_total"),
         number("refused_total"),
         of("denied_total", "because", "token_not_valid"),
+        of("denied_total", "because", "no_token"),
+        of("denied_total", "because", "other_room"),
+        of("denied_total", "because", "origin"),
+        of("denied_total", "because", "api_key"),
         of("slow_total", "policy", "close"),
         of("slow_total", "policy", "skip"),
         of("slow_total", "policy", "conflate"),

@@ -257,7 +257,7 @@ impl Census {
             malformed: counter()?,
             deliveries: counter()?,
             last: None,
-            denied: [counter()?, counter()?, counter()?, counter()?],
+            denied: [counter()?, counter()?, counter()?, counter()?, counter()?],
             refusals: LimitedLog::default(),
         })
     }
@@ -274,6 +274,11 @@ impl Census {
     /// Counts a client that may not open a WebSocket.
     pub fn denies(&self, why: Denied) {
         self.denied[why.kind()].add(1);
+    }
+
+    /// Counts a request to the API without the right key.
+    pub fn denies_key(&self) {
+        self.denied[Denied::NAMES.len() - 1].add(1);
     }
 
     /// After how many seconds a client that was refused may try again: after one to ten, so that those
@@ -423,7 +428,7 @@ impl Census {
             .map(|(name, count)| (label("because", name), read(count)))
             .collect();
         let denied: Vec<_> = denied.iter().map(|(labels, count)| (&**labels, *count)).collect();
-        let help = "Clients refused because of their origin or token.";
+        let help = "Clients refused because of their origin, token or API key.";
         family("denied_total", "counter", help, &denied);
         let messages = [
             ("{type=\"broadcast\"}", read(&self.broadcasts)),
@@ -646,6 +651,7 @@ mod tests {
         let _in = census.enter(&RoomName::LOBBY, None, &Limits::default(), Instant::now()).unwrap();
         census.deliveries.add(7);
         census.denies(Denied::OtherRoom);
+        census.denies_key();
         let text = census.metrics(&PolicyCounts::default(), &Memory::new(9));
         for line in [
             "# TYPE regatta_hub_members gauge",
@@ -660,6 +666,7 @@ mod tests {
             "regatta_hub_memory_closed_total 0",
             "regatta_hub_denied_total{because=\"origin\"} 0",
             "regatta_hub_denied_total{because=\"other_room\"} 1",
+            "regatta_hub_denied_total{because=\"api_key\"} 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
@@ -667,7 +674,7 @@ mod tests {
 
     #[test]
     fn processes_share_counters_but_not_rooms() {
-        let all: Vec<Counter> = (0..12).map(|_| Counter::default()).collect();
+        let all: Vec<Counter> = (0..13).map(|_| Counter::default()).collect();
         let process = || {
             let mut all = all.iter().cloned();
             Arc::new(Census::shared(|| all.next().ok_or("too many are made")).unwrap())

@@ -114,7 +114,8 @@ impl State {
         let Some(began) = self.draining_since_unix_s else { return self.readiness.clone() };
         // The clocks of two machines may differ.
         let since = now_unix_s.saturating_sub(began);
-        format!("draining for {since} s, {} clients are left", self.clients)
+        let clients = if self.clients == 1 { "client is" } else { "clients are" };
+        format!("draining for {since} s, {} {clients} left", self.clients)
     }
 
     fn write(&self, now_unix_s: u64, f: &mut String) -> fmt::Result {

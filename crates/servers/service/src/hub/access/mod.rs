@@ -80,7 +80,11 @@ impl Access {
 
 impl Denied {
     /// The names of the reasons in the metrics.
-    pub const NAMES: [&str; 4] = ["origin", "no_token", "token_not_valid", "other_room"];
+    pub const NAMES: [&str; 5] =
+        ["origin", "no_token", "token_not_valid", "other_room", Denied::API_KEY];
+
+    /// The name for requests to the API without the right key.
+    const API_KEY: &str = "api_key";
 
     /// Its name in the metrics, as an index of [`Denied::NAMES`].
     pub fn kind(self) -> usize {

@@ -36,6 +36,7 @@ pub(super) fn answer(
     } else if let Err(wrong) = backend.api.check(&request.fields) {
         let refusal = RefusedClient { what: "request", reason: wrong.reason(), of: method };
         refusal.log(backend.settings, backend.census, backend.now);
+        backend.census.denies_key();
         let text = format!("{}: {}", wrong.reason(), wrong.why());
         write(Reply::text(Status::Unauthorized, text.as_bytes()));
     } else {
