@@ -6,6 +6,7 @@ use crate::{
         fingerprint::{Unchanged, fingerprint_of_contenders},
     },
     site::{
+        boot::boot,
         held::Held,
         start::{Start, StartHere, start},
         wire::{FromSite, ToSite},
@@ -18,7 +19,7 @@ use serde_json::Value;
 use std::{
     collections::BTreeMap,
     env,
-    net::IpAddr,
+    net::{IpAddr, TcpListener},
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -83,13 +84,14 @@ impl AgentSite {
         let (version, revision) = self.version;
         let setup = Box::new(read_setup(version, revision, Vec::new()));
         let address = env::var(CONNECTION).ok().and_then(|line| reached_at(&line));
-        Ok(FromSite::Described { setup, dir, address })
+        Ok(FromSite::Described { setup, dir, address, boot: boot() })
     }
 
     fn enter(&mut self, asked: Asked) -> Result<FromSite, String> {
         let server =
             asked.server.as_ref().ok_or("was asked for a race without a server machine")?;
         let host = server.address;
+        check_address(host, server.one_machine)?;
         let entrants = Entrant::of_race(&asked).map_err(|error| error.to_string())?;
         for Entrant { name, contender, .. } in &entrants {
             if let Some(why) = contender.missing() {
@@ -144,9 +146,36 @@ fn reached_at(connection: &str) -> Option<IpAddr> {
     connection.split_whitespace().nth(2)?.parse().ok()
 }
 
+/// Checks that contenders which listen on `host` do so on this machine, and that the load does not look for them on
+/// its own. The error is the rest of a sentence.
+fn check_address(host: IpAddr, one_machine: bool) -> Result<(), String> {
+    if host.is_loopback() && !one_machine {
+        return Err(format!(
+            "cannot be reached at {host}, by which every machine reaches itself: choose one of its own with \
+             --server-address"
+        ));
+    }
+    TcpListener::bind((host, 0)).map(drop).map_err(|error| {
+        format!(
+            "has no address {host} to listen on ({error}): choose one of its own with --server-address"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_address_of_this_machine_serves() {
+        let check = |host: &str, one| check_address(host.parse().unwrap(), one);
+        assert_eq!(check("127.0.0.1", true), Ok(()));
+        assert!(check("127.0.0.1", false).unwrap_err().contains("cannot be reached at 127.0.0.1"));
+        // Addresses for documentation (RFC 5737) belong to no machine.
+        let error = check("192.0.2.9", true).unwrap_err();
+        assert!(error.starts_with("has no address 192.0.2.9 to listen on ("), "{error}");
+        assert!(error.ends_with("choose one of its own with --server-address"), "{error}");
+    }
 
     #[test]
     fn sshd_says_by_which_address_the_machine_was_reached() {

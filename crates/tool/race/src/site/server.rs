@@ -3,6 +3,7 @@
 use crate::{
     machine_error::MachineError,
     site::{
+        boot::is_here,
         start::Start,
         wire::{Answer, Ask, FromSite, ToSite},
     },
@@ -37,10 +38,10 @@ impl Server {
     /// was reached.
     ///
     /// # Errors
-    /// If the agent is lost, or its address is not known, or is one of IPv6.
+    /// If the agent is lost, or its address is not known, or is not one machine's of IPv4.
     pub fn describe(&self, address: Option<IpAddr>) -> Result<ServerMachine, MachineError> {
-        let FromSite::Described { setup, dir, address: reached } = self.send(&ToSite::Describe)?
-        else {
+        let described = self.send(&ToSite::Describe)?;
+        let FromSite::Described { setup, dir, address: reached, boot } = described else {
             return Err(self.nonsense());
         };
         let name = self.site.name().to_owned();
@@ -53,13 +54,14 @@ impl Server {
         let address = address.or(reached);
         let address =
             address.ok_or_else(|| wrong("does not know by which address it was reached"))?;
-        if !address.is_ipv4() {
+        if !address.is_ipv4() || address.is_unspecified() || address.is_multicast() {
             return Err(wrong(&format!("would be loaded at {address}")));
         }
         let address = *self.address.get_or_init(|| address);
         let ahead_s = setup.started_unix_s as i64 - unix_s() as i64;
         self.ahead_s.get_or_init(|| ahead_s);
-        Ok(ServerMachine { name, address, dir, setup: *setup, fingerprint: None })
+        let one_machine = is_here(boot.as_deref());
+        Ok(ServerMachine { name, address, dir, setup: *setup, one_machine, fingerprint: None })
     }
 
     /// Prepares the agent for this race. Returns the fingerprint of its programs there.

@@ -102,6 +102,8 @@ pub(crate) enum FromSite {
         dir: PathBuf,
         /// The address by which the agent was reached, if known.
         address: Option<IpAddr>,
+        /// The boot of its kernel, if known.
+        boot: Option<String>,
     },
     /// The fingerprint of the race there.
     Entered(Box<Fingerprint>),
