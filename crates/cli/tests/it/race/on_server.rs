@@ -156,6 +156,12 @@ fn what_cannot_be_raced_on_another_machine_is_refused_by_name() {
     running.assert_printed(&["it is already running, so it cannot be frozen"]);
     let alone = place.0.race(&["--deploy"]).with_status(2);
     alone.assert_printed(&["--server-address and --deploy need --server HOST"]);
+    let empty = place.start("", &two, &[]).ended().with_status(2);
+    empty.assert_printed(&[
+        "expected a destination of ssh after --server, e.g. bench@sut; got \"\"",
+    ]);
+    let moved = place.0.race(&["--resume", "out", "--server-address", "127.0.0.3"]).with_status(2);
+    moved.assert_printed(&["'--resume <DIR>' cannot be used with", "--server-address"]);
     place.0.assert_nothing_left_soon();
     assert!(!place.0.out().exists(), "nothing was begun");
 }

@@ -14,6 +14,8 @@ pub(crate) enum Ask {
     Freeze,
     /// Let it run.
     Thaw,
+    /// The time of its machine's monotonic clock.
+    Now,
     /// The CPU time of its roles since the last time.
     Laps,
     /// The CPU time of all of its processes since their start.
@@ -52,6 +54,8 @@ pub(crate) enum Reading {
 pub(crate) enum Answer {
     /// It was done; the error is a sentence.
     Done(Result<(), String>),
+    /// Nanoseconds since it started.
+    Now(u64),
     /// Nanoseconds of each role, in the order of their start; `None`: not known.
     Laps(Vec<Option<u64>>),
     /// Nanoseconds, if known.

@@ -36,7 +36,8 @@ impl ServerMachine {
             found.push(format!("contenders were at {}, now at {}", place(self), place(now)));
         }
         if self.one_machine != now.one_machine {
-            let which = |one| if one { "the machine of the load" } else { "another than the load's" };
+            let which =
+                |one| if one { "the machine of the load" } else { "another than the load's" };
             found.push(format!(
                 "the machine was {}, now {}",
                 which(self.one_machine),
