@@ -38,6 +38,7 @@ impl Place {
              unset SSH_CONNECTION\n\
              export PATH={binaries}:$PATH\n\
              case $host in\n\
+             mute) touch mute; exec sleep 600 ;;\n\
              old) sh -c \"$command\" | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/' ;;\n\
              *) exec sh -c \"$command\" ;;\n\
              esac\n"
@@ -234,6 +235,19 @@ fn a_lost_agent_ends_the_race_within_3_s_and_the_race_can_be_resumed() {
     resumed.ended().with_status(130);
     assert!(place.0.rounds().starts_with(&stored));
     place.0.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_while_it_connects_says_only_that() {
+    let Some(place) = Place::new() else { return };
+    let race = place.start("mute", &[server("a", "{host}", ""), server("b", "{host}", "")], &[]);
+    until("it connects", || place.0.path("mute").exists());
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    ended.assert_printed(&["interrupted"]);
+    let printed = [ended.stdout, ended.stderr].concat();
+    assert!(!printed.contains("pilot"), "{printed}");
+    place.0.assert_nothing_left_soon();
 }
 
 #[test]

@@ -16,7 +16,11 @@ use crate::{
 };
 use regatta_host::Meter;
 use regatta_record::{CpuSets, LoadShape};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
 
 /// A contender that was started. Dropping it kills its processes.
 pub(crate) struct Hosted<'a> {
@@ -86,7 +90,13 @@ impl<'a> Hosted<'a> {
                 let (number, address) = *started;
                 let thawed = Thawed::default();
                 let place = Elsewhere { server, number, laps: None, thawed, is_stopped: false };
-                Start::Ready(Box::new(Hosted { address, place: Place::There(place) }))
+                let mut hosted = Hosted { address, place: Place::There(place) };
+                if let Err(error) = reach(address)
+                    && hosted.deaths().server.is_none()
+                {
+                    return Err(MachineError::Unreachable { address, error });
+                }
+                Start::Ready(Box::new(hosted))
             }
             Start::Failed { because } => Start::Failed { because },
             Start::Interrupted => Start::Interrupted,
@@ -256,9 +266,49 @@ impl Drop for Elsewhere<'_> {
     }
 }
 
+/// Connects once to a contender that is ready, and closes the connection.
+fn reach(address: SocketAddr) -> io::Result<()> {
+    /// A lost packet is sent again after 1 s, and then after 2 s.
+    const WITHIN: Duration = Duration::from_secs(4);
+    TcpStream::connect_timeout(&address, WITHIN).map(drop)
+}
+
 fn done(answer: Option<Answer>) -> Result<(), String> {
     match answer {
         Some(Answer::Done(done)) => done,
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_port_that_cannot_be_reached_is_named() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(reach(address).is_ok());
+        drop(listener);
+        let error = MachineError::Unreachable { address, error: reach(address).unwrap_err() };
+        let expected = format!(
+            "port {} of 127.0.0.1 is not reachable from this machine: is there a firewall? (",
+            address.port()
+        );
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn the_time_that_a_contender_ran_is_taken_from_its_own_clock() {
+        let mut thawed = Thawed::default();
+        thawed.begins(Some(&Answer::Now(100)));
+        thawed.ends(Some(&Answer::Now(150)));
+        assert_eq!(thawed.lasted_ns, Some(50));
+        thawed.ends(Some(&Answer::Now(170)));
+        assert_eq!(thawed.lasted_ns, None, "it was frozen");
+        thawed.begins(None);
+        thawed.ends(Some(&Answer::Now(200)));
+        assert_eq!(thawed.lasted_ns, None, "its machine is lost");
     }
 }
