@@ -14,9 +14,9 @@ pub fn doubts(asked: &Asked) -> Vec<String> {
     });
     let not_sought = format!(
         "the servers ran over SSH (--server), and in such races nobody looks for the work of other processes and of \
-         interrupts on {}, for CPU time that a hypervisor took from the load, or for settings of {} that changed \
-         during the race: keep both machines quiet, and run `regatta doctor` on both",
-        machine.name, machine.name
+         interrupts on {}, or for CPU time that a hypervisor took from the load: keep both machines quiet, and run \
+         `regatta doctor` on both",
+        machine.name
     );
     one.into_iter().chain([not_sought]).collect()
 }

@@ -111,7 +111,10 @@ impl RunsLives for LivesHere<'_> {
         let mut stand = Stand::new(self.context, life, &mut self.scripts, events);
         let settings = Settings::read();
         let lived = live(&mut stand, &plan)?;
-        let changed = Settings::read().changed_since(&settings);
+        let here = Settings::read().changed_since(&settings);
+        let there = self.context.changed_on_server();
+        let changed: Vec<String> = here.into_iter().chain(there).collect();
+        let changed = (!changed.is_empty()).then(|| changed.join("; "));
         let settled = stand.settled();
         let rounds = stand.into_rounds(&plan, lived);
         Ok(rounds.map(|mut rounds| {

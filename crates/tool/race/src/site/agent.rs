@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use regatta_fleet::Site;
-use regatta_host::read_setup;
+use regatta_host::{Settings, read_setup};
 use regatta_record::{Asked, LoadShape};
 use serde_json::Value;
 use std::{
@@ -47,6 +47,8 @@ struct Entered {
     /// The address that `{host}` stands for.
     host: IpAddr,
     files: Unchanged,
+    /// Of the machine, when they were last asked for.
+    settings: Settings,
 }
 
 impl AgentSite {
@@ -65,6 +67,7 @@ impl AgentSite {
             ToSite::Describe => self.describe(),
             ToSite::Enter(asked) => self.enter(*asked),
             ToSite::Look => self.look(),
+            ToSite::Settings => self.settings(),
             ToSite::Start { entrant, load } => self.start(&entrant, load),
             ToSite::Of { contender, asks } => {
                 let held = self.contenders.get_mut(&contender);
@@ -103,7 +106,7 @@ impl AgentSite {
         let files = Unchanged::since(&fingerprint, &self.binary);
         let files = files.map_err(|error| format!("cannot run this race: {error}"))?;
         self.contenders.clear();
-        self.race = Some(Entered { asked, entrants, host, files });
+        self.race = Some(Entered { asked, entrants, host, files, settings: Settings::read() });
         Ok(FromSite::Entered(Box::new(fingerprint)))
     }
 
@@ -112,6 +115,14 @@ impl AgentSite {
         let changed = |error| format!("has other programs than before: {error}");
         race.files.look().map_err(changed)?;
         Ok(FromSite::Unchanged)
+    }
+
+    fn settings(&mut self) -> Result<FromSite, String> {
+        let race = self.race.as_mut().ok_or("has no race")?;
+        let now = Settings::read();
+        let changed = now.changed_since(&race.settings);
+        race.settings = now;
+        Ok(FromSite::Settings { changed })
     }
 
     fn start(&mut self, name: &str, load: LoadShape) -> Result<FromSite, String> {

@@ -89,6 +89,24 @@ impl Server {
         }
     }
 
+    /// Which of its settings have changed since this was last asked, or since the race was entered, as a part of a
+    /// sentence. Nothing if the agent is lost.
+    pub(crate) fn settings_changed(&self) -> Option<String> {
+        match self.send(&ToSite::Settings) {
+            Ok(FromSite::Settings { changed }) => {
+                changed.map(|what| format!("on {}, {what}", self.site.name()))
+            }
+            Ok(_) => {
+                self.site.give_up("answered something else than it was asked");
+                None
+            }
+            Err(error) => {
+                self.site.give_up(&format!("does not say which of its settings changed: {error}"));
+                None
+            }
+        }
+    }
+
     /// Why the agent is lost, if it is.
     pub fn lost(&self) -> Option<MachineError> {
         self.site.lost().map(MachineError::Server)

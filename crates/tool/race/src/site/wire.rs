@@ -90,6 +90,8 @@ pub(crate) enum ToSite {
     Enter(Box<Asked>),
     /// Check that the programs and files of the race are those that it was entered with.
     Look,
+    /// Which settings of the machine have changed since this was last asked, or since the race was entered.
+    Settings,
     /// Start a contender of the race.
     Start { entrant: String, load: LoadShape },
     /// Ask a contender that was started, one thing after the other.
@@ -113,6 +115,8 @@ pub(crate) enum FromSite {
     Entered(Box<Fingerprint>),
     /// The programs and files are the same.
     Unchanged,
+    /// The changes, as a part of a sentence.
+    Settings { changed: Option<String> },
     /// The contender is ready; its number and port.
     Started { contender: u32, port: u16 },
     /// It did not become ready: a sentence.
