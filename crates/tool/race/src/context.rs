@@ -65,6 +65,11 @@ impl<'a> RaceContext<'a> {
         StartHere { asked, binary, stop, host: Ipv4Addr::LOCALHOST.into() }
     }
 
+    /// Which settings of the server machine, if there is one, have changed since this was last asked.
+    pub fn changed_on_server(&self) -> Option<String> {
+        self.server.and_then(Server::settings_changed)
+    }
+
     /// Checks that the programs on the server machine, if there is one, are those that the race began with.
     pub fn look_at_server(&self) -> Result<(), MachineError> {
         self.server.map_or(Ok(()), Server::look)

@@ -1,6 +1,6 @@
 //! The errors that end a race.
 
-use std::io;
+use std::{io, net::SocketAddr};
 
 /// A fault of the machine, not of the contender; the race cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,17 @@ pub enum MachineError {
     Io {
         /// The operation that failed.
         what: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A contender is ready on its machine, and this machine cannot connect to it.
+    #[error(
+        "port {} of {} is not reachable from this machine: is there a firewall? ({error})",
+        address.port(), address.ip()
+    )]
+    Unreachable {
+        /// Where it listens.
+        address: SocketAddr,
         /// The system's error.
         error: io::Error,
     },

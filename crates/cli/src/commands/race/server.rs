@@ -19,7 +19,7 @@ pub struct ServerArgs {
     server: Option<String>,
     /// The address at which the load reaches the contenders, an IPv4 address of HOST, and {host} in their commands.
     /// Default: that by which ssh reached it
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "resume")]
     server_address: Option<IpAddr>,
     /// Copy this program to ~/.cache/regatta/ on HOST before the race, once for each build
     #[arg(long)]
@@ -50,8 +50,7 @@ impl ServerArgs {
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<Option<(Server, ServerMachine)>> {
         let Some(then) = &asked.server else { return Ok(None) };
-        let address = self.server_address.unwrap_or(then.address);
-        let (server, now) = self.describe(&then.name, Some(address), stop)?;
+        let (server, now) = self.describe(&then.name, Some(then.address), stop)?;
         let fingerprint = Some(server.enter(asked)?);
         Ok(Some((server, ServerMachine { fingerprint, ..now })))
     }
@@ -62,7 +61,7 @@ impl ServerArgs {
         address: Option<IpAddr>,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<(Server, ServerMachine)> {
-        if host.starts_with('-') {
+        if host.trim().is_empty() || host.starts_with('-') {
             bail!("expected a destination of ssh after --server, e.g. bench@sut; got {host:?}");
         }
         let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));

@@ -38,6 +38,7 @@ impl Place {
              unset SSH_CONNECTION\n\
              export PATH={binaries}:$PATH\n\
              case $host in\n\
+             mute) touch mute; exec sleep 600 ;;\n\
              old) sh -c \"$command\" | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/' ;;\n\
              *) exec sh -c \"$command\" ;;\n\
              esac\n"
@@ -113,6 +114,10 @@ fn cpu_that_a_server_burns_on_its_machine_is_found_and_equal_servers_are_alike()
     assert_eq!((machine.name.as_str(), machine.address.to_string().as_str()), ("sut", ADDRESS));
     assert!(machine.setup.cpus > 0 && machine.fingerprint.is_some(), "{machine:?}");
     assert!(summary.asked.cpus.apart, "{:?}", summary.asked.cpus);
+    assert!(machine.one_machine, "the script runs the agent here");
+    let has_doubt = |text: &str| summary.doubts.iter().any(|doubt| doubt.contains(text));
+    assert!(has_doubt("server and load are one machine: they share CPUs"), "{:?}", summary.doubts);
+    assert!(has_doubt("nobody looks for the work of other processes"), "{:?}", summary.doubts);
     let cost = |name: &str| cell(&summary, name).cost_ns_per_request.expect("a cost").mean;
     let burnt = cost("slow") - cost("one");
     assert!((60e3..300e3).contains(&burnt), "{burnt} ns more instead of 99000");
@@ -152,6 +157,30 @@ fn what_cannot_be_raced_on_another_machine_is_refused_by_name() {
     running.assert_printed(&["it is already running, so it cannot be frozen"]);
     let alone = place.0.race(&["--deploy"]).with_status(2);
     alone.assert_printed(&["--server-address and --deploy need --server HOST"]);
+    let empty = place.start("", &two, &[]).ended().with_status(2);
+    empty.assert_printed(&[
+        "expected a destination of ssh after --server, e.g. bench@sut; got \"\"",
+    ]);
+    let moved = place.0.race(&["--resume", "out", "--server-address", "127.0.0.3"]).with_status(2);
+    moved.assert_printed(&["'--resume <DIR>' cannot be used with", "--server-address"]);
+    place.0.assert_nothing_left_soon();
+    assert!(!place.0.out().exists(), "nothing was begun");
+}
+
+#[test]
+fn an_address_that_the_server_machine_does_not_have_is_refused_before_anything_is_loaded() {
+    let Some(place) = Place::new() else { return };
+    let two = [server("a", "{host}", ""), server("b", "{host}", "")];
+    let two: Vec<&str> = two.iter().map(String::as_str).collect();
+    // An address for documentation (RFC 5737), which belongs to no machine.
+    for (address, why) in [
+        ("192.0.2.9", "agent sut has no address 192.0.2.9 to listen on ("),
+        ("0.0.0.0", "agent sut would be loaded at 0.0.0.0; give the address of IPv4"),
+    ] {
+        let server = ["--server", "sut", "--server-address", address, "--out", "out"];
+        let race = place.0.started(place.command(&[&two[..], &server].concat()));
+        race.ended().with_status(2).assert_printed(&[why]);
+    }
     place.0.assert_nothing_left_soon();
     assert!(!place.0.out().exists(), "nothing was begun");
 }
@@ -206,6 +235,19 @@ fn a_lost_agent_ends_the_race_within_3_s_and_the_race_can_be_resumed() {
     resumed.ended().with_status(130);
     assert!(place.0.rounds().starts_with(&stored));
     place.0.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_while_it_connects_says_only_that() {
+    let Some(place) = Place::new() else { return };
+    let race = place.start("mute", &[server("a", "{host}", ""), server("b", "{host}", "")], &[]);
+    until("it connects", || place.0.path("mute").exists());
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    ended.assert_printed(&["interrupted"]);
+    let printed = [ended.stdout, ended.stderr].concat();
+    assert!(!printed.contains("pilot"), "{printed}");
+    place.0.assert_nothing_left_soon();
 }
 
 #[test]

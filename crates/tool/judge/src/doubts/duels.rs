@@ -37,6 +37,8 @@ const TOO_BUSY: f64 = 1.02;
 const FIXED_LENGTH: f64 = 0.01;
 const VARYING_LENGTH: f64 = 0.1;
 const LEAST_BYTES: f64 = 2.0;
+/// Largest time in which a contender runs and is not loaded, as a fraction of its slices.
+const THAWED: f64 = 0.02;
 /// A state of the machine with less than this share of the blocks is rare.
 const RARE: f64 = 0.1;
 
@@ -48,6 +50,7 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
     findings.extend(outside_slices(&duels));
     findings.extend(duels.iter().flat_map(|field| field.each(standing)));
     findings.extend(duels.iter().flat_map(|field| field.each(not_frozen)));
+    findings.extend(duels.iter().flat_map(|field| field.each(thawed_longer)));
     findings.extend(long_slices(&duels));
     findings.extend(changes_in_life(&duels));
     findings.extend(delays(fields));
@@ -234,6 +237,17 @@ fn not_frozen(observed: &CellRounds) -> Option<Doubt> {
     let unfrozen = lives().filter(|life| life.not_frozen.is_some()).count() as u32;
     let of = lives().count() as u32;
     (share > ASIDE).then_some(Doubt::NotFrozen { share, lives: unfrozen, of })
+}
+
+/// Time in which it ran and was not loaded, because its machine is reached by messages.
+fn thawed_longer(observed: &CellRounds) -> Option<Doubt> {
+    let share = |life: &Life| {
+        let driven: u64 = life.slices.iter().map(|slice| slice.ns).sum();
+        Some(life.thawed_ns? as f64 / driven as f64 - 1.0)
+    };
+    let shares = observed.lives.iter().flatten().filter_map(share).collect();
+    let share = median(shares).filter(|share| *share > THAWED)?;
+    Some(Doubt::ThawedLonger { share })
 }
 
 /// Ratios that depend on the length of a slice.

@@ -5,6 +5,7 @@ mod addresses;
 mod behind;
 mod cells;
 mod duels;
+mod machines;
 mod starts;
 
 use crate::{
@@ -52,6 +53,7 @@ pub fn doubts(
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(asked.doubts_of_running());
     doubts.extend(asked.doubts_of_contents(cells));
+    doubts.extend(machines::doubts(asked));
     doubts.extend(shared_cpus(asked));
     doubts.extend(shared_cores(asked));
     doubts.extend(no_twin(asked, fields, twins));

@@ -284,6 +284,20 @@ fn names_work_without_load() {
 }
 
 #[test]
+fn names_a_contender_that_runs_longer_than_it_is_loaded() {
+    let longer = |thousandths: u64| {
+        move |round: &mut Round| {
+            let life = round.life.as_mut().unwrap();
+            let driven: u64 = life.slices.iter().map(|slice| slice.ns).sum();
+            life.thawed_ns = Some(driven + driven * thousandths / 1_000);
+        }
+    };
+    let Doubt::ThawedLonger { share } = only(&found(longer(50))) else { panic!() };
+    assert!((share - 0.05).abs() < 1e-3, "{share}");
+    assert_eq!(found(longer(15)), [], "1.5%");
+}
+
+#[test]
 fn names_a_contender_that_runs_in_the_slices_of_others() {
     let aside = |share: u64| {
         move |round: &mut Round| {

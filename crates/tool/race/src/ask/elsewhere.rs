@@ -67,6 +67,7 @@ mod tests {
             address: [10, 0, 0, 5].into(),
             dir: "/".into(),
             setup: Setup { cores: cpus.iter().map(core).collect(), ..Setup::default() },
+            one_machine: false,
             fingerprint: Some(Fingerprint::default()),
         }
     }

@@ -17,14 +17,14 @@ pub(crate) struct RoundObserver<'a, 'h> {
 impl LoadObserver for RoundObserver<'_, '_> {
     fn at(&mut self, moment: Moment) {
         match moment {
-            Moment::Connected => self.hosted.read(Reading::BeforeLoad),
-            Moment::BeforeWindow => self.hosted.read(Reading::BeforeWindow),
-            Moment::WindowOpens => self.hosted.read(Reading::WindowOpens),
+            Moment::Connected => self.hosted.read(&[Reading::BeforeLoad]),
+            Moment::BeforeWindow => self.hosted.read(&[Reading::BeforeWindow]),
+            Moment::WindowOpens => self.hosted.read(&[Reading::WindowOpens]),
             Moment::StageEnds => {}
-            Moment::WindowCloses => self.hosted.read(Reading::WindowCloses),
-            Moment::LoadOver => self.hosted.read(Reading::LoadOver),
+            Moment::WindowCloses => self.hosted.read(&[Reading::WindowCloses]),
+            Moment::LoadOver => self.hosted.read(&[Reading::LoadOver]),
             Moment::ConnectionsOpen => {
-                self.hosted.read(Reading::AfterLoad);
+                self.hosted.read(&[Reading::AfterLoad]);
                 self.hosted.look();
             }
         }

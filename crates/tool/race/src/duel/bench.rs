@@ -111,7 +111,10 @@ impl RunsLives for LivesHere<'_> {
         let mut stand = Stand::new(self.context, life, &mut self.scripts, events);
         let settings = Settings::read();
         let lived = live(&mut stand, &plan)?;
-        let changed = Settings::read().changed_since(&settings);
+        let here = Settings::read().changed_since(&settings);
+        let there = self.context.changed_on_server();
+        let changed: Vec<String> = here.into_iter().chain(there).collect();
+        let changed = (!changed.is_empty()).then(|| changed.join("; "));
         let settled = stand.settled();
         let rounds = stand.into_rounds(&plan, lived);
         Ok(rounds.map(|mut rounds| {
@@ -190,7 +193,8 @@ impl<'a, 'e> Stand<'a, 'e> {
         for (load, lived) in plan.loads.iter().zip(lived) {
             for ((contender, lived), whole) in contenders.iter_mut().zip(lived).zip(&wholes) {
                 let Some(mut round) = contender.rounds[load.load].take() else { continue };
-                let Lived { slices, idle, aside_ns, connecting_ns, driven_ns: _ } = lived;
+                let Lived { slices, idle, aside_ns, connecting_ns, driven_ns: _, thawed_ns } =
+                    lived;
                 if let Some(server) = &mut round.server {
                     server.cpu_ns = slices.iter().map(|slice| slice.cpu_ns).sum();
                 }
@@ -200,6 +204,7 @@ impl<'a, 'e> Stand<'a, 'e> {
                     idle,
                     aside_ns,
                     connecting_ns,
+                    thawed_ns,
                     slices,
                     whole,
                     ..std::mem::take(life)
@@ -255,7 +260,7 @@ impl<'a, 'e> Stand<'a, 'e> {
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
             }
         };
-        alive.hosted.read(Reading::BeforeLoad);
+        alive.hosted.read(&[Reading::BeforeLoad]);
         alive.in_slices.clear();
         Ok(Ok(LaneTo { lane, plan, has_window: false, lasted_ns: 0 }))
     }
@@ -390,6 +395,19 @@ impl Bench for Stand<'_, '_> {
         self.events.emit(Happened::BlockStarted { contenders, block, blocks, load });
     }
 
+    fn prepare(&mut self, who: usize, what: &Drive) {
+        let Contender { alive: Some(alive), lane: Some(to), .. } = &mut self.contenders[who] else {
+            return;
+        };
+        if what.purpose == Purpose::Counted && !std::mem::replace(&mut to.has_window, true) {
+            alive.hosted.read(&[Reading::BeforeWindow, Reading::WindowOpens]);
+        }
+    }
+
+    fn thawed_ns(&self, who: usize) -> Option<u64> {
+        self.contenders[who].alive.as_ref()?.hosted.thawed_ns()
+    }
+
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, MachineError> {
         let asked = self.context.asked;
         let Contender { alive: Some(alive), lane: Some(to), .. } = &mut self.contenders[who] else {
@@ -403,10 +421,6 @@ impl Bench for Stand<'_, '_> {
             Purpose::Counted => SliceKind::Counted,
         };
         alive.counts_next = what.purpose == Purpose::Counted;
-        if alive.counts_next && !std::mem::replace(&mut to.has_window, true) {
-            alive.hosted.read(Reading::BeforeWindow);
-            alive.hosted.read(Reading::WindowOpens);
-        }
         let began = Instant::now();
         let before = self.clock.as_ref().and_then(MachineClock::read_ns);
         let counts = to.lane.slice(what.length, kind, what.seed);
@@ -463,9 +477,8 @@ impl Bench for Stand<'_, '_> {
         let (Some(to), Some(round)) = (lane.take(), &mut rounds[load]) else { return Ok(true) };
         let LaneTo { lane, plan, has_window, lasted_ns } = to;
         if has_window {
-            for last in [Reading::WindowCloses, Reading::LoadOver, Reading::AfterLoad] {
-                alive.hosted.read(last);
-            }
+            let last = [Reading::WindowCloses, Reading::LoadOver, Reading::AfterLoad];
+            alive.hosted.read(&last);
         }
         // The connections are still open.
         alive.hosted.look();

@@ -25,6 +25,13 @@ pub(crate) trait Bench {
     /// Lets it run.
     fn thaw(&mut self, who: usize);
 
+    /// Takes the readings before a slice of a contender, which is frozen: they must not be part of its cost.
+    fn prepare(&mut self, who: usize, what: &Drive);
+
+    /// How long it ran until it was frozen, nanoseconds: since it was thawed, or since its CPU time was read while
+    /// it ran. `None`: as long as it was driven or waited for.
+    fn thawed_ns(&self, who: usize) -> Option<u64>;
+
     /// Keeps it from running, and returns when it no longer runs.
     fn freeze(&mut self, who: usize);
 
@@ -170,6 +177,8 @@ pub(crate) struct Lived {
     pub connecting_ns: u64,
     /// Its CPU time in all of its slices.
     pub driven_ns: u64,
+    /// How long it ran for its slices, if messages to its machine made that longer.
+    pub thawed_ns: Option<u64>,
 }
 
 /// Runs a life. Returns what each contender did, by load in the order of the plan and by contender, also if
@@ -435,7 +444,12 @@ impl<B: Bench> Life<'_, B> {
             if nth == 0 || !driven.goes_on {
                 continue;
             }
-            self.of_load(who).slices.push(Slice {
+            let thawed_ns = self.bench.thawed_ns(who);
+            let lived = self.of_load(who);
+            if let Some(ns) = thawed_ns {
+                *lived.thawed_ns.get_or_insert(0) += ns;
+            }
+            lived.slices.push(Slice {
                 block: nth as u32,
                 position: position as u32,
                 stretch,
@@ -461,6 +475,7 @@ impl<B: Bench> Life<'_, B> {
         if self.states[who] != State::Connected || self.bench.is_interrupted() {
             return Ok(None);
         }
+        self.bench.prepare(who, what);
         self.of_load(who).aside_ns += self.bench.cpu_ns(who).unwrap_or(0);
         self.bench.thaw(who);
         let driven = self.bench.drive(who, what);
@@ -477,7 +492,7 @@ impl<B: Bench> Life<'_, B> {
 
     fn idle(&mut self, who: usize, length: Duration) {
         if let Some(cpu_ns) = self.without_load(who, WAKES, length) {
-            let ns = length.as_nanos() as u64;
+            let ns = self.bench.thawed_ns(who).unwrap_or(length.as_nanos() as u64);
             self.of_load(who).idle = Some(IdleSlice { ns, cpu_ns });
         }
     }

@@ -6,19 +6,20 @@ use crate::{
         fingerprint::{Unchanged, fingerprint_of_contenders},
     },
     site::{
+        boot::boot,
         held::Held,
         start::{Start, StartHere, start},
         wire::{FromSite, ToSite},
     },
 };
 use regatta_fleet::Site;
-use regatta_host::read_setup;
+use regatta_host::{Settings, read_setup};
 use regatta_record::{Asked, LoadShape};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     env,
-    net::IpAddr,
+    net::{IpAddr, TcpListener},
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -46,6 +47,8 @@ struct Entered {
     /// The address that `{host}` stands for.
     host: IpAddr,
     files: Unchanged,
+    /// Of the machine, when they were last asked for.
+    settings: Settings,
 }
 
 impl AgentSite {
@@ -64,6 +67,7 @@ impl AgentSite {
             ToSite::Describe => self.describe(),
             ToSite::Enter(asked) => self.enter(*asked),
             ToSite::Look => self.look(),
+            ToSite::Settings => self.settings(),
             ToSite::Start { entrant, load } => self.start(&entrant, load),
             ToSite::Of { contender, asks } => {
                 let held = self.contenders.get_mut(&contender);
@@ -83,13 +87,14 @@ impl AgentSite {
         let (version, revision) = self.version;
         let setup = Box::new(read_setup(version, revision, Vec::new()));
         let address = env::var(CONNECTION).ok().and_then(|line| reached_at(&line));
-        Ok(FromSite::Described { setup, dir, address })
+        Ok(FromSite::Described { setup, dir, address, boot: boot() })
     }
 
     fn enter(&mut self, asked: Asked) -> Result<FromSite, String> {
         let server =
             asked.server.as_ref().ok_or("was asked for a race without a server machine")?;
         let host = server.address;
+        check_address(host, server.one_machine)?;
         let entrants = Entrant::of_race(&asked).map_err(|error| error.to_string())?;
         for Entrant { name, contender, .. } in &entrants {
             if let Some(why) = contender.missing() {
@@ -101,7 +106,7 @@ impl AgentSite {
         let files = Unchanged::since(&fingerprint, &self.binary);
         let files = files.map_err(|error| format!("cannot run this race: {error}"))?;
         self.contenders.clear();
-        self.race = Some(Entered { asked, entrants, host, files });
+        self.race = Some(Entered { asked, entrants, host, files, settings: Settings::read() });
         Ok(FromSite::Entered(Box::new(fingerprint)))
     }
 
@@ -110,6 +115,14 @@ impl AgentSite {
         let changed = |error| format!("has other programs than before: {error}");
         race.files.look().map_err(changed)?;
         Ok(FromSite::Unchanged)
+    }
+
+    fn settings(&mut self) -> Result<FromSite, String> {
+        let race = self.race.as_mut().ok_or("has no race")?;
+        let now = Settings::read();
+        let changed = now.changed_since(&race.settings);
+        race.settings = now;
+        Ok(FromSite::Settings { changed })
     }
 
     fn start(&mut self, name: &str, load: LoadShape) -> Result<FromSite, String> {
@@ -144,9 +157,36 @@ fn reached_at(connection: &str) -> Option<IpAddr> {
     connection.split_whitespace().nth(2)?.parse().ok()
 }
 
+/// Checks that contenders which listen on `host` do so on this machine, and that the load does not look for them on
+/// its own. The error is the rest of a sentence.
+fn check_address(host: IpAddr, one_machine: bool) -> Result<(), String> {
+    if host.is_loopback() && !one_machine {
+        return Err(format!(
+            "cannot be reached at {host}, by which every machine reaches itself: choose one of its own with \
+             --server-address"
+        ));
+    }
+    TcpListener::bind((host, 0)).map(drop).map_err(|error| {
+        format!(
+            "has no address {host} to listen on ({error}): choose one of its own with --server-address"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_address_of_this_machine_serves() {
+        let check = |host: &str, one| check_address(host.parse().unwrap(), one);
+        assert_eq!(check("127.0.0.1", true), Ok(()));
+        assert!(check("127.0.0.1", false).unwrap_err().contains("cannot be reached at 127.0.0.1"));
+        // Addresses for documentation (RFC 5737) belong to no machine.
+        let error = check("192.0.2.9", true).unwrap_err();
+        assert!(error.starts_with("has no address 192.0.2.9 to listen on ("), "{error}");
+        assert!(error.ends_with("choose one of its own with --server-address"), "{error}");
+    }
 
     #[test]
     fn sshd_says_by_which_address_the_machine_was_reached() {

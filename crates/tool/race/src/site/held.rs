@@ -7,6 +7,7 @@ use crate::site::{
     wire::{Answer, Ask, Observed, Reading},
 };
 use regatta_host::{Freezer, Meter, Readings, Roles, meters};
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// A contender on this machine. Dropping it kills its processes.
@@ -22,6 +23,7 @@ pub(crate) struct Held {
     readings: Option<Readings>,
     served: Option<ServedBy>,
     _run: TempDir,
+    since: Instant,
 }
 
 impl Held {
@@ -30,7 +32,8 @@ impl Held {
         let Started { roles, run: _run, port: _ } = started;
         let (freezer, meters) = (Some(Freezer::of(&roles)), meters(&roles));
         let (readings, served, roles) = (None, None, Some(roles));
-        Held { name: name.to_owned(), freezer, roles, meters, readings, served, _run }
+        let since = Instant::now();
+        Held { name: name.to_owned(), freezer, roles, meters, readings, served, _run, since }
     }
 
     /// Whether all of its processes can be frozen.
@@ -61,6 +64,7 @@ impl Held {
         match ask {
             Ask::Freeze => done(self.freezer.as_mut().map(Freezer::freeze)),
             Ask::Thaw => done(self.freezer.as_mut().map(Freezer::thaw)),
+            Ask::Now => Answer::Now(self.since.elapsed().as_nanos() as u64),
             Ask::Laps => Answer::Laps(self.meters.iter_mut().map(Meter::lap).collect()),
             Ask::CpuNs => Answer::CpuNs(self.roles.as_ref().and_then(Roles::cpu_ns)),
             Ask::Observe { cpus, load } => {

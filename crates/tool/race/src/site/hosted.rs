@@ -16,7 +16,11 @@ use crate::{
 };
 use regatta_host::Meter;
 use regatta_record::{CpuSets, LoadShape};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
 
 /// A contender that was started. Dropping it kills its processes.
 pub(crate) struct Hosted<'a> {
@@ -35,7 +39,35 @@ struct Elsewhere<'a> {
     number: u32,
     /// Its CPU time, read after it was frozen and not yet asked for. One message does both.
     laps: Option<Vec<Option<u64>>>,
+    thawed: Thawed,
     is_stopped: bool,
+}
+
+/// How long a contender ran, by the clock of its machine: messages take time, in which it runs, too.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thawed {
+    /// When it was thawed, or when its CPU time was last read since then, nanoseconds.
+    from_ns: Option<u64>,
+    /// From then until it was frozen, nanoseconds.
+    lasted_ns: Option<u64>,
+}
+
+impl Thawed {
+    fn begins(&mut self, now: Option<&Answer>) {
+        self.from_ns = now_ns(now);
+    }
+
+    fn ends(&mut self, now: Option<&Answer>) {
+        let ns = now_ns(now).zip(self.from_ns.take());
+        self.lasted_ns = ns.map(|(now, from)| now.saturating_sub(from));
+    }
+}
+
+fn now_ns(answer: Option<&Answer>) -> Option<u64> {
+    match answer {
+        Some(Answer::Now(ns)) => Some(*ns),
+        _ => None,
+    }
 }
 
 impl<'a> Hosted<'a> {
@@ -56,8 +88,15 @@ impl<'a> Hosted<'a> {
         Ok(match server.start(&entrant.name, load)? {
             Start::Ready(started) => {
                 let (number, address) = *started;
-                let place = Elsewhere { server, number, laps: None, is_stopped: false };
-                Start::Ready(Box::new(Hosted { address, place: Place::There(place) }))
+                let thawed = Thawed::default();
+                let place = Elsewhere { server, number, laps: None, thawed, is_stopped: false };
+                let mut hosted = Hosted { address, place: Place::There(place) };
+                if let Err(error) = reach(address)
+                    && hosted.deaths().server.is_none()
+                {
+                    return Err(MachineError::Unreachable { address, error });
+                }
+                Start::Ready(Box::new(hosted))
             }
             Start::Failed { because } => Start::Failed { because },
             Start::Interrupted => Start::Interrupted,
@@ -103,9 +142,10 @@ impl<'a> Hosted<'a> {
         let frozen = match &mut self.place {
             Place::Here(held) => held.answer(Ask::Freeze),
             Place::There(there) => {
-                let answers = there.ask(vec![Ask::Freeze, Ask::Laps]);
+                let answers = there.ask(vec![Ask::Freeze, Ask::Now, Ask::Laps]);
                 let mut answers = answers.into_iter();
                 let frozen = answers.next();
+                there.thawed.ends(answers.next().as_ref());
                 if let Some(Answer::Laps(laps)) = answers.next() {
                     there.laps = Some(laps);
                 }
@@ -117,15 +157,33 @@ impl<'a> Hosted<'a> {
 
     /// Lets it run. The error is a sentence.
     pub fn thaw(&mut self) -> Result<(), String> {
-        done(self.ask(Ask::Thaw))
+        let Place::There(there) = &mut self.place else { return done(self.ask(Ask::Thaw)) };
+        let mut answers = there.ask(vec![Ask::Now, Ask::Thaw]);
+        there.thawed.begins(answers.first());
+        done(answers.pop())
+    }
+
+    /// How long it ran until it was frozen, by the clock of its machine: since it was thawed, or since its CPU time
+    /// was last read, nanoseconds. `None` on this machine, where no message delays that.
+    pub fn thawed_ns(&self) -> Option<u64> {
+        match &self.place {
+            Place::Here(_) => None,
+            Place::There(there) => there.thawed.lasted_ns,
+        }
     }
 
     /// The CPU time of each role since the last call, nanoseconds, in the order of their start.
     pub fn laps(&mut self) -> Option<Vec<Option<u64>>> {
-        if let Place::There(Elsewhere { laps: laps @ Some(_), .. }) = &mut self.place {
-            return laps.take();
-        }
-        match self.ask(Ask::Laps)? {
+        let answer = match &mut self.place {
+            Place::Here(held) => held.answer(Ask::Laps),
+            Place::There(Elsewhere { laps: laps @ Some(_), .. }) => return laps.take(),
+            Place::There(there) => {
+                let mut answers = there.ask(vec![Ask::Laps, Ask::Now]);
+                there.thawed.begins(answers.pop().as_ref());
+                answers.pop()?
+            }
+        };
+        match answer {
             Answer::Laps(laps) => Some(laps),
             _ => None,
         }
@@ -144,9 +202,13 @@ impl<'a> Hosted<'a> {
         self.ask(Ask::Observe { cpus: cpus.clone(), load });
     }
 
-    /// Takes the readings that belong to a moment of the load.
-    pub fn read(&mut self, reading: Reading) {
-        self.ask(Ask::Read(reading));
+    /// Takes the readings that belong to moments of the load, one after the other.
+    pub fn read(&mut self, readings: &[Reading]) {
+        let asks = readings.iter().map(|reading| Ask::Read(*reading));
+        match &mut self.place {
+            Place::Here(held) => asks.for_each(|ask| drop(held.answer(ask))),
+            Place::There(there) => drop(there.ask(asks.collect())),
+        }
     }
 
     /// Looks which processes serve its port, and on which CPUs.
@@ -204,9 +266,49 @@ impl Drop for Elsewhere<'_> {
     }
 }
 
+/// Connects once to a contender that is ready, and closes the connection.
+fn reach(address: SocketAddr) -> io::Result<()> {
+    /// A lost packet is sent again after 1 s, and then after 2 s.
+    const WITHIN: Duration = Duration::from_secs(4);
+    TcpStream::connect_timeout(&address, WITHIN).map(drop)
+}
+
 fn done(answer: Option<Answer>) -> Result<(), String> {
     match answer {
         Some(Answer::Done(done)) => done,
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_port_that_cannot_be_reached_is_named() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(reach(address).is_ok());
+        drop(listener);
+        let error = MachineError::Unreachable { address, error: reach(address).unwrap_err() };
+        let expected = format!(
+            "port {} of 127.0.0.1 is not reachable from this machine: is there a firewall? (",
+            address.port()
+        );
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn the_time_that_a_contender_ran_is_taken_from_its_own_clock() {
+        let mut thawed = Thawed::default();
+        thawed.begins(Some(&Answer::Now(100)));
+        thawed.ends(Some(&Answer::Now(150)));
+        assert_eq!(thawed.lasted_ns, Some(50));
+        thawed.ends(Some(&Answer::Now(170)));
+        assert_eq!(thawed.lasted_ns, None, "it was frozen");
+        thawed.begins(None);
+        thawed.ends(Some(&Answer::Now(200)));
+        assert_eq!(thawed.lasted_ns, None, "its machine is lost");
     }
 }

@@ -7,9 +7,11 @@
 //! - [`hosted`]: a contender wherever it is, from the side of the race.
 //! - [`server`]: the machine of the contenders, from the side of the race.
 //! - [`agent`]: the same from the side of the agent there.
+//! - [`boot`]: whether both are one machine.
 //! - [`served_by`], [`ends`]: who serves its port, how it ended.
 
 pub(crate) mod agent;
+mod boot;
 pub(crate) mod ends;
 pub(crate) mod held;
 pub(crate) mod hosted;

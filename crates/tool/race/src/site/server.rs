@@ -3,6 +3,7 @@
 use crate::{
     machine_error::MachineError,
     site::{
+        boot::is_here,
         start::Start,
         wire::{Answer, Ask, FromSite, ToSite},
     },
@@ -37,10 +38,12 @@ impl Server {
     /// was reached.
     ///
     /// # Errors
-    /// If the agent is lost, or its address is not known, or is one of IPv6.
+    /// If the agent is lost, or its address is not known, or is not one machine's of IPv4.
     pub fn describe(&self, address: Option<IpAddr>) -> Result<ServerMachine, MachineError> {
-        let FromSite::Described { setup, dir, address: reached } = self.send(&ToSite::Describe)?
-        else {
+        let before = unix_s();
+        let described = self.send(&ToSite::Describe)?;
+        let after = unix_s();
+        let FromSite::Described { setup, dir, address: reached, boot } = described else {
             return Err(self.nonsense());
         };
         let name = self.site.name().to_owned();
@@ -53,13 +56,14 @@ impl Server {
         let address = address.or(reached);
         let address =
             address.ok_or_else(|| wrong("does not know by which address it was reached"))?;
-        if !address.is_ipv4() {
+        if !address.is_ipv4() || address.is_unspecified() || address.is_multicast() {
             return Err(wrong(&format!("would be loaded at {address}")));
         }
         let address = *self.address.get_or_init(|| address);
-        let ahead_s = setup.started_unix_s as i64 - unix_s() as i64;
+        let ahead_s = ahead_s(setup.started_unix_s, (before, after));
         self.ahead_s.get_or_init(|| ahead_s);
-        Ok(ServerMachine { name, address, dir, setup: *setup, fingerprint: None })
+        let one_machine = is_here(boot.as_deref());
+        Ok(ServerMachine { name, address, dir, setup: *setup, one_machine, fingerprint: None })
     }
 
     /// Prepares the agent for this race. Returns the fingerprint of its programs there.
@@ -82,6 +86,24 @@ impl Server {
         match self.send(&ToSite::Look)? {
             FromSite::Unchanged => Ok(()),
             _ => Err(self.nonsense()),
+        }
+    }
+
+    /// Which of its settings have changed since this was last asked, or since the race was entered, as a part of a
+    /// sentence. Nothing if the agent is lost.
+    pub(crate) fn settings_changed(&self) -> Option<String> {
+        match self.send(&ToSite::Settings) {
+            Ok(FromSite::Settings { changed }) => {
+                changed.map(|what| format!("on {}, {what}", self.site.name()))
+            }
+            Ok(_) => {
+                self.site.give_up("answered something else than it was asked");
+                None
+            }
+            Err(error) => {
+                self.site.give_up(&format!("does not say which of its settings changed: {error}"));
+                None
+            }
         }
     }
 
@@ -147,11 +169,19 @@ impl Server {
 fn wrong_time(asked: &Asked, ahead_s: i64) -> Option<String> {
     let is_compared = asked.workload == "hello";
     (is_compared && ahead_s.abs() > MOST_AHEAD_S).then(|| {
+        let (off_s, side) =
+            (ahead_s.unsigned_abs(), if ahead_s < 0 { "behind" } else { "ahead of" });
         format!(
-            "has a clock that is {ahead_s} s ahead of this machine's, and the replies of `hello` contain the time; \
+            "has a clock that is {off_s} s {side} this machine's, and the replies of `hello` contain the time; \
              synchronise the clocks of both (NTP)"
         )
     })
+}
+
+/// By how many seconds a time of day is ahead of this machine's, of which it was taken between two. The message may
+/// take long: all that it explains is no difference.
+fn ahead_s(there: u64, (before, after): (u64, u64)) -> i64 {
+    there as i64 - there.clamp(before, after.max(before)) as i64
 }
 
 fn unix_s() -> u64 {
@@ -164,11 +194,17 @@ mod tests {
     use crate::fixtures;
 
     #[test]
+    fn the_time_that_a_message_takes_is_no_difference_of_clocks() {
+        let ahead_s = |there| ahead_s(there, (100, 105));
+        assert_eq!([97, 100, 103, 105, 107].map(ahead_s), [-3, 0, 0, 0, 2]);
+    }
+
+    #[test]
     fn clocks_that_differ_are_refused_where_replies_contain_the_time() {
         let hello = Asked { workload: "hello".into(), ..fixtures::asked() };
         assert_eq!([-1, 0, 1].map(|ahead_s| wrong_time(&hello, ahead_s)), [None, None, None]);
         assert!(wrong_time(&hello, 2).unwrap().contains("is 2 s ahead of this machine's"));
-        assert!(wrong_time(&hello, -9).is_some());
+        assert!(wrong_time(&hello, -9).unwrap().contains("is 9 s behind this machine's"));
         assert_eq!(wrong_time(&fixtures::asked(), 9), None);
     }
 }

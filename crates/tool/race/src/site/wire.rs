@@ -14,6 +14,8 @@ pub(crate) enum Ask {
     Freeze,
     /// Let it run.
     Thaw,
+    /// The time of its machine's monotonic clock.
+    Now,
     /// The CPU time of its roles since the last time.
     Laps,
     /// The CPU time of all of its processes since their start.
@@ -52,6 +54,8 @@ pub(crate) enum Reading {
 pub(crate) enum Answer {
     /// It was done; the error is a sentence.
     Done(Result<(), String>),
+    /// Nanoseconds since it started.
+    Now(u64),
     /// Nanoseconds of each role, in the order of their start; `None`: not known.
     Laps(Vec<Option<u64>>),
     /// Nanoseconds, if known.
@@ -86,6 +90,8 @@ pub(crate) enum ToSite {
     Enter(Box<Asked>),
     /// Check that the programs and files of the race are those that it was entered with.
     Look,
+    /// Which settings of the machine have changed since this was last asked, or since the race was entered.
+    Settings,
     /// Start a contender of the race.
     Start { entrant: String, load: LoadShape },
     /// Ask a contender that was started, one thing after the other.
@@ -102,11 +108,15 @@ pub(crate) enum FromSite {
         dir: PathBuf,
         /// The address by which the agent was reached, if known.
         address: Option<IpAddr>,
+        /// The boot of its kernel, if known.
+        boot: Option<String>,
     },
     /// The fingerprint of the race there.
     Entered(Box<Fingerprint>),
     /// The programs and files are the same.
     Unchanged,
+    /// The changes, as a part of a sentence.
+    Settings { changed: Option<String> },
     /// The contender is ready; its number and port.
     Started { contender: u32, port: u16 },
     /// It did not become ready: a sentence.

@@ -15,6 +15,9 @@ pub struct ServerMachine {
     pub dir: PathBuf,
     /// The machine and its regatta.
     pub setup: Setup,
+    /// Whether it is the machine of the load, too: an agent there has the same kernel. Absent: no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_machine: bool,
     /// The programs and files there. Absent until the race begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
@@ -32,6 +35,15 @@ impl ServerMachine {
             let place = |of: &ServerMachine| format!("{} in {}", of.address, of.dir.display());
             found.push(format!("contenders were at {}, now at {}", place(self), place(now)));
         }
+        if self.one_machine != now.one_machine {
+            let which =
+                |one| if one { "the machine of the load" } else { "another than the load's" };
+            found.push(format!(
+                "the machine was {}, now {}",
+                which(self.one_machine),
+                which(now.one_machine)
+            ));
+        }
         found.into_iter().map(|what| format!("on {}, {what}", self.name)).collect()
     }
 }
@@ -47,12 +59,14 @@ mod tests {
             address: IpAddr::from([10, 0, 0, 5]),
             dir: "/home/bench".into(),
             setup: Setup { kernel: "Linux 6.1".into(), ..Setup::default() },
+            one_machine: false,
             fingerprint: Some(Fingerprint { cpus: vec![0], ..Fingerprint::default() }),
         };
         assert!(then.differences(&then.clone()).is_empty());
         let now = ServerMachine {
             dir: "/root".into(),
             setup: Setup { kernel: "Linux 6.2".into(), ..Setup::default() },
+            one_machine: true,
             fingerprint: Some(Fingerprint { cpus: vec![1], ..Fingerprint::default() }),
             ..then.clone()
         };
@@ -62,6 +76,7 @@ mod tests {
                 "on sut, it could use CPUs [0], now [1]",
                 "on sut, the kernel was Linux 6.1, now Linux 6.2",
                 "on sut, contenders were at 10.0.0.5 in /home/bench, now at 10.0.0.5 in /root",
+                "on sut, the machine was another than the load's, now the machine of the load",
             ]
         );
     }

@@ -75,6 +75,11 @@ pub enum Doubt {
         /// All its lives.
         of: u32,
     },
+    /// It ran longer than its slices lasted, because messages to its machine take time.
+    ThawedLonger {
+        /// How much longer, as a fraction of its slices: the median over its lives.
+        share: f64,
+    },
     /// Its ratio to the baseline differs between long slices and usual ones.
     LongSlices {
         /// The ratio in long slices over that in usual ones.

@@ -20,6 +20,10 @@ pub struct Life {
     /// Its CPU time over its whole life; `None` if the kernel did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeLife>,
+    /// Time in which it was thawed for its counted slices, nanoseconds of its machine's clock. It is longer than they
+    /// are, by the messages to that machine. Absent: it ran on the load's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thawed_ns: Option<u64>,
     /// Time from the begin of its start to the end of its stop, without the slices of others, in nanoseconds:
     /// what another life costs.
     #[serde(default)]

@@ -110,6 +110,7 @@ impl Doubt {
             Doubt::OutsideSlices { .. }
             | Doubt::Standing { .. }
             | Doubt::NotFrozen { .. }
+            | Doubt::ThawedLonger { .. }
             | Doubt::RareDelays { .. }
             | Doubt::MoreThanItsCpus { .. }
             | Doubt::Disturbed { .. }
@@ -155,6 +156,13 @@ impl Doubt {
                 f,
                 "ran while others were loaded: it used {} of its CPU time then, and could not be frozen \
                  in {lives} of {of} lives; this disturbs the others, and its cost does not include it",
+                percent(share)
+            ),
+            Doubt::ThawedLonger { share } => write!(
+                f,
+                "ran {} longer than it was loaded, because messages to its machine take time; what it does \
+                 without requests meanwhile, e.g. polling, is in its cost: use longer slices (--slice) or a \
+                 faster network",
                 percent(share)
             ),
             Doubt::LongSlices { factor, p } => write!(

@@ -202,6 +202,10 @@ impl Live {
                 "interrupted; {stored} starts are saved; resume with: regatta race --resume {}",
                 self.dir
             )),
+            // While it connected to the machine of its contenders.
+            Happened::RaceInterrupted { stored: None } if self.dir.is_empty() => {
+                over("interrupted".into())
+            }
             Happened::RaceInterrupted { stored: None } => {
                 over("interrupted in the pilot pass; nothing is saved".into())
             }

@@ -35,6 +35,10 @@ struct Simulated {
     /// Its clock, and when each was last connected or driven.
     now: Duration,
     ran_at: Vec<Duration>,
+    /// How long a message to the machine of the contenders takes, if that is another one.
+    trip: Option<Duration>,
+    /// How long each ran since it was thawed, or its clock was read.
+    ran: Vec<Duration>,
     /// The longest that one was connected and not driven.
     awaited: Duration,
     /// Time without load since the last slice, and in all for each.
@@ -70,6 +74,7 @@ struct Visited {
 const COST: u64 = 10_000;
 const SLICE: Duration = Duration::from_millis(50);
 const CONNECTS: Duration = Duration::from_millis(300);
+const TRIP: Duration = Duration::from_millis(2);
 const WARM_UP: Duration = Duration::from_millis(120);
 const CLOSES: u64 = 40_000_000;
 /// More than is waited for.
@@ -94,6 +99,8 @@ impl Simulated {
             to_close: vec![0; k],
             now: Duration::ZERO,
             ran_at: vec![Duration::ZERO; k],
+            trip: seed.is_multiple_of(5).then_some(TRIP),
+            ran: vec![Duration::ZERO; k],
             awaited: Duration::ZERO,
             rested: Duration::ZERO,
             waited: vec![Duration::ZERO; k],
@@ -151,11 +158,22 @@ impl Bench for Simulated {
         self.assert_alone(who);
         assert!(matches!(self.states[who], State::Frozen | State::Running));
         self.states[who] = State::Running;
+        self.ran[who] = Duration::ZERO;
+    }
+
+    fn prepare(&mut self, who: usize, _: &Drive) {
+        assert_eq!(self.states[who], State::Frozen, "readings are taken while {who} is frozen");
+    }
+
+    fn thawed_ns(&self, who: usize) -> Option<u64> {
+        assert_eq!(self.states[who], State::Frozen, "{who} still runs");
+        self.trip.map(|_| self.ran[who].as_nanos() as u64)
     }
 
     fn freeze(&mut self, who: usize) {
         assert_eq!(self.states[who], State::Running);
         self.states[who] = State::Frozen;
+        self.ran[who] += self.trip.unwrap_or_default();
     }
 
     fn cpu_ns(&mut self, who: usize) -> Option<u64> {
@@ -165,6 +183,7 @@ impl Bench for Simulated {
 
     fn cpu_ns_running(&mut self, who: usize) -> Option<u64> {
         assert_eq!(self.states[who], State::Running);
+        self.ran[who] = Duration::ZERO;
         Some(std::mem::take(&mut self.unread[who]))
     }
 
@@ -198,6 +217,7 @@ impl Bench for Simulated {
         let is_slow = what.purpose == Purpose::WarmUp;
         let lasted = what.length * if is_slow { self.slowness } else { 1 };
         self.now += lasted;
+        self.ran[who] += lasted;
         self.ran_at[who] = self.now;
         if what.purpose == Purpose::WarmUp {
             self.warmed[who].push(lasted);
@@ -259,6 +279,7 @@ impl Bench for Simulated {
         self.assert_alone(who);
         assert_eq!(self.states[who], State::Running);
         self.now += length;
+        self.ran[who] += length;
         self.visited.idle += 1;
         self.rested += length;
         self.waited[who] += length;
@@ -344,7 +365,12 @@ fn history(seed: u64) -> Visited {
             [0, 3_000_000].contains(&one.connecting_ns),
             "neither the start nor the end of the load before is in it"
         );
-        assert!(one.idle.is_none_or(|idle| [idle.cpu_ns, 100 * idle.cpu_ns].contains(&idle.ns)));
+        let trip_ns = bench.trip.unwrap_or_default().as_nanos() as u64;
+        let idle_ns = one.idle.map(|idle| (idle.ns - trip_ns, idle.cpu_ns));
+        assert!(idle_ns.is_none_or(|(ns, cpu_ns)| [cpu_ns, 100 * cpu_ns].contains(&ns)));
+        let thawed_ns = one.slices.iter().map(|slice| slice.ns + trip_ns).sum();
+        let is_known = bench.trip.is_some() && !one.slices.is_empty();
+        assert_eq!(one.thawed_ns, is_known.then_some(thawed_ns), "the messages are in it");
     }
     for (who, aside) in bench.aside.iter().enumerate() {
         assert_eq!(lived.iter().map(|load| load[who].aside_ns).sum::<u64>(), *aside);
