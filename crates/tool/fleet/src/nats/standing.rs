@@ -25,8 +25,12 @@ const RETRIES_EVERY: Duration = Duration::from_secs(1);
 const SESSION_AT: usize = 4;
 /// What the log says of a connection.
 const CONNECTED: &str = "connected to the broker";
+/// What a session ends with if its agent does.
+const ENDED: &str = "the agent's process has ended";
 /// Longest wait for something to happen.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Longest wait during a session, whose agent may end while there is no room for its lines.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves the leaders of a fleet, one at a time. `how` is a command that calls [`crate::agent()`], `version` the
 /// version of this program, and `log` prints a line about each session. Retries until the broker can be reached.
@@ -108,7 +112,8 @@ impl Standing {
             let mut wait = LONGEST_WAIT;
             if let Some(session) = &mut self.session {
                 session.end.send(&self.broker).await;
-                wait = session.end.wait(session.left(&self.policy).unwrap_or(wait).min(wait));
+                let left = session.left(&self.policy).unwrap_or(LOOKS_EVERY);
+                wait = session.end.wait(left.min(LOOKS_EVERY));
             }
             tokio::select! {
                 Some(question) = questions.next() => self.introduce(&question).await,
@@ -186,7 +191,7 @@ impl Standing {
 
     async fn refuse(&self, name: &str, because: &str) {
         let end = End::of_agent(self.up(name));
-        end.close(&self.broker, because).await;
+        end.refuse(&self.broker, because).await;
     }
 
     fn up(&self, session: &str) -> String {
@@ -213,7 +218,7 @@ impl Standing {
     async fn said(&mut self, line: Option<Vec<u8>>) {
         match (line, &mut self.session) {
             (Some(line), Some(session)) => session.end.stream.write(&line),
-            _ => self.close("the agent's process has ended").await,
+            _ => self.close(ENDED).await,
         }
     }
 
@@ -235,9 +240,12 @@ impl Standing {
         }
     }
 
-    /// Ends a session that lasts too long.
+    /// Ends a session that lasts too long, or whose agent has ended while there is no room for its lines.
     async fn look(&mut self) {
-        let Some(session) = &self.session else { return };
+        let Some(session) = &mut self.session else { return };
+        if !session.end.stream.has_room() && session.has_ended() {
+            return self.close(ENDED).await;
+        }
         if let (Some(Duration::ZERO), Some(most)) =
             (session.left(&self.policy), self.policy.max_session)
         {
