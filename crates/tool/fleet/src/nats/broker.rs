@@ -66,9 +66,12 @@ impl Broker {
             options = options.require_tls(true).add_root_certificates(ca.clone());
         }
         let client = options.connect(&config.broker).await.map_err(|error| {
+            let text = error.to_string();
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            // Some errors name their source themselves.
+            let source = source.filter(|source| !text.contains(&source[2..]));
             let (broker, source) = (&config.broker, source.unwrap_or_default());
-            Error::Nats(format!("cannot connect to the broker {broker}: {error}{source}"))
+            Error::Nats(format!("cannot connect to the broker {broker}: {text}{source}"))
         })?;
         Ok(Broker { client, events, lost: None })
     }
