@@ -55,6 +55,7 @@ fn standing(file: &str, cores: &str, seconds: &str, [kind, mark]: [&str; 2]) -> 
     let how = AgentCommand { program: "sh".into(), arguments };
     let policy = Policy {
         targets: vec!["127.0.0.0/8:1-65535".parse().expect("targets")],
+        cores: cores.parse().expect("a number of CPUs"),
         max_rate: None,
         max_connections: None,
         max_session: seconds.parse().ok().map(Duration::from_secs),

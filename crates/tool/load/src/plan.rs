@@ -279,13 +279,14 @@ impl Plan {
 
     /// Maximum number of connections open at a time.
     pub fn most_open(&self) -> usize {
-        self.connections + self.idle + self.passing
+        self.connections.saturating_add(self.idle).saturating_add(self.passing)
     }
 
     /// How many of these connections belong to `part`.
     pub fn connections_of(&self, part: Part) -> usize {
         let share = |n: usize| part.of_process(n as u64) as usize;
-        self.share(share).0 + share(self.idle) + share(self.passing)
+        let active = self.share(share).0;
+        active.saturating_add(share(self.idle)).saturating_add(share(self.passing))
     }
 
     /// Compiles the exchanges of this plan. `shared` is the memory that load processes share, if there
@@ -325,7 +326,9 @@ impl Plan {
             ));
         }
         let outstanding = self.connections.saturating_mul(self.pipeline);
-        if outstanding.saturating_add(self.idle + self.passing) > Self::MAX_OUTSTANDING {
+        if outstanding.saturating_add(self.idle).saturating_add(self.passing)
+            > Self::MAX_OUTSTANDING
+        {
             return refuse(format!(
                 "{} connections with {} requests each are more than {} outstanding requests",
                 self.connections,

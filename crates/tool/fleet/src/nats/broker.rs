@@ -18,6 +18,8 @@ const RECONNECTS_EVERY: Duration = Duration::from_millis(200);
 /// Interval between two pings of the broker. A broker that does not answer two of them is gone.
 const PINGS_EVERY: Duration = Duration::from_secs(2);
 
+/// Most packets of a subscription, each of up to 1 MiB, that wait. Those that come then are lost, and sent again.
+const MOST_WAITING: usize = 64;
 /// Maximum time to write what a session ends with.
 const FLUSHED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -50,6 +52,7 @@ impl Broker {
         let mut options = ConnectOptions::with_nkey(config.seed.clone())
             .name(format!("regatta {}", config.name))
             .ping_interval(PINGS_EVERY)
+            .subscription_capacity(MOST_WAITING)
             .connection_timeout(CONNECTS_WITHIN)
             .max_reconnects(None)
             .reconnect_delay_callback(|_| RECONNECTS_EVERY)
@@ -63,9 +66,12 @@ impl Broker {
             options = options.require_tls(true).add_root_certificates(ca.clone());
         }
         let client = options.connect(&config.broker).await.map_err(|error| {
+            let text = error.to_string();
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            // Some errors name their source themselves.
+            let source = source.filter(|source| !text.contains(&source[2..]));
             let (broker, source) = (&config.broker, source.unwrap_or_default());
-            Error::Nats(format!("cannot connect to the broker {broker}: {error}{source}"))
+            Error::Nats(format!("cannot connect to the broker {broker}: {text}{source}"))
         })?;
         Ok(Broker { client, events, lost: None })
     }
@@ -117,7 +123,9 @@ impl Broker {
     pub async fn publish(&self, subject: &Subject, bytes: Vec<u8>) {
         if self.is_up() {
             // An error means that the client has ended, which is noticed by the silence.
-            let _ = self.client.publish(subject.clone(), Bytes::from(bytes)).await;
+            // A broker that takes nothing must not keep the caller: what is lost is sent again.
+            let publish = self.client.publish(subject.clone(), Bytes::from(bytes));
+            let _ = timeout(FLUSHED_WITHIN, publish).await;
         }
     }
 
@@ -170,9 +178,14 @@ impl End {
         broker.publish(&self.all, Packet::Open.encode()).await;
     }
 
+    /// Refuses a session, without waiting until that is written.
+    pub async fn refuse(&self, broker: &Broker, because: &str) {
+        broker.publish(&self.all, Packet::Close(because.to_owned()).encode()).await;
+    }
+
     /// Ends the session.
     pub async fn close(&self, broker: &Broker, because: &str) {
-        broker.publish(&self.all, Packet::Close(because.to_owned()).encode()).await;
+        self.refuse(broker, because).await;
         broker.flush().await;
     }
 

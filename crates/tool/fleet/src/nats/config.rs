@@ -148,6 +148,9 @@ pub(super) fn host_and_port(address: &str) -> Result<(String, u16), String> {
         )
     };
     if let Ok(ip) = address.parse::<IpAddr>() {
+        if ip.is_unspecified() {
+            return Err(wrong());
+        }
         return Ok((ip.to_string(), PORT));
     }
     let (host, port) = match address.rsplit_once(':') {
@@ -156,16 +159,33 @@ pub(super) fn host_and_port(address: &str) -> Result<(String, u16), String> {
     };
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_v6 = bracketed.is_some_and(|inner| inner.parse::<IpAddr>().is_ok());
-    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-    match is_v6 || (!host.is_empty() && host.chars().all(is_name)) {
+    let is_unspecified = |host: &str| host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+    let is_host = is_v6 || is_v4_or_name(host);
+    match is_host && port != 0 && !is_unspecified(bracketed.unwrap_or(host)) {
         true => Ok((bracketed.unwrap_or(host).to_owned(), port)),
         false => Err(wrong()),
     }
 }
 
+/// Whether this is an IPv4 address or the name of a host, whose last label is no number.
+fn is_v4_or_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let has_hyphen = label.starts_with('-') || label.ends_with('-');
+        !label.is_empty() && label.chars().all(is_good) && !has_hyphen
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.chars().all(|c| c.is_ascii_digit());
+    match is_number {
+        true => host.parse::<std::net::Ipv4Addr>().is_ok(),
+        false => host.split('.').all(is_label),
+    }
+}
+
 /// Whether a host is this machine.
 pub(super) fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    host == "localhost"
+        || host.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
 }
 
 fn read(path: &Path) -> Result<File, Error> {
@@ -211,10 +231,31 @@ mod tests {
         ] {
             assert_eq!(host_and_port(address), Ok((host.to_owned(), port)));
         }
-        for address in ["", ":1", "a:b", "a b", "10.0.0.9:70000", "[x]:1", "nats://x"] {
+        for address in [
+            "",
+            ":1",
+            "a:b",
+            "a b",
+            "10.0.0.9:70000",
+            "[x]:1",
+            "nats://x",
+            "10.0.0.9:0",
+            "0.0.0.0",
+            "[::]:1",
+            "999.1.1.1",
+            "a..b",
+            "-",
+            "localhost.",
+        ] {
             let error = host_and_port(address).unwrap_err();
             assert!(error.ends_with(&format!("got {address:?}")), "{error}");
         }
+    }
+
+    #[test]
+    fn this_machine_has_several_addresses() {
+        assert!(["localhost", "127.0.0.2", "::1", "::ffff:127.0.0.1"].into_iter().all(is_loopback));
+        assert!(!["10.0.0.9", "::ffff:10.0.0.9", "x"].into_iter().any(is_loopback));
     }
 
     #[test]

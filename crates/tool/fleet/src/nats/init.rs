@@ -96,11 +96,12 @@ fn broker_config(
     users: &[(&str, String)],
 ) -> String {
     let prefix = prefix(fleet);
-    // A name may be that of an address that is not this machine's own, e.g. behind NAT.
+    // The address may be one that is not the broker's own, e.g. behind NAT.
     let listens = match host.parse::<IpAddr>() {
-        Ok(_) => host,
+        Ok(_) if is_loopback(host) => host,
         Err(_) if is_loopback(host) => "127.0.0.1",
-        Err(_) => "0.0.0.0",
+        Ok(IpAddr::V6(_)) => "::",
+        Ok(IpAddr::V4(_)) | Err(_) => "0.0.0.0",
     };
     let mut text = format!(
         "# The broker of a fleet, written by `regatta fleet init`. Start it in this folder:\n\
@@ -210,7 +211,7 @@ mod tests {
         let agent = Config::of_agent(&folder.path().join("gen1.toml")).unwrap();
         assert_eq!(agent.ca, Some(folder.path().join("ca.pem")));
         let config = fs::read_to_string(folder.path().join("nats.conf")).unwrap();
-        assert!(config.contains("listen: \"10.0.0.9:5000\"\n"), "{config}");
+        assert!(config.contains("listen: \"0.0.0.0:5000\"\n"), "{config}");
         assert!(config.contains("cert_file: \"broker.pem\""), "{config}");
     }
 

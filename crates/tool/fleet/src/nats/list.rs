@@ -103,6 +103,9 @@ async fn ask(config: &Config) -> Result<BTreeMap<String, Seen>, Error> {
             let mut words = answer.subject.rsplit('.');
             let instance = words.next().unwrap_or_default().to_owned();
             let name = words.nth(1).unwrap_or_default().to_owned();
+            if !config.agents.contains(&name) {
+                continue;
+            }
             let Some(mut seen) = seen(&answer.payload, asked.elapsed()) else { continue };
             if let Some((other, before)) = all.get(&name) {
                 seen.rtt = seen.rtt.min(before.rtt);

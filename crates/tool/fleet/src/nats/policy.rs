@@ -1,19 +1,18 @@
 //! What an agent of a standing fleet carries out (pure). The agent checks it itself, whatever the leader asks for.
 
 use super::targets::Targets;
-use crate::message::Request;
+use crate::{agent::MOST_PROCESSES, message::Request};
 use regatta_load::{Plan, Until, WarmUp};
 use regatta_record::{Drive, Part};
 use std::{num::NonZeroU32, time::Duration};
-
-/// Most load threads of a part, as many as an agent has CPUs at most.
-const MOST_THREADS: u32 = 4096;
 
 /// The limits of an agent.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// What it may load.
     pub targets: Vec<Targets>,
+    /// Most load threads: the number of CPUs.
+    pub cores: u32,
     /// Most requests per second of its share of a load.
     pub max_rate: Option<NonZeroU32>,
     /// Most connections of its share of a load.
@@ -39,14 +38,31 @@ impl Policy {
             | Request::Release => return Ok(()),
             _ => return Err("it carries out nothing but loads (--role load)".into()),
         };
+        self.check_parts(parts)?;
         plan.check().map_err(|error| error.to_string())?;
         self.check_target(plan)?;
-        if let Some(part) = parts.iter().find(|part| !is_possible(**part)) {
-            return Err(format!("the part {} of the load is impossible", part.process));
-        }
         self.check_connections(plan, parts)?;
         self.check_rate(plan, parts)?;
         self.check_length(plan, left)
+    }
+
+    /// Comes first: the other checks take as long as there are threads in the parts.
+    fn check_parts(&self, parts: &[Part]) -> Result<(), String> {
+        if parts.len() > MOST_PROCESSES {
+            let count = parts.len();
+            return Err(format!("expected at most {MOST_PROCESSES} parts of a load, got {count}"));
+        }
+        if let Some(part) = parts.iter().find(|part| !part.is_possible()) {
+            return Err(format!("the part {} of the load is impossible", part.process));
+        }
+        let threads: u64 = parts.iter().map(|part| u64::from(part.own)).sum();
+        match threads > self.cores.into() {
+            true => Err(format!(
+                "its share is {threads} load threads, more than its {} CPUs",
+                self.cores
+            )),
+            false => Ok(()),
+        }
     }
 
     fn check_target(&self, plan: &Plan) -> Result<(), String> {
@@ -64,7 +80,8 @@ impl Policy {
     }
 
     fn check_connections(&self, plan: &Plan, parts: &[Part]) -> Result<(), String> {
-        let connections: u64 = parts.iter().map(|part| plan.connections_of(*part) as u64).sum();
+        let shares = parts.iter().map(|part| plan.connections_of(*part) as u64);
+        let connections = shares.fold(0, u64::saturating_add);
         match self.max_connections {
             Some(most) if connections > most => Err(format!(
                 "its share is {connections} connections, more than {most} (--max-connections)"
@@ -75,6 +92,11 @@ impl Policy {
 
     fn check_rate(&self, plan: &Plan, parts: &[Part]) -> Result<(), String> {
         let Some(most) = self.max_rate else { return Ok(()) };
+        if plan.passing > 0 {
+            return Err(format!(
+                "its rate is limited to {most}/s (--max-rate), and members that join and leave have none"
+            ));
+        }
         let Drive::Open { rate, .. } = plan.drive else {
             return Err(format!(
                 "its rate is limited to {most}/s (--max-rate), so the load needs a rate: use --rate or --stages"
@@ -114,10 +136,6 @@ impl Policy {
     }
 }
 
-fn is_possible(part: Part) -> bool {
-    part.is_possible() && part.own <= MOST_THREADS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +148,7 @@ mod tests {
     fn policy() -> Policy {
         Policy {
             targets: vec!["10.0.0.0/24:8000-8999".parse().unwrap(), "8.8.8.8:80".parse().unwrap()],
+            cores: 4,
             max_rate: NonZeroU32::new(1_000),
             max_connections: Some(100),
             max_session: Some(MINUTE),
@@ -264,18 +283,60 @@ mod tests {
 
     #[test]
     fn impossible_loads_are_refused() {
-        // 16 a plan that contradicts itself, 17 a part that is none, 18 one with more threads than any machine.
+        // 16 a plan that contradicts itself, 17 a part that is none.
         let error = checked(Plan { connections: 0, ..plan() }).unwrap_err();
         assert!(
             error.contains("connections, threads and pipeline must each be at least 1"),
             "{error}"
         );
         let part = Part { process: 1, processes: 2, threads: 4, first: 4, step: 1, own: 1 };
-        let many =
-            Part { process: 1, processes: 2, threads: u32::MAX, first: 0, step: 1, own: 4097 };
-        for part in [part, many] {
-            let error = with_parts(plan(), vec![part], MINUTE).unwrap_err();
-            assert_eq!(error, "the part 1 of the load is impossible");
-        }
+        let error = with_parts(plan(), vec![part], MINUTE).unwrap_err();
+        assert_eq!(error, "the part 1 of the load is impossible");
+    }
+
+    #[test]
+    fn connections_whose_sum_overflows_are_refused() {
+        let half = 1_usize << 63;
+        let members = Workload::parse("hub").unwrap();
+        let plan = Plan { workload: members, idle: half, passing: half, ..plan() };
+        let policy = Policy { max_rate: None, ..policy() };
+        let request = Request::Prepare { plan: Box::new(plan), parts: parts() };
+        let error = policy.check(&request, Some(MINUTE)).unwrap_err();
+        assert!(error.contains("outstanding requests"), "{error}");
+    }
+
+    #[test]
+    fn more_parts_than_an_agent_starts_are_refused_before_they_are_looked_at() {
+        let impossible = Part { process: 1, processes: 1, threads: 1, first: 0, step: 1, own: 1 };
+        let error = with_parts(plan(), vec![impossible; 65], MINUTE).unwrap_err();
+        assert_eq!(error, "expected at most 64 parts of a load, got 65");
+    }
+
+    #[test]
+    fn more_load_threads_than_cpus_are_refused() {
+        let part =
+            |process, own| Part { process, processes: 2, threads: 5, first: 0, step: 1, own };
+        let error = with_parts(plan(), vec![part(0, 2), part(1, 3)], MINUTE).unwrap_err();
+        assert_eq!(error, "its share is 5 load threads, more than its 4 CPUs");
+    }
+
+    #[test]
+    fn members_that_join_and_leave_are_refused_with_a_limited_rate() {
+        let workload = Workload::parse("hub").unwrap();
+        let error = checked(Plan { workload, connections: 100, passing: 1, ..plan() }).unwrap_err();
+        assert!(
+            error.ends_with("(--max-rate), and members that join and leave have none"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_workload_in_a_message_names_no_files_of_the_agent() {
+        let text = "protocol = \"http\"\n[[request]]\npath = \"/\"\nbody = \"x\"\n";
+        let workload = Workload::from_text(text, "mine").unwrap();
+        let sent = serde_json::to_string(&workload).unwrap();
+        let sent = sent.replace("body = \\\"x\\\"", "body_file = \\\"/etc/hostname\\\"");
+        let error = serde_json::from_str::<Workload>(&sent).unwrap_err().to_string();
+        assert!(error.contains("is not in [files]"), "{error}");
     }
 }

@@ -97,6 +97,7 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
             opening: Some(now),
             asked: now,
             pulsed: now,
+            heard: now,
             asks: false,
             resumes_until: now,
             instance: None,
@@ -125,6 +126,8 @@ struct Relay {
     asked: Instant,
     /// When the leader last got a sign of life from the relay itself.
     pulsed: Instant,
+    /// When the agent last sent something.
+    heard: Instant,
     /// Whether the leader has sent a request.
     asks: bool,
     /// Until when the agent may be silent, because it must find back to the broker, too.
@@ -172,7 +175,9 @@ impl Relay {
         if lost.is_some_and(|lost| lost > LEASE) {
             return Err(Error::Nats(format!("the broker could not be reached for {LEASE:?}")));
         }
-        let is_away = lost.is_some() || self.resumes_until > Instant::now();
+        // A broker that is lost again and again must not hide that the agent is.
+        let is_away =
+            (lost.is_some() || self.resumes_until > Instant::now()) && self.heard.elapsed() < LEASE;
         if is_away && self.asks && self.pulsed.elapsed() >= PULSES_EVERY {
             self.pulsed = Instant::now();
             let pulse = FromAgent { fleet: VERSION, session: 0, seq: 0, body: Answer::Pulse };
@@ -193,6 +198,7 @@ impl Relay {
 
     async fn message(&mut self, message: &Message) -> Result<(), Error> {
         (self.opening, self.resumes_until) = (None, Instant::now());
+        self.heard = self.resumes_until;
         let instance = message.subject.rsplit('.').next().unwrap_or_default();
         if self.instance.is_none() {
             self.end.found(instance);

@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// Interval between two looks whether it has ended.
 const LOOKED_EVERY: Duration = Duration::from_millis(5);
+/// Most requests that are refused in a session. Each is a line of the log.
+const MOST_REFUSED: u32 = 16;
 
 /// A command that runs an agent on its stdin and stdout.
 #[derive(Clone, Debug)]
@@ -56,14 +58,19 @@ impl Session {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the agent has no pipes"));
         };
-        let (to_agent, _) = write_lines(stdin)?;
+        let pipes =
+            write_lines(stdin).and_then(|(to_agent, _)| Ok((to_agent, read_lines(stdout)?)));
+        let (to_agent, from_agent) = pipes.inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
         Ok(Session {
             name: name.to_owned(),
             end,
             began: Instant::now(),
             child,
             to_agent: Some(to_agent),
-            from_agent: read_lines(stdout)?,
+            from_agent,
             refused: 0,
         })
     }
@@ -88,6 +95,11 @@ impl Session {
             .map_err(|error| format!("the leader sent no valid message: {error}"))?;
         if let Err(because) = policy.check(&message.body, self.left(policy)) {
             self.refused += 1;
+            if self.refused > MOST_REFUSED || !self.end.stream.has_room() {
+                return Err(format!(
+                    "the leader sent too many requests that are refused; the last: {because}"
+                ));
+            }
             let ToAgent { session, seq, .. } = message;
             let body = Answer::Refused { because: because.clone() };
             let refused = FromAgent { fleet: VERSION, session, seq, body };
@@ -98,6 +110,11 @@ impl Session {
         let to_agent = self.to_agent.as_ref().ok_or("the agent has ended")?;
         to_agent.try_send(line).map_err(|_| "the agent's process takes no messages")?;
         Ok(None)
+    }
+
+    /// Whether its agent has ended, although the leader has not acknowledged all that it sent.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Waits for the next line of the agent, once there is room for it. `None`: the agent has ended.
@@ -123,6 +140,48 @@ impl Session {
                     return (self.end, how);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Request;
+
+    fn session(script: &str) -> Session {
+        let arguments = vec!["-c".into(), script.into()];
+        let how = AgentCommand { program: "sh".into(), arguments };
+        Session::start("1", End::of_agent("up".into()), &how).unwrap()
+    }
+
+    #[test]
+    fn a_leader_that_is_refused_again_and_again_is_refused_the_session() {
+        let mut session = session("cat");
+        let targets = Vec::new();
+        let policy =
+            Policy { targets, cores: 1, max_rate: None, max_connections: None, max_session: None };
+        let body = Request::Site(serde_json::Value::Null);
+        let site = ToAgent { fleet: VERSION, session: 1, seq: 1, body };
+        let line = serde_json::to_vec(&site).unwrap();
+        for _ in 0..MOST_REFUSED {
+            assert!(session.pass_on(line.clone(), &policy).unwrap().is_some());
+        }
+        let error = session.pass_on(line, &policy).unwrap_err();
+        assert!(error.starts_with("the leader sent too many requests"), "{error}");
+        session.child.kill().unwrap();
+        session.child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_end_of_an_agent_is_seen_without_room_for_its_lines() {
+        let mut session = session("exit 3");
+        session.end.stream.write(&vec![0; 4 << 20]);
+        assert!(!session.end.stream.has_room());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !session.has_ended() {
+            assert!(Instant::now() < deadline, "the end is not seen");
+            std::thread::sleep(LOOKED_EVERY);
         }
     }
 }

@@ -16,7 +16,8 @@ use async_nats::{Message, Subscriber};
 use futures_lite::StreamExt;
 use regatta_record::visible;
 use std::{
-    convert::Infallible, env::consts::ARCH, future::pending, io, path::Path, time::Duration,
+    collections::VecDeque, convert::Infallible, env::consts::ARCH, future::pending, io, path::Path,
+    time::Duration,
 };
 
 /// Interval between two attempts to reach the broker at the start.
@@ -25,8 +26,14 @@ const RETRIES_EVERY: Duration = Duration::from_secs(1);
 const SESSION_AT: usize = 4;
 /// What the log says of a connection.
 const CONNECTED: &str = "connected to the broker";
+/// How many sessions that are over an agent knows, so that a late `Open` does not begin one again.
+const MOST_OVER: usize = 64;
+/// What a session ends with if its agent does.
+const ENDED: &str = "the agent's process has ended";
 /// Longest wait for something to happen.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Longest wait during a session, whose agent may end while there is no room for its lines.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves the leaders of a fleet, one at a time. `how` is a command that calls [`crate::agent()`], `version` the
 /// version of this program, and `log` prints a line about each session. Retries until the broker can be reached.
@@ -57,10 +64,10 @@ pub fn standing(
         let [questions, requests] = [config.all(), config.down(&config.name, ">")];
         let questions = broker.subscribe(questions).await?;
         let requests = broker.subscribe(requests).await?;
-        let (session, last, said) = (None, String::new(), CONNECTED.to_owned());
+        let (session, over, said) = (None, VecDeque::new(), CONNECTED.to_owned());
         let instance = token()?;
         let standing =
-            Standing { config, instance, policy, how, about, log, broker, session, last, said };
+            Standing { config, instance, policy, how, about, log, broker, session, over, said };
         Ok(standing.run(questions, requests).await)
     })
 }
@@ -96,8 +103,8 @@ struct Standing {
     log: fn(&str),
     broker: Broker,
     session: Option<Session>,
-    /// The name of the last session that is over.
-    last: String,
+    /// The names of the last sessions that are over, the latest last.
+    over: VecDeque<String>,
     /// What the log last said of the connection.
     said: String,
 }
@@ -108,7 +115,8 @@ impl Standing {
             let mut wait = LONGEST_WAIT;
             if let Some(session) = &mut self.session {
                 session.end.send(&self.broker).await;
-                wait = session.end.wait(session.left(&self.policy).unwrap_or(wait).min(wait));
+                let left = session.left(&self.policy).unwrap_or(LOOKS_EVERY);
+                wait = session.end.wait(left.min(LOOKS_EVERY));
             }
             tokio::select! {
                 Some(question) = questions.next() => self.introduce(&question).await,
@@ -165,7 +173,7 @@ impl Standing {
     }
 
     async fn open(&mut self, name: &str) {
-        if name == self.last {
+        if self.over.iter().any(|over| over == name) {
             // A repetition that came late.
             return self.refuse(name, "this session is over").await;
         }
@@ -186,7 +194,7 @@ impl Standing {
 
     async fn refuse(&self, name: &str, because: &str) {
         let end = End::of_agent(self.up(name));
-        end.close(&self.broker, because).await;
+        end.refuse(&self.broker, because).await;
     }
 
     fn up(&self, session: &str) -> String {
@@ -213,7 +221,7 @@ impl Standing {
     async fn said(&mut self, line: Option<Vec<u8>>) {
         match (line, &mut self.session) {
             (Some(line), Some(session)) => session.end.stream.write(&line),
-            _ => self.close("the agent's process has ended").await,
+            _ => self.close(ENDED).await,
         }
     }
 
@@ -235,9 +243,12 @@ impl Standing {
         }
     }
 
-    /// Ends a session that lasts too long.
+    /// Ends a session that lasts too long, or whose agent has ended while there is no room for its lines.
     async fn look(&mut self) {
-        let Some(session) = &self.session else { return };
+        let Some(session) = &mut self.session else { return };
+        if !session.end.stream.has_room() && session.has_ended() {
+            return self.close(ENDED).await;
+        }
         if let (Some(Duration::ZERO), Some(most)) =
             (session.left(&self.policy), self.policy.max_session)
         {
@@ -248,15 +259,18 @@ impl Standing {
     /// Ends the session, if there is one: its agent, and what that runs.
     async fn close(&mut self, because: &str) {
         let Some(session) = self.session.take() else { return };
-        self.last.clone_from(&session.name);
+        if self.over.len() == MOST_OVER {
+            self.over.pop_front();
+        }
+        let name = session.name.clone();
+        self.over.push_back(name.clone());
         let (length, refused) = (session.length(), session.refused);
         // The load ends first, however long the way to the leader takes.
         let (end, status) = session.stop().await;
         end.close(&self.broker, because).await;
         (self.log)(&format!(
-            "regatta: session ends: session={} length={length:.1?} refused={refused} because={because:?} \
-             status={status:?}",
-            self.last
+            "regatta: session ends: session={name} length={length:.1?} refused={refused} because={because:?} \
+             status={status:?}"
         ));
     }
 }

@@ -33,9 +33,9 @@ impl Place {
         Place::at("127.0.0.1", names)
     }
 
-    /// The same with TLS, because 0.0.0.0 is not known to be this machine.
+    /// The same with TLS, because LOCALHOST is not known to be this machine.
     pub fn over_tls(names: &[&str]) -> Place {
-        Place::at("0.0.0.0", names)
+        Place::at("LOCALHOST", names)
     }
 
     fn at(host: &str, names: &[&str]) -> Place {
@@ -54,7 +54,7 @@ impl Place {
 
     /// The same with TLS.
     pub fn over_tls_files(names: &[&str], port: u16) -> TempDir {
-        files("0.0.0.0", names, port)
+        files("LOCALHOST", names, port)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
