@@ -94,7 +94,9 @@ fn a_dismissed_member_that_never_reads_is_cut(model: &str) {
     let mut quick = quick(&hub);
     let before = hub.sockets();
     let _stuck = hub.stuck(&json!({"sub": "ann"}), &mut quick);
-    assert_eq!((hub.members(), hub.sockets()), (2, before + 1), "{model}");
+    assert_eq!(hub.members(), 2, "{model}");
+    // The connection over which the metrics were read may still be open.
+    until_within(LIMIT, &format!("{model}: it has a socket"), || hub.sockets() == before + 1);
     let done = json!({"result": {}});
     assert_eq!(call(&hub.server, "disconnect", &json!({"user": "ann"})), done, "{model}");
     until_within(LIMIT, &format!("{model}: it is cut"), || hub.sockets() == before);
