@@ -208,7 +208,8 @@ impl Proxy {
     /// Returns whether an error is that of a node that is down, and another node is up.
     fn may_try_another(&self, client: &Client, error: &[u8]) -> bool {
         let node = self.any_node(client);
-        let failed = [b"SHARDDOWN node ", self.settings.nodes.name(node).as_bytes(), b": "].concat();
+        let failed =
+            [b"SHARDDOWN node ", self.settings.nodes.name(node).as_bytes(), b": "].concat();
         self.health[node].why_down().is_none()
             && error.starts_with(b"SHARDDOWN ")
             && !error.starts_with(&failed)
