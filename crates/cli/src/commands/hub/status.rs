@@ -53,7 +53,8 @@ fn shown(state: &str, metrics: &str) -> String {
          members    {}{rooms}, {} since the start\n\
          messages   {} broadcasts, {} publications, {} echoes, {} malformed\n\
          deliveries {}\n\
-         refused    {} members at a limit, {} tokens, {} without one, {} of other rooms, {} origins, {} API keys\n\
+         refused    {} members at a limit, {} tokens, {} without a token,\n\
+         \x20          {} of other rooms, {} origins, {} API keys\n\
          slow       {} disconnected, {} broadcasts skipped, {} conflated\n\
          memory     {held}{} MiB, {} members disconnected for it\n",
         number("members"),
