@@ -139,9 +139,8 @@ fn a_missing_reply_is_a_timeout_and_in_no_histogram() {
     assert!(tally.errors.timeout >= 2, "{:?}", tally.errors);
     assert_eq!(tally.errors.total(), tally.errors.timeout);
     assert!((1..=tally.errors.timeout).contains(&tally.timeouts_in_window));
-    assert!(tally.histogram.len() <= tally.replies);
-    assert!(tally.histogram.max() < 100_000_000);
     let opened = tally.connections_opened;
+    assert!(tally.histogram.len() <= tally.replies && tally.replies <= 5 * opened, "{tally:?}");
     assert!(opened > 2, "connections are reopened");
     assert!(opened < 100, "connections are reopened after a pause");
 }
