@@ -5,7 +5,7 @@ use regatta_record::{Carried, NetworkFull, NetworkUse, Side};
 
 /// Share of the speed of an interface from which it counts as full.
 const FULL: f64 = 0.9;
-/// Share of TCP segments that were sent again from which packets are lost for want of room.
+/// Share of TCP segments that were sent again from which packets are lost because the network has no room for them.
 const RESENT: f64 = 0.001;
 /// Fewer than this many may have been lost by chance.
 const LEAST_RESENT: u64 = 20;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// CPU that all CPUs of a machine together used, whoever caused it: processes, the kernel, interrupts.
+/// CPU that all CPUs of a machine together used: that of processes, of the kernel and of interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineUse {
     /// Number of stretches of time. The ends of each are read in steps of [`MachineUse::STEP_NS`].
