@@ -14,6 +14,7 @@ mod kills;
 mod lab;
 mod processes;
 mod scoreboard;
+mod server_machine;
 mod shard;
 mod slow_bodies;
 mod slow_heads;

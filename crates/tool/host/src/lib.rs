@@ -12,11 +12,13 @@
 //! - `usage`: the CPU time and memory of its processes.
 //! - `process`: processes as `/proc` describes them.
 //! - `group`: control groups.
+//! - `network`: what an interface carries, and what TCP loses.
 //! - `machine`: CPUs, settings, ports and sockets, and what else keeps the machine busy.
 
 mod contender;
 mod group;
 mod machine;
+mod network;
 mod process;
 mod under_load;
 mod usage;
@@ -40,6 +42,7 @@ pub use machine::{
     cpus::allowed_cpus,
     idle::IdleCheck,
     machine_clock::MachineClock,
+    machine_meter::MachineMeter,
     on_path::{find_on_path, is_executable, search_path},
     port::{free_port, is_taken},
     priority::{priority, raise_priority, raise_session},
@@ -48,6 +51,7 @@ pub use machine::{
     spoken::look as what_is_spoken,
     topology::{DEVICES, cores},
 };
+pub use network::link::LinkMeter;
 pub use process::{listed::Listed, status::Status, tree::Process};
 pub use under_load::{
     aside::Aside,

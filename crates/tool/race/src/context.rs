@@ -10,11 +10,12 @@ use crate::{
     },
 };
 use regatta_host::IdleCheck;
-use regatta_record::{Asked, LoadShape};
+use regatta_record::{Asked, LoadShape, MachineUse};
 use std::{
     net::Ipv4Addr,
     path::Path,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
 };
 
 /// What a race runs on.
@@ -68,6 +69,11 @@ impl<'a> RaceContext<'a> {
     /// Which settings of the server machine, if there is one, have changed since this was last asked.
     pub fn changed_on_server(&self) -> Option<String> {
         self.server.and_then(Server::settings_changed)
+    }
+
+    /// The CPU that the whole server machine uses while no contender runs. `None`: there is none, or it is not known.
+    pub fn machine_alone(&self, slice: Duration) -> Option<MachineUse> {
+        self.server.and_then(|server| server.machine_alone(slice, self.stop))
     }
 
     /// Checks that the programs on the server machine, if there is one, are those that the race began with.

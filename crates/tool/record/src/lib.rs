@@ -50,7 +50,7 @@ pub use event::{
 };
 pub use judged::{
     capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit},
-    cause::{BothUsed, Cause, Fates, LagSeen, Late, Missed, Side, SideUsed},
+    cause::{BothUsed, Cause, Fates, LagSeen, Late, Missed, NetworkFull, Side, SideUsed},
     curve::{
         ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint,
         Usl,
@@ -61,8 +61,9 @@ pub use judged::{
     regimes::Regimes,
     shown::ShownPercentile,
     summary::{
-        Band, Cell, ContendedBlocks, DuelSeen, LatencyRatio, OpenLoopFigures, OperationFigures,
-        Percentiles, Precision, RatioInState, Relation, RoleCost, Scaling, StateSeen, Summary,
+        Band, Cell, ContendedBlocks, DuelSeen, LatencyRatio, MachineFigures, OpenLoopFigures,
+        OperationFigures, Percentiles, Precision, RatioInState, Relation, RoleCost, Scaling,
+        StateSeen, Summary,
     },
     unknown::{Percentile, Unknown},
     verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict},
@@ -82,6 +83,8 @@ pub use loads::{
 };
 pub use rounds::{
     life::{IdleSlice, Life, Slice, WholeLife},
+    machine_use::MachineUse,
+    network_use::{Carried, NetworkUse},
     reply_seen::{ContentSeen, ReplySeen},
     round::{
         ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,

@@ -3,7 +3,7 @@
 use crate::{
     formats::json::pretty, screen::text::wrap, table::visible, texts::heads::heads_in_words,
 };
-use regatta_record::{LoadShape, RacePlan};
+use regatta_record::{Asked, LoadShape, RacePlan};
 
 /// The plan as JSON: the record itself.
 pub fn plan_json(plan: &RacePlan) -> String {
@@ -24,8 +24,9 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             asked.seed
         ),
         String::new(),
-        format!("contenders, on CPU {}", list(&asked.cpus.server)),
+        format!("contenders, on CPU {}{}", list(&asked.cpus.server), there(asked)),
     ];
+    let here = if asked.server.is_some() { " of this machine" } else { "" };
     let twin = asked.twin();
     for entry in asked.entries.iter().filter(|entry| entry.skipped.is_none()) {
         let role = match () {
@@ -44,7 +45,7 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             lines.push(format!("  {} is skipped: {why}", entry.name));
         }
     }
-    lines.extend([String::new(), format!("loads, from CPU {}", list(&asked.cpus.load))]);
+    lines.extend([String::new(), format!("loads, from CPU {}{here}", list(&asked.cpus.load))]);
     for load in &asked.loads {
         lines.push(format!("  {load}{}", cpus(plan, load)));
     }
@@ -80,12 +81,27 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             counted.join("; ")
         ));
     }
-    lines.push("Nothing was started.".to_owned());
+    lines.push(match &asked.server {
+        None => "Nothing was started.".to_owned(),
+        Some(machine) => format!(
+            "Nothing was started, except an agent on {} that described it. Whether the commands are there was not checked.",
+            machine.name
+        ),
+    });
     let wrapped = lines.iter().flat_map(|line| {
         let indent = if line.starts_with(' ') { 4 } else { 0 };
         wrap(&visible(line), width, indent)
     });
     wrapped.map(|line| line + "\n").collect()
+}
+
+/// Where contenders run, if it is another machine.
+fn there(asked: &Asked) -> String {
+    let place = asked.server.as_ref().map(|machine| {
+        let dir = machine.dir.display();
+        format!(" of {}, in {dir}; {{host}} is {}", machine.name, machine.address)
+    });
+    place.unwrap_or_default()
 }
 
 /// How often and how long all are measured.

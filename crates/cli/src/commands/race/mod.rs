@@ -160,7 +160,7 @@ pub struct RaceArgs {
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     live: Option<SocketAddr>,
     /// Print the plan without starting anything: contenders, CPUs, loads, rounds, and how long the race
-    /// takes. With --json, write the plan as JSON
+    /// takes. With --json, write the plan as JSON. With --server, an agent there describes the machine
     #[arg(long, conflicts_with_all = [
         "resume", "md", "live", "bmf", "gha_benchmark", "prometheus", "hdr_log",
     ])]
@@ -213,13 +213,22 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Prints the plan of a race. Starts no program, not even to ask for its version.
+/// Prints the plan of a race. Starts no program, not even to ask for its version, except the agent on the server machine.
 fn dry_run(args: &RaceArgs) -> anyhow::Result<Outcome> {
     let mut known = known()?;
     let mut contest = contest(args, &known)?;
     let manifests = known.iter_mut().map(|one| &mut one.manifest).chain(&mut contest.own);
     manifests.for_each(|manifest| manifest.version.clear());
-    let asked = prepare(&contest, &changes(args, None), &known, setup())?;
+    let stop = interrupt::flag()?;
+    let (server, machine) = match args.server.connect(&stop) {
+        Err(error) if matches!(error.downcast_ref(), Some(FleetError::Interrupted)) => {
+            return Ok(Outcome::Interrupted);
+        }
+        connected => connected?.unzip(),
+    };
+    // It is known now, and its agent is not needed any longer.
+    drop(server);
+    let asked = prepare(&contest, &changes(args, machine), &known, setup())?;
     let plan = plan(&contest, asked)?;
     match &args.json {
         Some(path) => output::write(path, &regatta_report::plan_json(&plan))?,

@@ -15,7 +15,7 @@ use std::{
 pub struct ServerArgs {
     /// Run the contenders on this machine, over SSH, and the load on this one. HOST is a destination of ssh;
     /// REGATTA_SSH is used in place of ssh. Commands start in the home folder there and listen on {host}
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["dry_run", "resume"])]
+    #[arg(long, value_name = "HOST", conflicts_with = "resume")]
     server: Option<String>,
     /// The address at which the load reaches the contenders, an IPv4 address of HOST, and {host} in their commands.
     /// Default: that by which ssh reached it

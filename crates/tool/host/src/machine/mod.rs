@@ -4,6 +4,7 @@ pub(crate) mod cpus;
 pub(crate) mod diag;
 pub(crate) mod idle;
 pub(crate) mod machine_clock;
+pub(crate) mod machine_meter;
 pub(crate) mod on_path;
 pub(crate) mod port;
 pub(crate) mod priority;

@@ -2,6 +2,8 @@
 
 pub(crate) mod latency;
 pub(crate) mod little;
+pub(crate) mod machine;
+pub(crate) mod network;
 pub(crate) mod observed;
 pub(crate) mod operations;
 pub(crate) mod roles;

@@ -65,26 +65,34 @@ pub fn findings(fields: &[Field]) -> Vec<Finding> {
 }
 
 /// A hypothesis about a contender: a mean that should be zero.
-struct Case<'a> {
+pub(super) struct Case<'a> {
     field: &'a Field,
     who: usize,
-    mean: f64,
-    p: f64,
+    pub mean: f64,
+    pub p: f64,
 }
 
 impl<'a> Case<'a> {
     /// From one value per life. `None` with fewer than 2.
-    fn of(field: &'a Field, who: usize, values: &[f64]) -> Option<Case<'a>> {
+    pub fn of(field: &'a Field, who: usize, values: &[f64]) -> Option<Case<'a>> {
         Some(Case { field, who, mean: mean(values)?, p: p_value(values)? })
     }
 
-    fn finding(&self, doubt: Doubt) -> Finding {
+    pub fn finding(&self, doubt: Doubt) -> Finding {
         self.field.finding(&self.field.contenders[self.who], doubt)
+    }
+
+    /// The contender's CPU time per operation in its slices, nanoseconds; `None` without one.
+    pub fn cost_ns(&self) -> Option<f64> {
+        let sum = |of: fn(&Slice) -> u64| {
+            slices(&self.field.contenders[self.who]).map(of).sum::<u64>() as f64
+        };
+        Some(sum(|slice| slice.cpu_ns) / sum(|slice| slice.count)).filter(|cost| cost.is_finite())
     }
 }
 
 /// The cases that remain after Holm's correction, at the level `alpha`.
-fn significant<'a>(cases: Vec<Case<'a>>, alpha: f64) -> impl Iterator<Item = Case<'a>> {
+pub(super) fn significant<'a>(cases: Vec<Case<'a>>, alpha: f64) -> impl Iterator<Item = Case<'a>> {
     let p_values: Vec<f64> = cases.iter().map(|case| case.p).collect();
     let found = holm(&p_values, alpha);
     cases.into_iter().zip(found).filter(|(_, found)| *found).map(|(case, _)| case)
@@ -136,10 +144,7 @@ fn elsewhere(fields: &[&Field]) -> Vec<Finding> {
         by_life.filter_map(|(who, values)| Case::of(field, who, &values))
     });
     let found = significant(cases.collect(), CHANCE).filter_map(|case| {
-        let slices = || slices(&case.field.contenders[case.who]);
-        let cost = slices().map(|slice| slice.cpu_ns as f64).sum::<f64>()
-            / slices().map(|slice| slice.count as f64).sum::<f64>();
-        let share = case.mean / cost;
+        let share = case.mean / case.cost_ns()?;
         (share > ELSEWHERE).then(|| {
             case.finding(Doubt::WorkElsewhere { ns_per_operation: case.mean, share, p: case.p })
         })

@@ -5,6 +5,7 @@ mod addresses;
 mod behind;
 mod cells;
 mod duels;
+mod machine_work;
 mod machines;
 mod starts;
 
@@ -28,6 +29,7 @@ const SPLIT_FROM_S: f64 = 1.0;
 /// All findings, the most serious first.
 pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
     let mut findings = duels::findings(fields);
+    findings.extend(machine_work::findings(asked, fields));
     findings.extend(starts::uneven(fields));
     findings.extend(addresses::favours(fields));
     findings.extend(behind::left_work(fields));
@@ -53,7 +55,7 @@ pub fn doubts(
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(asked.doubts_of_running());
     doubts.extend(asked.doubts_of_contents(cells));
-    doubts.extend(machines::doubts(asked));
+    doubts.extend(machines::doubts(asked, cells));
     doubts.extend(shared_cpus(asked));
     doubts.extend(shared_cores(asked));
     doubts.extend(no_twin(asked, fields, twins));

@@ -1,7 +1,7 @@
 //! Which side was the limit.
 
 use super::{remedy::Remedy, used::Used};
-use regatta_record::{BothUsed, Cause, Kind, Verdict};
+use regatta_record::{BothUsed, Cause, Kind, NetworkFull, Verdict};
 
 /// Up to this factor the null server counts as no faster. Then the server is not the limit.
 pub const NO_FASTER: f64 = 1.02;
@@ -44,6 +44,28 @@ pub fn bottleneck(
             Verdict::new(Kind::Idle, Cause::Used(used)).with_remedy(remedy.more_requests())
         }
     }
+}
+
+/// Replaces a verdict by which neither side was the limit, or a rate was not held, if the network was full: what was
+/// measured of CPUs takes precedence.
+pub fn by_network(
+    limit: Verdict,
+    server: Option<Used>,
+    load: Option<Used>,
+    full: Option<NetworkFull>,
+) -> Verdict {
+    let (Some(network), Some(server), Some(load)) = (full, server, load) else { return limit };
+    let has_time = |side: Used| !side.is_busy() && !side.is_starved();
+    let is_open = match limit.kind() {
+        Kind::Idle | Kind::Overloaded => true,
+        Kind::GeneratorBound => matches!(limit.first().cause, Cause::NullNoFaster { .. }),
+        _ => false,
+    };
+    if !is_open || !has_time(server) || !has_time(load) {
+        return limit;
+    }
+    Verdict::new(Kind::NetworkBound, Cause::Network { used: both(server, load), network })
+        .with_remedy("use a faster network, or a load with fewer bytes")
 }
 
 fn both(server: Used, load: Used) -> BothUsed {

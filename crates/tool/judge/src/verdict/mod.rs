@@ -18,10 +18,11 @@ pub use open::AtRate;
 pub use remedy::Remedy;
 pub use used::{BUSY, Used, WAITED};
 
+use crate::cell::network;
 use crate::cell::observed::CellRounds;
 use crate::cell::signals::Signals;
 use crate::statistics::{mean, present};
-use bottleneck::of_burst;
+use bottleneck::{by_network, of_burst};
 use noise::drifting;
 pub use open::HELD;
 use regatta_record::{
@@ -76,6 +77,7 @@ fn as_measured(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
             // The lag shows how long the load waited, and voids only what it spoiled.
             let noise = disturbed(steal, server, None, usual, remedy);
             let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
+            let at_rate = by_network(at_rate, server, load, network::full(observed));
             let verdict = together(noise.chain([at_rate]));
             return match shape.beside {
                 Some(_) => with_beside(verdict, observed),
@@ -85,6 +87,7 @@ fn as_measured(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
         Drive::Open { .. } | Drive::Closed | Drive::Bounded { .. } | Drive::Churn => {}
     }
     let limit = bottleneck(server, load, headroom, remedy);
+    let limit = by_network(limit, server, load, network::full(observed));
     if shape.requests.is_some() {
         // It connects first, and its connections finish one by one: there is no steady rate that
         // could drift.

@@ -14,6 +14,7 @@ mod latency_ratios;
 mod operations;
 mod precision;
 mod roles;
+mod server_machine;
 #[allow(dead_code, reason = "the examples use more of the simulation")]
 #[path = "../simulated/mod.rs"]
 mod simulated;

@@ -8,7 +8,8 @@ use crate::simulated::{
 };
 use regatta_judge::judge;
 use regatta_record::{
-    Arrivals, Asked, Cell, Drive, Figure, Kind, LoadShape, Machine, Round, Summary, WarmUpDone,
+    Arrivals, Asked, Carried, Cell, Drive, Figure, Kind, Life, LoadShape, Machine, NetworkUse,
+    Round, Summary, Verdict, WarmUpDone,
 };
 use std::num::NonZeroU32;
 
@@ -464,4 +465,80 @@ fn figures_that_contradict_each_other_are_a_doubt() {
     let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
     assert!(epoll(&summary).little_residual.unwrap() > 0.7);
     assert!(summary.doubts.iter().any(|d| d.contains("(Little's law) by")), "{:?}", summary.doubts);
+}
+
+/// What an interface of 1 Gbit/s carried in the windows of [`sleepy`], as a share of its speed, and segments of which
+/// some were sent again.
+fn carried(share: f64, segments: u64, resent: u64) -> Carried {
+    let bytes = (share * 1e9 / 8.0 * 2.0 * WINDOW_NS as f64 / 1e9) as u64;
+    Carried {
+        interface: "eth0".into(),
+        line_bits_per_s: Some(1_000_000_000),
+        received_bytes: bytes / 100,
+        sent_bytes: bytes,
+        segments,
+        resent,
+    }
+}
+
+fn over(rounds: &mut [Round], load: Option<Carried>, server: Option<Carried>) {
+    for round in rounds {
+        let (load, server) = (load.clone(), server.clone());
+        let network = Some(NetworkUse { ns: 2 * WINDOW_NS, load, server });
+        round.life = Some(Life { network, ..Life::default() });
+    }
+}
+
+#[test]
+fn a_full_network_between_two_sides_with_time_is_the_limit() {
+    let mut rounds = sleepy();
+    over(&mut rounds, None, Some(carried(0.93, 1_000_000, 0)));
+    let cell = judged(&rounds);
+    let words = [
+        "neither side was busy",
+        "eth0 of the server's machine carried 0.930 Gbit/s of its 1 Gbit/s",
+        "use a faster network",
+    ];
+    says(&cell, Kind::NetworkBound, &words);
+    assert_eq!(cell.verdict.void, [Figure::Rate, Figure::Latency], "the cost is the server's own");
+    over(&mut rounds, Some(carried(0.95, 1_000_000, 0)), Some(carried(0.5, 1_000_000, 0)));
+    says(
+        &judged(&rounds),
+        Kind::NetworkBound,
+        &["eth0 of the load's machine carried 0.950 Gbit/s"],
+    );
+    let json = serde_json::to_string(&cell.verdict).unwrap();
+    assert_eq!(serde_json::from_str::<Verdict>(&json).unwrap(), cell.verdict);
+}
+
+#[test]
+fn lost_segments_show_a_full_network_without_a_speed() {
+    let mut rounds = sleepy();
+    let veth = |segments, resent| {
+        Some(Carried { line_bits_per_s: None, ..carried(9.0, segments, resent) })
+    };
+    over(&mut rounds, veth(100_000, 5), veth(99_000, 1_000));
+    let words = ["the server's machine had to send 1.00% of its TCP segments again"];
+    says(&judged(&rounds), Kind::NetworkBound, &words);
+    over(&mut rounds, veth(100_000, 90), veth(99_000, 0));
+    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "0.09%");
+    over(&mut rounds, veth(100, 2), None);
+    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "14 segments are a chance");
+}
+
+#[test]
+fn a_full_network_is_not_the_limit_of_a_side_that_was_busy_or_of_a_rate_that_was_held() {
+    let full = || Some(carried(0.97, 1_000, 500));
+    let mut rounds = race(LOAD);
+    over(&mut rounds, full(), full());
+    assert_eq!(judged(&rounds).verdict.kind(), Kind::ServerBound);
+    let mut rounds = sleepy();
+    rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns * 97 / 100);
+    over(&mut rounds, full(), full());
+    assert_eq!(judged(&rounds).verdict.kind(), Kind::GeneratorBound);
+    let mut rounds = sleepy();
+    over(&mut rounds, Some(carried(0.89, 1_000_000, 0)), None);
+    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "11% are free");
+    over(&mut rounds, None, None);
+    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "nothing is known");
 }

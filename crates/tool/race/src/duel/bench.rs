@@ -24,8 +24,8 @@ use crate::{
 use regatta_host::{Aside, MachineClock, Settings};
 use regatta_load::{Compiled, Lane, Plan as Load, SliceCounts, SliceKind, SliceLatency};
 use regatta_record::{
-    FORMAT, Happened, LoadShape, Operation, Outcome, Phase, Round, RoundStart, Settled,
-    WarmUpSlice, WholeLife,
+    FORMAT, Happened, LoadShape, MachineUse, NetworkUse, Operation, Outcome, Phase, Round,
+    RoundStart, Settled, WarmUpSlice, WholeLife,
 };
 use std::{
     sync::atomic::Ordering,
@@ -78,6 +78,8 @@ struct Alive<'a> {
     in_slices: Vec<u64>,
     /// The next reading of the clocks ends a counted slice.
     counts_next: bool,
+    /// CPU time of the load in the last slice on this contender's machine, nanoseconds.
+    load_there_ns: u64,
 }
 
 /// The load on a contender.
@@ -109,6 +111,7 @@ impl RunsLives for LivesHere<'_> {
     ) -> Result<Option<runner::Lived>, MachineError> {
         let plan = life.plan.clone();
         let mut stand = Stand::new(self.context, life, &mut self.scripts, events);
+        let alone = plan.loads.first().and_then(|load| self.context.machine_alone(load.slice));
         let settings = Settings::read();
         let lived = live(&mut stand, &plan)?;
         let here = Settings::read().changed_since(&settings);
@@ -118,7 +121,12 @@ impl RunsLives for LivesHere<'_> {
         let settled = stand.settled();
         let rounds = stand.into_rounds(&plan, lived);
         Ok(rounds.map(|mut rounds| {
-            rounds.iter_mut().for_each(|round| round.settings_changed.clone_from(&changed));
+            for round in &mut rounds {
+                round.settings_changed.clone_from(&changed);
+                if let Some(life) = &mut round.life {
+                    life.machine_alone = alone;
+                }
+            }
             runner::Lived { rounds, settled }
         }))
     }
@@ -193,8 +201,8 @@ impl<'a, 'e> Stand<'a, 'e> {
         for (load, lived) in plan.loads.iter().zip(lived) {
             for ((contender, lived), whole) in contenders.iter_mut().zip(lived).zip(&wholes) {
                 let Some(mut round) = contender.rounds[load.load].take() else { continue };
-                let Lived { slices, idle, aside_ns, connecting_ns, driven_ns: _, thawed_ns } =
-                    lived;
+                let Lived { slices, idle, aside_ns, connecting_ns, .. } = lived;
+                let Lived { thawed_ns, machine, network, .. } = lived;
                 if let Some(server) = &mut round.server {
                     server.cpu_ns = slices.iter().map(|slice| slice.cpu_ns).sum();
                 }
@@ -205,6 +213,8 @@ impl<'a, 'e> Stand<'a, 'e> {
                     aside_ns,
                     connecting_ns,
                     thawed_ns,
+                    machine,
+                    network,
                     slices,
                     whole,
                     ..std::mem::take(life)
@@ -224,7 +234,8 @@ impl<'a, 'e> Stand<'a, 'e> {
         };
         Ok(match self.context.start(entrant, self.loads[nth])? {
             Start::Ready(hosted) => {
-                Ok(Alive { hosted: *hosted, in_slices: Vec::new(), counts_next: false })
+                let (hosted, in_slices) = (*hosted, Vec::new());
+                Ok(Alive { hosted, in_slices, counts_next: false, load_there_ns: 0 })
             }
             Start::Failed { because } => Err(Outcome::Failed { because }),
             Start::Interrupted => Err(interrupted()),
@@ -408,6 +419,16 @@ impl Bench for Stand<'_, '_> {
         self.contenders[who].alive.as_ref()?.hosted.thawed_ns()
     }
 
+    fn machine_used(&self, who: usize) -> Option<MachineUse> {
+        let alive = self.contenders[who].alive.as_ref()?;
+        let used = alive.hosted.machine_used()?;
+        Some(MachineUse { busy_ns: used.busy_ns - alive.load_there_ns as i64, ..used })
+    }
+
+    fn network_used(&self, who: usize) -> Option<&NetworkUse> {
+        self.contenders[who].alive.as_ref()?.hosted.network_used()
+    }
+
     fn drive(&mut self, who: usize, what: &Drive) -> Result<Driven, MachineError> {
         let asked = self.context.asked;
         let Contender { alive: Some(alive), lane: Some(to), .. } = &mut self.contenders[who] else {
@@ -425,6 +446,8 @@ impl Bench for Stand<'_, '_> {
         let before = self.clock.as_ref().and_then(MachineClock::read_ns);
         let counts = to.lane.slice(what.length, kind, what.seed);
         let after = self.clock.as_ref().and_then(MachineClock::read_ns);
+        let one_machine = asked.server.as_ref().is_some_and(|server| server.one_machine);
+        alive.load_there_ns = if one_machine { counts.load_cpu_ns } else { 0 };
         let machine_ns = after.zip(before).map(|(after, before)| after.saturating_sub(before));
         to.lasted_ns += began.elapsed().as_nanos() as u64;
         let latency = latency(&counts, &asked.latency_of);

@@ -5,7 +5,7 @@
 //! interrupted at any moment.
 
 use crate::ask::heats::ROTATION;
-use regatta_record::{IdleSlice, Slice, WarmUpSlice};
+use regatta_record::{IdleSlice, MachineUse, NetworkUse, Slice, WarmUpSlice};
 use std::time::Duration;
 
 /// The machine, for one life. Contenders and loads are known by their index in the plan.
@@ -31,6 +31,14 @@ pub(crate) trait Bench {
     /// How long it ran until it was frozen, nanoseconds: since it was thawed, or since its CPU time was read while
     /// it ran. `None`: as long as it was driven or waited for.
     fn thawed_ns(&self, who: usize) -> Option<u64>;
+
+    /// The CPU of its whole machine, except that of the load, from when it was thawed until it was frozen. `None`: not
+    /// known, or it is the load's machine.
+    fn machine_used(&self, who: usize) -> Option<MachineUse>;
+
+    /// What the network to it carried from when it was thawed until it was frozen, without the time. `None`: not known,
+    /// or there is none.
+    fn network_used(&self, who: usize) -> Option<&NetworkUse>;
 
     /// Keeps it from running, and returns when it no longer runs.
     fn freeze(&mut self, who: usize);
@@ -179,6 +187,10 @@ pub(crate) struct Lived {
     pub driven_ns: u64,
     /// How long it ran for its slices, if messages to its machine made that longer.
     pub thawed_ns: Option<u64>,
+    /// The CPU of its whole machine meanwhile, if it is another one than the load's and this is known.
+    pub machine: Option<MachineUse>,
+    /// What the network to it carried meanwhile.
+    pub network: Option<NetworkUse>,
 }
 
 /// Runs a life. Returns what each contender did, by load in the order of the plan and by contender, also if
@@ -444,8 +456,16 @@ impl<B: Bench> Life<'_, B> {
             if nth == 0 || !driven.goes_on {
                 continue;
             }
-            let thawed_ns = self.bench.thawed_ns(who);
+            let (thawed_ns, used) = (self.bench.thawed_ns(who), self.bench.machine_used(who));
+            let carried = self.bench.network_used(who).cloned();
             let lived = self.of_load(who);
+            if let Some(carried) = carried {
+                let carried = NetworkUse { ns: driven.ns, ..carried };
+                lived.network.get_or_insert_default().add(&carried);
+            }
+            if let Some(used) = used {
+                *lived.machine.get_or_insert_default() += used;
+            }
             if let Some(ns) = thawed_ns {
                 *lived.thawed_ns.get_or_insert(0) += ns;
             }

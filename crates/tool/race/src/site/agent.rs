@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use regatta_fleet::Site;
-use regatta_host::{Settings, read_setup};
+use regatta_host::{MachineMeter, Settings, read_setup};
 use regatta_record::{Asked, LoadShape};
 use serde_json::Value;
 use std::{
@@ -38,6 +38,7 @@ pub struct AgentSite {
     contenders: BTreeMap<u32, Held>,
     /// How many were started.
     started: u32,
+    machine: MachineMeter,
 }
 
 /// A race that was entered.
@@ -58,8 +59,8 @@ impl AgentSite {
         version: (&'static str, Option<&'static str>),
         stop: Arc<AtomicBool>,
     ) -> AgentSite {
-        let contenders = BTreeMap::new();
-        AgentSite { binary, version, stop, race: None, contenders, started: 0 }
+        let (contenders, machine) = (BTreeMap::new(), MachineMeter::default());
+        AgentSite { binary, version, stop, race: None, contenders, started: 0, machine }
     }
 
     fn carry_out(&mut self, ask: ToSite) -> Result<FromSite, String> {
@@ -68,6 +69,7 @@ impl AgentSite {
             ToSite::Enter(asked) => self.enter(*asked),
             ToSite::Look => self.look(),
             ToSite::Settings => self.settings(),
+            ToSite::Machine => Ok(FromSite::Machine { used: self.machine.lap() }),
             ToSite::Start { entrant, load } => self.start(&entrant, load),
             ToSite::Of { contender, asks } => {
                 let held = self.contenders.get_mut(&contender);
@@ -135,7 +137,8 @@ impl AgentSite {
             Start::Ready(started) => {
                 self.started += 1;
                 let port = started.port;
-                self.contenders.insert(self.started, Held::new(name, *started));
+                let held = Held::new(name, *started).reached_at(*host);
+                self.contenders.insert(self.started, held);
                 FromSite::Started { contender: self.started, port }
             }
             Start::Failed { because } => FromSite::NotStarted { because },

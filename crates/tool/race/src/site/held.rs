@@ -6,8 +6,8 @@ use crate::site::{
     start::{STOP_WITHIN, Started},
     wire::{Answer, Ask, Observed, Reading},
 };
-use regatta_host::{Freezer, Meter, Readings, Roles, meters};
-use std::time::Instant;
+use regatta_host::{Freezer, LinkMeter, MachineMeter, Meter, Readings, Roles, meters};
+use std::{net::IpAddr, time::Instant};
 use tempfile::TempDir;
 
 /// A contender on this machine. Dropping it kills its processes.
@@ -19,6 +19,9 @@ pub(crate) struct Held {
     roles: Option<Roles>,
     /// By role.
     meters: Vec<Meter>,
+    machine: MachineMeter,
+    /// That by which it is reached, if it is another machine's load that does.
+    link: Option<LinkMeter>,
     /// Those of the current load.
     readings: Option<Readings>,
     served: Option<ServedBy>,
@@ -32,8 +35,14 @@ impl Held {
         let Started { roles, run: _run, port: _ } = started;
         let (freezer, meters) = (Some(Freezer::of(&roles)), meters(&roles));
         let (readings, served, roles) = (None, None, Some(roles));
-        let since = Instant::now();
-        Held { name: name.to_owned(), freezer, roles, meters, readings, served, _run, since }
+        let (machine, since) = (MachineMeter::default(), Instant::now());
+        let (name, link) = (name.to_owned(), None);
+        Held { name, freezer, roles, meters, machine, link, readings, served, _run, since }
+    }
+
+    /// The same, reached at `address` from another machine.
+    pub fn reached_at(self, address: IpAddr) -> Held {
+        Held { link: LinkMeter::of(address), ..self }
     }
 
     /// Whether all of its processes can be frozen.
@@ -66,6 +75,8 @@ impl Held {
             Ask::Thaw => done(self.freezer.as_mut().map(Freezer::thaw)),
             Ask::Now => Answer::Now(self.since.elapsed().as_nanos() as u64),
             Ask::Laps => Answer::Laps(self.meters.iter_mut().map(Meter::lap).collect()),
+            Ask::Machine => Answer::Machine(self.machine.lap()),
+            Ask::Link => Answer::Link(self.link.as_mut().and_then(LinkMeter::lap)),
             Ask::CpuNs => Answer::CpuNs(self.roles.as_ref().and_then(Roles::cpu_ns)),
             Ask::Observe { cpus, load } => {
                 self.readings = self.roles.as_ref().map(|roles| Readings::new(roles, &cpus, &load));

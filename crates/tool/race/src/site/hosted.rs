@@ -14,8 +14,8 @@ use crate::{
         wire::{Answer, Ask, Observed, Reading},
     },
 };
-use regatta_host::Meter;
-use regatta_record::{CpuSets, LoadShape};
+use regatta_host::{LinkMeter, Meter};
+use regatta_record::{CpuSets, LoadShape, MachineUse, NetworkUse};
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr, TcpStream},
@@ -30,7 +30,7 @@ pub(crate) struct Hosted<'a> {
 
 enum Place<'a> {
     Here(Box<Held>),
-    There(Elsewhere<'a>),
+    There(Box<Elsewhere<'a>>),
 }
 
 /// A contender on the server machine.
@@ -40,6 +40,12 @@ struct Elsewhere<'a> {
     /// Its CPU time, read after it was frozen and not yet asked for. One message does both.
     laps: Option<Vec<Option<u64>>>,
     thawed: Thawed,
+    /// The CPU of its whole machine from when it was thawed until it was frozen, if known.
+    machine: Option<MachineUse>,
+    /// This machine's end of the network to it.
+    link: Option<LinkMeter>,
+    /// What both ends carried in the same time.
+    network: NetworkUse,
     is_stopped: bool,
 }
 
@@ -88,9 +94,17 @@ impl<'a> Hosted<'a> {
         Ok(match server.start(&entrant.name, load)? {
             Start::Ready(started) => {
                 let (number, address) = *started;
-                let thawed = Thawed::default();
-                let place = Elsewhere { server, number, laps: None, thawed, is_stopped: false };
-                let mut hosted = Hosted { address, place: Place::There(place) };
+                let place = Elsewhere {
+                    server,
+                    number,
+                    laps: None,
+                    thawed: Thawed::default(),
+                    machine: None,
+                    link: LinkMeter::of(address.ip()),
+                    network: NetworkUse::default(),
+                    is_stopped: false,
+                };
+                let mut hosted = Hosted { address, place: Place::There(Box::new(place)) };
                 if let Err(error) = reach(address)
                     && hosted.deaths().server.is_none()
                 {
@@ -141,16 +155,7 @@ impl<'a> Hosted<'a> {
     pub fn freeze(&mut self) -> Result<(), String> {
         let frozen = match &mut self.place {
             Place::Here(held) => held.answer(Ask::Freeze),
-            Place::There(there) => {
-                let answers = there.ask(vec![Ask::Freeze, Ask::Now, Ask::Laps]);
-                let mut answers = answers.into_iter();
-                let frozen = answers.next();
-                there.thawed.ends(answers.next().as_ref());
-                if let Some(Answer::Laps(laps)) = answers.next() {
-                    there.laps = Some(laps);
-                }
-                frozen.unwrap_or(Answer::Done(Ok(())))
-            }
+            Place::There(there) => there.freeze(),
         };
         done(Some(frozen))
     }
@@ -158,8 +163,10 @@ impl<'a> Hosted<'a> {
     /// Lets it run. The error is a sentence.
     pub fn thaw(&mut self) -> Result<(), String> {
         let Place::There(there) = &mut self.place else { return done(self.ask(Ask::Thaw)) };
-        let mut answers = there.ask(vec![Ask::Now, Ask::Thaw]);
-        there.thawed.begins(answers.first());
+        // From here on; what was carried while it was frozen does not count.
+        there.link.as_mut().and_then(LinkMeter::lap);
+        let mut answers = there.ask(vec![Ask::Link, Ask::Machine, Ask::Now, Ask::Thaw]);
+        there.thawed.begins(answers.get(2));
         done(answers.pop())
     }
 
@@ -172,11 +179,29 @@ impl<'a> Hosted<'a> {
         }
     }
 
+    /// The CPU of its whole machine from when it was thawed until it was frozen. `None` on this machine, or if it is
+    /// not known.
+    pub fn machine_used(&self) -> Option<MachineUse> {
+        match &self.place {
+            Place::Here(_) => None,
+            Place::There(there) => there.machine,
+        }
+    }
+
+    /// What the network to it carried from when it was thawed until it was frozen. The time is not in it. `None` on this
+    /// machine, or if it is not known.
+    pub fn network_used(&self) -> Option<&NetworkUse> {
+        match &self.place {
+            Place::Here(_) => None,
+            Place::There(there) => Some(&there.network),
+        }
+    }
+
     /// The CPU time of each role since the last call, nanoseconds, in the order of their start.
     pub fn laps(&mut self) -> Option<Vec<Option<u64>>> {
         let answer = match &mut self.place {
             Place::Here(held) => held.answer(Ask::Laps),
-            Place::There(Elsewhere { laps: laps @ Some(_), .. }) => return laps.take(),
+            Place::There(there) if there.laps.is_some() => return there.laps.take(),
             Place::There(there) => {
                 let mut answers = there.ask(vec![Ask::Laps, Ask::Now]);
                 there.thawed.begins(answers.pop().as_ref());
@@ -253,6 +278,27 @@ impl<'a> Hosted<'a> {
 }
 
 impl Elsewhere<'_> {
+    /// Freezes it, and takes in the same message what belongs to the time since it was thawed.
+    fn freeze(&mut self) -> Answer {
+        let asks = vec![Ask::Freeze, Ask::Now, Ask::Machine, Ask::Link, Ask::Laps];
+        let mut answers = self.ask(asks).into_iter();
+        let frozen = answers.next();
+        self.thawed.ends(answers.next().as_ref());
+        self.machine = match answers.next() {
+            Some(Answer::Machine(used)) => used,
+            _ => None,
+        };
+        self.network.server = match answers.next() {
+            Some(Answer::Link(carried)) => carried,
+            _ => None,
+        };
+        self.network.load = self.link.as_mut().and_then(LinkMeter::lap);
+        if let Some(Answer::Laps(laps)) = answers.next() {
+            self.laps = Some(laps);
+        }
+        frozen.unwrap_or(Answer::Done(Ok(())))
+    }
+
     fn ask(&mut self, asks: Vec<Ask>) -> Vec<Answer> {
         self.server.ask(self.number, asks)
     }

@@ -9,12 +9,19 @@ use crate::{
     },
 };
 use regatta_fleet::{Error, RemoteSite};
-use regatta_record::{Asked, Fingerprint, LoadShape, ServerMachine};
+use regatta_record::{Asked, Fingerprint, LoadShape, MachineUse, ServerMachine};
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::OnceLock,
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
+
+/// How long the machine is observed before a life.
+const ALONE: Duration = Duration::from_millis(300);
 
 /// The largest difference of both times of day in whole seconds. The replies of `hello` may be 2 s off.
 const MOST_AHEAD_S: i64 = 1;
@@ -102,6 +109,33 @@ impl Server {
             }
             Err(error) => {
                 self.site.give_up(&format!("does not say which of its settings changed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// The CPU that its whole machine uses while no contender runs, until `stop` is set. There is a message after each
+    /// `slice`, because a slice has as many. `None`: not known.
+    pub(crate) fn machine_alone(&self, slice: Duration, stop: &AtomicBool) -> Option<MachineUse> {
+        self.machine_lap();
+        let (began, mut all) = (Instant::now(), MachineUse::default());
+        while began.elapsed() < ALONE && !stop.load(Ordering::Relaxed) {
+            thread::sleep(slice.min(ALONE));
+            all += self.machine_lap()?;
+        }
+        // One stretch ends where the next begins, so steps count at the ends of all only.
+        Some(MachineUse { spans: 1, ..all })
+    }
+
+    fn machine_lap(&self) -> Option<MachineUse> {
+        match self.send(&ToSite::Machine) {
+            Ok(FromSite::Machine { used }) => used,
+            Ok(_) => {
+                self.site.give_up("answered something else than it was asked");
+                None
+            }
+            Err(error) => {
+                self.site.give_up(&format!("does not say how busy it is: {error}"));
                 None
             }
         }

@@ -2,7 +2,9 @@
 //! decides.
 
 use crate::site::ends::{Deaths, Stopped};
-use regatta_record::{Asked, CpuSets, Fingerprint, LoadShape, Machine, RoleUsage, Server, Setup};
+use regatta_record::{
+    Asked, Carried, CpuSets, Fingerprint, LoadShape, Machine, MachineUse, RoleUsage, Server, Setup,
+};
 use serde::{Deserialize, Serialize};
 use std::{net::IpAddr, path::PathBuf};
 
@@ -18,6 +20,10 @@ pub(crate) enum Ask {
     Now,
     /// The CPU time of its roles since the last time.
     Laps,
+    /// The CPU of its whole machine since the last time.
+    Machine,
+    /// What the interface carried by which it is reached, since the last time.
+    Link,
     /// The CPU time of all of its processes since their start.
     CpuNs,
     /// Begin the readings of a load.
@@ -58,6 +64,10 @@ pub(crate) enum Answer {
     Now(u64),
     /// Nanoseconds of each role, in the order of their start; `None`: not known.
     Laps(Vec<Option<u64>>),
+    /// `None`: not known.
+    Machine(Option<MachineUse>),
+    /// `None`: not known.
+    Link(Option<Carried>),
     /// Nanoseconds, if known.
     CpuNs(Option<u64>),
     Observed(Box<Observed>),
@@ -92,6 +102,8 @@ pub(crate) enum ToSite {
     Look,
     /// Which settings of the machine have changed since this was last asked, or since the race was entered.
     Settings,
+    /// The CPU of the whole machine since the last time.
+    Machine,
     /// Start a contender of the race.
     Start { entrant: String, load: LoadShape },
     /// Ask a contender that was started, one thing after the other.
@@ -117,6 +129,8 @@ pub(crate) enum FromSite {
     Unchanged,
     /// The changes, as a part of a sentence.
     Settings { changed: Option<String> },
+    /// `None`: not known.
+    Machine { used: Option<MachineUse> },
     /// The contender is ready; its number and port.
     Started { contender: u32, port: u16 },
     /// It did not become ready: a sentence.

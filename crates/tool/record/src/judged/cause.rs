@@ -29,6 +29,14 @@ pub enum Cause {
         /// Rate of the null server over that of the contender.
         null_rate: f64,
     },
+    /// Neither side was busy, and the network between them was full.
+    Network {
+        /// Both sides.
+        #[serde(flatten)]
+        used: BothUsed,
+        /// What shows it.
+        network: NetworkFull,
+    },
     /// Others took the CPU of the load, which could do no more.
     Starved {
         /// Both sides.
@@ -167,6 +175,30 @@ pub struct BothUsed {
     pub server: SideUsed,
     /// The load.
     pub load: SideUsed,
+}
+
+/// What shows that a network is full.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkFull {
+    /// An interface carried nearly as much as it can.
+    Line {
+        /// The side whose machine has it.
+        of: Side,
+        /// Its name.
+        interface: String,
+        /// What it carried in its busier direction, bits per second.
+        bits_per_s: f64,
+        /// Its speed, bits per second.
+        line_bits_per_s: u64,
+    },
+    /// TCP segments were lost on the way.
+    Lost {
+        /// The side that sent them.
+        by: Side,
+        /// Share of its segments that were sent again.
+        resent: f64,
+    },
 }
 
 /// A requested rate, and what was answered of it.

@@ -80,6 +80,21 @@ pub enum Doubt {
         /// How much longer, as a fraction of its slices: the median over its lives.
         share: f64,
     },
+    /// Other programs use the contenders' machine, which is not the load's.
+    ServerMachineBusy {
+        /// How many CPUs they use while no contender runs.
+        cpus: f64,
+        /// How many more they use in slices, whatever the contender.
+        in_slices: f64,
+    },
+    /// It is cheaper than the baseline by the CPU of its processes, and more expensive by that of its whole machine, or
+    /// the other way round.
+    MachineRanksOtherwise {
+        /// CPU of its processes over that of the baseline.
+        ratio: f64,
+        /// CPU of its machine over the same for the baseline.
+        of_machine: f64,
+    },
     /// Its ratio to the baseline differs between long slices and usual ones.
     LongSlices {
         /// The ratio in long slices over that in usual ones.

@@ -117,6 +117,9 @@ pub struct Cell {
     /// to the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub both_sides_ns_per_request: Option<Estimate>,
+    /// CPU of the whole machine of the contender. Absent: it is the load's machine, or this is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineFigures>,
     /// CPU without load, milliseconds per second, from idle slices. Absent: it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing_ms_per_s: Option<f64>,
@@ -239,6 +242,22 @@ pub struct Cell {
     pub then_in_words: Option<String>,
     /// The judgement.
     pub verdict: Verdict,
+}
+
+/// CPU that the whole machine of a contender used in its slices: its processes, others, and the kernel with its
+/// interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineFigures {
+    /// CPU beyond what the machine uses while no contender runs, per request, or per [`Asked::cost_per`], nanoseconds.
+    /// `null`: it has fewer than two lives, or not even its order of magnitude is known.
+    pub cost_ns_per_request: Option<Estimate>,
+    /// The part of it in interrupts, nanoseconds. Most kernels sample it at timer ticks.
+    pub interrupts_ns_per_request: f64,
+    /// How many CPUs the machine uses while no contender runs.
+    pub cpus_alone: f64,
+    /// Bound of the error that the steps of the kernel's figures (10 ms) cause, nanoseconds per request: four standard
+    /// deviations. The interval contains it.
+    pub steps_ns_per_request: f64,
 }
 
 /// The cost of one role of a contender: the server itself, or a kind of process behind it.

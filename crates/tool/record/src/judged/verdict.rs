@@ -20,6 +20,8 @@ pub enum Kind {
     /// The load's CPUs are busy or taken by others and the server's are not busy, the null server is no
     /// faster, or the load sent its requests late.
     GeneratorBound,
+    /// The network between them was full, and neither server nor load was busy.
+    NetworkBound,
     /// The requested rate was held.
     AtAskedRate,
     /// Server and load had to share CPUs: only the cost is meaningful.
@@ -54,6 +56,7 @@ impl Kind {
             Kind::CoBound => "co-bound",
             Kind::Idle => "idle",
             Kind::GeneratorBound => "generator-bound",
+            Kind::NetworkBound => "network-bound",
             Kind::AtAskedRate => "at-asked-rate",
             Kind::CostOnly => "cost-only",
             Kind::Overloaded => "overloaded",
@@ -77,7 +80,7 @@ impl Kind {
     /// Whether the figures of its reason are amounts. Otherwise they are data that was sent, received or declared.
     pub fn has_amounts(self) -> bool {
         use Kind::*;
-        matches!(self, Noisy | Unstable | GeneratorBound | CoBound | Idle)
+        matches!(self, Noisy | Unstable | GeneratorBound | NetworkBound | CoBound | Idle)
     }
 
     /// The figures that this kind always voids.
@@ -89,7 +92,7 @@ impl Kind {
             | Kind::Idle
             | Kind::AtAskedRate
             | Kind::Overloaded => &[],
-            Kind::GeneratorBound | Kind::CostOnly => &[Rate, Latency],
+            Kind::GeneratorBound | Kind::NetworkBound | Kind::CostOnly => &[Rate, Latency],
             Kind::Noisy => &[Latency],
             Kind::Unstable => &[Cost, Latency],
             Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {

@@ -1,6 +1,7 @@
 //! What a life adds to a round: the slices in which the load drove this contender, while the others of its
 //! heat were alive and frozen.
 
+use crate::{MachineUse, NetworkUse};
 use serde::{Deserialize, Serialize};
 
 /// One start of a contender, together with the others of its heat.
@@ -24,6 +25,16 @@ pub struct Life {
     /// are, by the messages to that machine. Absent: it ran on the load's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thawed_ns: Option<u64>,
+    /// CPU of its whole machine while it was thawed for its counted slices, except that of the load. Absent: it ran on
+    /// the load's machine, or the kernel there does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineUse>,
+    /// The same before the life, while no contender ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_alone: Option<MachineUse>,
+    /// What the network to it carried in its counted slices. Absent: it ran on the load's machine, or this is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
     /// Time from the begin of its start to the end of its stop, without the slices of others, in nanoseconds:
     /// what another life costs.
     #[serde(default)]

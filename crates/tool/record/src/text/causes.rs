@@ -1,6 +1,8 @@
 //! The sentences of causes.
 
-use crate::judged::cause::{BothUsed, Cause, Fates, LagSeen, Late, Missed, Side, SideUsed};
+use crate::judged::cause::{
+    BothUsed, Cause, Fates, LagSeen, Late, Missed, NetworkFull, Side, SideUsed,
+};
 use std::fmt;
 
 impl fmt::Display for Cause {
@@ -21,6 +23,9 @@ impl fmt::Display for Cause {
                 "neither side was busy ({used}), and the null server reaches only {null_rate:.2} times the \
                  rate: both servers wait for the load or for the kernel, so this rate is not the server's limit"
             ),
+            Cause::Network { used, network } => {
+                write!(f, "neither side was busy ({used}), and the network was full: {network}")
+            }
             Cause::Starved { used, by_other_side } => {
                 write!(f, "{used}; {}", starved(used.load, *by_other_side))
             }
@@ -97,6 +102,30 @@ impl fmt::Display for Cause {
             Cause::AlsoAnswered { beside_per_s } => write!(
                 f,
                 "the server also answered {beside_per_s:.1} large requests per second: cost is void"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for NetworkFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |side: &Side| match side {
+            Side::Server => "server",
+            Side::Load => "load",
+        };
+        match self {
+            NetworkFull::Line { of, interface, bits_per_s, line_bits_per_s } => write!(
+                f,
+                "{interface} of the {}'s machine carried {:.3} Gbit/s of its {} Gbit/s",
+                name(of),
+                bits_per_s / 1e9,
+                *line_bits_per_s as f64 / 1e9
+            ),
+            NetworkFull::Lost { by, resent } => write!(
+                f,
+                "the {}'s machine had to send {:.2}% of its TCP segments again",
+                name(by),
+                resent * 100.0
             ),
         }
     }

@@ -82,7 +82,7 @@ impl Doubt {
     pub fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             Doubt::WorkElsewhere { .. } => {
-                "look for a kernel thread, a daemon or a sibling that works for it"
+                "look for a kernel thread, interrupts, a daemon or a sibling that works for it"
             }
             Doubt::Polls { .. } => "race it in rounds",
             Doubt::LongSlices { .. } => "use longer slices",
@@ -107,6 +107,10 @@ impl Doubt {
             }
             Doubt::TooFewLives { .. } => "race again, or for longer (--time)",
             Doubt::RareState { .. } => "a longer race (--time) sees more of it",
+            Doubt::ServerMachineBusy { .. } => "stop them there, and see `regatta doctor`",
+            Doubt::MachineRanksOtherwise { .. } => {
+                "compare what the whole machine spends (the column `machine`)"
+            }
             Doubt::OutsideSlices { .. }
             | Doubt::Standing { .. }
             | Doubt::NotFrozen { .. }
@@ -164,6 +168,17 @@ impl Doubt {
                  without requests meanwhile, e.g. polling, is in its cost: use longer slices (--slice) or a \
                  faster network",
                 percent(share)
+            ),
+            Doubt::ServerMachineBusy { cpus, in_slices } => write!(
+                f,
+                "other programs used {cpus:.2} of a CPU on the server machine while no contender ran, which is \
+                 subtracted from what the machine used for each contender, and {in_slices:.2} more in slices, which is \
+                 not: the costs of the machine are doubtful"
+            ),
+            Doubt::MachineRanksOtherwise { ratio, of_machine } => write!(
+                f,
+                "costs {ratio:.2} times as much as the baseline by the CPU of its processes, and {of_machine:.2} times \
+                 as much by that of its whole machine"
             ),
             Doubt::LongSlices { factor, p } => write!(
                 f,

@@ -24,7 +24,8 @@ ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per,\
 in_flight,stalled,latency_of,passing,\
 p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
 latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
-p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing,passed";
+p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing,passed,\
+machine_ns_per_request,machine_low,machine_high,machine_interrupts_ns_per_request";
 
 /// Renders all cells as CSV. A figure that is missing or not known is empty. The column `void` lists
 /// the figures that must not be trusted, separated by spaces.
@@ -80,6 +81,8 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     fields.extend(latency_ratio(cell.latency_to_baseline.as_ref()));
     fields.extend(latency_ratio(cell.latency_to_all_reading.as_ref()));
     fields.push(cell.passed.to_string());
+    fields.extend(estimate(cell.machine.and_then(|machine| machine.cost_ns_per_request)));
+    fields.push(optional(cell.machine.map(|machine| machine.interrupts_ns_per_request)));
     fields
 }
 

@@ -22,9 +22,10 @@ pub struct Field<'a> {
 }
 
 /// The names of all columns that a load's table may have, in the order of the table.
-pub const NAMES: [&str; 25] = [
+pub const NAMES: [&str; 26] = [
     "contender",
     "cost",
+    "machine",
     "ratio",
     "bar",
     "result",
@@ -57,7 +58,10 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     let is_burst = load.drive.burst().is_some();
     let is_beside = load.beside.is_some();
     if !is_beside {
-        fields.extend(cost_fields(summary, load, cells));
+        let [cost, ratio, result] = cost_fields(summary, load, cells);
+        fields.push(cost);
+        fields.extend(machine(summary, cells));
+        fields.extend([ratio, result]);
     }
     if is_burst {
         // The main figure of a burst is the time of an instance.
@@ -132,6 +136,22 @@ fn cost_fields(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> [Field<'
     };
     let column = Column::right("ratio", ratio).titled(&title);
     [cost, field(column, self::ratio), field(Column::left("result").rank(result), meaning)]
+}
+
+/// CPU of the contender's whole machine, if it is another one than the load's.
+fn machine(summary: &Summary, cells: &[&Cell]) -> Option<Field<'static>> {
+    cells.iter().find(|c| c.machine.is_some())?;
+    let unit = numbers::cost_unit(means(cells, |c| c.machine?.cost_ns_per_request));
+    let column = Column::right("machine", 3).brief();
+    let column = column.unit(&format!("{}/{}", unit.name, visible(per(&summary.asked))));
+    Some(field(column, move |c| match c.machine {
+        None => none(),
+        Some(machine) => match machine.cost_ns_per_request {
+            // With one life there is no cost either.
+            None if c.cost_ns_per_request.is_some() => not_known(),
+            cost => figure(c, Figure::Cost, cost.map(|e| numbers::estimate(&e, unit.size))),
+        },
+    }))
 }
 
 /// CPU of server and load together.

@@ -170,6 +170,17 @@ impl Bench for Simulated {
         self.trip.map(|_| self.ran[who].as_nanos() as u64)
     }
 
+    fn machine_used(&self, who: usize) -> Option<MachineUse> {
+        assert_eq!(self.states[who], State::Frozen, "{who} still runs");
+        let ns = self.trip.map(|_| self.ran[who].as_nanos() as u64);
+        ns.map(|ns| MachineUse { spans: 1, ns, ..MachineUse::default() })
+    }
+
+    fn network_used(&self, who: usize) -> Option<&NetworkUse> {
+        assert_eq!(self.states[who], State::Frozen, "{who} still runs");
+        None
+    }
+
     fn freeze(&mut self, who: usize) {
         assert_eq!(self.states[who], State::Running);
         self.states[who] = State::Frozen;
@@ -371,6 +382,9 @@ fn history(seed: u64) -> Visited {
         let thawed_ns = one.slices.iter().map(|slice| slice.ns + trip_ns).sum();
         let is_known = bench.trip.is_some() && !one.slices.is_empty();
         assert_eq!(one.thawed_ns, is_known.then_some(thawed_ns), "the messages are in it");
+        let of_machine = one.machine.map(|used| (used.spans, used.ns));
+        let expected = is_known.then_some((one.slices.len() as u64, thawed_ns));
+        assert_eq!(of_machine, expected, "of the counted slices and of nothing else");
     }
     for (who, aside) in bench.aside.iter().enumerate() {
         assert_eq!(lived.iter().map(|load| load[who].aside_ns).sum::<u64>(), *aside);

@@ -1,0 +1,166 @@
+//! `regatta race --server` on a machine of `scripts/lab`: what its cost and its network show. It shares the CPUs of this
+//! machine, so the thresholds are coarse.
+
+use crate::support::{lab::Lab, until};
+use regatta_record::{Cell, Drive, Kind, Summary};
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+/// An HTTP server. `own`: it works for 2 ms for each request; `daemon PATH`: it has that done by a process behind a
+/// socket; `bytes N`: its replies have N bytes. With `work PATH`, it is that process.
+const SERVER: &str = r#"
+import selectors, socket, sys, time
+
+def work():
+    end = time.thread_time_ns() + 2_000_000
+    while time.thread_time_ns() < end:
+        pass
+
+def serve(listener, answer):
+    ready = selectors.DefaultSelector()
+    ready.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in ready.select():
+            if key.fileobj is listener:
+                connection = listener.accept()[0]
+                if connection.family == socket.AF_INET:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                ready.register(connection, selectors.EVENT_READ)
+            elif got := key.fileobj.recv(65536):
+                answer(key.fileobj, got)
+            else:
+                ready.unregister(key.fileobj)
+                key.fileobj.close()
+
+if sys.argv[1] == 'work':
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(sys.argv[2])
+    listener.listen(100)
+    def answer(connection, got):
+        work()
+        connection.sendall(b'.')
+else:
+    host, port, how, *more = sys.argv[1:]
+    listener = socket.create_server((host, int(port)), backlog=1000)
+    length = int(more[0]) if how == 'bytes' else 2
+    reply = b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n' % length + b'x' * length
+    if how == 'daemon':
+        daemon = socket.socket(socket.AF_UNIX)
+        daemon.connect(more[0])
+    # The load holds back the end of some requests.
+    begun = {}
+    def answer(connection, got):
+        *whole, begun[connection] = (begun.get(connection, b'') + got).split(b'\r\n\r\n')
+        for _ in whole:
+            if how == 'own':
+                work()
+            elif how == 'daemon':
+                daemon.sendall(b'.')
+                daemon.recv(1)
+            connection.sendall(reply)
+serve(listener, answer)
+"#;
+
+/// The ssh of a process on a machine, killed when dropped. The process ends with the machine.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn race(lab: &Lab, folder: &Path, contenders: &[(&str, &str)], args: &[&str]) -> Summary {
+    let server = folder.join("server.py");
+    fs::write(&server, SERVER).unwrap();
+    let mut race = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    race.arg("race").current_dir(folder).env("REGATTA_SSH", &lab.ssh);
+    for (name, how) in contenders {
+        race.arg(format!("{name}=python3 {} {{host}} {{port}} {how}", server.display()));
+    }
+    race.args(["--server", "lab1", "--deploy", "--debug-build", "--http", "/", "--settle", "0s"]);
+    race.args(["--load-sleeps", "--json", "-"]).args(args);
+    let ran = race.stderr(Stdio::inherit()).output().unwrap();
+    let summary: Summary = serde_json::from_slice(&ran.stdout).unwrap();
+    assert!(ran.status.success(), "{:?}", summary.doubts);
+    summary
+}
+
+/// The cell of a contender, in a closed loop or at a rate.
+fn cell<'a>(summary: &'a Summary, contender: &str, is_closed: bool) -> &'a Cell {
+    let is_meant = |cell: &&Cell| {
+        cell.contender == contender && (cell.load.drive == Drive::Closed) == is_closed
+    };
+    summary.cells.iter().find(is_meant).expect("a cell")
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has_ip, has_python3, has_sshd)),
+    ignore = "ip, python3 or sshd is not installed (scripts/setup --all)"
+)]
+fn work_that_a_daemon_does_for_a_contender_is_in_the_cost_of_its_machine() {
+    let Some(lab) = Lab::up("--machines 1") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (server, socket) = (folder.path().join("server.py"), folder.path().join("socket"));
+    fs::write(&server, SERVER).unwrap();
+    let line = format!("exec python3 {} work {}", server.display(), socket.display());
+    let daemon = lab.command("lab1", &line).stdin(Stdio::null()).spawn().unwrap();
+    let _daemon = Daemon(daemon);
+    until("the daemon listens", || socket.exists());
+    let how = format!("daemon {}", socket.display());
+    let args = ["-c", "4", "--rate", "200", "--rounds", "6", "--time", "60s", "--slice", "200ms"];
+    let summary = race(&lab, folder.path(), &[("own", "own"), ("handed", &how)], &args);
+    let [own, handed] = ["own", "handed"].map(|name| cell(&summary, name, false));
+    let cost = |cell: &Cell| cell.cost_ns_per_request.expect("a cost").mean;
+    let machine = |cell: &Cell| {
+        let machine = cell.machine.expect("its machine was read");
+        machine.cost_ns_per_request.unwrap_or_else(|| panic!("{machine:?}")).mean
+    };
+    println!("own: {:?}, {:?}", own.cost_ns_per_request, own.machine);
+    println!("handed: {:?}, {:?}", handed.cost_ns_per_request, handed.machine);
+    assert!(cost(own) > 2e6 && cost(handed) < 1e6, "the lie works");
+    for (name, cell) in [("own", own), ("handed", handed)] {
+        assert!((2e6..4e6).contains(&machine(cell)), "{name}: {:?}", cell.machine);
+    }
+    let ratio = machine(handed) / machine(own);
+    assert!((0.8..1.4).contains(&ratio), "{ratio}");
+    let is_named =
+        |doubt: &String| doubt.starts_with("handed") && doubt.contains("work done elsewhere");
+    assert!(summary.doubts.iter().any(is_named), "{:?}", summary.doubts);
+}
+
+#[test]
+#[cfg_attr(
+    not(all(has_ip, has_python3, has_sshd)),
+    ignore = "ip, python3 or sshd is not installed (scripts/setup --all)"
+)]
+fn a_narrow_cable_is_the_limit_until_it_is_replaced() {
+    let Some(lab) = Lab::up("--machines 1") else { return };
+    // From the switch to this machine, with room for 20 frames.
+    let tbf = |what: &str, how: &[&str]| {
+        let mut tc = Command::new("tc");
+        tc.args(["-n", "regatta-switch", "qdisc", what, "dev", "leader", "root", "tbf"]).args(how);
+        assert!(tc.status().unwrap().success());
+    };
+    let contenders = [("one", "bytes 60000"), ("two", "bytes 60000")];
+    let args = ["-c", "16", "--rounds", "2", "--time", "20s"];
+    let verdict = || {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = race(&lab, folder.path(), &contenders, &args);
+        cell(&summary, "two", true).verdict.clone()
+    };
+    tbf("add", &["rate", "30mbit", "burst", "10kb", "limit", "30kb"]);
+    let narrow = verdict();
+    println!("{}", narrow.because());
+    assert!(narrow.is(Kind::NetworkBound), "{}", narrow.because());
+    assert!(narrow.because().contains("the server's machine had to send"), "{}", narrow.because());
+    tbf("del", &[]);
+    let wide = verdict();
+    println!("{}", wide.because());
+    assert!(!wide.is(Kind::NetworkBound), "{}", wide.because());
+}

@@ -1,0 +1,33 @@
+//! The CPU that a whole machine used over stretches of time.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// CPU that all CPUs of a machine together used: that of processes, of the kernel and of interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineUse {
+    /// Number of stretches of time. The ends of each are read in steps of [`MachineUse::STEP_NS`].
+    pub spans: u64,
+    /// Their length, nanoseconds.
+    pub ns: u64,
+    /// CPU time, nanoseconds: that in which no CPU was idle or given to another guest of the hypervisor. A stretch
+    /// without work may be below zero, by the steps.
+    pub busy_ns: i64,
+    /// The part of it in interrupts, nanoseconds. Most kernels sample it at timer ticks.
+    pub interrupts_ns: u64,
+}
+
+impl MachineUse {
+    /// The step of the kernel's figures, nanoseconds (proc_stat(5): hundredths of a second).
+    pub const STEP_NS: f64 = 1e7;
+}
+
+impl AddAssign for MachineUse {
+    fn add_assign(&mut self, other: MachineUse) {
+        let MachineUse { spans, ns, busy_ns, interrupts_ns } = other;
+        self.spans += spans;
+        self.ns += ns;
+        self.busy_ns += busy_ns;
+        self.interrupts_ns += interrupts_ns;
+    }
+}
