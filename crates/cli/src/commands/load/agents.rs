@@ -9,10 +9,10 @@ use regatta_host::UsageWindow;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
 use regatta_record::{
-    CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAgent, LoadAgents, Verdict, VoidLoad,
-    VoidLoadAgent, encode_histogram,
+    CellFinding, FORMAT, Figure, Kind, Latency, LoadAcross, LoadAgent, LoadAgents, Machines,
+    Verdict, VoidLoad, VoidLoadAgent, encode_histogram,
 };
-use std::{collections::BTreeSet, env, num::NonZeroU32, sync::atomic::AtomicBool};
+use std::{collections::BTreeSet, env, path::Path, sync::atomic::AtomicBool};
 
 /// Most machines.
 const MOST: usize = 64;
@@ -23,46 +23,84 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
         (args.requests.is_some(), "-n", "the window would end at another time on each; use -d"),
         (args.burst.is_some(), "--burst", "its instances start and end on one machine; use -d"),
         (args.verify, "--verify", "it needs the time of each operation by one clock"),
-        (args.passing > 0, "--passing", "all members of a hub are checked in shared memory"),
+        (args.passing > 0, "--passing", "members of a hub that leave are checked in shared memory"),
+        (args.stalled > 0, "--stalled", "every member of the hub must get every broadcast"),
         (plan.unix.is_some(), "--unix-socket", "such a socket belongs to one machine"),
     ];
     if let Some((_, option, because)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
         bail!("{option} does not work from several machines (--on): {because}");
     }
     if plan.workload.shared_words() > 0 {
-        bail!(
-            "the workload {} does not work from several machines (--on): its connections are checked in \
-             shared memory",
-            plan.workload.name()
-        );
+        check_hub(args, plan)?;
     }
-    let distinct: BTreeSet<&String> = args.on.iter().collect();
-    if distinct.len() < args.on.len() || args.on.len() > MOST {
-        bail!("--on takes up to {MOST} different machines, each once");
-    }
+    check_hosts(&args.on)?;
     Ok(plan.check()?)
 }
 
+/// Checks that a load whose connections must know of each other, as the members of a hub, can run on several
+/// machines.
+fn check_hub(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
+    let refused = [
+        (args.drive().churns(), "--churn", "the members of a hub must stay"),
+        (plan.tolerates.is_some(), "--tolerate", "every member must get every broadcast"),
+    ];
+    if let Some((_, option, because)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
+        let name = plan.workload.name();
+        bail!(
+            "{option} does not work with the workload {name} from several machines (--on): {because}"
+        );
+    }
+    match args.on.len() > Machines::MOST {
+        true => bail!(
+            "the workload {} runs on up to {} machines, and --on has {}",
+            plan.workload.name(),
+            Machines::MOST,
+            args.on.len()
+        ),
+        false => Ok(()),
+    }
+}
+
+/// The machines of --on, and how to reach them.
+#[derive(Clone, Copy, Debug)]
+pub struct On<'a> {
+    /// The machines.
+    pub hosts: &'a [String],
+    /// The file of --fleet.
+    pub fleet: Option<&'a Path>,
+    /// Whether to copy this program to them.
+    pub deploy: bool,
+}
+
 /// Connects to the machines of --on, unless `stop` is set meanwhile; `None` without --on.
-pub fn connect(args: &LoadArgs, stop: &AtomicBool) -> anyhow::Result<Option<Fleet>> {
-    if args.on.is_empty() {
+pub fn connect(on: On<'_>, stop: &AtomicBool) -> anyhow::Result<Option<Fleet>> {
+    if on.hosts.is_empty() {
         return Ok(None);
     }
+    check_hosts(on.hosts)?;
     let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
-    let machines = machines(args, &build, stop)?;
+    let machines = machines(on, &build, stop)?;
     Ok(Some(Fleet::connect(&machines, &build, Settings::default(), stop)?))
 }
 
-fn machines(args: &LoadArgs, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<Machine>> {
+fn check_hosts(hosts: &[String]) -> anyhow::Result<()> {
+    let distinct: BTreeSet<&String> = hosts.iter().collect();
+    if distinct.len() < hosts.len() || hosts.len() > MOST {
+        bail!("--on takes up to {MOST} different machines, each once");
+    }
+    Ok(())
+}
+
+fn machines(on: On<'_>, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<Machine>> {
     #[cfg(feature = "nats")]
-    if let Some(file) = &args.fleet {
+    if let Some(file) = on.fleet {
         let program = env::current_exe().context("cannot find the path of this program")?;
         let relay = [program.into(), "fleet-relay".into()];
-        return Ok(regatta_fleet::nats::agents(file, &args.on, &relay)?);
+        return Ok(regatta_fleet::nats::agents(file, on.hosts, &relay)?);
     }
     let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
     let ssh = ssh.context("REGATTA_SSH")?;
-    let machines = args.on.iter().map(|host| match args.deploy {
+    let machines = on.hosts.iter().map(|host| match on.deploy {
         true => ssh.deploy(host, build, stop),
         false => Ok(ssh.machine(host)),
     });
@@ -73,6 +111,7 @@ fn machines(args: &LoadArgs, build: &Build, stop: &AtomicBool) -> anyhow::Result
 pub struct OnAgents {
     agents: Vec<AgentRun>,
     edges_within_ns: Option<u64>,
+    across: Option<LoadAcross>,
 }
 
 /// Carries out the load, on agents if there are some.
@@ -87,8 +126,8 @@ pub fn run(
         return Ok((run_in_processes(plan, processes, observer, progress, stop)?, None));
     };
     let run = fleet.run(plan, watch).map_err(|void| anyhow::Error::new(*void))?;
-    let FleetRun { whole, agents, edges_within_ns } = run;
-    Ok((whole, Some(OnAgents { agents, edges_within_ns })))
+    let FleetRun { whole, agents, edges_within_ns, across } = run;
+    Ok((whole, Some(OnAgents { agents, edges_within_ns, across })))
 }
 
 /// Reports what agents counted of a load that has no result: on stderr, and in the file of --json.
@@ -124,12 +163,13 @@ impl OnAgents {
     /// The result of each agent, judged separately. `plan` and `server` are those of the whole load.
     pub fn result(&self, plan: &Plan, server: &Server<'_>) -> LoadAgents {
         let agents = self.agents.iter().map(|agent| of_agent(plan, agent, server)).collect();
-        LoadAgents { edges_within_ns: self.edges_within_ns, agents }
+        let (edges_within_ns, across) = (self.edges_within_ns, self.across.clone());
+        LoadAgents { edges_within_ns, across, agents }
     }
 }
 
 fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
-    let plan = &share_of(plan, agent);
+    let plan = &agent.plan(plan);
     let AgentRun { name, cores, connections, parts, rtt_ns, clock_bound_ns, tally, .. } = agent;
     let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
     let duration_s = tally.window_ns as f64 / 1e9;
@@ -153,26 +193,6 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
         clock_bound_ns: *clock_bound_ns,
         verdict: stages::verdict(verdict, &stages::results(plan, tally, server)),
     }
-}
-
-/// The part of a plan that an agent carried out, on its CPUs.
-fn share_of(plan: &Plan, agent: &AgentRun) -> Plan {
-    let rate = |rate: NonZeroU32| {
-        let share = agent.share(rate.get().into());
-        NonZeroU32::new(share as u32).unwrap_or(NonZeroU32::MIN)
-    };
-    let mut plan = Plan {
-        connections: agent.connections as usize,
-        idle: agent.share(plan.idle as u64) as usize,
-        threads: agent.tally.threads,
-        cpus: (0..agent.cores).collect(),
-        ..plan.clone()
-    };
-    if let Drive::Open { rate: of_all, .. } = &mut plan.drive {
-        *of_all = rate(*of_all);
-    }
-    plan.stages.iter_mut().for_each(|stage| stage.rate = rate(stage.rate));
-    plan
 }
 
 /// How many of the figures of a load a verdict voids.
@@ -260,7 +280,39 @@ pub fn table(on: &LoadAgents, duration_s: f64) -> String {
             "windows"
         );
     }
+    for line in on.across.iter().flat_map(across) {
+        text += &format!("{:<name_width$} {}\n", line.0, line.1);
+    }
     text
+}
+
+/// The lines of the deliveries between agents.
+fn across(across: &LoadAcross) -> Vec<(&'static str, String)> {
+    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
+    let Latency { p50, p99, max, .. } = across.latency_ns;
+    let latencies = format!(
+        "p50 {}  p99 {}  max {}, each ±{}",
+        time(p50),
+        time(p99),
+        time(max),
+        time(Some(across.bound_ns))
+    );
+    let shown = if across.impossible > 0 { format!("({latencies})") } else { latencies };
+    let mut lines = vec![
+        (
+            "across",
+            format!("{} deliveries to members on another agent", HumanCount(across.deliveries)),
+        ),
+        ("  latency", shown),
+    ];
+    if across.impossible > 0 {
+        let count = HumanCount(across.impossible);
+        lines.push((
+            "",
+            format!("void: {count} more came before they were sent, so a clock has failed"),
+        ));
+    }
+    lines
 }
 
 fn row(agent: &LoadAgent) -> [String; 9] {
@@ -312,7 +364,7 @@ mod tests {
     }
 
     fn on(agents: &[LoadAgent]) -> LoadAgents {
-        LoadAgents { edges_within_ns: Some(66_000), agents: agents.to_vec() }
+        LoadAgents { edges_within_ns: Some(66_000), across: None, agents: agents.to_vec() }
     }
 
     fn held() -> Verdict {
@@ -344,7 +396,7 @@ mod tests {
     fn windows_too_far_apart_void_the_sums() {
         let of = |edges_ns: u64, clock_bound_ns: u64, whole: Verdict, duration_s: f64| {
             let agents = vec![LoadAgent { clock_bound_ns, ..agent("gen1", held()) }];
-            let on = LoadAgents { edges_within_ns: Some(edges_ns), agents };
+            let on = LoadAgents { edges_within_ns: Some(edges_ns), across: None, agents };
             verdict(whole, Some(&on), duration_s)
         };
         let ms = 1_000_000;

@@ -1,6 +1,7 @@
 //! The options of `regatta load`.
 
 use super::{
+    agents::On,
     seconds::{SeriesFile, series_file},
     target::{adapter::AdapterArgs, connect::ConnectArgs, http::HttpArgs, tls::TlsArgs, url},
     threshold::{Threshold, threshold},
@@ -130,8 +131,9 @@ pub struct LoadArgs {
     /// bench@10.0.0.7, that asks for no password, and needs the same build of regatta. It runs a load thread
     /// per core, with its share of connections and requests. The result has the figures and the verdict of
     /// each machine. If one is lost, the load ends without a result. Not with -n, --burst, --verify,
-    /// --passing, --unix-socket and the broadcasts of ws://. The command in the environment variable
-    /// REGATTA_SSH is used in place of ssh
+    /// --passing, --stalled and --unix-socket. Over ws://, the latency of a delivery is that of members on
+    /// the sender's machine; deliveries to others are listed with the bound of the clocks. The command in
+    /// the environment variable REGATTA_SSH is used in place of ssh
     #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
           conflicts_with_all = ["threads", "processes", "cpus", "busy_poll", "slow"])]
     pub on: Vec<String>,
@@ -247,6 +249,15 @@ pub struct Shape {
 }
 
 impl LoadArgs {
+    /// The machines of --on.
+    pub fn on(&self) -> On<'_> {
+        #[cfg(feature = "nats")]
+        let fleet = self.fleet.as_deref();
+        #[cfg(not(feature = "nats"))]
+        let fleet = None;
+        On { hosts: &self.on, fleet, deploy: self.deploy }
+    }
+
     /// Connections that are open at a time, without the idle and the passing ones.
     pub fn connections(&self) -> usize {
         let in_burst = |shape: Shape| shape.burst.instances as usize * shape.connections as usize;

@@ -15,6 +15,7 @@ pub mod target;
 mod text;
 pub mod threshold;
 
+pub use agents::{On, connect};
 pub use args::LoadArgs;
 
 use crate::{exit::Outcome, interrupt, output};
@@ -49,7 +50,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     }
     let processes = load_processes_here(args.processes)?;
     let plan = plan(&args, &processes)?;
-    let mut fleet = match agents::connect(&args, &stop) {
+    let mut fleet = match agents::connect(args.on(), &stop) {
         Err(_) if stop.load(Relaxed) => {
             output::message("interrupted before the measurement");
             return Ok(Outcome::Interrupted);

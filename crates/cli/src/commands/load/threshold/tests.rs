@@ -18,6 +18,7 @@ fn with(kind: Kind, of: impl Fn(Figures<'_>) -> Option<LoadThreshold>) -> LoadTh
         max: Some(2_000_000),
     };
     let figures = Figures {
+        across: None,
         stage: None,
         latency,
         answered: 2_000,

@@ -1,0 +1,201 @@
+//! The members of a hub on several machines: each must get each broadcast of the others exactly once. A relay in
+//! front of a right hub makes the errors.
+
+use super::{Place, stderr};
+use crate::support::{Server, processes::json};
+use regatta_testkit::skip;
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    thread,
+};
+
+/// What the relay does to the fifth copy of a broadcast of the other member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Drops,
+    Doubles,
+    /// Changes the time at which it was sent.
+    Alters,
+    /// Also sends one with a number that no broadcast has yet.
+    Invents,
+}
+
+/// Starts a relay of WebSocket connections to a hub.
+fn relay(hub: SocketAddr, fault: Fault) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let hub = TcpStream::connect(hub).unwrap();
+            hub.set_nodelay(true).unwrap();
+            stream.set_nodelay(true).unwrap();
+            let (mut from, mut to) = (stream.try_clone().unwrap(), hub.try_clone().unwrap());
+            thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+            thread::spawn(move || {
+                let _ = pass_on(hub, &stream, fault);
+                let _ = stream.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+/// Passes on what the hub sends to a member, until one of both closes.
+fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        hub.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    member.write_all(&head)?;
+    let (mut own, mut copies) = (None, 0);
+    loop {
+        let mut frame = vec![0; 2];
+        hub.read_exact(&mut frame)?;
+        assert!(frame[1] < 126, "messages are short");
+        frame.resize(2 + usize::from(frame[1]), 0);
+        hub.read_exact(&mut frame[2..])?;
+        let text = String::from_utf8_lossy(&frame).into_owned();
+        let Some((_, payload)) = text.split_once("\"payload\":\"") else {
+            member.write_all(&frame)?;
+            continue;
+        };
+        // The first eight digits are the number of the sender; the first message answers the member's own echo.
+        let sender = payload[..8].to_owned();
+        let is_own = *own.get_or_insert_with(|| sender.clone()) == sender;
+        copies += u32::from(!is_own && text.contains("\"broadcast\""));
+        if is_own || copies != 5 {
+            member.write_all(&frame)?;
+            continue;
+        }
+        let at = frame.len() - payload.len();
+        match fault {
+            Fault::Drops => {}
+            Fault::Doubles => member.write_all(&[&frame[..], &frame].concat())?,
+            Fault::Alters => {
+                flip(&mut frame[at + 39]);
+                member.write_all(&frame)?;
+            }
+            Fault::Invents => {
+                let mut invented = frame.clone();
+                // The number, in 16 digits after the sender: 4096 more.
+                flip(&mut invented[at + 20]);
+                member.write_all(&[&frame[..], &invented].concat())?;
+            }
+        }
+        copies += 1;
+    }
+}
+
+/// Changes a digit.
+fn flip(digit: &mut u8) {
+    *digit = if *digit == b'0' { b'1' } else { b'0' };
+}
+
+/// A load of two members, one on each of two machines, through the relay: its exit status, its verdict, and the
+/// wrong exchange in words.
+fn loaded(fault: Fault) -> (Option<i32>, String, String) {
+    let place = Place::new();
+    let hub = Server::of("hub", "epoll", &[]);
+    let url = format!("ws://{}/ws", relay(hub.addr, fault));
+    let first = ["load", &url, "--on", "one,two", "-c", "2", "--rate", "500/s"];
+    let more = ["-d", "400ms", "--warm-up", "200ms", "--timeout", "1s", "--json", "-"];
+    let output = place.of(&first, &more).output().unwrap();
+    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
+    let result = json(&output);
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let wrong = &result["first_wrong"];
+    let exchange = [&wrong["expected"], &wrong["received"]].map(text).join(" / ");
+    (output.status.code(), text(&result["verdict"]["kind"]), exchange)
+}
+
+#[track_caller]
+fn is_found(fault: Fault, expected: &str) {
+    let (status, verdict, exchange) = loaded(fault);
+    assert_eq!((status, &*verdict), (Some(1), "disqualified"), "{exchange}");
+    assert!(exchange.contains(expected), "{exchange}");
+}
+
+#[test]
+fn a_copy_that_is_dropped_between_machines_is_found() {
+    is_found(Fault::Drops, "1 copies fewer, although the load has waited");
+}
+
+#[test]
+fn a_copy_that_is_doubled_between_machines_is_found() {
+    is_found(Fault::Doubles, "each broadcast once; this one was delivered before");
+}
+
+#[test]
+fn a_copy_that_is_changed_between_machines_is_found() {
+    is_found(Fault::Alters, "copies with another sender, number or time");
+}
+
+#[test]
+fn a_copy_that_is_invented_is_found() {
+    // The member counts it as a later broadcast of the other one, and refuses the ones before that, or the leader
+    // finds that no member has sent it.
+    let (status, verdict, exchange) = loaded(Fault::Invents);
+    assert_eq!((status, &*verdict), (Some(1), "disqualified"), "{exchange}");
+    let is_found = |text: &str| exchange.contains(text);
+    assert!(
+        is_found("only broadcasts that a member") || is_found("broadcasts of one sender in order")
+    );
+}
+
+/// A load of a right hub.
+fn right(on: &str, members: u64, more: &[&str]) -> serde_json::Value {
+    let place = Place::new();
+    let hub = Server::of("hub", "epoll", &[]);
+    let (url, count) = (format!("ws://{}/ws", hub.addr), members.to_string());
+    let first = ["load", &url, "--on", on, "-c", &count, "--json", "-"];
+    let short = ["-d", "400ms", "--warm-up", "100ms"];
+    let output = place.of(&first, &[&short, more].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let result = json(&output);
+    let deliveries = &result["operations"][0];
+    assert_eq!(deliveries["operation"]["name"], "deliveries");
+    let whole_run = deliveries["whole_run"].as_u64().unwrap();
+    assert!(whole_run > 0 && whole_run.is_multiple_of(members), "a copy for each: {whole_run}");
+    let across = &result["agents"]["across"];
+    assert!(across["deliveries"].as_u64().unwrap() > 0, "{across:#}");
+    assert_eq!(across["impossible"], 0, "{across:#}");
+    assert_eq!(across["pairs"].as_array().unwrap().len(), 2, "{across:#}");
+    result
+}
+
+#[test]
+fn each_member_gets_the_broadcasts_of_both_machines() {
+    let more = ["--in-flight", "2", "--fail-if", "across-p50>1m"];
+    let result = right("one,two", 12, &more);
+    let across = &result["agents"]["across"];
+    let [p50, bound] = [&across["latency_ns"]["p50"], &across["bound_ns"]];
+    let most = p50.as_u64().unwrap() + bound.as_u64().unwrap();
+    let threshold = &result["thresholds"][0];
+    assert_eq!(threshold["value"].as_f64().unwrap() as u64, most, "{threshold:#}");
+}
+
+#[test]
+fn processes_of_one_machine_share_their_members() {
+    let result = right("tight,two", 80, &["--in-flight", "2"]);
+    assert!(result["agents"]["agents"][0]["processes"].as_u64().unwrap() > 1, "{result:#}");
+}
+
+#[test]
+fn a_clock_that_is_ahead_is_within_the_bound() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("clocks of their own need root");
+    }
+    let result = right("one,ahead", 4, &["--in-flight", "2"]);
+    let pairs = result["agents"]["across"]["pairs"].as_array().unwrap();
+    for (pair, truth) in pairs.iter().zip([1_000_000_000_000_i64, -1_000_000_000_000]) {
+        let [least, most] = [0, 1].map(|end| pair["offset_ns"][end].as_i64().unwrap());
+        assert!((least..=most).contains(&truth), "{pair:#}");
+        assert!(pair["bound_ns"].as_i64().unwrap() < 1_000_000_000, "{pair:#}");
+    }
+}
