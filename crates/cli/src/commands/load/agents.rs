@@ -6,10 +6,11 @@ use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Machine, Settings, Ssh, Void};
 use regatta_host::UsageWindow;
+use regatta_judge::BUSY;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
 use regatta_record::{
-    CellFinding, FORMAT, Figure, Kind, Latency, LoadAcross, LoadAgent, LoadAgents, Machines,
+    CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAcross, LoadAgent, LoadAgents, Machines,
     Verdict, VoidLoad, VoidLoadAgent, encode_histogram,
 };
 use std::{collections::BTreeSet, env, path::Path, sync::atomic::AtomicBool};
@@ -176,7 +177,11 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
     let used_s = (tally.load_cpu_ns - tally.spun_ns) as f64 / 1e9;
     let spent = server.window.as_ref().and_then(UsageWindow::spent);
     let of_server = spent.map(|spent| (spent, server.cpus, server.shares));
-    let verdict = judge_load(plan, tally, of_server);
+    let busy = (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64);
+    let verdict = match only_receives(plan, agent) {
+        true => of_receivers(busy.unwrap_or(0.0)),
+        false => judge_load(plan, tally, of_server),
+    };
     LoadAgent {
         name: name.clone(),
         cores: *cores,
@@ -188,10 +193,30 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         latency_ns: Latency::of_censored(&tally.histogram, unanswered),
         histogram: encode_histogram(&tally.histogram),
-        busy: (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64),
+        busy,
         rtt_ns: *rtt_ns,
         clock_bound_ns: *clock_bound_ns,
         verdict: stages::verdict(verdict, &stages::results(plan, tally, server)),
+    }
+}
+
+/// Whether the members of a hub on an agent send nothing and did nothing wrong: with fewer requests in flight
+/// than load threads, the last threads only receive.
+fn only_receives(plan: &Plan, agent: &AgentRun) -> bool {
+    let Drive::Bounded { in_flight } = plan.drive else { return false };
+    let AgentRun { tally, .. } = agent;
+    let is_right = tally.first_wrong.is_none() && tally.errors.total() == 0 && !tally.server_died;
+    agent.share(in_flight.get().into()) == 0 && is_right
+}
+
+/// The verdict on an agent whose members only receive.
+fn of_receivers(busy: f64) -> Verdict {
+    match busy >= BUSY {
+        true => Verdict::new(
+            Kind::GeneratorBound,
+            format!("its members only receive, and its load threads were busy {busy:.2}"),
+        ),
+        false => Verdict::new(Kind::Idle, "its members only receive: --in-flight is small"),
     }
 }
 

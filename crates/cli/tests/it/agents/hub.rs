@@ -149,13 +149,12 @@ fn a_copy_that_is_invented_is_found() {
 }
 
 /// A load of a right hub.
-fn right(on: &str, members: u64, more: &[&str]) -> serde_json::Value {
+fn right(on: &str, members: u64) -> serde_json::Value {
     let place = Place::new();
     let hub = Server::of("hub", "epoll", &[]);
     let (url, count) = (format!("ws://{}/ws", hub.addr), members.to_string());
     let first = ["load", &url, "--on", on, "-c", &count, "--json", "-"];
-    let short = ["-d", "400ms", "--warm-up", "100ms"];
-    let output = place.of(&first, &[&short, more].concat()).output().unwrap();
+    let output = place.of(&first, &["-d", "400ms", "--warm-up", "100ms"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let result = json(&output);
     let deliveries = &result["operations"][0];
@@ -171,18 +170,17 @@ fn right(on: &str, members: u64, more: &[&str]) -> serde_json::Value {
 
 #[test]
 fn each_member_gets_the_broadcasts_of_both_machines() {
-    let more = ["--in-flight", "2", "--fail-if", "across-p50>1m"];
-    let result = right("one,two", 12, &more);
+    let result = right("one,two", 12);
     let across = &result["agents"]["across"];
-    let [p50, bound] = [&across["latency_ns"]["p50"], &across["bound_ns"]];
-    let most = p50.as_u64().unwrap() + bound.as_u64().unwrap();
-    let threshold = &result["thresholds"][0];
-    assert_eq!(threshold["value"].as_f64().unwrap() as u64, most, "{threshold:#}");
+    let sum: u64 = (0..2).map(|pair| across["pairs"][pair]["deliveries"].as_u64().unwrap()).sum();
+    assert_eq!(across["deliveries"], sum, "{across:#}");
+    let deliveries = result["operations"][0]["count"].as_u64().unwrap();
+    assert!(sum < deliveries, "deliveries on the sender's machine are not across: {result:#}");
 }
 
 #[test]
 fn processes_of_one_machine_share_their_members() {
-    let result = right("tight,two", 80, &["--in-flight", "2"]);
+    let result = right("tight,two", 80);
     assert!(result["agents"]["agents"][0]["processes"].as_u64().unwrap() > 1, "{result:#}");
 }
 
@@ -191,7 +189,7 @@ fn a_clock_that_is_ahead_is_within_the_bound() {
     if !rustix::process::geteuid().is_root() {
         return skip("clocks of their own need root");
     }
-    let result = right("one,ahead", 4, &["--in-flight", "2"]);
+    let result = right("one,ahead", 4);
     let pairs = result["agents"]["across"]["pairs"].as_array().unwrap();
     for (pair, truth) in pairs.iter().zip([1_000_000_000_000_i64, -1_000_000_000_000]) {
         let [least, most] = [0, 1].map(|end| pair["offset_ns"][end].as_i64().unwrap());
