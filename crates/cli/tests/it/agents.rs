@@ -23,7 +23,7 @@ const MARK: &str = "REGATTA_TEST_MARK";
 
 /// A server, and the script in place of `ssh`. It runs the command here, except that host `gone` does not exist,
 /// host `mute` says nothing, host `far` answers after 50 ms, host `old` has another build, host `bare` no
-/// regatta on its search path, host `tight` may open 60 files, and the clock of host `ahead` is ahead by 1000 s.
+/// regatta on its search path, host `tight` may open 112 files, and the clock of host `ahead` is ahead by 1000 s.
 struct Place {
     folder: TempDir,
     server: Server,
@@ -46,7 +46,7 @@ impl Place {
              far) sh -c \"$command\" | while IFS= read -r line; do sleep 0.05; printf '%s\\n' \"$line\"; done ;;\n\
              mute) exec sleep 60 ;;\n\
              old) sh -c \"$command\" | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/' ;;\n\
-             tight) ulimit -n 60; exec sh -c \"$command\" ;;\n\
+             tight) ulimit -n 112; exec sh -c \"$command\" ;;\n\
              ahead) exec unshare --time --monotonic 1000 --fork sh -c \"$command\" ;;\n\
              *) exec sh -c \"$command\" ;;\n\
              esac\n"

@@ -262,7 +262,7 @@ pub trait Heard {
 
     /// Like [`Heard::heard`], for an operation that was caused on another machine
     /// ([`Dialect::across`]). What the server owed is only known after the load. `sent_at` is by the clock
-    /// of this machine, as far as the clocks are known. Ignored by default.
+    /// of this machine, converted by the offsets that were known before the load. Ignored by default.
     fn heard_from(&mut self, kind: usize, machine: u32, sent_at: i64) {
         let _ = (kind, machine, sent_at);
     }

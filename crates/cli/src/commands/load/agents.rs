@@ -1,10 +1,10 @@
 //! `regatta load --on`: a load from several machines, over SSH or by a standing fleet.
 
-use super::{args::LoadArgs, server::Server, stages};
+use super::{args::LoadArgs, on::check_hosts, server::Server, stages};
 use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
-use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Machine, Settings, Ssh, Void};
+use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
 use regatta_host::UsageWindow;
 use regatta_judge::BUSY;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
@@ -13,10 +13,6 @@ use regatta_record::{
     CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAcross, LoadAgent, LoadAgents, Machines,
     Verdict, VoidLoad, VoidLoadAgent, encode_histogram,
 };
-use std::{collections::BTreeSet, env, path::Path, sync::atomic::AtomicBool};
-
-/// Most machines.
-const MOST: usize = 64;
 
 /// Checks that a load can run on several machines.
 pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
@@ -60,52 +56,6 @@ fn check_hub(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
         ),
         false => Ok(()),
     }
-}
-
-/// The machines of --on, and how to reach them.
-#[derive(Clone, Copy, Debug)]
-pub struct On<'a> {
-    /// The machines.
-    pub hosts: &'a [String],
-    /// The file of --fleet.
-    pub fleet: Option<&'a Path>,
-    /// Whether to copy this program to them.
-    pub deploy: bool,
-}
-
-/// Connects to the machines of --on, unless `stop` is set meanwhile; `None` without --on.
-pub fn connect(on: On<'_>, stop: &AtomicBool) -> anyhow::Result<Option<Fleet>> {
-    if on.hosts.is_empty() {
-        return Ok(None);
-    }
-    check_hosts(on.hosts)?;
-    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
-    let machines = machines(on, &build, stop)?;
-    Ok(Some(Fleet::connect(&machines, &build, Settings::default(), stop)?))
-}
-
-fn check_hosts(hosts: &[String]) -> anyhow::Result<()> {
-    let distinct: BTreeSet<&String> = hosts.iter().collect();
-    if distinct.len() < hosts.len() || hosts.len() > MOST {
-        bail!("--on takes up to {MOST} different machines, each once");
-    }
-    Ok(())
-}
-
-fn machines(on: On<'_>, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<Machine>> {
-    #[cfg(feature = "nats")]
-    if let Some(file) = on.fleet {
-        let program = env::current_exe().context("cannot find the path of this program")?;
-        let relay = [program.into(), "fleet-relay".into()];
-        return Ok(regatta_fleet::nats::agents(file, on.hosts, &relay)?);
-    }
-    let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
-    let ssh = ssh.context("REGATTA_SSH")?;
-    let machines = on.hosts.iter().map(|host| match on.deploy {
-        true => ssh.deploy(host, build, stop),
-        false => Ok(ssh.machine(host)),
-    });
-    Ok(machines.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// What the agents of a load did.
@@ -279,8 +229,9 @@ fn with(mut verdict: Verdict, finding: CellFinding, void: &[Figure]) -> Verdict 
     verdict
 }
 
-/// The table of the agents, and how well their windows agree. Void figures are in parentheses.
-pub fn table(on: &LoadAgents, duration_s: f64) -> String {
+/// The table of the agents, how well their windows agree, and the deliveries between them. Void figures are in
+/// parentheses; `verdict` is that on the whole load.
+pub fn table(on: &LoadAgents, duration_s: f64, verdict: &Verdict) -> String {
     const COLUMNS: [&str; 9] =
         ["cores", "conn", "rate", "p50", "p99", "busy", "RTT", "clock", "verdict"];
     let rows: Vec<[String; 9]> =
@@ -305,14 +256,14 @@ pub fn table(on: &LoadAgents, duration_s: f64) -> String {
             "windows"
         );
     }
-    for line in on.across.iter().flat_map(across) {
+    for line in on.across.iter().flat_map(|all| across(all, verdict)) {
         text += &format!("{:<name_width$} {}\n", line.0, line.1);
     }
     text
 }
 
 /// The lines of the deliveries between agents.
-fn across(across: &LoadAcross) -> Vec<(&'static str, String)> {
+fn across(across: &LoadAcross, verdict: &Verdict) -> Vec<(&'static str, String)> {
     let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
     let Latency { p50, p99, max, .. } = across.latency_ns;
     let latencies = format!(
@@ -322,7 +273,8 @@ fn across(across: &LoadAcross) -> Vec<(&'static str, String)> {
         time(max),
         time(Some(across.bound_ns))
     );
-    let shown = if across.impossible > 0 { format!("({latencies})") } else { latencies };
+    let is_void = across.impossible > 0 || verdict.voids(Figure::Latency);
+    let shown = if is_void { format!("({latencies})") } else { latencies };
     let mut lines = vec![
         (
             "across",
@@ -441,7 +393,8 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_agent_with_void_figures_in_parentheses() {
         let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
-        let table = table(&on(&[agent("gen1", held()), agent("generator2", busy)]), 3.0);
+        let on = on(&[agent("gen1", held()), agent("generator2", busy)]);
+        let table = table(&on, 3.0, &held());
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 4, "{table}");
         assert!(lines[0].starts_with("agents       cores   conn"), "{table}");
@@ -451,6 +404,36 @@ mod tests {
         assert!(
             lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"),
             "{table}"
+        );
+    }
+
+    #[test]
+    fn deliveries_between_agents_have_their_bound_and_are_void_if_a_clock_failed() {
+        let lines = |impossible: u64, verdict: &Verdict| -> Vec<String> {
+            let latency_ns = Latency { p50: Some(142_000), ..Latency::default() };
+            let (histogram, pairs) = (String::new(), Vec::new());
+            let deliveries = 78_168;
+            let across = LoadAcross {
+                deliveries,
+                impossible,
+                bound_ns: 42_600,
+                latency_ns,
+                histogram,
+                pairs,
+            };
+            let on = LoadAgents { across: Some(across), ..on(&[]) };
+            let table = table(&on, 3.0, verdict);
+            table.lines().skip(2).map(str::to_owned).collect()
+        };
+        let right = lines(0, &held());
+        assert_eq!(right[0], "across      78,168 deliveries to members on another agent");
+        assert_eq!(right[1], "  latency   p50 142 µs  p99 –  max –, each ±42.6 µs");
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        assert_eq!(lines(0, &busy)[1], "  latency   (p50 142 µs  p99 –  max –, each ±42.6 µs)");
+        let failed = lines(3, &held());
+        assert!(failed[1].contains("(p50 "), "{failed:?}");
+        assert!(
+            failed[2].ends_with("void: 3 more came before they were sent, so a clock has failed")
         );
     }
 }

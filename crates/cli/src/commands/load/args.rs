@@ -1,7 +1,7 @@
 //! The options of `regatta load`.
 
 use super::{
-    agents::On,
+    on::On,
     seconds::{SeriesFile, series_file},
     target::{adapter::AdapterArgs, connect::ConnectArgs, http::HttpArgs, tls::TlsArgs, url},
     threshold::{Threshold, threshold},
@@ -195,8 +195,9 @@ pub struct LoadArgs {
     pub tolerate: Option<f64>,
     /// Fail with exit status 1 if a figure is beyond its limit (repeatable). Quote it, because the
     /// shell interprets > and <: 'p99>10ms' (p50, p90, p95, p99, p99.9, mean or max; of a hub, of its
-    /// deliveries), 'rate<10k/s', 'errors>10', 'errors>0.1%', or with --pid 'cost>5us' (server CPU per
-    /// request; of a hub, per delivery). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
+    /// deliveries), 'across-p99>10ms' (of a hub, deliveries between machines of --on), 'rate<10k/s',
+    /// 'errors>10', 'errors>0.1%', or with --pid 'cost>5us' (server CPU per request; of a hub, per
+    /// delivery). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
     /// figure that is void or not known fails too. A limit of errors above 0 implies --tolerate
     #[arg(long, value_parser = threshold, value_name = "'FIGURE>LIMIT'", conflicts_with = "slow")]
     pub fail_if: Vec<Threshold>,

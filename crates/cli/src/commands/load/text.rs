@@ -132,7 +132,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         line("  received", wrong.received.clone());
     }
     if let Some(agents) = &result.agents {
-        text += &agents::table(agents, result.duration_s);
+        text += &agents::table(agents, result.duration_s, &result.verdict);
     }
     text
 }

@@ -105,18 +105,18 @@ pub fn threshold(text: &str) -> Result<Threshold, String> {
 }
 
 fn metric(name: &str) -> Option<Metric> {
-    let (of, name) = match name.strip_prefix(ACROSS) {
-        Some(name) => (Metric::Across as fn(Percentile) -> Metric, name),
-        None => (Metric::Percentile as fn(Percentile) -> Metric, name),
-    };
-    let percentile = Percentile::ALL.into_iter().find(|percentile| percentile.name() == name);
+    let percentile =
+        |name: &str| Percentile::ALL.into_iter().find(|percentile| percentile.name() == name);
+    if let Some(name) = name.strip_prefix(ACROSS) {
+        return percentile(name).map(Metric::Across);
+    }
     Some(match name {
         "mean" => Metric::Mean,
         "max" => Metric::Max,
         "rate" => Metric::Rate,
         "errors" => Metric::Errors,
         "cost" => Metric::Cost,
-        _ => of(percentile?),
+        _ => Metric::Percentile(percentile(name)?),
     })
 }
 

@@ -123,7 +123,7 @@ fn is_found(fault: Fault, expected: &str) {
 
 #[test]
 fn a_copy_that_is_dropped_between_machines_is_found() {
-    is_found(Fault::Drops, "1 copies fewer, although the load has waited");
+    is_found(Fault::Drops, "1 of these are missing, although the load has waited");
 }
 
 #[test]

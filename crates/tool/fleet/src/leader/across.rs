@@ -3,19 +3,18 @@
 //! it with the offsets that were known before the load; here the difference to what is known after it is
 //! taken off, and what remains unknown is the bound.
 
-use crate::clock::{Fault, Offset, Region};
+use crate::clock::{Fault, MAX_RATE_PPB, Offset, Region};
 use hdrhistogram::Histogram;
-use regatta_load::Plan;
+use regatta_load::{Plan, Until, WarmUp};
 use regatta_record::{
     AcrossLatencies, Latency, LoadAcross, LoadAcrossPair, Machines, Part, encode_histogram,
 };
+use std::time::Duration;
 
 /// Least shift of latencies, in nanoseconds.
 const LEAST_SHIFT_NS: u64 = 1_000_000;
-/// Two clocks may drift apart by this share of the time, more than is usual of clocks of quartz.
-const DRIFTS_BY: u64 = 5_000;
-/// Longest time between the pings before the load and its window, in nanoseconds.
-const BEFORE_WINDOW_NS: u64 = 60_000_000_000;
+/// The time that opening the connections usually takes at most, in nanoseconds.
+const CONNECTS_IN_NS: u64 = 10_000_000_000;
 /// A value of a histogram is right to one part in this many: it has three digits.
 const DIGITS: u64 = 1_000;
 
@@ -44,11 +43,8 @@ pub(super) fn machines(
     let offsets: Vec<Offset> =
         clocks.iter().map(|clock| clock.offset_at(at_ns)).collect::<Result<_, _>>()?;
     let bound_ns = offsets.iter().map(|offset| offset.bound_ns).max().unwrap_or(0);
-    let lasts_ns = match plan.until {
-        regatta_load::Until::Elapsed(window) => window.as_nanos() as u64,
-        _ => 0,
-    };
-    let drift_ns = lasts_ns.saturating_add(BEFORE_WINDOW_NS) / DRIFTS_BY;
+    // Two clocks drift apart by at most twice the highest rate of one.
+    let drift_ns = lasts_ns(plan) / 1_000_000_000 * 2 * MAX_RATE_PPB as u64;
     let shift_ns = bound_ns.saturating_mul(4).saturating_add(LEAST_SHIFT_NS);
     Ok(Machines {
         own: 0,
@@ -57,6 +53,20 @@ pub(super) fn machines(
         ahead_ns: offsets.iter().map(|offset| offset.centre_ns).collect(),
         shift_ns: shift_ns.saturating_add(drift_ns).min(1 << 60),
     })
+}
+
+/// How long a load takes at most, without its drain, in nanoseconds.
+fn lasts_ns(plan: &Plan) -> u64 {
+    let warm_up = match plan.warm_up {
+        WarmUp::Fixed(length) => length,
+        WarmUp::Steady { longest, .. } | WarmUp::Judged { longest } => longest,
+    };
+    let window = match plan.until {
+        Until::Elapsed(window) => window,
+        Until::Requests(_) | Until::Done => Duration::ZERO,
+    };
+    let lasts = warm_up.saturating_add(window).as_nanos();
+    u64::try_from(lasts).unwrap_or(u64::MAX).saturating_add(CONNECTS_IN_NS)
 }
 
 /// What is known of the clock of one agent, relative to that of another one, in a time.
@@ -219,7 +229,7 @@ mod tests {
             pings.iter().map(|pings| Region::of(pings).unwrap()).collect()
         };
         let workload = regatta_script::Workload::parse("hub").unwrap();
-        let until = regatta_load::Until::Elapsed(std::time::Duration::from_secs(10));
+        let until = Until::Elapsed(Duration::from_secs(10));
         let plan = Plan { until, ..Plan::closed("127.0.0.1:1".parse().unwrap(), workload) };
         let machines = Machines {
             own: 1,

@@ -95,8 +95,10 @@ fn wrong(
     }
     if copies != owed {
         let came = match owed.checked_sub(copies) {
-            Some(missing) => format!("{missing} copies fewer, although the load has waited"),
-            None => format!("{} copies more", copies - owed),
+            Some(missing) => {
+                format!("{missing} of these are missing, although the load has waited")
+            }
+            None => format!("{} more", copies - owed),
         };
         return Some((format!("a copy of each for each of {members} members of {name}"), came));
     }
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(machine, 2);
         assert_eq!(exchange.sent, "10 broadcasts of members of agent gen0");
         assert_eq!(exchange.expected, "a copy of each for each of 5 members of agent gen2");
-        assert_eq!(exchange.received, "1 copies fewer, although the load has waited");
+        assert_eq!(exchange.received, "1 of these are missing, although the load has waited");
     }
 
     #[test]

@@ -47,8 +47,8 @@ impl Machines {
         others.map(|(_, members)| members).sum()
     }
 
-    /// Converts a time of another machine's clock to this machine's clock, as far as the clocks are
-    /// known. A time that no clock shows gives some time.
+    /// Converts a time of another machine's clock to this machine's clock, by the offsets that were known
+    /// before the load. A time that no clock shows gives some time.
     pub fn here_ns(&self, machine: u32, at_ns: u64) -> i64 {
         let [there, here] = [machine, self.own].map(|number| self.ahead_ns[number as usize]);
         (at_ns as i64).wrapping_sub(there).wrapping_add(here)
