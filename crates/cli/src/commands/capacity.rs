@@ -44,6 +44,7 @@ use std::{
   regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate \\
       --pid $(pidof my-server)
   regatta capacity http://127.0.0.1:8080/ --limit p99=10ms --by rate
+  regatta capacity http://10.0.0.5:8080/ --limit p99=10ms --on gen1,gen2
   regatta capacity --contender epoll --limit p95=50ms --in-flight 4
   regatta capacity --contender 'mine=./mine {port}' --limit p99=5ms --by rate
   regatta capacity --contender 'mine=./mine {port}' --http / --limit p99=5ms
@@ -53,7 +54,8 @@ starts the server again.
 
 Exit status: 0 found; 1 no capacity found (the lowest level already fails, or the load itself was
 the bottleneck from the start), or the ends of the interval could not be verified; 2 wrong usage, or
-the server cannot be reached; 130 after Ctrl-C, with the result up to then.")]
+the server cannot be reached, or a machine of --on is absent or was lost; 130 after Ctrl-C, with the
+result up to then.")]
 pub struct CapacityArgs {
     #[arg(group = "server", help = format!("A server that is already running: {}", url::forms()))]
     url: Option<String>,

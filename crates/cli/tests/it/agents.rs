@@ -92,8 +92,13 @@ impl Place {
 
     /// Starts a load of half a minute on two agents, and waits until both have load processes.
     fn long(&self, more: &[&str]) -> Child {
+        self.long_of(&format!("line://{}", self.server.addr), more)
+    }
+
+    /// The same, of another server.
+    fn long_of(&self, url: &str, more: &[&str]) -> Child {
         let args = [&["-c", "20", "-d", "30s", "--warm-up", "100ms"], more].concat();
-        let mut command = self.command("one,two", &args);
+        let mut command = self.of(&["load", url, "--on", "one,two"], &args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let leader = command.spawn().unwrap();
         until("two agents load", || {

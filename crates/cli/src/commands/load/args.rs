@@ -52,6 +52,7 @@ use std::{
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --deploy
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --fleet leader.toml
+  regatta load ws://10.0.0.5:8080/ws -c 20000 --rate 200/s --on gen1,gen2
 
 With --rate or --stages, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by

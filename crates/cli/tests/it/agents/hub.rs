@@ -1,13 +1,15 @@
 //! The members of a hub on several machines: each must get each broadcast of the others exactly once. A relay in
 //! front of a right hub makes the errors.
 
-use super::{Place, stderr};
+use super::{Place, ended, stderr};
 use crate::support::{Server, processes::json};
 use regatta_testkit::skip;
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     thread,
+    time::Duration,
 };
 
 /// What the relay does to the fifth copy of a broadcast of the other member.
@@ -19,7 +21,13 @@ enum Fault {
     Alters,
     /// Also sends one with a number that no broadcast has yet.
     Invents,
+    /// Closes the connection, if the member only listens.
+    Closes,
+    /// Nothing, but everything that member 1 gets is delayed by [`DELAY`].
+    Delays,
 }
+
+const DELAY: Duration = Duration::from_millis(20);
 
 /// Starts a relay of WebSocket connections to a hub.
 fn relay(hub: SocketAddr, fault: Fault) -> SocketAddr {
@@ -69,6 +77,9 @@ fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Resu
         let sender = payload[..8].to_owned();
         let is_own = *own.get_or_insert_with(|| sender.clone()) == sender;
         copies += u32::from(!is_own && text.contains("\"broadcast\""));
+        if fault == Fault::Delays && own.as_deref() == Some("00000001") {
+            thread::sleep(DELAY);
+        }
         if is_own || copies != 5 {
             member.write_all(&frame)?;
             continue;
@@ -76,6 +87,9 @@ fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Resu
         let at = frame.len() - payload.len();
         match fault {
             Fault::Drops => {}
+            // The members 0 and 1 send.
+            Fault::Closes if own.as_deref() > Some("00000001") => return Ok(()),
+            Fault::Closes | Fault::Delays => member.write_all(&frame)?,
             Fault::Doubles => member.write_all(&[&frame[..], &frame].concat())?,
             Fault::Alters => {
                 flip(&mut frame[at + 39]);
@@ -146,6 +160,63 @@ fn a_copy_that_is_invented_is_found() {
     assert!(
         is_found("only broadcasts that a member") || is_found("broadcasts of one sender in order")
     );
+}
+
+#[test]
+fn a_closed_connection_of_a_member_is_no_error_of_deliveries() {
+    let place = Place::new();
+    let hub = Server::of("hub", "epoll", &[]);
+    let url = format!("ws://{}/ws", relay(hub.addr, Fault::Closes));
+    let first = ["load", &url, "--on", "one,two", "-c", "2", "--idle", "2", "--rate", "500/s"];
+    let more = ["-d", "400ms", "--warm-up", "200ms", "--timeout", "1s"];
+    let output = place.of(&first, &more).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = stderr(&output);
+    assert!(
+        text.contains("members of a hub that is loaded from several machines must stay"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_delay_to_one_machine_is_in_the_latencies_to_it() {
+    let is_root = rustix::process::geteuid().is_root();
+    let on = if is_root { "one,ahead" } else { "one,two" };
+    let place = Place::new();
+    let hub = Server::of("hub", "epoll", &[]);
+    let url = format!("ws://{}/ws", relay(hub.addr, Fault::Delays));
+    let first = ["load", &url, "--on", on, "-c", "2", "--rate", "20/s", "--json", "-"];
+    let output = place.of(&first, &["-d", "1s", "--warm-up", "100ms"]).output().unwrap();
+    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
+    let across = &json(&output)["agents"]["across"];
+    assert_eq!(across["impossible"], 0, "{across:#}");
+    let pairs = across["pairs"].as_array().unwrap();
+    let to_second = pairs.iter().find(|pair| pair["from"] == "one").unwrap();
+    let ns = |value: &serde_json::Value| Duration::from_nanos(value.as_u64().unwrap());
+    let most = ns(&to_second["latency_ns"]["min"]) + ns(&to_second["bound_ns"]);
+    // Values of histograms are rounded by at most 0.1%.
+    assert!(most >= DELAY.mul_f64(0.999), "{across:#}");
+    assert!(ns(&to_second["bound_ns"]) < DELAY / 2, "{across:#}");
+}
+
+#[test]
+fn a_lost_agent_voids_the_load() {
+    let (place, hub) = (Place::new(), Server::of("hub", "epoll", &[]));
+    let leader = place.long_of(&format!("ws://{}/ws", hub.addr), &["--in-flight", "2"]);
+    let agent = place.with("agent").into_iter().max().unwrap();
+    kill_process(Pid::from_raw(agent as i32).unwrap(), Signal::KILL).unwrap();
+    let (status, text) = ended(leader);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains(": the load is void: agent ") && text.contains(" is gone: "), "{text}");
+}
+
+#[test]
+fn nothing_is_missing_from_a_load_that_is_stopped() {
+    let (place, hub) = (Place::new(), Server::of("hub", "epoll", &[]));
+    let leader = place.long_of(&format!("ws://{}/ws", hub.addr), &["--in-flight", "2"]);
+    kill_process(Pid::from_child(&leader), Signal::INT).unwrap();
+    let (status, text) = ended(leader);
+    assert_eq!(status, Some(130), "{text}");
 }
 
 /// A load of a right hub.

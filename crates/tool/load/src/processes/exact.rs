@@ -47,6 +47,16 @@ pub(super) fn check(
     seen: &[&AcrossSeen],
     name: &dyn Fn(usize) -> String,
 ) -> Result<(), Inexact> {
+    if let Some(machine) = undercounted(machines, seen) {
+        let members: u64 = machines.members.iter().sum();
+        let exchange = Box::new(Exchange {
+            sent: format!("a broadcast of a member of {}", name(machine)),
+            expected: format!("a listenerCount of at least {members}"),
+            received: format!("fewer in {} results", seen[machine].undercounted),
+            reply_index: 0,
+        });
+        return Err(Inexact::Wrong { machine, exchange });
+    }
     for (to, received) in seen.iter().enumerate() {
         let members = machines.members[to];
         for (from, sent) in seen.iter().enumerate().filter(|(from, _)| *from != to) {
@@ -73,9 +83,16 @@ pub(super) fn check(
     Ok(())
 }
 
+/// A machine whose members got results with too few listeners, although no member of any machine had left.
+fn undercounted(machines: &Machines, seen: &[&AcrossSeen]) -> Option<usize> {
+    let mut all = seen.iter().zip(&machines.members);
+    let have_stayed = all.all(|(seen, members)| seen.left == 0 && seen.joined == *members);
+    let machine = seen.iter().position(|seen| seen.undercounted > 0);
+    machine.filter(|_| have_stayed)
+}
+
 /// What the members of a machine should have received from the machine `from`, and what they received, if that
 /// differs.
-#[expect(clippy::too_many_arguments, reason = "both ends and their names")]
 fn wrong(
     sent: &AcrossSeen,
     received: &AcrossSeen,
@@ -141,6 +158,7 @@ mod tests {
         let seen = each.map(|(to, members)| AcrossSeen {
             joined: members,
             left: 0,
+            undercounted: 0,
             sent: sent[to].0,
             sent_marks: sent[to].1,
             from: from(to, members),
@@ -216,6 +234,15 @@ mod tests {
         };
         assert_eq!(machine, 1);
         assert!(because.contains("connections of 2 of its members"), "{because}");
+    }
+
+    #[test]
+    fn too_few_listeners_are_an_error_only_if_all_members_stayed() {
+        let (machine, exchange) = wrong_after(|all| all[1].undercounted = 3);
+        assert_eq!((machine, &*exchange.expected), (1, "a listenerCount of at least 10"));
+        let mut all = right();
+        (all[1].undercounted, all[2].left) = (3, 1);
+        assert_eq!(checked(&all), Ok(()));
     }
 
     #[test]

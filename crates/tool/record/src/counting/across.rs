@@ -52,6 +52,8 @@ pub struct AcrossSeen {
     pub joined: u64,
     /// Members whose connection was closed.
     pub left: u64,
+    /// Results with fewer listeners than there were members, if no member of another machine had left.
+    pub undercounted: u64,
     /// Broadcasts sent.
     pub sent: u64,
     /// Their marks.
@@ -112,6 +114,7 @@ impl AcrossSeen {
     fn add(&mut self, other: &AcrossSeen) {
         self.joined += other.joined;
         self.left += other.left;
+        self.undercounted += other.undercounted;
         self.sent += other.sent;
         self.sent_marks = self.sent_marks.plus(other.sent_marks);
         let longer = self.from.len().max(other.from.len());
@@ -167,6 +170,7 @@ mod tests {
         counted.seen = AcrossSeen {
             joined: 3,
             left: 1,
+            undercounted: 2,
             sent: 5,
             sent_marks: Marks(marks),
             from: vec![FromSeen::default(), from],
@@ -183,6 +187,7 @@ mod tests {
         let expected = FromSeen { copies: 17, numbers: 6, marks: Marks(2) };
         assert_eq!(sum.seen.from, [FromSeen::default(), expected]);
         assert_eq!((sum.seen.joined, sum.seen.left, sum.seen.sent), (6, 2, 10));
+        assert_eq!(sum.seen.undercounted, 4);
         assert_eq!((sum.latencies[1].early, sum.latencies[1].histogram.len()), (2, 2));
     }
 

@@ -18,6 +18,7 @@ pub(super) struct Afar {
     seed: u64,
     joined: AtomicU64,
     left: AtomicU64,
+    undercounted: AtomicU64,
     sent: AtomicU64,
     sent_marks: AtomicU64,
     from: Box<[Received]>,
@@ -39,6 +40,7 @@ impl Afar {
             seed,
             joined: AtomicU64::new(0),
             left: AtomicU64::new(0),
+            undercounted: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             sent_marks: AtomicU64::new(0),
             from: (0..machines.count()).map(|_| Received::default()).collect(),
@@ -63,9 +65,11 @@ impl Afar {
         self.machines.here_ns(machine, at)
     }
 
-    /// Number of members on other machines.
-    pub fn members_elsewhere(&self) -> u64 {
-        self.machines.members_elsewhere()
+    /// The server reported this number of listeners, of which `own` at least are members of this machine.
+    pub fn counts(&self, listeners: u64, own: u64) {
+        if listeners < own.saturating_add(self.machines.members_elsewhere()) {
+            self.undercounted.fetch_add(1, Relaxed);
+        }
     }
 
     /// A connection became a member.
@@ -105,6 +109,7 @@ impl Afar {
         AcrossSeen {
             joined: self.joined.load(Relaxed),
             left: self.left.load(Relaxed),
+            undercounted: self.undercounted.load(Relaxed),
             sent: self.sent.load(Relaxed),
             sent_marks: Marks::new(self.sent_marks.load(Relaxed)),
             from: self.from.iter().map(from).collect(),
@@ -132,9 +137,21 @@ pub(super) struct FarInbox {
     first: u64,
     /// The sender of each broadcast from `first` on that it has received.
     later: VecDeque<Option<u32>>,
+    /// The member joined again, so broadcasts that were sent before may be missing.
+    is_late: bool,
 }
 
 impl FarInbox {
+    /// The inbox of a member that joins again.
+    pub fn late() -> FarInbox {
+        FarInbox { is_late: true, ..FarInbox::default() }
+    }
+
+    /// Whether the member joined again.
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
+
     /// Records a copy. Broadcasts of different senders may overtake each other.
     #[inline]
     pub fn take(&mut self, payload: Payload) -> Result<(), DeliveryError> {
@@ -147,9 +164,16 @@ impl FarInbox {
         self.take_later(ahead, sender)
     }
 
-    fn take_later(&mut self, ahead: u64, sender: u32) -> Result<(), DeliveryError> {
-        if ahead >= MAX_IN_FLIGHT as u64 {
-            return Err(DeliveryError::TooFar);
+    fn take_later(&mut self, mut ahead: u64, sender: u32) -> Result<(), DeliveryError> {
+        let most = MAX_IN_FLIGHT as u64 - 1;
+        if ahead > most {
+            if !self.is_late {
+                return Err(DeliveryError::TooFar);
+            }
+            let skipped = ahead - most;
+            self.later.drain(..self.later.len().min(skipped as usize));
+            self.first += skipped;
+            ahead = most;
         }
         let ahead = ahead as usize;
         if self.later.get(ahead).is_some_and(Option::is_some) {
@@ -187,6 +211,19 @@ mod tests {
         assert_eq!(inbox.take(payload(1, last)), Ok(()));
         assert_eq!(inbox.take(payload(2, last + 1)), Err(DeliveryError::TooFar));
         assert_eq!(inbox.take(payload(3, u64::MAX)), Err(DeliveryError::TooFar));
+    }
+
+    #[test]
+    fn a_member_that_joins_again_has_missed_broadcasts() {
+        let mut inbox = FarInbox::late();
+        let begin = 100_000;
+        for id in (begin..begin + 40_000).step_by(2) {
+            assert_eq!(inbox.take(payload(1, id)), Ok(()));
+            assert_eq!(inbox.take(payload(1, id)), Err(DeliveryError::Twice));
+            assert_eq!(inbox.take(payload(1, id - 1)), Err(DeliveryError::OutOfOrder));
+            assert_eq!(inbox.take(payload(2, id - 1)), Ok(()), "of another sender");
+        }
+        assert!(inbox.later.len() <= MAX_IN_FLIGHT);
     }
 
     #[test]

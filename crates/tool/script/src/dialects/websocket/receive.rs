@@ -2,7 +2,7 @@
 
 use super::{
     adapters::Adapter,
-    afar::Afar,
+    afar::{Afar, FarInbox},
     frames,
     message::{self, Message, Payload, Request},
     opening::Asked,
@@ -174,6 +174,9 @@ impl Hub {
                     };
                     return Err(self.terms.wrong(talk, &expected, text));
                 }
+                if let (Some(afar), Some(listeners)) = (&self.afar, listeners) {
+                    afar.counts(listeners, least);
+                }
                 *asked == payload
             }
             _ => false,
@@ -186,14 +189,11 @@ impl Hub {
     }
 
     /// The listener counts that a server may report now for a broadcast: the lowest and the highest one.
-    /// All members on other machines are there from the start. How many connections they opened is not
-    /// known here, so there is no upper bound with them.
+    /// How many connections there are on other machines is not known here, so there is no upper bound with
+    /// them.
     fn listeners(&self, number: u64) -> (u64, u64) {
         let (least, most) = self.roster.listeners(number).into_inner();
-        match &self.afar {
-            Some(afar) => (least.saturating_add(afar.members_elsewhere()), u64::MAX),
-            None => (least, most),
-        }
+        (least, if self.afar.is_some() { u64::MAX } else { most })
     }
 
     /// Counts the oldest pending request as answered.
@@ -343,8 +343,12 @@ impl Dialect for Hub {
 
     fn renew(&self, talk: &mut ConnectionState, number: u32) {
         let mut left = mem::replace(talk, self.talk(number));
-        if left.standing != Standing::New {
+        let was_member = left.standing != Standing::New;
+        if was_member {
             self.afar.iter().for_each(Afar::leaves);
+        }
+        if was_member || left.far.iter().any(FarInbox::is_late) {
+            talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
         }
         left.stop_reading(&self.roster);
         if left.upgrade_sent {
