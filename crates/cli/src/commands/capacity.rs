@@ -4,6 +4,7 @@
 use crate::{
     commands::{
         load::{
+            On, connect,
             target::{adapter::AdapterArgs, tls::TlsArgs, url},
             threshold::without_limit,
         },
@@ -11,7 +12,7 @@ use crate::{
     },
     exit::Outcome,
     interrupt,
-    options::values::{duration, http_path, one_of, small_count, workload},
+    options::values::{duration, host, http_path, one_of, small_count, workload},
     output,
     screen::Screen,
 };
@@ -43,6 +44,7 @@ use std::{
   regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate \\
       --pid $(pidof my-server)
   regatta capacity http://127.0.0.1:8080/ --limit p99=10ms --by rate
+  regatta capacity http://10.0.0.5:8080/ --limit p99=10ms --on gen1,gen2
   regatta capacity --contender epoll --limit p95=50ms --in-flight 4
   regatta capacity --contender 'mine=./mine {port}' --limit p99=5ms --by rate
   regatta capacity --contender 'mine=./mine {port}' --http / --limit p99=5ms
@@ -52,7 +54,8 @@ starts the server again.
 
 Exit status: 0 found; 1 no capacity found (the lowest level already fails, or the load itself was
 the bottleneck from the start), or the ends of the interval could not be verified; 2 wrong usage, or
-the server cannot be reached; 130 after Ctrl-C, with the result up to then.")]
+the server cannot be reached, or a machine of --on is absent or was lost; 130 after Ctrl-C, with the
+result up to then.")]
 pub struct CapacityArgs {
     #[arg(group = "server", help = format!("A server that is already running: {}", url::forms()))]
     url: Option<String>,
@@ -128,6 +131,19 @@ pub struct CapacityArgs {
     /// bottleneck
     #[arg(long, value_name = "PID", conflicts_with = "contender")]
     pid: Option<u32>,
+    /// Load from these machines instead of this one, as `regatta load --on` does: each runs a load thread
+    /// per core. The figures are those of all of them together. If one is lost, the search ends without a
+    /// result
+    #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
+          conflicts_with_all = ["contender", "threads", "cpus"])]
+    on: Vec<String>,
+    /// The machines of --on are agents of a standing fleet. The file is leader.toml
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "leader.toml", requires = "on", conflicts_with = "deploy")]
+    fleet: Option<PathBuf>,
+    /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
+    #[arg(long, requires = "on")]
+    deploy: bool,
     #[command(flatten)]
     tls: TlsArgs,
     /// Seed of the requests
@@ -191,6 +207,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     let asked = args.contender.as_deref().map(|name| ask(&args, name, &setup)).transpose()?;
     let question = question(&args, asked.as_ref())?;
     let others = others(&args, &question)?;
+    check_on(&args)?;
     let place = match (&asked, &args.url) {
         (Some(asked), _) => CapacityTarget::Contender { asked, binary: &binary },
         (None, Some(url)) => {
@@ -203,10 +220,14 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
         }
         (None, None) => bail!("give a URL, or --contender"),
     };
+    let mut fleet = match connect(on(&args), &stop) {
+        Err(_) if stop.load(Ordering::Relaxed) => return Ok(Outcome::Interrupted),
+        fleet => fleet?,
+    };
     let mut screen = Screen::new(Vec::new());
     let mut show = |event: &Event| screen.show(event);
     let mut events = Events::shown(&mut show);
-    let outcome = match capacity::run(&question, &place, &mut events, &stop) {
+    let outcome = match capacity::run(&question, &place, fleet.as_mut(), &mut events, &stop) {
         Ok(found) => {
             let contender = asked.as_ref().and_then(|asked| asked.entries.first().cloned());
             let found = Capacity { setup: Some(setup), contender, ..found };
@@ -225,6 +246,36 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     };
     screen.printed()?;
     Ok(outcome)
+}
+
+/// The machines of --on.
+fn on(args: &CapacityArgs) -> On<'_> {
+    #[cfg(feature = "nats")]
+    let fleet = args.fleet.as_deref();
+    #[cfg(not(feature = "nats"))]
+    let fleet = None;
+    On { hosts: &args.on, fleet, deploy: args.deploy }
+}
+
+/// Checks that every machine of --on has work at each level.
+fn check_on(args: &CapacityArgs) -> anyhow::Result<()> {
+    let machines = args.on.len();
+    let few = |option: &str, value: NonZeroU32| {
+        format!(
+            "--on has {machines} machines, so {option} must be at least {machines}, not {value}: each \
+             needs a connection that sends requests"
+        )
+    };
+    let least = [
+        (By::Clients, "--step", Some(args.step)),
+        (By::Clients, "--in-flight", args.in_flight),
+        (By::Rate, "--connections", args.connections),
+    ];
+    let too_few = least.into_iter().find_map(|(by, option, value)| {
+        let value = value.filter(|value| by == args.by && (value.get() as usize) < machines)?;
+        Some(few(option, value))
+    });
+    too_few.map_or(Ok(()), |because| bail!(because))
 }
 
 /// Saves and emits the result.

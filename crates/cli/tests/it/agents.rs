@@ -1,5 +1,8 @@
 //! Loads from several machines: a script in place of `ssh` runs the agents here.
 
+mod capacity;
+mod hub;
+
 use crate::support::{Server, processes::json, until, until_within};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -19,8 +22,8 @@ const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
 const MARK: &str = "REGATTA_TEST_MARK";
 
 /// A server, and the script in place of `ssh`. It runs the command here, except that host `gone` does not exist,
-/// host `mute` says nothing, host `far` answers after 50 ms, host `old` has another build, and host `bare` no
-/// regatta on its search path.
+/// host `mute` says nothing, host `far` answers after 50 ms, host `old` has another build, host `bare` no
+/// regatta on its search path, host `tight` may open 112 files, and the clock of host `ahead` is ahead by 1000 s.
 struct Place {
     folder: TempDir,
     server: Server,
@@ -43,6 +46,8 @@ impl Place {
              far) sh -c \"$command\" | while IFS= read -r line; do sleep 0.05; printf '%s\\n' \"$line\"; done ;;\n\
              mute) exec sleep 60 ;;\n\
              old) sh -c \"$command\" | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/' ;;\n\
+             tight) ulimit -n 112; exec sh -c \"$command\" ;;\n\
+             ahead) exec unshare --time --monotonic 1000 --fork sh -c \"$command\" ;;\n\
              *) exec sh -c \"$command\" ;;\n\
              esac\n"
         );
@@ -54,9 +59,13 @@ impl Place {
     }
 
     fn command(&self, on: &str, more: &[&str]) -> Command {
-        let url = format!("line://{}", self.server.addr);
+        self.of(&["load", &format!("line://{}", self.server.addr), "--on", on], more)
+    }
+
+    /// A command of the program with these arguments.
+    fn of(&self, first: &[&str], more: &[&str]) -> Command {
         let mut command = Command::new(REGATTA);
-        command.args(["load", &url, "--on", on]).args(more);
+        command.args(first).args(more);
         command.env("REGATTA_SSH", self.folder.path().join("ssh")).env(MARK, &self.mark);
         command
     }
@@ -83,8 +92,13 @@ impl Place {
 
     /// Starts a load of half a minute on two agents, and waits until both have load processes.
     fn long(&self, more: &[&str]) -> Child {
+        self.long_of(&format!("line://{}", self.server.addr), more)
+    }
+
+    /// The same, of another server.
+    fn long_of(&self, url: &str, more: &[&str]) -> Child {
         let args = [&["-c", "20", "-d", "30s", "--warm-up", "100ms"], more].concat();
-        let mut command = self.command("one,two", &args);
+        let mut command = self.of(&["load", url, "--on", "one,two"], &args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let leader = command.spawn().unwrap();
         until("two agents load", || {
@@ -327,8 +341,22 @@ fn what_needs_one_machine_is_refused_with_the_reason() {
         let mut command = Command::new(REGATTA);
         stderr(&command.args(["load", url, "--on", "one"]).args(more).output().unwrap())
     };
-    let hub = of("ws://127.0.0.1:1/", &["--in-flight", "1"]);
-    assert!(hub.contains("the workload hub does not work from several machines"), "{hub}");
+    for (more, expected) in [
+        (&["--passing", "2"][..], "--passing does not work from several machines (--on): "),
+        (
+            &["--idle", "2", "--stalled", "1"],
+            "--stalled does not work from several machines (--on): ",
+        ),
+        (&["--churn"], "--churn does not work with the workload hub from several machines"),
+        (
+            &["--tolerate", "1%"],
+            "--tolerate does not work with the workload hub from several machines",
+        ),
+        (&["--fail-if", "errors>1%"], "--tolerate does not work with the workload hub"),
+    ] {
+        let hub = of("ws://127.0.0.1:1/", more);
+        assert!(hub.contains(expected), "{hub}");
+    }
     let verify = of("redis://127.0.0.1:1", &["--verify"]);
     assert!(verify.contains("--verify does not work from several machines"), "{verify}");
     let path = place.folder.path().join("socket");

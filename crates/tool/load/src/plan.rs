@@ -1,7 +1,7 @@
 //! The plan of a load. Nothing here performs I/O.
 
 use crate::{Error, Tls};
-use regatta_record::{Burst, Drive, Part, Stage};
+use regatta_record::{Burst, Drive, Machines, Part, Stage};
 use regatta_script::{CompileOptions, Compiled, Destination, Workload};
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duration};
@@ -122,6 +122,10 @@ pub struct Plan {
     /// Parts of the window of an open loop with a rate of their own, see [`Plan::in_stages`], which also
     /// sets the drive and the length of the window. Empty: the window has the rate of the drive.
     pub stages: Vec<Stage>,
+    /// The machines of the load, if there are several and its connections must know of each other. Their
+    /// members stay from start to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Machines>,
     /// Seed of the requests, of the schedule of an open loop, and of most other random choices.
     pub seed: u64,
 }
@@ -216,6 +220,7 @@ impl Plan {
             draws_sources: false,
             seconds: false,
             stages: Vec::new(),
+            machines: None,
             seed: 1,
         }
     }
@@ -297,7 +302,8 @@ impl Plan {
             path: self.path.as_deref(),
             closes: self.drive.churns(),
         };
-        let order = CompileOptions { seed: self.seed, pipeline: self.pipeline, place, shared };
+        let (seed, pipeline, machines) = (self.seed, self.pipeline, self.machines.as_ref());
+        let order = CompileOptions { seed, pipeline, place, shared, machines };
         self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 
@@ -402,6 +408,7 @@ impl Plan {
             _ => Ok(()),
         }?;
         self.check_stages()?;
+        self.check_machines()?;
         if shortest == 0 {
             return refuse("the window must last at least 1 ms or 1 request".into());
         }
@@ -413,6 +420,28 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+}
+
+impl Plan {
+    /// Checks that the members of a hub on several machines all stay. Broadcasts to one that leaves could
+    /// only be counted by a clock that all machines share.
+    fn check_machines(&self) -> Result<(), Error> {
+        let Some(machines) = &self.machines else { return Ok(()) };
+        let refused = [
+            (self.passing > 0, "members that join and leave"),
+            (self.stalled > 0, "members that stop reading"),
+            (self.drive.churns(), "a connection per request"),
+            (self.tolerates.is_some(), "tolerated errors"),
+            (machines.count() > Machines::MOST, "more than 16 machines"),
+            (!machines.is_possible(self.threads as u32), "machines without all of its threads"),
+        ];
+        match refused.into_iter().find(|(is_given, _)| *is_given) {
+            Some((_, what)) => Err(Error::Plan(format!(
+                "a hub that is loaded from several machines excludes {what}"
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub use asked::{
     topology::Core,
 };
 pub use counting::{
+    across::{AcrossCounted, AcrossLatencies, AcrossSeen, FromSeen, Marks},
     arrivals::ArrivalsSeen,
     counted::{Counted, FirstWrong, OpenCounted, TlsSpoken},
     counts::{HistogramReader, HistogramSum, SparseHistogram},
@@ -69,8 +70,9 @@ pub use judged::{
     verdict::{CellFinding, Figure, Kind, SomeStarts, Verdict},
 };
 pub use load_result::{
+    across::{LoadAcross, LoadAcrossPair},
     agents::{LoadAgent, LoadAgents, VoidLoad, VoidLoadAgent},
-    report::{Failure, LoadProgress, ProcessMessage},
+    report::{AcrossProgress, Failure, LoadProgress, ProcessMessage},
     result::{LoadOperation, LoadResult, LoadThreshold, Verified},
     slow::{Ages, SlowClients},
     stage::LoadStage,
@@ -79,6 +81,7 @@ pub use loads::{
     ask::{LeaderCommand, Part},
     drive::{Arrivals, Burst, Drive, Stage},
     heads::Heads,
+    machines::Machines,
     shape::{BackgroundLoad, CpuSets, LoadShape},
 };
 pub use rounds::{

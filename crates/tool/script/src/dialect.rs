@@ -5,7 +5,7 @@
 //! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{Exchange, Operation, Verified};
+use regatta_record::{AcrossSeen, Exchange, Operation, Verified};
 
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {
@@ -197,6 +197,13 @@ pub trait Dialect: Sync {
         false
     }
 
+    /// What the connections of this process sent to those on other machines and received from them so
+    /// far; `None` if there are none ([`crate::CompileOptions::machines`]). The leader of the load
+    /// compares it with what those on the other machines sent and received.
+    fn across(&self) -> Option<AcrossSeen> {
+        None
+    }
+
     /// Verifies what [`Dialect::receive`] could only store, and calls `wrong` for each wrong reply.
     /// Called once per desk after the load has ended, outside of all timed sections; not called if
     /// the load ended early. A dialect that verifies replies one by one does so in random order, and
@@ -252,6 +259,13 @@ pub trait Heard {
     /// 0. `sent_at` is the time of the send that caused it, by the clock of [`Dialect::receive`]:
     /// the write in a closed loop, the intended send in an open loop (see [`Dialect::asked`]).
     fn heard(&mut self, kind: usize, sent_at: Nanos);
+
+    /// Like [`Heard::heard`], for an operation that was caused on another machine
+    /// ([`Dialect::across`]). What the server owed is only known after the load. `sent_at` is by the clock
+    /// of this machine, converted by the offsets that were known before the load. Ignored by default.
+    fn heard_from(&mut self, kind: usize, machine: u32, sent_at: i64) {
+        let _ = (kind, machine, sent_at);
+    }
 }
 
 /// Ignores all reports: for dialects that have only requests.

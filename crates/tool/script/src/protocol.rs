@@ -5,7 +5,7 @@ use crate::{
     dialect::Dialect, exact::Exact, greeting::Greeting, readiness_probe::ReadinessProbe,
     script::TooLarge, workload::file::FileText,
 };
-use regatta_record::{Heads, ReplySeen};
+use regatta_record::{Heads, Machines, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt::Debug, sync::atomic::AtomicU64};
 
@@ -174,6 +174,8 @@ pub struct CompileOptions<'a> {
     /// Words that this process shares with the other load processes, initially zero: at least
     /// [`Asks::shared_words`]. `None` if there is only one process, or no words are shared.
     pub shared: Option<&'static [AtomicU64]>,
+    /// The machines of the load, if there are several and their connections must know of each other.
+    pub machines: Option<&'a Machines>,
 }
 
 /// What the requests address, and the parts of requests that depend on the plan.

@@ -1,21 +1,18 @@
 //! `regatta load --on`: a load from several machines, over SSH or by a standing fleet.
 
-use super::{args::LoadArgs, server::Server, stages};
+use super::{args::LoadArgs, on::check_hosts, server::Server, stages};
 use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
-use regatta_fleet::{AgentRun, Build, Fleet, FleetRun, Machine, Settings, Ssh, Void};
+use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
 use regatta_host::UsageWindow;
+use regatta_judge::BUSY;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_race::judge_load;
 use regatta_record::{
-    CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAgent, LoadAgents, Verdict, VoidLoad,
-    VoidLoadAgent, encode_histogram,
+    CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAcross, LoadAgent, LoadAgents, Machines,
+    Verdict, VoidLoad, VoidLoadAgent, encode_histogram,
 };
-use std::{collections::BTreeSet, env, num::NonZeroU32, sync::atomic::AtomicBool};
-
-/// Most machines.
-const MOST: usize = 64;
 
 /// Checks that a load can run on several machines.
 pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
@@ -23,56 +20,49 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
         (args.requests.is_some(), "-n", "the window would end at another time on each; use -d"),
         (args.burst.is_some(), "--burst", "its instances start and end on one machine; use -d"),
         (args.verify, "--verify", "it needs the time of each operation by one clock"),
-        (args.passing > 0, "--passing", "all members of a hub are checked in shared memory"),
+        (args.passing > 0, "--passing", "members of a hub that leave are checked in shared memory"),
+        (args.stalled > 0, "--stalled", "every member of the hub must get every broadcast"),
         (plan.unix.is_some(), "--unix-socket", "such a socket belongs to one machine"),
     ];
     if let Some((_, option, because)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
         bail!("{option} does not work from several machines (--on): {because}");
     }
     if plan.workload.shared_words() > 0 {
-        bail!(
-            "the workload {} does not work from several machines (--on): its connections are checked in \
-             shared memory",
-            plan.workload.name()
-        );
+        check_hub(args, plan)?;
     }
-    let distinct: BTreeSet<&String> = args.on.iter().collect();
-    if distinct.len() < args.on.len() || args.on.len() > MOST {
-        bail!("--on takes up to {MOST} different machines, each once");
-    }
+    check_hosts(&args.on)?;
     Ok(plan.check()?)
 }
 
-/// Connects to the machines of --on, unless `stop` is set meanwhile; `None` without --on.
-pub fn connect(args: &LoadArgs, stop: &AtomicBool) -> anyhow::Result<Option<Fleet>> {
-    if args.on.is_empty() {
-        return Ok(None);
+/// Checks that a load whose connections must know of each other, as the members of a hub, can run on several
+/// machines.
+fn check_hub(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
+    let refused = [
+        (args.drive().churns(), "--churn", "the members of a hub must stay"),
+        (plan.tolerates.is_some(), "--tolerate", "every member must get every broadcast"),
+    ];
+    if let Some((_, option, because)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
+        let name = plan.workload.name();
+        bail!(
+            "{option} does not work with the workload {name} from several machines (--on): {because}"
+        );
     }
-    let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
-    let machines = machines(args, &build, stop)?;
-    Ok(Some(Fleet::connect(&machines, &build, Settings::default(), stop)?))
-}
-
-fn machines(args: &LoadArgs, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<Machine>> {
-    #[cfg(feature = "nats")]
-    if let Some(file) = &args.fleet {
-        let program = env::current_exe().context("cannot find the path of this program")?;
-        let relay = [program.into(), "fleet-relay".into()];
-        return Ok(regatta_fleet::nats::agents(file, &args.on, &relay)?);
+    match args.on.len() > Machines::MOST {
+        true => bail!(
+            "the workload {} runs on up to {} machines, and --on has {}",
+            plan.workload.name(),
+            Machines::MOST,
+            args.on.len()
+        ),
+        false => Ok(()),
     }
-    let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
-    let ssh = ssh.context("REGATTA_SSH")?;
-    let machines = args.on.iter().map(|host| match args.deploy {
-        true => ssh.deploy(host, build, stop),
-        false => Ok(ssh.machine(host)),
-    });
-    Ok(machines.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// What the agents of a load did.
 pub struct OnAgents {
     agents: Vec<AgentRun>,
     edges_within_ns: Option<u64>,
+    across: Option<LoadAcross>,
 }
 
 /// Carries out the load, on agents if there are some.
@@ -87,8 +77,8 @@ pub fn run(
         return Ok((run_in_processes(plan, processes, observer, progress, stop)?, None));
     };
     let run = fleet.run(plan, watch).map_err(|void| anyhow::Error::new(*void))?;
-    let FleetRun { whole, agents, edges_within_ns } = run;
-    Ok((whole, Some(OnAgents { agents, edges_within_ns })))
+    let FleetRun { whole, agents, edges_within_ns, across } = run;
+    Ok((whole, Some(OnAgents { agents, edges_within_ns, across })))
 }
 
 /// Reports what agents counted of a load that has no result: on stderr, and in the file of --json.
@@ -124,19 +114,24 @@ impl OnAgents {
     /// The result of each agent, judged separately. `plan` and `server` are those of the whole load.
     pub fn result(&self, plan: &Plan, server: &Server<'_>) -> LoadAgents {
         let agents = self.agents.iter().map(|agent| of_agent(plan, agent, server)).collect();
-        LoadAgents { edges_within_ns: self.edges_within_ns, agents }
+        let (edges_within_ns, across) = (self.edges_within_ns, self.across.clone());
+        LoadAgents { edges_within_ns, across, agents }
     }
 }
 
 fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
-    let plan = &share_of(plan, agent);
+    let plan = &agent.plan(plan);
     let AgentRun { name, cores, connections, parts, rtt_ns, clock_bound_ns, tally, .. } = agent;
     let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
     let duration_s = tally.window_ns as f64 / 1e9;
     let used_s = (tally.load_cpu_ns - tally.spun_ns) as f64 / 1e9;
     let spent = server.window.as_ref().and_then(UsageWindow::spent);
     let of_server = spent.map(|spent| (spent, server.cpus, server.shares));
-    let verdict = judge_load(plan, tally, of_server);
+    let busy = (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64);
+    let verdict = match only_receives(plan, agent) {
+        true => of_receivers(busy.unwrap_or(0.0)),
+        false => judge_load(plan, tally, of_server),
+    };
     LoadAgent {
         name: name.clone(),
         cores: *cores,
@@ -148,31 +143,31 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         latency_ns: Latency::of_censored(&tally.histogram, unanswered),
         histogram: encode_histogram(&tally.histogram),
-        busy: (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64),
+        busy,
         rtt_ns: *rtt_ns,
         clock_bound_ns: *clock_bound_ns,
         verdict: stages::verdict(verdict, &stages::results(plan, tally, server)),
     }
 }
 
-/// The part of a plan that an agent carried out, on its CPUs.
-fn share_of(plan: &Plan, agent: &AgentRun) -> Plan {
-    let rate = |rate: NonZeroU32| {
-        let share = agent.share(rate.get().into());
-        NonZeroU32::new(share as u32).unwrap_or(NonZeroU32::MIN)
-    };
-    let mut plan = Plan {
-        connections: agent.connections as usize,
-        idle: agent.share(plan.idle as u64) as usize,
-        threads: agent.tally.threads,
-        cpus: (0..agent.cores).collect(),
-        ..plan.clone()
-    };
-    if let Drive::Open { rate: of_all, .. } = &mut plan.drive {
-        *of_all = rate(*of_all);
+/// Whether the members of a hub on an agent send nothing and did nothing wrong: with fewer requests in flight
+/// than load threads, the last threads only receive.
+fn only_receives(plan: &Plan, agent: &AgentRun) -> bool {
+    let Drive::Bounded { in_flight } = plan.drive else { return false };
+    let AgentRun { tally, .. } = agent;
+    let is_right = tally.first_wrong.is_none() && tally.errors.total() == 0 && !tally.server_died;
+    agent.share(in_flight.get().into()) == 0 && is_right
+}
+
+/// The verdict on an agent whose members only receive.
+fn of_receivers(busy: f64) -> Verdict {
+    match busy >= BUSY {
+        true => Verdict::new(
+            Kind::GeneratorBound,
+            format!("its members only receive, and its load threads were busy {busy:.2}"),
+        ),
+        false => Verdict::new(Kind::Idle, "its members only receive: --in-flight is small"),
     }
-    plan.stages.iter_mut().for_each(|stage| stage.rate = rate(stage.rate));
-    plan
 }
 
 /// How many of the figures of a load a verdict voids.
@@ -234,8 +229,9 @@ fn with(mut verdict: Verdict, finding: CellFinding, void: &[Figure]) -> Verdict 
     verdict
 }
 
-/// The table of the agents, and how well their windows agree. Void figures are in parentheses.
-pub fn table(on: &LoadAgents, duration_s: f64) -> String {
+/// The table of the agents, how well their windows agree, and the deliveries between them. Void figures are in
+/// parentheses; `verdict` is that on the whole load.
+pub fn table(on: &LoadAgents, duration_s: f64, verdict: &Verdict) -> String {
     const COLUMNS: [&str; 9] =
         ["cores", "conn", "rate", "p50", "p99", "busy", "RTT", "clock", "verdict"];
     let rows: Vec<[String; 9]> =
@@ -260,7 +256,40 @@ pub fn table(on: &LoadAgents, duration_s: f64) -> String {
             "windows"
         );
     }
+    for line in on.across.iter().flat_map(|all| across(all, verdict)) {
+        text += &format!("{:<name_width$} {}\n", line.0, line.1);
+    }
     text
+}
+
+/// The lines of the deliveries between agents.
+fn across(across: &LoadAcross, verdict: &Verdict) -> Vec<(&'static str, String)> {
+    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
+    let Latency { p50, p99, max, .. } = across.latency_ns;
+    let latencies = format!(
+        "p50 {}  p99 {}  max {}, each ±{}",
+        time(p50),
+        time(p99),
+        time(max),
+        time(Some(across.bound_ns))
+    );
+    let is_void = across.impossible > 0 || verdict.voids(Figure::Latency);
+    let shown = if is_void { format!("({latencies})") } else { latencies };
+    let mut lines = vec![
+        (
+            "across",
+            format!("{} deliveries to members on another agent", HumanCount(across.deliveries)),
+        ),
+        ("  latency", shown),
+    ];
+    if across.impossible > 0 {
+        let count = HumanCount(across.impossible);
+        lines.push((
+            "",
+            format!("void: {count} more came before they were sent, so a clock has failed"),
+        ));
+    }
+    lines
 }
 
 fn row(agent: &LoadAgent) -> [String; 9] {
@@ -312,7 +341,7 @@ mod tests {
     }
 
     fn on(agents: &[LoadAgent]) -> LoadAgents {
-        LoadAgents { edges_within_ns: Some(66_000), agents: agents.to_vec() }
+        LoadAgents { edges_within_ns: Some(66_000), across: None, agents: agents.to_vec() }
     }
 
     fn held() -> Verdict {
@@ -344,7 +373,7 @@ mod tests {
     fn windows_too_far_apart_void_the_sums() {
         let of = |edges_ns: u64, clock_bound_ns: u64, whole: Verdict, duration_s: f64| {
             let agents = vec![LoadAgent { clock_bound_ns, ..agent("gen1", held()) }];
-            let on = LoadAgents { edges_within_ns: Some(edges_ns), agents };
+            let on = LoadAgents { edges_within_ns: Some(edges_ns), across: None, agents };
             verdict(whole, Some(&on), duration_s)
         };
         let ms = 1_000_000;
@@ -364,7 +393,8 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_agent_with_void_figures_in_parentheses() {
         let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
-        let table = table(&on(&[agent("gen1", held()), agent("generator2", busy)]), 3.0);
+        let on = on(&[agent("gen1", held()), agent("generator2", busy)]);
+        let table = table(&on, 3.0, &held());
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 4, "{table}");
         assert!(lines[0].starts_with("agents       cores   conn"), "{table}");
@@ -374,6 +404,36 @@ mod tests {
         assert!(
             lines[3].starts_with("windows     agree within ") && lines[3].contains("0.002%"),
             "{table}"
+        );
+    }
+
+    #[test]
+    fn deliveries_between_agents_have_their_bound_and_are_void_if_a_clock_failed() {
+        let lines = |impossible: u64, verdict: &Verdict| -> Vec<String> {
+            let latency_ns = Latency { p50: Some(142_000), ..Latency::default() };
+            let (histogram, pairs) = (String::new(), Vec::new());
+            let deliveries = 78_168;
+            let across = LoadAcross {
+                deliveries,
+                impossible,
+                bound_ns: 42_600,
+                latency_ns,
+                histogram,
+                pairs,
+            };
+            let on = LoadAgents { across: Some(across), ..on(&[]) };
+            let table = table(&on, 3.0, verdict);
+            table.lines().skip(2).map(str::to_owned).collect()
+        };
+        let right = lines(0, &held());
+        assert_eq!(right[0], "across      78,168 deliveries to members on another agent");
+        assert_eq!(right[1], "  latency   p50 142 µs  p99 –  max –, each ±42.6 µs");
+        let busy = Verdict::new(Kind::GeneratorBound, "the load was busy");
+        assert_eq!(lines(0, &busy)[1], "  latency   (p50 142 µs  p99 –  max –, each ±42.6 µs)");
+        let failed = lines(3, &held());
+        assert!(failed[1].contains("(p50 "), "{failed:?}");
+        assert!(
+            failed[2].ends_with("void: 3 more came before they were sent, so a clock has failed")
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The options of `regatta load`.
 
 use super::{
+    on::On,
     seconds::{SeriesFile, series_file},
     target::{adapter::AdapterArgs, connect::ConnectArgs, http::HttpArgs, tls::TlsArgs, url},
     threshold::{Threshold, threshold},
@@ -51,6 +52,7 @@ use std::{
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --deploy
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --fleet leader.toml
+  regatta load ws://10.0.0.5:8080/ws -c 20000 --rate 200/s --on gen1,gen2
 
 With --rate or --stages, each request is sent when it is due, even if earlier requests are still pending. Its
 latency starts at the time it is due and has three parts: the wait for a free connection (caused by
@@ -130,8 +132,9 @@ pub struct LoadArgs {
     /// bench@10.0.0.7, that asks for no password, and needs the same build of regatta. It runs a load thread
     /// per core, with its share of connections and requests. The result has the figures and the verdict of
     /// each machine. If one is lost, the load ends without a result. Not with -n, --burst, --verify,
-    /// --passing, --unix-socket and the broadcasts of ws://. The command in the environment variable
-    /// REGATTA_SSH is used in place of ssh
+    /// --passing, --stalled and --unix-socket. Over ws://, the latency of a delivery is that of members on
+    /// the sender's machine; deliveries to others are listed with the bound of the clocks. The command in
+    /// the environment variable REGATTA_SSH is used in place of ssh
     #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
           conflicts_with_all = ["threads", "processes", "cpus", "busy_poll", "slow"])]
     pub on: Vec<String>,
@@ -193,8 +196,9 @@ pub struct LoadArgs {
     pub tolerate: Option<f64>,
     /// Fail with exit status 1 if a figure is beyond its limit (repeatable). Quote it, because the
     /// shell interprets > and <: 'p99>10ms' (p50, p90, p95, p99, p99.9, mean or max; of a hub, of its
-    /// deliveries), 'rate<10k/s', 'errors>10', 'errors>0.1%', or with --pid 'cost>5us' (server CPU per
-    /// request; of a hub, per delivery). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
+    /// deliveries), 'across-p99>10ms' (of a hub, deliveries between machines of --on), 'rate<10k/s',
+    /// 'errors>10', 'errors>0.1%', or with --pid 'cost>5us' (server CPU per request; of a hub, per
+    /// delivery). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
     /// figure that is void or not known fails too. A limit of errors above 0 implies --tolerate
     #[arg(long, value_parser = threshold, value_name = "'FIGURE>LIMIT'", conflicts_with = "slow")]
     pub fail_if: Vec<Threshold>,
@@ -247,6 +251,15 @@ pub struct Shape {
 }
 
 impl LoadArgs {
+    /// The machines of --on.
+    pub fn on(&self) -> On<'_> {
+        #[cfg(feature = "nats")]
+        let fleet = self.fleet.as_deref();
+        #[cfg(not(feature = "nats"))]
+        let fleet = None;
+        On { hosts: &self.on, fleet, deploy: self.deploy }
+    }
+
     /// Connections that are open at a time, without the idle and the passing ones.
     pub fn connections(&self) -> usize {
         let in_burst = |shape: Shape| shape.burst.instances as usize * shape.connections as usize;

@@ -3,6 +3,7 @@
 mod agents;
 mod args;
 mod cpus;
+mod on;
 mod open;
 mod plan;
 mod progress;
@@ -16,6 +17,7 @@ mod text;
 pub mod threshold;
 
 pub use args::LoadArgs;
+pub use on::{On, connect};
 
 use crate::{exit::Outcome, interrupt, output};
 use anyhow::Context;
@@ -49,7 +51,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     }
     let processes = load_processes_here(args.processes)?;
     let plan = plan(&args, &processes)?;
-    let mut fleet = match agents::connect(&args, &stop) {
+    let mut fleet = match connect(args.on(), &stop) {
         Err(_) if stop.load(Relaxed) => {
             output::message("interrupted before the measurement");
             return Ok(Outcome::Interrupted);

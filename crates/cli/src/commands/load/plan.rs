@@ -78,6 +78,7 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
         draws_sources: false,
         seconds: true,
         stages: Vec::new(),
+        machines: None,
         seed: args.seed,
     };
     let plan = match args.stages.is_empty() {

@@ -112,6 +112,7 @@ fn thresholds(
     };
     let errors = tally.errors.total() - tally.errors.closed_idle + unsent;
     let figures = Figures {
+        across: result.agents.as_ref().and_then(|agents| agents.across.as_ref()),
         stage: None,
         latency: Latency::of_censored(histogram, unanswered),
         answered: histogram.len(),
@@ -127,11 +128,13 @@ fn thresholds(
         return all.iter().map(|threshold| threshold.judged(&figures)).collect();
     }
     // Errors may also occur outside the stages.
-    let of_whole = all.iter().filter(|threshold| threshold.is_of_errors());
+    let of_whole =
+        all.iter().filter(|threshold| threshold.is_of_errors() || threshold.is_of_whole());
     let of_whole = of_whole.map(|threshold| threshold.judged(&figures));
     let of_stages = result.stages.iter().zip(&tally.stages).flat_map(|(stage, tally)| {
         let figures = stages::figures(stage, tally);
-        all.iter().map(move |threshold| threshold.judged(&figures))
+        let of_stages = all.iter().filter(|threshold| !threshold.is_of_whole());
+        of_stages.map(move |threshold| threshold.judged(&figures)).collect::<Vec<_>>()
     });
     of_stages.chain(of_whole).collect()
 }

@@ -54,6 +54,7 @@ pub fn figures<'a>(stage: &'a LoadStage, tally: &Tally) -> Figures<'a> {
     let open = &stage.open_loop;
     let errors = open.unsent + open.timed_out + open.lost;
     Figures {
+        across: None,
         stage: Some(stage.number),
         latency: stage.latency_ns.clone(),
         answered: tally.histogram.len(),

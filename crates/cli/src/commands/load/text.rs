@@ -85,6 +85,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         let rate = voided(Figure::Rate, format!("{}/s", HumanCount(rate_per_s.round() as u64)));
         line(&operation.several, format!("{} in {seconds:.2} s: {rate}", HumanCount(*count)));
         line("  latency", voided(Figure::Latency, latency(latency_ns)));
+        if result.agents.as_ref().is_some_and(|agents| agents.across.is_some()) {
+            line("", "of members on the sender's agent".into());
+        }
     }
     if args.passing > 0 {
         line("passed", format!("{} members joined and left", HumanCount(result.passed)));
@@ -129,7 +132,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         line("  received", wrong.received.clone());
     }
     if let Some(agents) = &result.agents {
-        text += &agents::table(agents, result.duration_s);
+        text += &agents::table(agents, result.duration_s, &result.verdict);
     }
     text
 }

@@ -3,17 +3,22 @@
 
 use crate::options::values::{count, limit, rate};
 use indicatif::HumanCount;
-use regatta_record::{Figure, Latency, LoadThreshold, Percentile, Verdict};
+use regatta_record::{Figure, Latency, LoadAcross, LoadThreshold, Percentile, Verdict};
 use std::fmt;
 
 /// The form of a threshold, for messages.
 const FORM: &str = "expected a figure and its limit in quotes, e.g. 'p99>10ms', 'rate<10k/s' or \
                     'errors>0.1%'";
 
+/// What the names of percentiles of deliveries between agents begin with.
+const ACROSS: &str = "across-";
+
 /// A figure of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Metric {
     Percentile(Percentile),
+    /// Of deliveries between agents.
+    Across(Percentile),
     Mean,
     Max,
     Rate,
@@ -64,6 +69,8 @@ pub struct Figures<'a> {
     pub cost_ns: Option<f64>,
     /// Whether that cost is only a lower bound.
     pub cost_is_least: bool,
+    /// Deliveries between agents, if there are some.
+    pub across: Option<&'a LoadAcross>,
     pub verdict: &'a Verdict,
 }
 
@@ -98,20 +105,24 @@ pub fn threshold(text: &str) -> Result<Threshold, String> {
 }
 
 fn metric(name: &str) -> Option<Metric> {
-    let percentile = Percentile::ALL.into_iter().find(|percentile| percentile.name() == name);
+    let percentile =
+        |name: &str| Percentile::ALL.into_iter().find(|percentile| percentile.name() == name);
+    if let Some(name) = name.strip_prefix(ACROSS) {
+        return percentile(name).map(Metric::Across);
+    }
     Some(match name {
         "mean" => Metric::Mean,
         "max" => Metric::Max,
         "rate" => Metric::Rate,
         "errors" => Metric::Errors,
         "cost" => Metric::Cost,
-        _ => Metric::Percentile(percentile?),
+        _ => Metric::Percentile(percentile(name)?),
     })
 }
 
 fn names() -> Vec<&'static str> {
     let percentiles = Percentile::ALL.iter().map(|percentile| percentile.name());
-    percentiles.chain(["mean", "max", "rate", "errors", "cost"]).collect()
+    percentiles.chain(["mean", "max", "rate", "errors", "cost", "across-p99"]).collect()
 }
 
 /// The message for a figure without a limit: an unquoted `>` reached the shell, not this program.
@@ -124,7 +135,7 @@ pub fn without_limit(text: &str) -> String {
 
 fn parse(metric: Metric, value: &str) -> Result<f64, String> {
     match metric {
-        Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Cost => {
+        Metric::Percentile(_) | Metric::Across(_) | Metric::Mean | Metric::Max | Metric::Cost => {
             limit(value).map(|time| time.as_nanos() as f64)
         }
         Metric::Rate => rate(value).map(|rate| f64::from(rate.get())),
@@ -157,6 +168,11 @@ impl Threshold {
         matches!(self.metric, Metric::Errors | Metric::ErrorShare)
     }
 
+    /// Whether it is compared with the whole load only, and not with its stages.
+    pub fn is_of_whole(&self) -> bool {
+        matches!(self.metric, Metric::Across(_))
+    }
+
     /// Whether it needs the cost of an observed server.
     pub fn needs_cost(&self) -> bool {
         self.metric == Metric::Cost
@@ -171,6 +187,11 @@ impl Threshold {
             Some(_) if self.figure().is_some_and(|figure| figures.verdict.voids(figure)) => {
                 let kind = figures.verdict.kind().name();
                 Some(format!("the value is void, because the load is {kind}: see the verdict"))
+            }
+            Some(_)
+                if self.is_of_whole() && figures.across.is_some_and(|all| all.impossible > 0) =>
+            {
+                Some("the value is void, because a clock has failed".into())
             }
             Some(_) if self.needs_cost() && figures.cost_is_least && !exceeded => {
                 Some("the cost is only a lower bound: short-lived processes may be missing".into())
@@ -200,6 +221,12 @@ impl Threshold {
         let Figures { latency, unanswered, errors, requests, .. } = figures;
         match self.metric {
             Metric::Percentile(percentile) => percentile.pooled(latency).map(|ns| ns as f64),
+            // The highest value that is possible by the clocks.
+            Metric::Across(percentile) => {
+                let across = figures.across?;
+                let ns = percentile.pooled(&across.latency_ns)?;
+                Some((ns + across.bound_ns) as f64)
+            }
             Metric::Mean => latency.mean.filter(|_| *unanswered == 0),
             Metric::Max => latency.max.map(|ns| ns as f64),
             Metric::Rate => Some(figures.rate_per_s),
@@ -212,7 +239,9 @@ impl Threshold {
     /// The figure whose validity the verdict judges.
     fn figure(&self) -> Option<Figure> {
         match self.metric {
-            Metric::Percentile(_) | Metric::Mean | Metric::Max => Some(Figure::Latency),
+            Metric::Percentile(_) | Metric::Across(_) | Metric::Mean | Metric::Max => {
+                Some(Figure::Latency)
+            }
             Metric::Rate => Some(Figure::Rate),
             Metric::Cost => Some(Figure::Cost),
             Metric::Errors | Metric::ErrorShare => None,
@@ -225,6 +254,14 @@ impl Threshold {
         let count = |n: u64| HumanCount(n).to_string();
         match self.metric {
             Metric::Cost => "the server's CPU could not be measured".into(),
+            Metric::Across(percentile) => match figures.across {
+                Some(across) => format!(
+                    "too few samples for {}: there are {}",
+                    percentile.name(),
+                    count(across.deliveries)
+                ),
+                None => "there are no deliveries between agents".into(),
+            },
             _ if answered == 0 => "no reply has a latency".into(),
             Metric::Percentile(percentile) => {
                 let beyond = 1.0 - percentile.quantile();
@@ -246,9 +283,11 @@ impl Threshold {
     /// Formats a value of this threshold's figure.
     pub fn shown(&self, value: f64) -> String {
         match self.metric {
-            Metric::Percentile(_) | Metric::Mean | Metric::Max | Metric::Cost => {
-                regatta_report::time(value)
-            }
+            Metric::Percentile(_)
+            | Metric::Across(_)
+            | Metric::Mean
+            | Metric::Max
+            | Metric::Cost => regatta_report::time(value),
             Metric::Rate => format!("{}/s", HumanCount(value.round() as u64)),
             Metric::Errors => HumanCount(value as u64).to_string(),
             Metric::ErrorShare => format!("{}%", (value * 1e5).round() / 1e3),

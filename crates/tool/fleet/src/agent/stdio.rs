@@ -223,7 +223,7 @@ impl Machine {
     fn start(&mut self, plan: &Plan, parts: &[Part]) -> Result<Vec<u32>, String> {
         self.generation += 1;
         let (generation, sender) = (self.generation, self.sender.clone());
-        let asks = parts.iter().map(|part| Ask::new(plan, *part, None)).collect();
+        let asks = parts.iter().map(|part| Ask::new(plan, *part)).collect();
         let heard = move |process, heard| {
             sender.send(Happened::OfProcess { generation, process, heard }).is_ok()
         };

@@ -41,6 +41,17 @@ pub(super) fn divide(plan: &Plan, agents: &[Capacity]) -> Result<Vec<Vec<Part>>,
     Ok(divided)
 }
 
+/// Maximum number of connections of a load on these agents, each with a thread per core.
+pub(super) fn most_connections(agents: &[Capacity]) -> u64 {
+    let threads: u64 = agents.iter().map(|agent| u64::from(agent.cores)).sum();
+    let of_thread = |agent: &Capacity| {
+        let processes = agent.cores.min(MOST_PROCESSES as u32).max(1);
+        agent.connections / u64::from(agent.cores.div_ceil(processes).max(1))
+    };
+    let least = agents.iter().map(of_thread).min().unwrap_or(0);
+    threads.saturating_mul(least)
+}
+
 /// The number of threads of each agent, at most `most` together: one after the other goes to the agent
 /// that has the fewest for its cores.
 fn threads(agents: &[Capacity], most: usize) -> Vec<u32> {
@@ -122,6 +133,17 @@ mod tests {
         assert_eq!(divided.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
         let error = divide(&plan(4_000), &agents).unwrap_err().to_string();
         assert!(error.starts_with("4000 connections need more descriptors"), "{error}");
+    }
+
+    #[test]
+    fn the_agents_can_divide_as_many_connections_as_they_say() {
+        for agents in [&[(4, 500), (2, 1_000)][..], &[(200, 100), (1, 90)], &[(1, 7)]] {
+            let capacity = |&(cores, connections)| Capacity { cores, connections };
+            let agents: Vec<Capacity> = agents.iter().map(capacity).collect();
+            let most = most_connections(&agents);
+            assert!(divide(&plan(most as usize), &agents).is_ok(), "{agents:?}: {most}");
+            assert!(most >= 7, "{agents:?}: {most}");
+        }
     }
 
     #[test]

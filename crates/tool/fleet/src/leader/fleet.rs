@@ -1,7 +1,8 @@
 //! Connected agents, and loads over all of them.
 
 use super::{
-    division::divide,
+    across::{across, machines},
+    division::{divide, most_connections},
     link::Machine,
     members::{Members, Settings, fail},
     session::{Opened, Reports, Session},
@@ -13,8 +14,8 @@ use crate::{
     message::{Answer, Request},
 };
 use regatta_load::{Division, Merged, Plan, Tally, Watch, run_by_crew};
-use regatta_record::Part;
-use std::sync::atomic::AtomicBool;
+use regatta_record::{AcrossLatencies, Drive, LoadAcross, Part};
+use std::{num::NonZeroU32, sync::atomic::AtomicBool};
 
 /// Shortest time between the decision to open the window and its opening.
 const LEAST_LEAD_NS: u64 = 20_000_000;
@@ -26,6 +27,8 @@ const LEAD_IN_TRIPS: u64 = 4;
 /// Agents that are reserved for this process. Dropping it releases them: they kill what they run.
 pub struct Fleet {
     members: Members,
+    /// Whether the agents may have load processes of an earlier load.
+    has_run: bool,
 }
 
 /// The result of a load over agents.
@@ -38,6 +41,8 @@ pub struct FleetRun {
     /// Maximum time between the openings of the windows of two agents, in nanoseconds. `None`: no window
     /// with a time was opened.
     pub edges_within_ns: Option<u64>,
+    /// Deliveries to members of a hub on another agent than the sender's, if there are some.
+    pub across: Option<LoadAcross>,
 }
 
 /// What an agent did in a load.
@@ -99,7 +104,18 @@ impl Fleet {
         settings: Settings,
         stop: &AtomicBool,
     ) -> Result<Fleet, Error> {
-        Ok(Fleet { members: Members::connect(machines, build, settings, stop)? })
+        let members = Members::connect(machines, build, settings, stop)?;
+        Ok(Fleet { members, has_run: false })
+    }
+
+    /// The names of the agents.
+    pub fn names(&self) -> Vec<String> {
+        self.members.all.iter().map(|member| member.name.clone()).collect()
+    }
+
+    /// Maximum number of connections of a load, by the limits of descriptors of the agents.
+    pub fn most_connections(&self) -> u64 {
+        most_connections(&self.members.capacities())
     }
 
     /// Carries out a plan on all agents: each runs as many threads as it has cores. If the order to open
@@ -108,7 +124,8 @@ impl Fleet {
     ///
     /// # Errors
     /// If an agent fails, is silent for too long, or has a clock that cannot be compared; if the order comes
-    /// late twice; and the errors of [`run_by_crew`]. The agents are of no further use then.
+    /// late twice; and the errors of [`run_by_crew`]. After [`regatta_load::Error::NotOpened`] the agents can
+    /// carry out another load; after other errors they are of no further use.
     pub fn run(&mut self, plan: &Plan, watch: Watch<'_>) -> Result<FleetRun, Box<Void>> {
         let plan = &Plan { cpus: Vec::new(), ..plan.needed() };
         let mut so_far = Vec::new();
@@ -127,11 +144,16 @@ impl Fleet {
         let plan = &Plan { threads, ..plan.clone() };
         plan.check()?;
         let Watch { observer, progress, stop } = watch;
+        // The processes of an earlier load have kept their connections open.
+        if std::mem::replace(&mut self.has_run, true) {
+            self.members.ask_all(Request::Abort, |answer| *answer == Answer::Aborted)?;
+        }
         let (mut lead_ns, mut is_repeated) = (LEAST_LEAD_NS, false);
         loop {
             self.members.ping_all(true)?;
             let clocks = self.members.regions()?;
             lead_ns = self.lead_ns(lead_ns);
+            let plan = &self.with_machines(plan, &divided, &clocks)?;
             self.prepare(plan, &divided);
             let watch = Watch { observer: &mut *observer, progress: &mut *progress, stop };
             let (merged, reports) = self.attempt(plan, &divided, (&clocks, lead_ns), watch);
@@ -146,6 +168,29 @@ impl Fleet {
                 (Err(error), _) => return Err(error.into()),
             }
         }
+    }
+
+    /// The plan with its machines, if its connections must know of each other.
+    fn with_machines(
+        &self,
+        plan: &Plan,
+        divided: &[Vec<Part>],
+        clocks: &[Region],
+    ) -> Result<Plan, Error> {
+        if plan.workload.shared_words() == 0 {
+            return Ok(plan.clone());
+        }
+        let machines = machines(plan, divided, clocks, now_ns());
+        let machines = machines.map_err(|fault| self.not_compared(0, fault))?;
+        let plan = Plan { machines: Some(machines), ..plan.clone() };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The error for the clock of an agent.
+    fn not_compared(&self, number: usize, fault: Fault) -> Error {
+        let name = &self.members.all[number].name;
+        fail(name, format!("has a clock that cannot be compared: {fault}"))
     }
 
     /// The time between the decision to open the window and its opening: at least `least_ns`.
@@ -186,10 +231,24 @@ impl Fleet {
         merged: Merged,
         reports: Reports,
     ) -> Result<FleetRun, Error> {
+        let ended_ns = now_ns();
         self.members.ping_all(false)?;
         let clocks = self.members.regions()?;
         let Merged { whole, groups } = merged;
         let opened = reports.opened.filter(|_| whole.window_ns > 0);
+        let received = groups.iter().map(|group| group.across.as_deref());
+        let received: Vec<&[AcrossLatencies]> =
+            received.map(|one| one.map_or(&[][..], |one| &one.latencies)).collect();
+        let across = match (&plan.machines, &opened) {
+            (Some(machines), Some(opened)) => {
+                let times = [opened.at_ns, ended_ns];
+                let names: Vec<String> =
+                    self.members.all.iter().map(|member| member.name.clone()).collect();
+                across(machines, &names, &received, &clocks, times)
+                    .map_err(|fault| self.not_compared(0, fault))?
+            }
+            _ => None,
+        };
         let mut agents = Vec::new();
         for (number, (parts, tally)) in divided.into_iter().zip(groups).enumerate() {
             let member = &self.members.all[number];
@@ -216,7 +275,7 @@ impl Fleet {
         let mut edges: Vec<u64> = agents.iter().filter_map(|agent| agent.edge_ns).collect();
         edges.sort_unstable();
         let edges_within_ns = opened.map(|_| edges.iter().rev().take(2).sum());
-        Ok(FleetRun { whole, agents, edges_within_ns })
+        Ok(FleetRun { whole, agents, edges_within_ns, across })
     }
 
     fn so_far(&self, divided: &[Vec<Part>], reports: &Reports) -> Vec<AgentSoFar> {
@@ -239,6 +298,26 @@ impl AgentRun {
     /// per second.
     pub fn share(&self, n: u64) -> u64 {
         self.parts.iter().map(|part| part.of_process(n)).sum()
+    }
+
+    /// The part of a plan that the agent carried out, on its CPUs.
+    pub fn plan(&self, whole: &Plan) -> Plan {
+        let rate = |rate: NonZeroU32| {
+            let share = self.share(rate.get().into());
+            NonZeroU32::new(share as u32).unwrap_or(NonZeroU32::MIN)
+        };
+        let mut plan = Plan {
+            connections: self.connections as usize,
+            idle: self.share(whole.idle as u64) as usize,
+            threads: self.tally.threads,
+            cpus: (0..self.cores).collect(),
+            ..whole.clone()
+        };
+        if let Drive::Open { rate: of_all, .. } = &mut plan.drive {
+            *of_all = rate(*of_all);
+        }
+        plan.stages.iter_mut().for_each(|stage| stage.rate = rate(stage.rate));
+        plan
     }
 }
 

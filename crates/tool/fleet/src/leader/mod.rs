@@ -1,5 +1,6 @@
 //! The leader: connects to agents, divides a load among them, leads it, and merges what they counted.
 
+mod across;
 mod division;
 mod fleet;
 mod link;

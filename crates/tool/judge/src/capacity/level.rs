@@ -140,6 +140,22 @@ pub fn judge(limit: Limit, seen: &Seen) -> Judgement {
     }
 }
 
+/// Like [`judge`], of a load by agents, each with its name and its own part of the load. A level that did not
+/// pass shows nothing about the server if one agent alone was the limit.
+pub fn judge_agents(limit: Limit, seen: &Seen, agents: &[(&str, Seen)]) -> Judgement {
+    let (shown, because) = judge(limit, seen);
+    if shown != Shown::Failed || seen.fault.is_some() {
+        return (shown, because);
+    }
+    let limits = |(name, agent): &(&str, Seen)| {
+        load_was_the_limit(agent).map(|limit| format!("agent {name}: {limit}"))
+    };
+    match agents.iter().find_map(limits) {
+        Some(limit) => (Shown::Unclear, Some(format!("{limit} ({})", because.unwrap_or_default()))),
+        None => (shown, because),
+    }
+}
+
 /// Finds why a level did not pass, and what that shows unless the load was the limit.
 fn short_of(limit: Limit, seen: &Seen) -> Option<(Shown, String)> {
     let failed = |because: String| Some((Shown::Failed, because));
@@ -251,6 +267,23 @@ mod tests {
         shows(unsent, Shown::Failed, "p95 is among the 93 requests without an answer");
         let dead = Seen { fault: Some("it died".into()), ..good() };
         shows(dead, Shown::Failed, "it died");
+    }
+
+    #[test]
+    fn one_saturated_agent_does_not_fail_the_server() {
+        let late = || Seen { percentile_ns: Some(9_000_000), ..good() };
+        let busy = || Seen { load_busy: 0.99, server_busy: Some(0.5), ..late() };
+        let judged = |seen: &Seen, second: Seen| {
+            judge_agents(LIMIT, seen, &[("gen1", late()), ("gen2", second)])
+        };
+        assert_eq!(judged(&late(), late()).0, Shown::Failed);
+        let (shown, because) = judged(&late(), busy());
+        let because = because.unwrap();
+        assert_eq!(shown, Shown::Unclear);
+        assert!(because.starts_with("agent gen2: the load was the limit"), "{because}");
+        assert_eq!(judged(&good(), busy()).0, Shown::Passed);
+        let wrong = Seen { fault: Some("a reply was wrong".into()), ..late() };
+        assert_eq!(judged(&wrong, busy()).0, Shown::Failed, "a wrong reply is one");
     }
 
     #[test]

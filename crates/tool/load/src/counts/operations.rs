@@ -2,12 +2,14 @@
 //! skips this: the worker passes it a listener that does nothing.
 
 use crate::{Until, clock::Nanos, histogram::new_histogram, open_loop::sends::WindowBounds};
-use regatta_record::{Operation, OperationCounted};
+use regatta_record::{AcrossCounted, Machines, Operation, OperationCounted};
 use regatta_script::Heard;
 
 /// Counts of the pushed operations.
 pub(crate) struct Operations {
     counted: Vec<OperationCounted>,
+    /// Latencies of operations that other machines caused, if there are some.
+    across: Option<Box<Across>>,
     /// Whether the measured window is open.
     is_open: bool,
     /// The sends whose latencies count.
@@ -18,10 +20,15 @@ pub(crate) struct Operations {
 
 impl Operations {
     /// `kinds` are all kinds of operations. Requests come first and are counted elsewhere. `until` is the
-    /// end of the window.
-    pub fn new(kinds: &[Operation], until: Until) -> Self {
+    /// end of the window. `machines` are those of the load, if its connections must know of each other.
+    pub fn new(kinds: &[Operation], until: Until, machines: Option<&Machines>) -> Self {
         let further = kinds.iter().skip(1).cloned();
+        let across = |machines: &Machines| {
+            let counted = AcrossCounted::nothing(machines.count(), &new_histogram());
+            Box::new(Across { counted, shift_ns: machines.shift_ns as i64 })
+        };
         Operations {
+            across: machines.map(across),
             counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
             is_open: false,
             sends: WindowBounds::of(until),
@@ -52,10 +59,17 @@ impl Operations {
         Listener { operations: self, now }
     }
 
-    /// Returns the counts of each kind.
-    pub fn into_counted(self) -> Vec<OperationCounted> {
-        self.counted
+    /// Returns the counts of each kind, and the latencies between machines.
+    pub fn into_counted(self) -> (Vec<OperationCounted>, Option<Box<AcrossCounted>>) {
+        (self.counted, self.across.map(|across| Box::new(across.counted)))
     }
+}
+
+/// Latencies between machines.
+struct Across {
+    counted: AcrossCounted,
+    /// What is added to each, in nanoseconds.
+    shift_ns: i64,
 }
 
 /// Counts the operations received at one moment.
@@ -67,7 +81,7 @@ pub(crate) struct Listener<'o> {
 impl Heard for Listener<'_> {
     #[inline]
     fn heard(&mut self, kind: usize, sent_at: Nanos) {
-        let Operations { counted, is_open, sends, last } = &mut *self.operations;
+        let Operations { counted, is_open, sends, last, .. } = &mut *self.operations;
         *last = self.now;
         let counted = &mut counted[kind - 1];
         counted.whole_run += 1;
@@ -75,6 +89,22 @@ impl Heard for Listener<'_> {
         if sends.contain(sent_at) {
             let took = self.now.saturating_sub(sent_at).max(1);
             counted.histogram.saturating_record(took);
+        }
+    }
+
+    #[inline]
+    fn heard_from(&mut self, kind: usize, machine: u32, sent_at: i64) {
+        let Operations { counted, is_open, sends, last, across } = &mut *self.operations;
+        *last = self.now;
+        let counted = &mut counted[kind - 1];
+        counted.whole_run += 1;
+        counted.count += u64::from(*is_open);
+        if let Some(across) = across
+            && sends.contain(u64::try_from(sent_at).unwrap_or(0))
+        {
+            let took = (self.now as i64).saturating_sub(sent_at);
+            let shifted = took.saturating_add(across.shift_ns);
+            across.counted.latencies[machine as usize].record(shifted);
         }
     }
 }
@@ -98,12 +128,12 @@ mod tests {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
         let counted = KINDS[1..].iter().map(nothing).collect();
         let sends = WindowBounds::of(Until::Elapsed(Duration::from_nanos(length)));
-        Operations { counted, is_open: false, sends, last: 0 }
+        Operations { counted, across: None, is_open: false, sends, last: 0 }
     }
 
     /// Per kind: the count inside the window, the count of the whole run, and the number of latencies.
     fn counts(operations: Operations) -> Vec<(u64, u64, u64)> {
-        let all = operations.into_counted().into_iter();
+        let all = operations.into_counted().0.into_iter();
         all.map(|one| (one.count, one.whole_run, one.histogram.len())).collect()
     }
 

@@ -111,7 +111,8 @@ impl Count {
     /// For a thread of a plan. `kinds` are the kinds of operations, requests first.
     pub fn new(plan: &Plan, kinds: &[Operation]) -> Self {
         let ticking = plan.seconds.then(|| Box::new(Ticking::new()));
-        Count { ticking, ..Self::with(RunDelay::open(), None, plan.until, kinds) }
+        let operations = Operations::new(kinds, plan.until, plan.machines.as_ref());
+        Count { ticking, operations, ..Self::with(RunDelay::open(), None, plan.until, kinds) }
     }
 
     /// For the next slice of a lane, on the thread of `before`; `empty` is a histogram that was used
@@ -137,7 +138,7 @@ impl Count {
         let empty = empty.unwrap_or_else(new_histogram);
         Count {
             sum: Counted::nothing(empty, slices.length, &[]),
-            operations: Operations::new(kinds, until),
+            operations: Operations::new(kinds, until, None),
             received: 0,
             began: 0,
             last_reply: 0,
@@ -269,10 +270,12 @@ pub(crate) fn count(
     for (count, number) in counts.into_iter().zip(part.numbers()) {
         let instances = count.last_replies.iter().zip((number..).step_by(part.threads as usize));
         let took = |(last, i): (&Nanos, u32)| (i, last.saturating_sub(begin));
+        let (operations, across) = count.operations.into_counted();
         let of_thread = Counted {
             slices: count.slices.replies,
             slice_ns: length,
-            operations: count.operations.into_counted(),
+            operations,
+            across,
             spun_ns: count.sum.spun_ns.min(count.sum.load_cpu_ns),
             run_delay_ns: count.run_delay.inside(),
             turns: count.run_delay.turns(),

@@ -2,7 +2,7 @@
 //! orders.
 
 use crate::{Error, Plan, WarmUp};
-use regatta_record::{FORMAT, LeaderCommand, Part};
+use regatta_record::{FORMAT, LeaderCommand, Machines, Part};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ pub struct Ask {
 
 impl Ask {
     /// The message to the process that runs `part`.
-    pub fn new(plan: &Plan, part: Part, shared: Option<String>) -> Ask {
-        Ask { format: FORMAT, part, plan: plan.clone(), shared }
+    pub fn new(plan: &Plan, part: Part) -> Ask {
+        Ask { format: FORMAT, part, plan: plan.clone(), shared: None }
     }
 
     /// The plan of the process. The leader decides on warm-up and patience.
@@ -42,8 +42,13 @@ impl Ask {
                 self.part
             )));
         }
+        let own = |machines: &Machines| {
+            let own = machines.of_thread.get(self.part.first as usize).copied().unwrap_or(u32::MAX);
+            Machines { own, ..machines.clone() }
+        };
         let plan = Plan {
             threads: self.part.threads as usize,
+            machines: self.plan.machines.as_ref().map(own),
             patience: Plan::PATIENCE,
             warm_up: WarmUp::Fixed(Duration::ZERO),
             ..self.plan.clone()

@@ -5,6 +5,7 @@ use super::{
     LoadProcessConfig,
     ask::{Ask, Order},
     crew::{Crew, Heard},
+    memory::Memory,
     wire::{self, Inbox},
 };
 use crate::Error;
@@ -23,6 +24,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// The processes. Dropping this kills and reaps them.
 pub struct ChildProcesses {
     members: Vec<Member>,
+    /// The memory that they share, if they need some.
+    _memory: Option<Memory>,
 }
 
 struct Member {
@@ -32,18 +35,26 @@ struct Member {
 }
 
 impl ChildProcesses {
-    /// Starts a process for each of `asks`. `heard` is called, on a thread for each process, with all that
-    /// comes from it and the number of the process; it returns whether there is still interest.
+    /// Starts a process for each of `asks`, which are of one load. Several processes share memory, if the
+    /// connections of the workload must know of each other. `heard` is called, on a thread for each process,
+    /// with all that comes from it and the number of the process; it returns whether there is still
+    /// interest.
     ///
     /// # Errors
-    /// [`Error::Machine`] if a process cannot be started.
+    /// [`Error::Machine`] if the memory cannot be created, or a process cannot be started.
     pub fn start(
         how: &LoadProcessConfig,
         asks: Vec<Ask>,
         heard: impl Fn(usize, Heard) -> bool + Clone + Send + 'static,
     ) -> Result<ChildProcesses, Error> {
-        let mut children = ChildProcesses { members: Vec::new() };
+        let words = asks.first().map_or(0, |ask| ask.plan.workload.shared_words());
+        let memory = (words > 0 && asks.len() > 1).then(|| Memory::new(words)).transpose();
+        let memory =
+            memory.map_err(|error| Error::Machine { what: "create its shared memory", error })?;
+        let shared = memory.as_ref().map(Memory::path);
+        let mut children = ChildProcesses { members: Vec::new(), _memory: memory };
         for (number, ask) in asks.into_iter().enumerate() {
+            let ask = Ask { shared: shared.clone(), ..ask };
             let heard = heard.clone();
             let member = Member::start(how, number, ask, move |one| heard(number, one));
             let what = "start its processes";

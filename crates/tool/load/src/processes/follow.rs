@@ -18,7 +18,8 @@ use crate::{
     sockets::limits,
 };
 use regatta_record::{
-    Counted, Failure, LeaderCommand, LoadProgress, Part, ProcessMessage, SecondCounted,
+    AcrossProgress, AcrossSeen, Counted, Failure, LeaderCommand, LoadProgress, Part,
+    ProcessMessage, SecondCounted,
 };
 use regatta_script::{Dialect, Visitor};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -126,11 +127,14 @@ impl Visitor for Run<'_> {
         let leader = &mut Turns(&follower);
         let mut gatherer = plan.seconds.then(|| Gatherer::new(threads));
         let done = work(dialect, plan, part, shared, leader, |ended| {
-            report(&follower, ended, gatherer.as_mut())
+            report(&follower, &|| dialect.across(), ended, gatherer.as_mut())
         })?;
         let (counts, open): (_, Vec<_>) =
             done.into_iter().map(|done| (done.count, done.open)).unzip();
         let mut counted = tally::count(counts, D::OPERATIONS, part, follower.window(), plan);
+        if let Some(across) = &mut counted.across {
+            across.seen = dialect.across().unwrap_or_default();
+        }
         (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
         if let Some(gatherer) = gatherer {
             gatherer.add_to(&mut counted.histogram);
@@ -147,8 +151,14 @@ fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
     process::exit(1);
 }
 
-/// Reports the progress of the threads until all of them have ended.
-fn report(follower: &Follower, ended: &mpsc::Receiver<()>, mut gatherer: Option<&mut Gatherer>) {
+/// Reports the progress of the threads until all of them have ended. `across` returns what the
+/// connections sent to other machines and received from them.
+fn report(
+    follower: &Follower,
+    across: &dyn Fn() -> Option<AcrossSeen>,
+    ended: &mpsc::Receiver<()>,
+    mut gatherer: Option<&mut Gatherer>,
+) {
     let shared = &follower.shared;
     let mut pause = CHECK_EVERY;
     let mut progress = LoadProgress::default();
@@ -179,6 +189,11 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>, mut gatherer: Option<
             opening: shared.is_opening(),
             over: shared.ends_early(),
             late_ns: follower.late_ns.load(Relaxed),
+            // Read after the sums: if nothing is awaited, nothing more is sent.
+            across: across().map(|seen| AcrossProgress {
+                sent: seen.sent,
+                copies: seen.from.iter().map(|from| from.copies).sum(),
+            }),
             trouble: shared.trouble(),
         };
         let is_news = reported

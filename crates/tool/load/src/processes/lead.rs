@@ -6,8 +6,8 @@ use super::{
     ask::{Ask, Order},
     children::LocalCrew,
     crew::{Crew, Heard},
+    exact::{self, Inexact},
     follow::{order_of, phase_of},
-    memory::Memory,
 };
 use crate::{
     Error, LoadObserver, Plan, Progress, Split, Tally,
@@ -22,7 +22,8 @@ use crate::{
     },
 };
 use regatta_record::{
-    Counted, Failure, LeaderCommand, LoadProgress, Mismatch, Part, ProcessMessage, SecondCounted,
+    AcrossCounted, AcrossProgress, AcrossSeen, Counted, Failure, LeaderCommand, LoadProgress,
+    Machines, Mismatch, Part, ProcessMessage, SecondCounted,
 };
 use std::{
     sync::{
@@ -65,13 +66,8 @@ pub fn run_in_processes(
     }
     let plan = &Plan { threads: split.threads, ..plan.needed() };
     let _kept = KeptOn::cpus(&plan.cpus);
-    let words = plan.workload.shared_words();
-    let memory = (words > 0).then(|| Memory::new(words)).transpose();
-    let memory =
-        memory.map_err(|error| Error::Machine { what: "create its shared memory", error })?;
-    let path = memory.as_ref().map(Memory::path);
     let parts: Vec<Part> = (0..split.processes).map(|process| split.part(process)).collect();
-    let asks = parts.iter().map(|part| Ask::new(plan, *part, path.clone())).collect();
+    let asks = parts.iter().map(|part| Ask::new(plan, *part)).collect();
     // The processes run on the CPUs of the load, as this thread does, and die with this thread.
     let mut crew = LocalCrew::start(processes, asks)?;
     let division = Division { parts, groups: Vec::new() };
@@ -168,7 +164,44 @@ fn lead(
     let groups = (0..groups).map(of).collect();
     let split = Split { processes: division.parts.len(), threads: plan.threads };
     let whole = Tally::of(merged(counted.iter().collect()), &outcome, plan, split);
-    Ok(Merged { whole: reached(whole, plan, shared)?, groups })
+    let mut done = Merged { whole: reached(whole, plan, shared)?, groups };
+    if !shared.is_cut_short() {
+        check_exact(plan, division, crew, &mut done)?;
+    }
+    Ok(done)
+}
+
+/// Checks that each member of a hub got each broadcast of the other machines once, if the load ended in
+/// order. A wrong delivery disqualifies the server, as one that a load process finds.
+fn check_exact(
+    plan: &Plan,
+    division: &Division,
+    crew: &dyn Crew,
+    done: &mut Merged,
+) -> Result<(), Error> {
+    let Some(machines) = &plan.machines else { return Ok(()) };
+    let Merged { whole, groups } = done;
+    let is_wrong = whole.first_wrong.is_some() || whole.errors.failed() > 0;
+    if whole.interrupted || whole.server_died || is_wrong {
+        return Ok(());
+    }
+    let first_of = |machine: usize| division.groups.iter().position(|of| *of == machine);
+    let name = |machine: usize| crew.name(first_of(machine).unwrap_or(0));
+    let seen = groups.iter().map(|group| Some(&group.across.as_ref()?.seen));
+    let Some(seen) = seen.collect::<Option<Vec<&AcrossSeen>>>() else { return Ok(()) };
+    match exact::check(machines, &seen, &name) {
+        Ok(()) => Ok(()),
+        Err(Inexact::Unknown { machine, because }) => {
+            Err(crew.error(first_of(machine).unwrap_or(0), because))
+        }
+        Err(Inexact::Wrong { machine, exchange }) => {
+            for tally in [whole, &mut groups[machine]] {
+                tally.counts.errors.wrong_reply += 1;
+                tally.first_wrong = Some((*exchange).clone());
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Merges counts, which were checked to be of one load.
@@ -194,6 +227,8 @@ struct Led<'a> {
     opened: Vec<usize>,
     /// The number of the next second of each process.
     seconds: Vec<u32>,
+    /// What each process sent to other machines and received from them.
+    across: Vec<AcrossProgress>,
     counted: Vec<Option<Counted>>,
 }
 
@@ -215,6 +250,7 @@ impl<'a> Led<'a> {
             opening: vec![false; processes],
             opened: vec![0; processes],
             seconds: vec![0; processes],
+            across: vec![AcrossProgress::default(); processes],
             counted: vec![None; processes],
         }
     }
@@ -321,6 +357,11 @@ impl<'a> Led<'a> {
         self.opening[number] = progress.opening;
         self.shared.set_opening(self.opening.iter().filter(|opening| **opening).count());
         self.opened[number] = progress.opened as usize;
+        if let (Some(machines), Some(across)) = (&self.plan.machines, progress.across) {
+            self.across[number] = across;
+            let all = self.division.groups.iter().zip(&self.across);
+            self.shared.set_owes_across(exact::owes(machines, all));
+        }
         if let Some(trouble) = progress.trouble {
             self.shared.troubled(&format!("{trouble} ({})", self.crew.name(number)));
         }
@@ -373,6 +414,11 @@ impl<'a> Led<'a> {
 /// Checks that counts belong to `part` and are consistent.
 fn check(counted: &Counted, plan: &Plan, part: Part) -> Result<(), String> {
     counted.check(plan.drive.rate().is_some()).map_err(|error| error.to_string())?;
+    let machines = |across: &AcrossCounted| across.latencies.len();
+    let counted_machines = counted.across.as_deref().map(machines);
+    if counted_machines != plan.machines.as_ref().map(Machines::count) {
+        return Err("deliveries of another number of machines".into());
+    }
     let instances = plan.drive.burst().map_or(0, |burst| burst.instances);
     let own = part.numbers().flat_map(|number| (number..instances).step_by(part.threads as usize));
     let mut own: Vec<u32> = own.collect();

@@ -6,12 +6,15 @@
 //! Load processes on other machines are led in the same way ([`run_by_crew`]): the leader needs only a
 //! [`Crew`].
 //!
-//! The messages are lines of JSON ([`Ask`], [`Order`], [`regatta_record::ProcessMessage`]) over pipes. They contain nothing that needs the same machine or the same clock, unless the connections of
-//! a workload must know of each other, like the members of a hub: then the processes share memory.
+//! The messages are lines of JSON ([`Ask`], [`Order`], [`regatta_record::ProcessMessage`]) over pipes. They
+//! contain nothing that needs the same machine or the same clock, unless the connections of a workload must
+//! know of each other, like the members of a hub: then the processes of a machine share memory, and `exact`
+//! compares what those of several machines saw.
 
 mod ask;
 mod children;
 mod crew;
+mod exact;
 mod follow;
 mod lead;
 mod memory;

@@ -306,7 +306,7 @@ impl<'a> Director<'a> {
     pub fn is_drained(&self, sums: &Sums) -> bool {
         // A connection may still be opening for a request that was due.
         let connects = self.plan.drive.rate().is_some() && self.shared.is_opening();
-        sums.all_entered && sums.awaited == 0 && !connects
+        sums.all_entered && sums.awaited == 0 && !connects && !self.shared.owes_across()
     }
 
     /// Maximum time in which the load is drained. The threads give up requests before.

@@ -115,6 +115,9 @@ pub(crate) struct Shared {
     /// Connections that wait for their first reply (not counted with a connection per request). In the
     /// leader of load processes: the number of processes that have such connections.
     opening: AtomicUsize,
+    /// In the leader of load processes on several machines: members are still owed broadcasts of other
+    /// machines.
+    owes_across: AtomicBool,
     /// Limit of `opening` for [`Shared::try_reserve_opening`].
     most_opening: usize,
     /// One per thread; in the leader of load processes, one per process.
@@ -144,6 +147,7 @@ impl Shared {
             closes_overdue: AtomicBool::new(false),
             cut_short: AtomicBool::new(false),
             opening: AtomicUsize::new(0),
+            owes_across: AtomicBool::new(false),
             most_opening: (Self::MOST_OPENING / processes).max(1),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
             rest: None,
@@ -316,6 +320,16 @@ impl Shared {
     /// Records that a connection got its first reply, or failed.
     pub fn opening_done(&self) {
         self.opening.fetch_sub(1, Relaxed);
+    }
+
+    /// Sets whether members are still owed broadcasts of other machines.
+    pub fn set_owes_across(&self, owes: bool) {
+        self.owes_across.store(owes, Relaxed);
+    }
+
+    /// Whether [`Shared::set_owes_across`] was set.
+    pub fn owes_across(&self) -> bool {
+        self.owes_across.load(Relaxed)
     }
 
     /// Sets the number of load processes that have connections waiting for their first reply.

@@ -86,8 +86,13 @@ pub fn run_slow(
     let poller = Poller::new()
         .map_err(|error| Error::Machine { what: "create its poller", error: error.into() })?;
     let place = Destination { host: &plan.host, path: None, closes: true };
-    let compiled =
-        plan.workload.compile(&CompileOptions { seed: 1, pipeline: 1, place, shared: None });
+    let compiled = plan.workload.compile(&CompileOptions {
+        seed: 1,
+        pipeline: 1,
+        place,
+        shared: None,
+        machines: None,
+    });
     let compiled = compiled.map_err(|too_long| Error::Plan(too_long.to_string()))?;
     Ok(compiled.visit(Run { plan, poller, progress, stop }))
 }

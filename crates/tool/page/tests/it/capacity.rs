@@ -36,6 +36,7 @@ fn found(server: &str) -> Capacity {
         limit: Limit { quantile: 0.95, ns: 20_000_000 },
         limited: Operation::REQUESTS,
         fresh_starts: true,
+        agents: Vec::new(),
         clients: None,
         rate_per_s: Some(CapacityInterval { best: 6_100, low: 5_900, high: Some(6_400) }),
         memory_bytes: Some(7 << 20),

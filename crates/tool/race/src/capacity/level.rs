@@ -12,8 +12,9 @@ use crate::{
     },
     results::events::Events,
 };
+use regatta_fleet::AgentRun;
 use regatta_judge::capacity::{
-    level::{Judgement, Seen, judge, more_time},
+    level::{Judgement, Seen, judge_agents, more_time},
     search::Shown,
 };
 use regatta_load::{Drive, Error, Plan, Until, WarmUp};
@@ -57,12 +58,20 @@ pub(super) fn measure(
             continue;
         }
         let died = result.died;
+        let agents = &result.agents;
+        let plan = on_their_cpus(plan, agents);
         let (seen, judgement) = match result.loaded {
             Ok(tally) => {
                 let (cpus, shares) = (result.cpus, result.shares);
                 let server = result.spent.map(|spent| of_server(&spent, cpus, shares));
                 let seen = Seen::of(question.limit, &single(&plan, &tally), server, died);
-                let judgement = judge(question.limit, &seen);
+                let of_agent = |agent: &AgentRun| {
+                    let plan = agent.plan(&plan);
+                    Seen::of(question.limit, &single(&plan, &agent.tally), server, None)
+                };
+                let each: Vec<(&str, Seen)> =
+                    agents.iter().map(|agent| (agent.name.as_str(), of_agent(agent))).collect();
+                let judgement = judge_agents(question.limit, &seen, &each);
                 (seen, judgement)
             }
             Err(error) => match not_opened(&error, result.descriptors) {
@@ -75,6 +84,14 @@ pub(super) fn measure(
             },
         };
         return Ok(Some(record(level, &seen, result.memory_bytes, judgement)));
+    }
+}
+
+/// The same plan with as many CPUs as the agents have together, if there are agents.
+fn on_their_cpus(plan: Plan, agents: &[AgentRun]) -> Plan {
+    match agents.iter().map(|agent| agent.cores).sum() {
+        0 => plan,
+        cores => Plan { cpus: (0..cores).collect(), ..plan },
     }
 }
 

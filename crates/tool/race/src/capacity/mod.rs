@@ -19,6 +19,7 @@ use crate::{
     results::events::{Events, unix_ms},
 };
 use level::Judged;
+use regatta_fleet::Fleet;
 use regatta_judge::{
     Settler,
     capacity::search::{self, Above, Rise, Search, Shown, Why},
@@ -32,20 +33,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs the search and returns its result. Emits progress to `events`, but not the result. `stop` ends
-/// the search at once, with the results so far.
+/// Runs the search and returns its result. The load comes from `fleet` if there is one, otherwise from this
+/// machine. Emits progress to `events`, but not the result. `stop` ends the search at once, with the results
+/// so far.
 ///
 /// # Errors
 /// If the server cannot be observed or the contender's manifest is wrong, if a start of the contender
 /// failed, if not a single connection can be opened (at a rate: not every connection), or if the
-/// machine fails.
+/// machine or an agent fails.
 pub fn run(
     question: &Question,
     place: &CapacityTarget<'_>,
+    fleet: Option<&mut Fleet>,
     events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<Capacity, CapacityError> {
-    let ready = place.prepare(question, stop)?;
+    let ready = place.prepare(question, stop)?.loaded_by(fleet);
     let (max, mut end) = match ready.stated_limit() {
         Some((limit, because)) if question.by_clients() && limit < question.max => (limit, because),
         _ => (question.max, "--max".to_string()),
@@ -90,7 +93,8 @@ pub fn run(
         cut_short = Some(format!("it ended after {} steps", search::MOST_TRIES));
     }
     let ended = Ended { steps, end, cut_short };
-    Ok(Capacity { settling, ..conclude(question, place, &ready, &search, ended) })
+    let agents = ready.agents();
+    Ok(Capacity { settling, agents, ..conclude(question, place, &ready, &search, ended) })
 }
 
 /// Observes how the server warms up under the first level; `None` if that is not wanted or not
@@ -169,6 +173,7 @@ fn conclude(
         rate_per_s: interval.filter(|_| !by_clients),
         memory_bytes,
         one_sided,
+        agents: Vec::new(),
         settling: None,
         unverified,
         steps,

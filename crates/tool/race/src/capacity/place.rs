@@ -14,14 +14,17 @@ use crate::{
     results::events::Events,
     site::start::{STOP_WITHIN, Start, Started, start},
 };
+use regatta_fleet::{AgentRun, Fleet, Void};
 use regatta_host::{Aside, Memory, Meter, ObservedProcesses, Spent, UsageWindow, spent_together};
 use regatta_judge::Settler;
 use regatta_load::{
-    LoadObserver, LoadProcessConfig, Moment, Plan, Tally, Tls, WarmUpProgress, run_in_processes,
+    LoadObserver, LoadProcessConfig, Moment, Plan, Tally, Tls, WarmUpProgress, Watch,
+    run_in_processes,
 };
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
+    cell::RefCell,
     fs,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
@@ -83,7 +86,7 @@ impl<'a> CapacityTarget<'a> {
                 let (addr, workload) = (*addr, workload.clone());
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
                 let server = Server::Runs { addr, tls, workload, host, path, observed };
-                Ok(Ready { server, stop, how: load_processes(binary, 1) })
+                Ok(Ready { server, stop, how: load_processes(binary, 1), fleet: None })
             }
             CapacityTarget::Contender { asked, binary } => {
                 let context = RaceContext::new(asked, binary, stop);
@@ -92,7 +95,7 @@ impl<'a> CapacityTarget<'a> {
                 // These loads set no `cores`: the CPUs of server and load follow from `asked` alone.
                 let shape = LoadShape::closed(question.step, 1);
                 let server = Server::Starts { context, entrant: Box::new(entrant), shape };
-                Ok(Ready { server, stop, how: load_processes(binary, 1) })
+                Ok(Ready { server, stop, how: load_processes(binary, 1), fleet: None })
             }
         }
     }
@@ -103,6 +106,8 @@ pub(super) struct Ready<'a> {
     server: Server<'a>,
     pub stop: &'a AtomicBool,
     how: LoadProcessConfig,
+    /// The agents that carry out the load, if it does not come from this machine.
+    fleet: Option<RefCell<&'a mut Fleet>>,
 }
 
 enum Server<'a> {
@@ -124,6 +129,8 @@ enum Server<'a> {
 /// The result of one load.
 pub(super) struct LoadResult {
     pub loaded: Result<Tally, regatta_load::Error>,
+    /// What each agent did, if the load came from agents.
+    pub agents: Vec<AgentRun>,
     /// The server's usage in the window.
     pub spent: Option<Spent>,
     /// The number of its CPUs.
@@ -138,7 +145,17 @@ pub(super) struct LoadResult {
     pub died: Option<String>,
 }
 
-impl Ready<'_> {
+impl<'a> Ready<'a> {
+    /// The same place, loaded by agents if there are some.
+    pub fn loaded_by(self, fleet: Option<&'a mut Fleet>) -> Ready<'a> {
+        Ready { fleet: fleet.map(RefCell::new), ..self }
+    }
+
+    /// The names of the agents.
+    pub fn agents(&self) -> Vec<String> {
+        self.fleet.as_ref().map(|fleet| fleet.borrow().names()).unwrap_or_default()
+    }
+
     /// Returns the workload sent to the server.
     pub fn workload(&self) -> Workload {
         match &self.server {
@@ -147,8 +164,14 @@ impl Ready<'_> {
         }
     }
 
-    /// Returns the limit of connections that the contender states, and a phrase that describes it.
+    /// Returns the limit of connections that the contender states, or that the agents have, and a phrase that
+    /// describes it.
     pub fn stated_limit(&self) -> Option<(u32, String)> {
+        if let Some(fleet) = &self.fleet {
+            let most = fleet.borrow().most_connections();
+            let limit = "the descriptor limits of the agents".into();
+            return Some((u32::try_from(most).unwrap_or(u32::MAX), limit));
+        }
         let Server::Starts { entrant, .. } = &self.server else { return None };
         let limit = entrant.contender.manifest.limits.connections?;
         Some((limit, format!("the limit stated by {}", entrant.name)))
@@ -167,9 +190,10 @@ impl Ready<'_> {
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
                 let plan = Plan { target: *addr, tls, host, path, ..plan };
                 let cpus = observed.as_ref().and_then(ObservedProcesses::cpus).unwrap_or(1);
-                let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
+                let may_share = |o: &ObservedProcesses| o.may_run_on(&plan.cpus);
+                let shares = self.fleet.is_none() && observed.as_ref().is_some_and(may_share);
                 let observed = observed.iter().cloned().collect();
-                let result = self.under(&plan, observed, settler, events);
+                let result = self.under(&plan, observed, settler, events)?;
                 Ok(not_interrupted(LoadResult { cpus, shares, ..result }))
             }
             Server::Starts { context, entrant, shape } => {
@@ -186,7 +210,7 @@ impl Ready<'_> {
                 let cpus = roles.cpus();
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let aside = Aside::of(&cpus, &plan.cpus);
-                let mut result = self.under(&plan, roles.observed(), settler, events);
+                let mut result = self.under(&plan, roles.observed(), settler, events)?;
                 drop(aside);
                 result.cpus = cpus.len() as u32;
                 result.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
@@ -205,7 +229,7 @@ impl Ready<'_> {
         observed: Vec<ObservedProcesses>,
         settler: Option<&mut Settler>,
         events: &mut Events<'_>,
-    ) -> LoadResult {
+    ) -> Result<LoadResult, CapacityError> {
         let windows = observed.iter().cloned().map(UsageWindow::of).collect();
         let meter = Meter::of(observed.clone());
         let seeing = settler.map(|settler| WarmUpObserver::new(settler, meter));
@@ -214,15 +238,36 @@ impl Ready<'_> {
         let mut progress_events = ProgressEvents::new(events, &window);
         let mut observer = window.around(&mut read);
         let progress = &mut |progress: &_| progress_events.progress(progress);
-        let loaded = run_in_processes(plan, &self.how, &mut observer, progress, self.stop);
+        let watch = Watch { observer: &mut observer, progress, stop: self.stop };
+        let loaded = self.carry_out(plan, watch);
         progress_events.ended();
         let descriptors = descriptor_limit(&read.observed);
         let spent = spent_together(&read.windows);
         let memory_bytes = read.memory_bytes;
         let (cpus, shares, died) = (0, false, None);
-        LoadResult { loaded, spent, cpus, shares, memory_bytes, descriptors, died }
+        let (loaded, agents) = loaded?;
+        Ok(LoadResult { loaded, agents, spent, cpus, shares, memory_bytes, descriptors, died })
+    }
+
+    /// Carries out the load, on agents if there are some. Their errors end the search, except those that a load
+    /// of this machine may have too.
+    fn carry_out(&self, plan: &Plan, watch: Watch<'_>) -> Result<Loaded, CapacityError> {
+        let Some(fleet) = &self.fleet else {
+            let Watch { observer, progress, stop } = watch;
+            return Ok((run_in_processes(plan, &self.how, observer, progress, stop), Vec::new()));
+        };
+        match fleet.borrow_mut().run(plan, watch).map_err(|void| *void) {
+            Ok(run) => Ok((Ok(run.whole), run.agents)),
+            Err(Void { error: regatta_fleet::Error::Load(error), .. }) => {
+                Ok((Err(error), Vec::new()))
+            }
+            Err(Void { error, .. }) => Err(CapacityError::Agents(error)),
+        }
     }
 }
+
+/// The result of a load, and what each agent did.
+type Loaded = (Result<Tally, regatta_load::Error>, Vec<AgentRun>);
 
 fn not_interrupted(result: LoadResult) -> Option<LoadResult> {
     let interrupted = result.loaded.as_ref().is_ok_and(|tally| tally.interrupted);

@@ -61,6 +61,9 @@ pub enum CapacityError {
     /// No connection could be opened, or the load could not run.
     #[error(transparent)]
     Load(#[from] regatta_load::Error),
+    /// The agents that carry out the load failed.
+    #[error(transparent)]
+    Agents(regatta_fleet::Error),
     /// An error of the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),

@@ -3,7 +3,8 @@
 //! clock readings, so the clocks of the processes may differ.
 
 use crate::{
-    ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation, OperationCounted, counting::hdr,
+    AcrossCounted, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation, OperationCounted,
+    counting::hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,9 @@ pub struct Counted {
     /// Operations of further kinds, in the order of the dialect. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationCounted>,
+    /// What members sent to other machines and received from them. Absent: there are no other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<Box<AcrossCounted>>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// The part of it spent on polling without work.
@@ -146,6 +150,7 @@ impl Counted {
             first_wrong: None,
             reply_bytes: 0,
             histogram: empty,
+            across: None,
             load_cpu_ns: 0,
             spun_ns: 0,
             run_delay_ns: Some(0),
@@ -196,6 +201,11 @@ impl Counted {
         self.reply_bytes += other.reply_bytes;
         hdr::add(&mut self.histogram, &other.histogram)?;
         OperationCounted::add_all(&mut self.operations, &other.operations)?;
+        match (&mut self.across, other.across.take()) {
+            (Some(ours), Some(theirs)) => ours.add(&theirs)?,
+            (ours @ None, theirs) => *ours = theirs,
+            (Some(_), None) => {}
+        }
         self.load_cpu_ns += other.load_cpu_ns;
         self.spun_ns += other.spun_ns;
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
@@ -232,6 +242,9 @@ impl Counted {
         }
         hdr::check_like(&self.histogram, &other.histogram)?;
         OperationCounted::check_all_like(&self.operations, &other.operations)?;
+        if let (Some(ours), Some(theirs)) = (&self.across, &other.across) {
+            theirs.check(ours.latencies.len(), &self.histogram)?;
+        }
         for (ours, theirs) in self.stages.iter().zip(&other.stages) {
             ours.check_like(theirs)?;
         }
@@ -263,6 +276,9 @@ impl Counted {
         }
         let each = &mut self.operations.iter();
         each.try_for_each(|counted| counted.check(&self.histogram))?;
+        if let Some(across) = &self.across {
+            across.check(across.latencies.len(), &self.histogram)?;
+        }
         let latencies = self.histogram.len();
         if !self.stages.is_empty() {
             return self.check_stages();

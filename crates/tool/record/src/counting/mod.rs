@@ -1,5 +1,6 @@
 //! What is counted: requests, errors, operations and latencies, all of which merge without loss.
 
+pub(crate) mod across;
 pub(crate) mod arrivals;
 pub(crate) mod counted;
 pub(crate) mod counts;

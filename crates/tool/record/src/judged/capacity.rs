@@ -23,6 +23,9 @@ pub struct Capacity {
     pub limited: Operation,
     /// Whether the server was restarted for every step; otherwise only its connections were new.
     pub fresh_starts: bool,
+    /// The agents that carried out the load. Absent: this machine did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
     /// Clients in closed loop; `None` for a search over rates, or without a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<CapacityInterval>,

@@ -1,6 +1,6 @@
 //! What the agents of a load over several machines did.
 
-use crate::{Errors, Latency, Verdict};
+use crate::{Errors, Latency, LoadAcross, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The agents of a load, and how well their windows agree.
@@ -9,6 +9,9 @@ pub struct LoadAgents {
     /// Maximum time between the openings of two windows, with the bounds of the clocks, in nanoseconds.
     /// `None`: no window was opened.
     pub edges_within_ns: Option<u64>,
+    /// Deliveries to members on another agent than the sender's. Absent: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<LoadAcross>,
     /// What each agent did.
     pub agents: Vec<LoadAgent>,
 }

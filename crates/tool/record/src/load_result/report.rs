@@ -51,8 +51,22 @@ pub struct LoadProgress {
     /// How long after the ordered time the process opened its window, in nanoseconds. 0 before that, and
     /// without an ordered time.
     pub late_ns: u64,
+    /// What was sent to members on other machines and received from them, if there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<AcrossProgress>,
     /// The last error that kept a connection from opening, or closed it before the load began.
     pub trouble: Option<String>,
+}
+
+/// How many broadcasts the members of a load process sent, and how many copies they received from members
+/// on other machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcrossProgress {
+    /// Broadcasts sent.
+    pub sent: u64,
+    /// Copies received from other machines.
+    pub copies: u64,
 }
 
 /// Why a load process cannot continue.

@@ -3,4 +3,5 @@
 pub(crate) mod ask;
 pub(crate) mod drive;
 pub(crate) mod heads;
+pub(crate) mod machines;
 pub(crate) mod shape;

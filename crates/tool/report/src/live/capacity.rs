@@ -61,6 +61,10 @@ pub fn text(found: &Capacity, width: usize) -> String {
     }
     line("server", server(found));
     line("load", load(&found.load, &found.workload));
+    if !found.agents.is_empty() {
+        let count = found.agents.len();
+        line("", format!("from {count} agents: {}", found.agents.join(", ")));
+    }
     if let Some(settling) = &found.settling {
         line("warm-up", in_words(settling));
     }

@@ -4,8 +4,13 @@ use regatta_script::{CompileOptions, Destination, Workload};
 use std::path::Path;
 
 fn bytes(workload: &Workload) -> Vec<u8> {
-    let order =
-        CompileOptions { seed: 1, pipeline: 1, place: Destination::default(), shared: None };
+    let order = CompileOptions {
+        seed: 1,
+        pipeline: 1,
+        place: Destination::default(),
+        shared: None,
+        machines: None,
+    };
     let compiled = workload.compile(&order).unwrap();
     compiled.script().requests(0, compiled.script().period().request).to_vec()
 }

@@ -8,7 +8,13 @@ const EXCHANGES: usize = 1 << 18;
 
 fn compile(workload: &Workload, seed: u64) -> Compiled {
     workload
-        .compile(&CompileOptions { seed, pipeline: 1, place: Destination::default(), shared: None })
+        .compile(&CompileOptions {
+            seed,
+            pipeline: 1,
+            place: Destination::default(),
+            shared: None,
+            machines: None,
+        })
         .unwrap()
 }
 

@@ -17,7 +17,9 @@ fn sent(workload: &Workload) -> Workload {
 
 fn compiled(workload: &Workload) -> Compiled {
     let place = Destination { host: "h:1", path: None, closes: false };
-    workload.compile(&CompileOptions { seed: 7, pipeline: 3, place, shared: None }).unwrap()
+    workload
+        .compile(&CompileOptions { seed: 7, pipeline: 3, place, shared: None, machines: None })
+        .unwrap()
 }
 
 fn assert_arrives(workload: &Workload) {

@@ -18,6 +18,7 @@ fn with(kind: Kind, of: impl Fn(Figures<'_>) -> Option<LoadThreshold>) -> LoadTh
         max: Some(2_000_000),
     };
     let figures = Figures {
+        across: None,
         stage: None,
         latency,
         answered: 2_000,
@@ -169,4 +170,36 @@ fn each_line_has_the_condition_the_value_and_the_outcome() {
     assert_eq!(lines[0], "stage 2: p99 > 10ms      1.99 ms  passed");
     assert_eq!(lines[1], "stage 2: rate < 10k/s    9,000/s  FAILED");
     assert!(lines[2].starts_with("stage 2: p99.9 > 10ms  not known  FAILED: too few samples"));
+}
+
+/// Deliveries between agents, half of which took up to 4 ms, to within 100 µs.
+fn across(impossible: u64) -> LoadAcross {
+    LoadAcross {
+        deliveries: 2_000,
+        impossible,
+        bound_ns: 100_000,
+        latency_ns: Latency { p50: Some(4_000_000), ..Latency::default() },
+        histogram: String::new(),
+        pairs: Vec::new(),
+    }
+}
+
+#[test]
+fn deliveries_between_agents_pass_if_the_highest_possible_value_does() {
+    let of = |text: &str, across: Option<&LoadAcross>| {
+        with(Kind::ServerBound, |figures| {
+            Some(threshold(text).unwrap().judged(&Figures { across, ..figures }))
+        })
+    };
+    let right = across(0);
+    assert!(of("across-p50>4.11ms", Some(&right)).passed);
+    let near = of("across-p50>4.05ms", Some(&right));
+    assert_eq!((near.passed, near.value), (false, Some(4_100_000.0)));
+    let because = |judged: LoadThreshold| judged.because.unwrap();
+    assert!(!of("across-p50>1m", Some(&across(1))).passed, "a clock has failed");
+    let few = because(of("across-p99>1m", Some(&right)));
+    assert_eq!(few, "too few samples for p99: there are 2,000");
+    let none = because(of("across-p50>1m", None));
+    assert_eq!(none, "there are no deliveries between agents");
+    assert!(threshold("across-mean>1ms").unwrap_err().contains("across-p99"));
 }

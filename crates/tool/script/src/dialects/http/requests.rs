@@ -189,8 +189,13 @@ mod tests {
         let of = |target: &str, weight| HttpRequest { weight, ..HttpRequest::get(target) };
         let requests = vec![of("/a", 3), of("/never", 0), of("/b", 1)];
         let workload = HttpWorkload::new("mine", requests).unwrap();
-        let order =
-            CompileOptions { seed: 9, pipeline: 100, place: Destination::default(), shared: None };
+        let order = CompileOptions {
+            seed: 9,
+            pipeline: 100,
+            place: Destination::default(),
+            shared: None,
+            machines: None,
+        };
         let http = workload.compile(&order).unwrap();
         let script = http.script();
         let mut drawn = [0; 3];

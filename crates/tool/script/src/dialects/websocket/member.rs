@@ -26,6 +26,8 @@ pub(super) enum DeliveryError {
     Twice,
     /// The member has received a later broadcast of the same sender.
     OutOfOrder,
+    /// Too many broadcasts were sent after the first one that it has not received.
+    TooFar,
 }
 
 impl DeliveryError {
@@ -35,6 +37,9 @@ impl DeliveryError {
             DeliveryError::Twice => "each broadcast once; this one was delivered before",
             DeliveryError::OutOfOrder => {
                 "the broadcasts of one sender in order; a later one of this sender was delivered before"
+            }
+            DeliveryError::TooFar => {
+                "an earlier broadcast, which is missing, before so many later ones"
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{
     adapters::Adapter,
+    afar::{Afar, FarInbox},
     frames,
     message::{self, Message, Payload, Request},
     opening::Asked,
@@ -17,7 +18,7 @@ use crate::{
     time::Nanos,
 };
 use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
-use regatta_record::{Exchange, Operation};
+use regatta_record::{AcrossSeen, Exchange, Operation};
 use std::mem;
 
 /// Maximum number of bytes of a message that a member accepts.
@@ -40,6 +41,8 @@ pub struct Hub {
     host: String,
     path: String,
     roster: Roster,
+    /// Members on other machines, if there are some.
+    afar: Option<Afar>,
 }
 
 impl Hub {
@@ -53,7 +56,8 @@ impl Hub {
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
-        Hub { terms, first, script, seed: order.seed, host, path, roster }
+        let afar = order.machines.map(|machines| Afar::new(machines, order.seed));
+        Hub { terms, first, script, seed: order.seed, host, path, roster, afar }
     }
 
     /// Returns the number of bytes in the frame of a request.
@@ -71,7 +75,11 @@ impl Hub {
         let sender = talk.number;
         if self.terms.broadcasts && talk.echoes > 0 {
             match self.roster.send(sender, at) {
-                Ok(id) => return Request::Broadcast(Payload { sender, id, at }),
+                Ok(id) => {
+                    let payload = Payload { sender, id, at };
+                    self.afar.iter().for_each(|afar| afar.sends(payload));
+                    return Request::Broadcast(payload);
+                }
                 Err(TooMany) => talk.too_many = true,
             }
         }
@@ -115,6 +123,16 @@ impl Hub {
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
         let Payload { sender, id, at } = payload;
+        if let Some(afar) = &self.afar
+            && let Some(machine) = afar.origin(sender)
+        {
+            if let Err(error) = talk.far[machine as usize].take(payload) {
+                return Err(self.terms.wrong(talk, error.in_words(), text));
+            }
+            afar.record(machine, payload);
+            heard.heard_from(Hub::DELIVERIES, machine, afar.here_ns(machine, at));
+            return Ok(());
+        }
         let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
         if sent.is_none() {
             let expected = match id < talk.inbox.first() {
@@ -148,11 +166,16 @@ impl Hub {
                 if *asked == payload && !talk.inbox.has(payload.id) {
                     return Err(self.terms.wrong(talk, COPY_FIRST, text));
                 }
-                let may_be = self.roster.listeners(payload.id);
-                if *asked == payload && listeners.is_some_and(|n| !may_be.contains(&n)) {
-                    let (least, most) = may_be.into_inner();
-                    let expected = format!("a listenerCount from {least} to {most}");
+                let (least, most) = self.listeners(payload.id);
+                if *asked == payload && listeners.is_some_and(|n| n < least || n > most) {
+                    let expected = match most {
+                        u64::MAX => format!("a listenerCount of at least {least}"),
+                        _ => format!("a listenerCount from {least} to {most}"),
+                    };
                     return Err(self.terms.wrong(talk, &expected, text));
+                }
+                if let (Some(afar), Some(listeners)) = (&self.afar, listeners) {
+                    afar.counts(listeners, least);
                 }
                 *asked == payload
             }
@@ -165,10 +188,21 @@ impl Hub {
         Ok(())
     }
 
+    /// The listener counts that a server may report now for a broadcast: the lowest and the highest one.
+    /// How many connections there are on other machines is not known here, so there is no upper bound with
+    /// them.
+    fn listeners(&self, number: u64) -> (u64, u64) {
+        let (least, most) = self.roster.listeners(number).into_inner();
+        (least, if self.afar.is_some() { u64::MAX } else { most })
+    }
+
     /// Counts the oldest pending request as answered.
     pub(super) fn answered(&self, talk: &mut ConnectionState) {
         talk.asked.pop_front();
         talk.answered += 1;
+        if talk.standing == Standing::New {
+            self.afar.iter().for_each(Afar::joins);
+        }
         talk.note_reply(&self.roster);
     }
 
@@ -303,11 +337,19 @@ impl Dialect for Hub {
     fn desk(&self, _: fn() -> Nanos) {}
 
     fn talk(&self, number: u32) -> ConnectionState {
-        ConnectionState::new(number, self.seed)
+        let far = self.afar.as_ref().map(Afar::inboxes).unwrap_or_default();
+        ConnectionState { far, ..ConnectionState::new(number, self.seed) }
     }
 
     fn renew(&self, talk: &mut ConnectionState, number: u32) {
         let mut left = mem::replace(talk, self.talk(number));
+        let was_member = left.standing != Standing::New;
+        if was_member {
+            self.afar.iter().for_each(Afar::leaves);
+        }
+        if was_member || left.far.iter().any(FarInbox::is_late) {
+            talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
+        }
         left.stop_reading(&self.roster);
         if left.upgrade_sent {
             self.roster.connection_closed();
@@ -443,6 +485,10 @@ impl Dialect for Hub {
 
     fn owes(&self) -> bool {
         self.roster.owes()
+    }
+
+    fn across(&self) -> Option<AcrossSeen> {
+        self.afar.as_ref().map(Afar::seen)
     }
 
     #[inline]

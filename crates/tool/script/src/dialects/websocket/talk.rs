@@ -1,6 +1,7 @@
 //! State of a member.
 
 use super::{
+    afar::FarInbox,
     member::Inbox,
     message::{Payload, Request},
     opening::Upgrade,
@@ -32,6 +33,8 @@ pub struct ConnectionState {
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
     pub(super) inbox: Inbox,
+    /// What it received from each other machine of the load. Empty: there are none.
+    pub(super) far: Box<[FarInbox]>,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
     /// Whether a broadcast could not be tracked.
@@ -86,6 +89,7 @@ impl ConnectionState {
             is_greeted: false,
             standing: Standing::New,
             inbox: Inbox::empty(),
+            far: Box::default(),
             asides: Vec::new(),
             too_many: false,
             held: Vec::new(),

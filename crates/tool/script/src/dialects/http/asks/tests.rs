@@ -11,7 +11,7 @@ fn canned_requests_have_the_announced_length_and_the_canned_reply() {
         let hello = HttpAsks::Hello { heads };
         let (asks, canned) = hello.canned(place).unwrap();
         for seed in [1, 2] {
-            let order = CompileOptions { seed, pipeline: 16, place, shared: None };
+            let order = CompileOptions { seed, pipeline: 16, place, shared: None, machines: None };
             let Ok(Speech::Exact(exact)) = asks.compile(&order) else { panic!("not exact") };
             let Ok(Speech::Own(hello)) = hello.compile(&order) else { panic!("exact") };
             let script = exact.script();

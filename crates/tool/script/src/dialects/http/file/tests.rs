@@ -12,7 +12,8 @@ fn file(text: &str) -> HttpFile {
 }
 
 fn compiled(file: &HttpFile, seed: u64, place: Destination<'_>) -> Http {
-    file.compile(&CompileOptions { seed, pipeline: 1, place, shared: None }).unwrap()
+    file.compile(&CompileOptions { seed, pipeline: 1, place, shared: None, machines: None })
+        .unwrap()
 }
 
 /// The first `n` exchanges: each request and the text that its reply is compared with.

@@ -33,6 +33,7 @@ fn http(requests: Vec<HttpRequest>) -> Http {
         pipeline: PIPELINE as usize,
         place: Destination::default(),
         shared: None,
+        machines: None,
     };
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }

@@ -19,6 +19,7 @@ fn hash(seed: u64) -> Http {
         pipeline: PIPELINE as usize,
         place: Destination::default(),
         shared: None,
+        machines: None,
     };
     match (HttpAsks::Hash { n: N, heads: Heads::Varied }).compile(&order) {
         Ok(Speech::Own(http)) => http,

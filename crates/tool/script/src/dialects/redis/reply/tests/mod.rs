@@ -39,7 +39,13 @@ fn asks(text: &str) -> RedisAsks {
 }
 
 fn compiled(asks: &RedisAsks, place: Destination<'_>) -> Redis {
-    let order = CompileOptions { seed: SEED, pipeline: PIPELINE as usize, place, shared: None };
+    let order = CompileOptions {
+        seed: SEED,
+        pipeline: PIPELINE as usize,
+        place,
+        shared: None,
+        machines: None,
+    };
     match asks.compile(&order).unwrap() {
         Speech::Own(redis) => redis,
         Speech::Exact(_) => panic!("replies are known before the run"),

@@ -1,0 +1,47 @@
+//! Capacity searches whose load comes from several machines.
+
+use super::{Place, stderr};
+use crate::support::processes::json;
+
+#[test]
+fn two_agents_carry_out_the_levels_of_a_search() {
+    let place = Place::new();
+    let url = format!("line://{}", place.server.addr);
+    let more = ["--limit", "p50=2s", "--step", "2", "--max", "4", "--window", "200ms"];
+    let first = ["capacity", &url, "--on", "one,two", "--json", "-"];
+    let output = place.of(&first, &more).output().unwrap();
+    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
+    let found = json(&output);
+    assert_eq!(found["agents"], serde_json::json!(["one", "two"]), "{found:#}");
+    let steps = found["steps"].as_array().unwrap();
+    assert!(steps.len() > 1, "{found:#}");
+    assert!(steps.iter().all(|step| step["reply_rate_per_s"].as_f64().unwrap() > 0.0), "{found:#}");
+}
+
+#[test]
+fn a_search_with_too_little_for_every_agent_is_refused() {
+    let place = Place::new();
+    let of = |more: &[&str]| {
+        let first =
+            ["capacity", "line://127.0.0.1:1", "--limit", "p50=1s", "--on", "one,two,three"];
+        let output = place.of(&first, more).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        stderr(&output)
+    };
+    let step = of(&["--step", "2"]);
+    assert!(step.contains("--on has 3 machines, so --step must be at least 3, not 2"), "{step}");
+    let connections = of(&["--by", "rate", "-c", "2"]);
+    assert!(connections.contains("so --connections must be at least 3, not 2"), "{connections}");
+    let threads = of(&["--threads", "2"]);
+    assert!(threads.contains("cannot be used with"), "{threads}");
+}
+
+#[test]
+fn a_lost_agent_ends_the_search() {
+    let place = Place::new();
+    let url = format!("line://{}", place.server.addr);
+    let first = ["capacity", &url, "--on", "one,gone", "--limit", "p50=2s"];
+    let output = place.of(&first, &["--step", "2"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("agent gone cannot be reached"), "{}", stderr(&output));
+}
