@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// Maximum length of a message, in bytes: that of `regatta_load::wire`.
 pub(super) const LONGEST: usize = 256 << 20;
 /// While this many bytes are not acknowledged, nothing more should be written.
-const FULL: usize = 4 << 20;
+pub(super) const FULL: usize = 4 << 20;
 /// Most segments that are sent and not acknowledged.
 const WINDOW: u64 = 4;
 /// Shortest and longest time until a segment that is not acknowledged is sent again, in nanoseconds.
@@ -79,6 +79,12 @@ impl Stream {
     /// Whether the other side has received all that was written.
     pub fn is_delivered(&self) -> bool {
         self.out.is_empty()
+    }
+
+    /// Number of bytes that were received. It grows with everything new that the other side has written, and not with
+    /// acknowledgements and repetitions.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// Returns the next segment to send now, if there is one.

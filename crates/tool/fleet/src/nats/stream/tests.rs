@@ -36,6 +36,30 @@ fn a_long_message_crosses_in_segments_of_at_most_the_limit() {
 }
 
 #[test]
+fn each_new_part_of_a_long_message_on_a_slow_way_is_seen_and_repetitions_are_not() {
+    let (mut a, mut b) = (Stream::new(1_000), Stream::new(1_000));
+    a.write(&[7; 20_000]);
+    let (mut messages, mut new, mut now_ns) = (0, 0, 0);
+    while !a.is_delivered() {
+        // A segment takes 3 s, so each is sent more than once.
+        now_ns += 3_000 * MS;
+        let Some(segment) = a.segment(now_ns) else { continue };
+        for is_new in [true, false] {
+            let before = b.received();
+            messages += b.receive(&segment, now_ns).unwrap().len();
+            assert_eq!(b.received() > before, is_new, "{} bytes", b.received());
+            new += usize::from(is_new);
+        }
+        // An acknowledgement is nothing new.
+        let before = a.received();
+        assert!(move_all(&mut b, &mut a, now_ns).is_empty());
+        assert_eq!(a.received(), before);
+    }
+    assert_eq!((messages, new), (1, 21));
+    assert!(now_ns > 60_000 * MS, "much longer than a lease");
+}
+
+#[test]
 fn what_is_not_acknowledged_is_sent_again_later_and_later() {
     let mut a = Stream::new(100);
     a.write(b"hello");
