@@ -2,6 +2,7 @@
 
 mod place;
 mod raw;
+mod slow;
 
 use crate::{
     common::{Recorder, marked, plan, run, run_watched},
@@ -276,6 +277,22 @@ fn a_long_load_crosses_in_chunks_even_if_the_broker_is_restarted_meanwhile() {
         });
         run(&mut fleet, &plan)
     });
+    assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_load_that_crosses_for_longer_than_the_lease_is_carried_out() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    // 5 MB at 1 MB/s.
+    place.leader_goes_over(slow::way(place.port, 1 << 20));
+    let settings = Settings { lease: Duration::from_secs(2), ..Settings::default() };
+    let mut fleet = place.connect_with(&["gen1"], settings).unwrap();
+    let began = Instant::now();
+    let done = run(&mut fleet, &Plan { host: "x".repeat(5 << 20), ..plan(server.address) });
+    assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
     assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
 }
 

@@ -67,6 +67,13 @@ impl Place {
         text.split('"').nth(1).unwrap().to_owned()
     }
 
+    /// The leader reaches the broker at this port.
+    pub fn leader_goes_over(&self, port: u16) {
+        let file = fs::read_to_string(self.path("leader.toml")).unwrap();
+        let file = file.replace(&format!(":{}\"", self.port), &format!(":{port}\""));
+        fs::write(self.path("leader.toml"), file).unwrap();
+    }
+
     pub fn start_broker(&self) {
         self.start_broker_after(Duration::ZERO);
     }
