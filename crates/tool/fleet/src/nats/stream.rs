@@ -86,7 +86,7 @@ impl Stream {
     pub fn segment(&mut self, now_ns: u64) -> Option<Segment> {
         if self.resends_at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
             (self.sent, self.resends_at_ns) = (self.acked, None);
-            self.flow.lost();
+            self.flow.lost(self.acked);
         }
         let in_flight = self.sent - self.acked;
         let unsent = self.out.len() as u64 - in_flight;

@@ -31,6 +31,10 @@ pub(super) struct Flow {
     timed: Option<(u64, u64)>,
     /// Number of bytes that were sent at least once.
     highest: u64,
+    /// Whether the last acknowledgement whose time is known was quick.
+    is_quick: bool,
+    /// After a loss: what must be received of what is sent again before more is under way.
+    next_growth: u64,
     /// How long after a segment was sent it is sent again.
     again_after_ns: u64,
     /// The same, without the doubling after losses.
@@ -48,6 +52,8 @@ impl Flow {
             is_full: false,
             timed: None,
             highest: 0,
+            is_quick: false,
+            next_growth: 0,
             again_after_ns: SOONEST_NS,
             usual_ns: SOONEST_NS,
         }
@@ -70,22 +76,34 @@ impl Flow {
 
     /// The bytes before this offset were received.
     pub fn acknowledged(&mut self, ack: u64, now_ns: u64) {
-        let Some((_, sent_ns)) = self.timed.filter(|(end, _)| ack >= *end) else { return };
+        let Some((_, sent_ns)) = self.timed.filter(|(end, _)| ack >= *end) else {
+            return self.received_again(ack);
+        };
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.timed = None;
         self.usual_ns = took_ns.saturating_mul(3).clamp(SOONEST_NS, LATEST_ON_A_SLOW_WAY_NS);
         self.again_after_ns = self.usual_ns;
+        self.is_quick = took_ns <= QUICK_NS;
         if took_ns > 2 * QUICK_NS {
             self.window = (self.window / 2).max(self.least);
-        } else if took_ns <= QUICK_NS && self.is_full {
+        } else if self.is_quick && self.is_full {
             self.window = (self.window * 2).min(self.most);
         }
         self.is_full = false;
     }
 
-    /// No acknowledgement came in time.
-    pub fn lost(&mut self) {
+    /// The bytes before this offset were received, some of which may have been sent twice.
+    fn received_again(&mut self, ack: u64) {
+        if self.timed.is_none() && self.is_quick && ack >= self.next_growth && ack <= self.highest {
+            self.window = (self.window * 2).min(self.most);
+            self.next_growth = ack + self.window;
+        }
+    }
+
+    /// No acknowledgement came in time. The bytes before this offset were received.
+    pub fn lost(&mut self, acked: u64) {
         (self.window, self.timed) = (self.least, None);
+        self.next_growth = acked + self.window;
         self.again_after_ns = (self.again_after_ns * 2).min(self.usual_ns.max(LATEST_NS));
     }
 
