@@ -123,7 +123,8 @@ fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
     let how = AgentCommand { program: program.into(), arguments };
     let max_connections = max_connections.map(|most| most.get() as u64);
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let policy = Policy { targets, cores, max_rate, max_connections, max_session };
+    let max_lease = regatta_fleet::LEASE;
+    let policy = Policy { targets, cores, max_rate, max_connections, max_lease, max_session };
     match standing(&fleet, policy, how, env!("REGATTA_VERSION"), output::log)? {}
 }
 

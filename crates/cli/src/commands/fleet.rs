@@ -48,7 +48,7 @@ pub fn run(args: FleetArgs) -> anyhow::Result<Outcome> {
     };
     output::print(&format!(
         "wrote {dir}. Keep it secret: a program with a key of it is that agent, or the leader\n\
-         broker  {of_broker}; in their folder: nats-server -c nats.conf\n\
+         broker  {of_broker}: cd {dir} && nats-server -c nats.conf\n\
          agents  {of_agent}; e.g. regatta agent --fleet {first}.toml --role load --targets NETWORK:PORTS\n\
          leader  regatta agents --fleet {dir}/leader.toml\n\
         \u{20}       regatta load URL --fleet {dir}/leader.toml --on {}\n",

@@ -47,7 +47,8 @@ impl Fleet {
         let written =
             regatta(&["fleet", "init", "--broker", &broker, "--agents", "gen1,gen2", &fleet.dir()]);
         assert_eq!(written.code(), 0, "{written:?}");
-        assert!(written.stdout.contains("nats-server -c nats.conf"), "{written:?}");
+        let start = format!("cd {} && nats-server -c nats.conf\n", fleet.dir());
+        assert!(written.stdout.contains(&start), "{written:?}");
         let mut command = Command::new(prerequisite::find("nats-server").unwrap());
         command.args(["-c", "nats.conf"]).current_dir(fleet.dir());
         fleet.start("broker", command);

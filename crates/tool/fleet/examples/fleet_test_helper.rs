@@ -4,8 +4,8 @@
 //! `agent KIND MARK` runs an agent whose load processes are `KIND MARK`: `load-process` or `scripted`. The mark
 //! only serves to find the processes. With `load-process`, it has a site that echoes.
 //!
-//! `standing FILE CORES SECONDS KIND MARK` runs a standing agent whose sessions run such an agent, with this number of
-//! CPUs and for at most this long, `-` for ever. It may load this machine. `relay MARK FILE AGENT` is the leader's side of a session.
+//! `standing FILE CORES LIMIT KIND MARK` runs a standing agent whose sessions run such an agent, with this number of
+//! CPUs. It may load this machine. The limit is a number of seconds, of requests per second (`100/s`), or `-`. `relay MARK FILE AGENT` is the leader's side of a session.
 
 use hdrhistogram::Histogram;
 use regatta_fleet::{NewSite, Site};
@@ -35,9 +35,7 @@ fn main() -> ExitCode {
         }
         ["load-process", _] => load_process(),
         #[cfg(feature = "nats")]
-        ["standing", file, cores, seconds, kind, mark] => {
-            standing(file, cores, seconds, [kind, mark])
-        }
+        ["standing", file, cores, limit, kind, mark] => standing(file, cores, limit, [kind, mark]),
         #[cfg(feature = "nats")]
         ["relay", _, file, agent] => regatta_fleet::nats::relay(file.as_ref(), agent),
         ["scripted", _] => scripted(),
@@ -46,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 #[cfg(feature = "nats")]
-fn standing(file: &str, cores: &str, seconds: &str, [kind, mark]: [&str; 2]) -> ExitCode {
+fn standing(file: &str, cores: &str, limit: &str, [kind, mark]: [&str; 2]) -> ExitCode {
     use regatta_fleet::nats::{AgentCommand, Policy, standing};
     let program = env::current_exe().expect("own path");
     let change = format!("s/\"cores\":[0-9]*/\"cores\":{cores}/");
@@ -56,9 +54,11 @@ fn standing(file: &str, cores: &str, seconds: &str, [kind, mark]: [&str; 2]) -> 
     let policy = Policy {
         targets: vec!["127.0.0.0/8:1-65535".parse().expect("targets")],
         cores: cores.parse().expect("a number of CPUs"),
-        max_rate: None,
+        max_rate: limit.strip_suffix("/s").map(|rate| rate.parse().expect("a rate")),
         max_connections: None,
-        max_session: seconds.parse().ok().map(Duration::from_secs),
+        // Leaders of tests are patient.
+        max_lease: Duration::from_secs(60),
+        max_session: limit.parse().ok().map(Duration::from_secs),
     };
     let error = standing(file.as_ref(), policy, how, "test", |line| eprintln!("{line}"));
     eprintln!("{}", error.expect_err("it never ends"));

@@ -3,6 +3,9 @@
 //! It sends no requests itself. It relays orders and reports, answers clock pings, and keeps the lease, so
 //! a saturated load does not silence it.
 
+mod from_leader;
+mod outbox;
+mod reports;
 mod site_thread;
 mod state;
 mod stdio;

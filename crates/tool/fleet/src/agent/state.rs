@@ -54,7 +54,7 @@ pub(crate) struct Agent {
     state: State,
     session: u64,
     lease_ns: u64,
-    /// When the last message of the leader came.
+    /// When the last message of the leader came, or a part of one.
     renewed_ns: u64,
     /// The number of the last request, and its answer once it was given.
     last: (u64, Option<FromAgent>),
@@ -84,6 +84,12 @@ impl Agent {
     /// When the agent needs the next event at the latest.
     pub fn deadline_ns(&self) -> u64 {
         self.renewed_ns.saturating_add(self.lease_ns)
+    }
+
+    /// A part of a message of the leader came at this time. It renews the lease, because a whole message, e.g. a load
+    /// with large files on a slow way, may take longer.
+    pub fn receives(&mut self, at_ns: u64) {
+        self.renewed_ns = self.renewed_ns.max(at_ns);
     }
 
     /// Returns what to do about an event at this time.

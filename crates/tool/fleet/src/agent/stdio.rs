@@ -1,6 +1,9 @@
 //! An agent whose leader is at the other end of stdin and stdout, e.g. over SSH.
 
 use super::{
+    from_leader::{FromLeader, Parts},
+    outbox::Outbox,
+    reports::Reports,
     site_thread::SiteThread,
     state::{Agent, Effect, Event},
 };
@@ -11,7 +14,6 @@ use crate::{
 };
 use regatta_load::{
     Ask, ChildProcesses, Heard, LoadProcessConfig, Plan, most_connections_of_process,
-    wire::{self, Inbox},
 };
 use regatta_record::{FORMAT, Part};
 use serde_json::Value;
@@ -19,7 +21,7 @@ use std::{
     env::consts::ARCH,
     io::{self, Write},
     process::{self, ExitCode},
-    sync::mpsc,
+    sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     thread,
     time::Duration,
 };
@@ -41,32 +43,35 @@ pub fn agent(how: &LoadProcessConfig, version: &str, new_site: Option<NewSite>) 
         connections: most_connections_of_process() as u64,
     };
     let (sender, happened) = mpsc::channel();
-    let (to_leader, messages) = mpsc::channel();
-    let receiving = sender.clone();
-    let receive = move || receive(&receiving);
-    let receives = thread::Builder::new().name("leader-in".into()).spawn(receive);
-    // A leader that does not read must not keep the agent from ending the load.
-    let sends = thread::Builder::new().name("leader-out".into()).spawn(move || send(&messages));
-    if let Err(error) = receives.and(sends) {
-        return failed(&format!("cannot start its threads: {error}"));
-    }
+    let parts = Parts::default();
+    let (outbox, handle) = match threads(&sender, &parts) {
+        Ok(threads) => threads,
+        Err(error) => return failed(&format!("cannot start its threads: {error}")),
+    };
     let body = Answer::Hello(hello);
-    let _ = to_leader.send(FromAgent { fleet: VERSION, session: 0, seq: 0, body });
+    outbox.send(FromAgent { fleet: VERSION, session: 0, seq: 0, body });
     let mut machine = Machine {
         how: how.clone(),
         children: None,
         generation: 0,
+        reports: Arc::default(),
         new_site,
         site: None,
         sites: 0,
         sender,
-        to_leader,
+        outbox,
     };
     let mut agent = Agent::new(now_ns());
     loop {
         let wait = Duration::from_nanos(agent.deadline_ns().saturating_sub(now_ns()));
         let (event, at_ns) = match happened.recv_timeout(wait) {
-            Ok(Happened::OfLeader(event, at_ns)) => (event, at_ns),
+            Ok(Happened::OfLeader(event, at_ns)) => {
+                let effects = agent.on(event, at_ns);
+                machine.carry_out(&mut agent, effects);
+                // The thread has ended if this was its last message.
+                let _ = handle.try_send(());
+                continue;
+            }
             Ok(Happened::Answered { generation, seq, answer })
                 if machine.is_of_site(generation) =>
             {
@@ -79,11 +84,32 @@ pub fn agent(how: &LoadProcessConfig, version: &str, new_site: Option<NewSite>) 
                     None => continue,
                 }
             }
-            Err(_) => (Event::Tick, now_ns()),
+            Err(_) => {
+                agent.receives(parts.load(Relaxed));
+                (Event::Tick, now_ns())
+            }
         };
         let effects = agent.on(event, at_ns);
         machine.carry_out(&mut agent, effects);
     }
+}
+
+/// Starts the threads that read stdin and write stdout. Returns the way to the leader, and what is to be sent after
+/// each message of it.
+fn threads(
+    to: &mpsc::Sender<Happened>,
+    parts: &Parts,
+) -> io::Result<(Outbox, mpsc::SyncSender<()>)> {
+    let (outbox, waiting) = Outbox::new();
+    let (handle, handled) = mpsc::sync_channel(1);
+    let from_leader = FromLeader::new(io::stdin(), parts.clone(), outbox.clone());
+    let to = to.clone();
+    let receive = move || {
+        from_leader.run(|message, at_ns| to.send(of_leader(message, at_ns)).is_ok(), &handled);
+    };
+    thread::Builder::new().name("leader-in".into()).spawn(receive)?;
+    thread::Builder::new().name("leader-out".into()).spawn(move || waiting.run(io::stdout()))?;
+    Ok((outbox, handle))
 }
 
 fn failed(because: &str) -> ExitCode {
@@ -106,36 +132,17 @@ enum Happened {
     Answered { generation: u64, seq: u64, answer: Result<Value, String> },
 }
 
-/// Receives the messages of the leader.
-fn receive(to: &mpsc::Sender<Happened>) {
-    let mut inbox = Inbox::new(io::stdin());
-    loop {
-        let event = match inbox.receive::<ToAgent>() {
-            Ok(Some(message)) => Event::Message(Box::new(message)),
-            Ok(None) => Event::LeaderGone,
-            Err(error) => {
-                complain(&format!("received no valid message: {error}"));
-                Event::LeaderGone
-            }
-        };
-        let is_last = matches!(event, Event::LeaderGone);
-        if to.send(Happened::OfLeader(event, now_ns())).is_err() || is_last {
-            return;
+/// What it means that a message of the leader came.
+fn of_leader(message: io::Result<Option<ToAgent>>, at_ns: u64) -> Happened {
+    let event = match message {
+        Ok(Some(message)) => Event::Message(Box::new(message)),
+        Ok(None) => Event::LeaderGone,
+        Err(error) => {
+            complain(&format!("received no valid message: {error}"));
+            Event::LeaderGone
         }
-    }
-}
-
-/// Sends messages to the leader.
-fn send(messages: &mpsc::Receiver<FromAgent>) {
-    for mut message in messages {
-        if let Answer::Clock { t2_ns, .. } = &mut message.body {
-            *t2_ns = now_ns();
-        }
-        // If the leader is gone, stdin ends.
-        if wire::send(io::stdout(), &message).is_err() {
-            return;
-        }
-    }
+    };
+    Happened::OfLeader(event, at_ns)
 }
 
 /// The load processes of an agent, and the way to its leader.
@@ -144,18 +151,24 @@ struct Machine {
     children: Option<ChildProcesses>,
     /// The number of the current load.
     generation: u64,
+    /// Its reports.
+    reports: Arc<Reports>,
     new_site: Option<NewSite>,
     site: Option<SiteThread>,
     /// The number of sites so far.
     sites: u64,
     sender: mpsc::Sender<Happened>,
-    to_leader: mpsc::Sender<FromAgent>,
+    outbox: Outbox,
 }
 
 impl Machine {
     /// The event of a load process; `None` if it belongs to an earlier load.
     fn event(&mut self, generation: u64, process: usize, heard: Heard) -> Option<Event> {
-        let children = self.children.as_mut().filter(|_| generation == self.generation)?;
+        if generation != self.generation {
+            return None;
+        }
+        self.reports.taken();
+        let children = self.children.as_mut()?;
         let number = process as u32;
         let how = match heard {
             Heard::Report(message) => {
@@ -171,8 +184,7 @@ impl Machine {
     fn carry_out(&mut self, agent: &mut Agent, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                // If the leader is gone, stdin ends.
-                Effect::Send(message) => drop(self.to_leader.send(*message)),
+                Effect::Send(message) => self.outbox.send(*message),
                 Effect::Start { plan, parts } => {
                     let event = match self.start(&plan, &parts) {
                         Ok(pids) => Event::Started(pids),
@@ -184,7 +196,11 @@ impl Machine {
                 Effect::Order(order) => {
                     self.children.iter().for_each(|children| children.order(order));
                 }
-                Effect::Kill => (self.children, self.site) = (None, None),
+                Effect::Kill => {
+                    // The threads that read from the processes end with them.
+                    self.reports.end();
+                    (self.children, self.site) = (None, None);
+                }
                 Effect::Site { seq, ask } => match self.site() {
                     Ok(site) => site.ask(seq, ask),
                     Err(because) => {
@@ -224,11 +240,15 @@ impl Machine {
         self.generation += 1;
         let (generation, sender) = (self.generation, self.sender.clone());
         let asks = parts.iter().map(|part| Ask::new(plan, *part)).collect();
+        self.reports = Arc::default();
+        let (reports, outbox) = (self.reports.clone(), self.outbox.clone());
         let heard = move |process, heard| {
-            sender.send(Happened::OfProcess { generation, process, heard }).is_ok()
+            reports.enter(&outbox)
+                && sender.send(Happened::OfProcess { generation, process, heard }).is_ok()
         };
         let children = ChildProcesses::start(&self.how, asks, heard);
         let children = children.map_err(|error| error.to_string())?;
+        self.reports.started();
         Ok(self.children.insert(children).pids())
     }
 }

@@ -126,10 +126,7 @@ impl Link {
 
     /// Describes how the command ended after its output has ended, as a clause.
     pub fn ending(&mut self) -> String {
-        let how = match self.ended_until(Instant::now() + ENDS_WITHIN) {
-            Some(status) => format!("its command ended with {status}"),
-            None => "it closed its output".to_owned(),
-        };
+        let status = self.ended_until(Instant::now() + ENDS_WITHIN);
         let deadline = Instant::now() + LISTENED_WITHIN;
         while self.listener.as_ref().is_some_and(|listener| !listener.is_finished())
             && Instant::now() < deadline
@@ -137,6 +134,14 @@ impl Link {
             thread::sleep(Duration::from_millis(1));
         }
         let complaint = self.complaint.lock().expect("no thread panics here");
+        let how = match status {
+            // What regatta ends with after its message, which says all, e.g. that of the relay of a standing fleet.
+            Some(status) if status.code() == Some(1) && !complaint.is_empty() => {
+                return complaint.clone();
+            }
+            Some(status) => format!("its command ended with {status}"),
+            None => "it closed its output".to_owned(),
+        };
         match complaint.is_empty() {
             true => how,
             false => format!("{how}: {complaint}"),

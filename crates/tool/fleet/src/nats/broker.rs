@@ -70,8 +70,9 @@ impl Broker {
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
             // Some errors name their source themselves.
             let source = source.filter(|source| !text.contains(&source[2..]));
-            let (broker, source) = (&config.broker, source.unwrap_or_default());
-            Error::Nats(format!("cannot connect to the broker {broker}: {text}{source}"))
+            let text = format!("{text}{}", source.unwrap_or_default());
+            let (broker, advice) = (&config.broker, advice(&text));
+            Error::Nats(format!("cannot connect to the broker {broker}: {text}{advice}"))
         })?;
         Ok(Broker { client, events, lost: None })
     }
@@ -137,6 +138,22 @@ impl Broker {
     }
 }
 
+/// What to do about an error of a connection, as the end of a sentence.
+fn advice(error: &str) -> &'static str {
+    const ADVICE: [(&str, &str); 4] = [
+        (
+            "authorization violation",
+            ": the broker does not know this key; are NAME.nk and nats.conf of the same `regatta fleet init`?",
+        ),
+        // What a broker without TLS sends in answer to a handshake is none (rustls::InvalidMessage).
+        ("InvalidContentType", ": the broker speaks no TLS, but NAME.toml has a `ca`"),
+        ("timed out", "; is it a NATS server?"),
+        ("Connection refused", "; is nats-server running there?"),
+    ];
+    let found = ADVICE.iter().find(|(part, _)| error.contains(part));
+    found.map_or("", |(_, advice)| advice)
+}
+
 /// One end of a session: what it writes and reads, and where to.
 pub(super) struct End {
     pub stream: Stream,
@@ -193,5 +210,75 @@ impl End {
     pub fn wait(&self, most: Duration) -> Duration {
         let due = self.stream.due_ns();
         due.map_or(most, |due| Duration::from_nanos(due.saturating_sub(now_ns())).min(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::{Read, Write},
+        net::{SocketAddr, TcpListener},
+        thread,
+    };
+
+    /// The error of a connection to this address, without the address, with a CA or without one.
+    fn error(address: SocketAddr, tls: bool) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        // A name that is not known to be this machine has TLS.
+        let host = if tls { "LOCALHOST" } else { "127.0.0.1" };
+        let broker = format!("{host}:{}", address.port());
+        super::super::init(folder.path(), &broker, &["gen1".to_owned()]).unwrap();
+        let config = Config::of_agent(&folder.path().join("gen1.toml")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let error = runtime.block_on(Broker::connect(&config)).err().unwrap().to_string();
+        error.strip_prefix(&format!("cannot connect to the broker {broker}: ")).unwrap().to_owned()
+    }
+
+    /// A server that says this to each client, and then reads.
+    fn server(says: &'static [u8], then: &'static [u8]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                stream.write_all(says).unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(then);
+                thread::spawn(move || stream.read_to_end(&mut Vec::new()));
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_broker_that_is_not_there_is_named_once_with_what_to_do() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let error = error(free, false);
+        assert!(error.ends_with("; is nats-server running there?"), "{error}");
+        assert_eq!(error.matches("Connection refused").count(), 1, "{error}");
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_may_be_no_broker() {
+        let error = error(server(b"", b""), false);
+        assert!(error.ends_with("timed out; is it a NATS server?"), "{error}");
+    }
+
+    #[test]
+    fn a_broker_without_tls_is_named() {
+        let info =
+            b"INFO {\"server_id\":\"x\",\"server_name\":\"x\",\"version\":\"2.9.0\",\"proto\":1,\
+            \"host\":\"x\",\"port\":1,\"headers\":true,\"max_payload\":1048576}\r\n";
+        let error = error(server(info, b"-ERR 'Unknown Protocol Operation'\r\n"), true);
+        let expected = ": the broker speaks no TLS, but NAME.toml has a `ca`";
+        assert!(error.ends_with(expected), "{error}");
+    }
+
+    #[test]
+    fn a_key_that_the_broker_does_not_know_is_of_another_fleet() {
+        let advice = advice("authorization violation: nats: authorization violation");
+        assert!(advice.ends_with("of the same `regatta fleet init`?"), "{advice}");
+        assert_eq!(super::advice("DNS error"), "");
     }
 }

@@ -189,6 +189,9 @@ pub(super) fn is_loopback(host: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<File, Error> {
+    if path.extension().is_some_and(|extension| extension == "nk") {
+        return Err(wrong(path, "is a key: expected the file beside it, NAME.toml"));
+    }
     let text = fs::read_to_string(path).map_err(|error| cannot("read", path, &error))?;
     toml::from_str(&text).map_err(|error| {
         wrong(path, &format!("is no file of `regatta fleet init`: {}", error.message()))
@@ -277,6 +280,8 @@ mod tests {
         };
         let file = "fleet = \"f\"\nname = \"gen1\"\nkey = \"gen1.nk\"\n";
         let here = format!("{file}broker = \"127.0.0.1:4222\"\n");
+        let of_key = Config::of_agent(&key).unwrap_err().to_string();
+        assert!(of_key.ends_with("gen1.nk is a key: expected the file beside it, NAME.toml"));
         assert!(error("x = 1").starts_with("gen1.toml is no file of `regatta fleet init`: "));
         assert_eq!(
             error(&format!("{file}broker = \"10.0.0.9:4222\"\n")),

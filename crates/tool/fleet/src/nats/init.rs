@@ -5,6 +5,7 @@ use crate::error::Error;
 use nkeys::KeyPair;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer};
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, OpenOptions},
     io::Write,
     net::IpAddr,
@@ -14,12 +15,15 @@ use std::{
 
 /// The name of the leader.
 const LEADER: &str = "leader";
+/// Where the files are written, inside the folder of the fleet, before they are moved there.
+const UNFINISHED: &str = ".unfinished";
 /// Most agents of a fleet: as many as a load may have.
 const MOST: usize = 64;
 
 /// Writes the files of a fleet into a new folder: `nats.conf` for the broker, and for the leader and each agent its
 /// file, `NAME.toml`, and the seed of its nkey, `NAME.nk`. Unless the broker is on this machine, also a CA
-/// (`ca.pem`), and its certificate of the broker (`broker.pem`, `broker.key`). The CA's key is not kept.
+/// (`ca.pem`), and its certificate of the broker (`broker.pem`, `broker.key`). The CA's key is not kept. If this fails
+/// or is interrupted, it can be repeated: files appear in the folder when all are written.
 ///
 /// # Errors
 /// [`Error::Nats`] if an argument is wrong, the folder is not empty, or a file cannot be written.
@@ -28,16 +32,40 @@ pub fn init(folder: &Path, broker: &str, agents: &[String]) -> Result<(), Error>
     check(agents)?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| cannot("create", folder, &error))?;
-    let mut inside = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
-    if inside.next().is_some() {
+    if let Some(other) = files(folder)?.into_iter().find(|name| name != UNFINISHED) {
         return Err(Error::Nats(format!(
-            "{} is not empty: expected a new folder, because new keys would lock out the agents of an earlier fleet",
-            folder.display()
+            "{} is not empty, it has {}: expected a new folder, because new keys would lock out the agents of an \
+             earlier fleet",
+            folder.display(),
+            Path::new(&other).display()
         )));
     }
-    let tls = !is_loopback(&host);
+    let unfinished = folder.join(UNFINISHED);
+    if unfinished.exists() {
+        let removed = fs::remove_dir_all(&unfinished);
+        removed.map_err(|error| cannot("remove", &unfinished, &error))?;
+    }
+    let made = DirBuilder::new().mode(0o700).create(&unfinished);
+    made.map_err(|error| cannot("create", &unfinished, &error))?;
+    write_all(&unfinished, (&host, port), agents)?;
+    for name in files(&unfinished)? {
+        let (from, to) = (unfinished.join(&name), folder.join(&name));
+        fs::rename(from, &to).map_err(|error| cannot("write", &to, &error))?;
+    }
+    fs::remove_dir(&unfinished).map_err(|error| cannot("remove", &unfinished, &error))
+}
+
+/// The names of the files in a folder.
+fn files(folder: &Path) -> Result<Vec<OsString>, Error> {
+    let read = fs::read_dir(folder);
+    let names = read.and_then(|files| files.map(|file| Ok(file?.file_name())).collect());
+    names.map_err(|error| cannot("read", folder, &error))
+}
+
+fn write_all(folder: &Path, (host, port): (&str, u16), agents: &[String]) -> Result<(), Error> {
+    let tls = !is_loopback(host);
     if tls {
-        write_certificates(folder, &host)?;
+        write_certificates(folder, host)?;
     }
     let fleet = token()?;
     let mut users = Vec::new();
@@ -49,7 +77,7 @@ pub fn init(folder: &Path, broker: &str, agents: &[String]) -> Result<(), Error>
         write(folder, &seed_file, &format!("{seed}\n"), 0o600)?;
         let file = File {
             fleet: fleet.clone(),
-            broker: address(&host, port),
+            broker: address(host, port),
             name: name.to_owned(),
             key: seed_file,
             ca: tls.then(|| "ca.pem".into()),
@@ -60,7 +88,7 @@ pub fn init(folder: &Path, broker: &str, agents: &[String]) -> Result<(), Error>
         write(folder, format!("{name}.toml").as_ref(), &text, 0o644)?;
         users.push((name, key.public_key()));
     }
-    let text = broker_config(&fleet, (&host, port), tls, &users);
+    let text = broker_config(&fleet, (host, port), tls, &users);
     write(folder, "nats.conf".as_ref(), &text, 0o600)
 }
 
@@ -164,7 +192,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn files(folder: &Path) -> Vec<(String, u32)> {
+    fn modes(folder: &Path) -> Vec<(String, u32)> {
         let files = fs::read_dir(folder).unwrap().map(|file| {
             let file = file.unwrap();
             let mode = file.metadata().unwrap().permissions().mode() & 0o777;
@@ -189,7 +217,7 @@ mod tests {
             ("leader.toml", 0o644),
             ("nats.conf", 0o600),
         ];
-        assert_eq!(files(&path), expected.map(|(name, mode)| (name.to_owned(), mode)));
+        assert_eq!(modes(&path), expected.map(|(name, mode)| (name.to_owned(), mode)));
         let leader = Config::of_leader(&path.join("leader.toml")).unwrap();
         assert_eq!((leader.agents, leader.ca), (names(&["gen1", "gen2"]), None));
         let agent = Config::of_agent(&path.join("gen2.toml")).unwrap();
@@ -204,7 +232,7 @@ mod tests {
     fn a_fleet_over_a_network_has_a_ca_and_a_certificate_of_the_broker() {
         let folder = tempfile::tempdir().unwrap();
         init(folder.path(), "10.0.0.9:5000", &names(&["gen1"])).unwrap();
-        let more = files(folder.path());
+        let more = modes(folder.path());
         for (name, mode) in [("ca.pem", 0o644), ("broker.pem", 0o644), ("broker.key", 0o600)] {
             assert!(more.contains(&(name.to_owned(), mode)), "{more:?}");
         }
@@ -245,6 +273,19 @@ mod tests {
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("x"), "").unwrap();
-        assert!(error(&["a"], "127.0.0.1").contains("fleet is not empty: expected a new folder"));
+        let expected = "fleet is not empty, it has x: expected a new folder";
+        assert!(error(&["a"], "127.0.0.1").contains(expected));
+    }
+
+    #[test]
+    fn one_that_was_interrupted_does_not_block_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet");
+        // What is there if a file cannot be written, or the program is killed.
+        fs::create_dir_all(path.join(UNFINISHED)).unwrap();
+        fs::write(path.join(UNFINISHED).join("gen1.nk"), "old").unwrap();
+        init(&path, "127.0.0.1", &names(&["gen1"])).unwrap();
+        assert_eq!(modes(&path).len(), 5, "{:?}", modes(&path));
+        assert_eq!(Config::of_agent(&path.join("gen1.toml")).unwrap().name, "gen1");
     }
 }

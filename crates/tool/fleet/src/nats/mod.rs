@@ -1,7 +1,7 @@
 //! A standing fleet: agents that dial out to a NATS broker, and wait there for a leader.
 //!
 //! - `init` writes the files of a fleet, and `config` reads them.
-//! - `targets` and `policy`: what an agent carries out (pure).
+//! - `targets` and `policy`: what an agent carries out; `pace`: how often; `meter`: whether that sends too much (pure).
 //! - `packet` and `stream`: messages over a carrier that loses packets (pure).
 //! - `broker` and `pump`: the connection to the broker, and lines of pipes.
 //! - `relay`: the leader's side of a session, a process of its own for each agent.
@@ -16,6 +16,8 @@ mod broker;
 mod config;
 mod init;
 mod list;
+mod meter;
+mod pace;
 mod packet;
 mod policy;
 mod pump;

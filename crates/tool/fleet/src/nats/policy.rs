@@ -17,6 +17,8 @@ pub struct Policy {
     pub max_rate: Option<NonZeroU32>,
     /// Most connections of its share of a load.
     pub max_connections: Option<u64>,
+    /// Longest lease: how long a leader may be silent.
+    pub max_lease: Duration,
     /// Longest session.
     pub max_session: Option<Duration>,
 }
@@ -30,8 +32,8 @@ impl Policy {
         // Each request of a load is listed, so that one that is added later is not permitted.
         let (plan, parts) = match request {
             Request::Prepare { plan, parts } => (plan, parts),
-            Request::Reserve { .. }
-            | Request::Renew
+            Request::Reserve { lease_ms } => return self.check_lease(*lease_ms),
+            Request::Renew
             | Request::Clock
             | Request::Order(_)
             | Request::Abort
@@ -44,6 +46,16 @@ impl Policy {
         self.check_connections(plan, parts)?;
         self.check_rate(plan, parts)?;
         self.check_length(plan, left)
+    }
+
+    fn check_lease(&self, lease_ms: u64) -> Result<(), String> {
+        match Duration::from_millis(lease_ms) {
+            lease if lease > self.max_lease => Err(format!(
+                "a leader may be silent for at most {:?}, and this one asks for a lease of {lease:?}",
+                self.max_lease
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Comes first: the other checks take as long as there are threads in the parts.
@@ -80,8 +92,7 @@ impl Policy {
     }
 
     fn check_connections(&self, plan: &Plan, parts: &[Part]) -> Result<(), String> {
-        let shares = parts.iter().map(|part| plan.connections_of(*part) as u64);
-        let connections = shares.fold(0, u64::saturating_add);
+        let connections = share_of_connections(plan, parts);
         match self.max_connections {
             Some(most) if connections > most => Err(format!(
                 "its share is {connections} connections, more than {most} (--max-connections)"
@@ -95,6 +106,13 @@ impl Policy {
         if plan.passing > 0 {
             return Err(format!(
                 "its rate is limited to {most}/s (--max-rate), and members that join and leave have none"
+            ));
+        }
+        let opened = share_of_connections(plan, parts);
+        if opened > most.get().into() {
+            return Err(format!(
+                "its share is {opened} connections, and each begins with a request: more than {most} at once \
+                 (--max-rate)"
             ));
         }
         let Drive::Open { rate, .. } = plan.drive else {
@@ -136,6 +154,12 @@ impl Policy {
     }
 }
 
+/// Number of connections of these parts of a load, idle ones included.
+pub(super) fn share_of_connections(plan: &Plan, parts: &[Part]) -> u64 {
+    let shares = parts.iter().map(|part| plan.connections_of(*part) as u64);
+    shares.fold(0, u64::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +175,7 @@ mod tests {
             cores: 4,
             max_rate: NonZeroU32::new(1_000),
             max_connections: Some(100),
+            max_lease: Duration::from_secs(10),
             max_session: Some(MINUTE),
         }
     }
@@ -239,6 +264,33 @@ mod tests {
         let more = "its share is 101 connections, more than 100 (--max-connections)";
         refused(Plan { connections: 201, ..plan() }, more);
         refused(Plan { idle: 1, ..plan() }, more);
+    }
+
+    #[test]
+    fn more_connections_at_once_than_requests_per_second_are_refused() {
+        let plan = Plan { connections: 20, drive: open(10), ..plan() };
+        let policy = |most| Policy { max_rate: NonZeroU32::new(most), ..policy() };
+        let check = |most: u32, idle: usize| {
+            let plan = Box::new(Plan { idle, ..plan.clone() });
+            policy(most).check(&Request::Prepare { plan, parts: parts() }, Some(MINUTE))
+        };
+        assert_eq!(check(10, 0), Ok(()), "two agents share 20 connections");
+        assert_eq!(
+            check(9, 0).unwrap_err(),
+            "its share is 10 connections, and each begins with a request: more than 9 at once (--max-rate)"
+        );
+        let error = check(10, 1).unwrap_err();
+        assert!(error.starts_with("its share is 11 connections, "), "idle ones, too: {error}");
+    }
+
+    #[test]
+    fn a_longer_lease_than_the_limit_is_refused() {
+        let check = |lease_ms| policy().check(&Request::Reserve { lease_ms }, Some(MINUTE));
+        assert_eq!(check(10_000), Ok(()));
+        let expected =
+            "a leader may be silent for at most 10s, and this one asks for a lease of 10.001s";
+        assert_eq!(check(10_001).unwrap_err(), expected);
+        assert!(check(u64::MAX).is_err());
     }
 
     #[test]

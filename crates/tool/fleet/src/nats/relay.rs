@@ -5,7 +5,7 @@ use super::{
     broker::{Broker, Change, End},
     config::{Config, token},
     packet::Packet,
-    pump::{read_lines, write_lines},
+    pump::{FromPipe, ToPipe, USUAL, read_lines, write_lines},
 };
 use crate::{
     error::Error,
@@ -23,7 +23,6 @@ use std::{
     process::ExitCode,
     time::{Duration, Instant},
 };
-use tokio::sync::mpsc;
 
 /// How long an agent may take to answer the opening of a session.
 const OPENS_WITHIN: Duration = Duration::from_secs(3);
@@ -82,7 +81,7 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
     known(&config, agent)?;
     let machine = |error: io::Error| Error::Machine { what: "start a relay", error };
     let mut lines = read_lines(io::stdin()).map_err(machine)?;
-    let (to_leader, written) = write_lines(io::stdout()).map_err(machine)?;
+    let (to_leader, written) = write_lines(io::stdout(), USUAL).map_err(machine)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.map_err(machine)?.block_on(async {
         let broker = Broker::connect(&config).await?;
@@ -101,6 +100,7 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
             asks: false,
             resumes_until: now,
             instance: None,
+            complaint: String::new(),
         };
         let done = relay.run(inbox, &mut lines).await;
         // Also if the leader is gone: otherwise the agent would load until its lease is over.
@@ -119,7 +119,7 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
 struct Relay {
     broker: Broker,
     end: End,
-    to_leader: mpsc::Sender<Vec<u8>>,
+    to_leader: ToPipe,
     /// Since when the session is being opened; `None` once the agent has answered.
     opening: Option<Instant>,
     /// When the agent was last asked to open it.
@@ -134,14 +134,12 @@ struct Relay {
     resumes_until: Instant,
     /// The word of the agent's process, once it has answered.
     instance: Option<String>,
+    /// The last error that the broker reported, as the end of a sentence.
+    complaint: String,
 }
 
 impl Relay {
-    async fn run(
-        &mut self,
-        mut inbox: Subscriber,
-        lines: &mut mpsc::Receiver<Vec<u8>>,
-    ) -> Result<(), Error> {
+    async fn run(&mut self, mut inbox: Subscriber, lines: &mut FromPipe) -> Result<(), Error> {
         self.end.open(&self.broker).await;
         loop {
             self.keep_alive().await?;
@@ -149,7 +147,7 @@ impl Relay {
             let has_room = self.end.stream.has_room();
             tokio::select! {
                 Some(message) = inbox.next() => self.message(&message).await?,
-                line = lines.recv(), if has_room => match line {
+                line = lines.next(), if has_room => match line {
                     Some(line) => {
                         self.asks = true;
                         self.end.stream.write(&line);
@@ -159,11 +157,21 @@ impl Relay {
                         return Ok(());
                     }
                 },
-                change = self.broker.change() => if change == Change::Back {
-                    self.end.stream.reconnected();
-                    self.resumes_until = Instant::now() + RESUMES_WITHIN;
-                },
+                change = self.broker.change() => self.changed(change),
                 () = tokio::time::sleep(self.end.wait(OPENS_EVERY)) => {}
+            }
+        }
+    }
+
+    fn changed(&mut self, change: Change) {
+        match change {
+            Change::Back => {
+                self.end.stream.reconnected();
+                self.resumes_until = Instant::now() + RESUMES_WITHIN;
+            }
+            Change::Lost => {}
+            Change::Error(error) => {
+                self.complaint = format!("; the broker reports: {}", visible(&error));
             }
         }
     }
@@ -178,15 +186,14 @@ impl Relay {
         // A broker that is lost again and again must not hide that the agent is.
         let is_away =
             (lost.is_some() || self.resumes_until > Instant::now()) && self.heard.elapsed() < LEASE;
-        if is_away && self.asks && self.pulsed.elapsed() >= PULSES_EVERY {
-            self.pulsed = Instant::now();
-            let pulse = FromAgent { fleet: VERSION, session: 0, seq: 0, body: Answer::Pulse };
-            self.pass_on(serde_json::to_vec(&pulse).unwrap_or_default()).await?;
+        if is_away {
+            self.pulse().await?;
         }
         let Some(since) = self.opening else { return Ok(()) };
         if since.elapsed() > OPENS_WITHIN {
             return Err(Error::Nats(format!(
-                "it is not connected to the broker, or does not answer: no answer within {OPENS_WITHIN:?}"
+                "it is not connected to the broker, or does not answer: no answer within {OPENS_WITHIN:?}{}",
+                self.complaint
             )));
         }
         if self.asked.elapsed() >= OPENS_EVERY {
@@ -194,6 +201,16 @@ impl Relay {
             self.end.open(&self.broker).await;
         }
         Ok(())
+    }
+
+    /// Gives the leader a sign of life from the relay itself, unless it has just had one.
+    async fn pulse(&mut self) -> Result<(), Error> {
+        if !self.asks || self.pulsed.elapsed() < PULSES_EVERY {
+            return Ok(());
+        }
+        self.pulsed = Instant::now();
+        let pulse = FromAgent { fleet: VERSION, session: 0, seq: 0, body: Answer::Pulse };
+        self.pass_on(serde_json::to_vec(&pulse).unwrap_or_default()).await
     }
 
     async fn message(&mut self, message: &Message) -> Result<(), Error> {
@@ -208,8 +225,13 @@ impl Relay {
             Some(Packet::Close(because)) => Err(Error::Nats(visible(&because))),
             Some(_) if is_other => Err(Error::Nats(TWO.into())),
             Some(Packet::Segment(segment)) => {
-                let messages = self.end.stream.receive(&segment, now_ns());
-                for message in messages.map_err(Error::Nats)? {
+                let before = self.end.stream.received();
+                let messages = self.end.stream.receive(&segment, now_ns()).map_err(Error::Nats)?;
+                // A long message on a slow way is no silence.
+                if messages.is_empty() && self.end.stream.received() > before {
+                    self.pulse().await?;
+                }
+                for message in messages {
                     self.pass_on(message).await?;
                 }
                 Ok(())
@@ -218,9 +240,12 @@ impl Relay {
         }
     }
 
-    async fn pass_on(&self, line: Vec<u8>) -> Result<(), Error> {
-        let passed = self.to_leader.send(line).await;
-        passed.map_err(|_| Error::Nats("the leader reads no more".into()))
+    async fn pass_on(&self, mut line: Vec<u8>) -> Result<(), Error> {
+        line.push(b'\n');
+        match self.to_leader.send(line).await {
+            true => Ok(()),
+            false => Err(Error::Nats("the leader reads no more".into())),
+        }
     }
 
     /// Delivers what the leader sent last.

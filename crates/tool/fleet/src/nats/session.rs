@@ -2,10 +2,12 @@
 
 use super::{
     broker::End,
-    policy::Policy,
-    pump::{read_lines, write_lines},
+    meter::Meter,
+    pace::{Held, Pace},
+    policy::{Policy, share_of_connections},
+    pump::{BEHIND_LONGEST, FromPipe, ToPipe, read_lines, write_lines},
 };
-use crate::message::{Answer, FromAgent, ToAgent, VERSION};
+use crate::message::{Answer, FromAgent, Request, ToAgent, VERSION};
 use std::{
     ffi::OsString,
     io,
@@ -13,7 +15,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
-use tokio::sync::mpsc;
 
 /// How long the agent may take to end after its stdin has ended. Its load processes end with it.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -21,6 +22,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const LOOKED_EVERY: Duration = Duration::from_millis(5);
 /// Most requests that are refused in a session. Each is a line of the log.
 const MOST_REFUSED: u32 = 16;
+
+/// Shortest interval between two signs to the agent's process that a message is on the way.
+const SIGNS_EVERY: Duration = Duration::from_millis(200);
 
 /// A command that runs an agent on its stdin and stdout.
 #[derive(Clone, Debug)]
@@ -39,8 +43,13 @@ pub(super) struct Session {
     began: Instant,
     child: Child,
     /// `None` once the agent's stdin is closed.
-    to_agent: Option<mpsc::Sender<Vec<u8>>>,
-    from_agent: mpsc::Receiver<Vec<u8>>,
+    to_agent: Option<ToPipe>,
+    from_agent: FromPipe,
+    /// What is permitted, and not passed on yet.
+    held: Held,
+    /// When the agent's process last got a sign that a message is on the way.
+    signed: Instant,
+    meter: Meter,
     /// What the log says of it.
     pub refused: u32,
 }
@@ -58,19 +67,23 @@ impl Session {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the agent has no pipes"));
         };
-        let pipes =
-            write_lines(stdin).and_then(|(to_agent, _)| Ok((to_agent, read_lines(stdout)?)));
+        let pipes = write_lines(stdin, BEHIND_LONGEST)
+            .and_then(|(to_agent, _)| Ok((to_agent, read_lines(stdout)?)));
         let (to_agent, from_agent) = pipes.inspect_err(|_| {
             let _ = child.kill();
             let _ = child.wait();
         })?;
+        let (name, now) = (name.to_owned(), Instant::now());
         Ok(Session {
-            name: name.to_owned(),
+            name,
             end,
-            began: Instant::now(),
+            began: now,
             child,
             to_agent: Some(to_agent),
             from_agent,
+            held: Held::default(),
+            signed: now,
+            meter: Meter::default(),
             refused: 0,
         })
     }
@@ -85,12 +98,12 @@ impl Session {
         policy.max_session.map(|most| most.saturating_sub(self.length()))
     }
 
-    /// Passes a message of the leader on to the agent, if the policy permits it. Otherwise answers it. Returns why it
-    /// was refused, if it was.
+    /// Takes a message of the leader, if the policy permits it: [`Session::release`] passes it on. Otherwise answers
+    /// it. Returns why it was refused, if it was.
     ///
     /// # Errors
     /// Why the session cannot go on, as a clause.
-    pub fn pass_on(&mut self, line: Vec<u8>, policy: &Policy) -> Result<Option<String>, String> {
+    pub fn take(&mut self, line: Vec<u8>, policy: &Policy) -> Result<Option<String>, String> {
         let message: ToAgent = serde_json::from_slice(&line)
             .map_err(|error| format!("the leader sent no valid message: {error}"))?;
         if let Err(because) = policy.check(&message.body, self.left(policy)) {
@@ -107,9 +120,61 @@ impl Session {
             self.end.stream.write(&answer);
             return Ok(Some(because));
         }
-        let to_agent = self.to_agent.as_ref().ok_or("the agent has ended")?;
-        to_agent.try_send(line).map_err(|_| "the agent's process takes no messages")?;
+        let load = match &message.body {
+            Request::Prepare { plan, parts } => Some(share_of_connections(plan, parts)),
+            _ => None,
+        };
+        self.held.push(load.is_some(), line)?;
+        if let Some(connections) = load {
+            self.meter.expects(connections);
+        }
         Ok(None)
+    }
+
+    /// Sends a line of the agent to the leader.
+    ///
+    /// # Errors
+    /// If its load sends more than the policy permits, as a clause.
+    pub fn said(&mut self, line: &[u8], policy: &Policy) -> Result<(), String> {
+        self.end.stream.write(line);
+        let measured = |most| self.meter.takes(line, most, Instant::now());
+        policy.max_rate.map_or(Ok(()), measured)
+    }
+
+    /// Passes on the messages whose time has come.
+    ///
+    /// # Errors
+    /// As [`Session::take`].
+    pub fn release(&mut self, pace: &mut Pace) -> Result<(), String> {
+        while let Some(mut line) = self.held.pop(pace, Instant::now()) {
+            line.push(b'\n');
+            if !self.to_agent.as_ref().is_some_and(|to_agent| to_agent.try_send(line)) {
+                return Err("the agent's process takes no messages".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a message must still wait; `None` if none waits.
+    pub fn waits(&self, pace: &Pace) -> Option<Duration> {
+        self.held.wait(pace, Instant::now())
+    }
+
+    /// The leader has sent a part of a message that is not complete, or messages wait. The agent's process must not
+    /// take that for the silence of the leader, so it gets a space, which JSON ignores.
+    pub fn sign(&mut self) {
+        if self.signed.elapsed() >= SIGNS_EVERY
+            && let Some(to_agent) = &self.to_agent
+        {
+            self.signed = Instant::now();
+            // Without room, the process has something to read anyway.
+            let _ = to_agent.try_send(b" ".to_vec());
+        }
+    }
+
+    /// Whether messages wait for their time.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// Whether its agent has ended, although the leader has not acknowledged all that it sent.
@@ -120,7 +185,7 @@ impl Session {
     /// Waits for the next line of the agent, once there is room for it. `None`: the agent has ended.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         match self.end.stream.has_room() {
-            true => self.from_agent.recv().await,
+            true => self.from_agent.next().await,
             false => std::future::pending().await,
         }
     }
@@ -147,7 +212,11 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Request;
+    use crate::message::LEASE;
+    use futures_lite::future::block_on;
+    use regatta_load::Plan;
+    use regatta_record::Part;
+    use regatta_script::Workload;
 
     fn session(script: &str) -> Session {
         let arguments = vec!["-c".into(), script.into()];
@@ -155,22 +224,57 @@ mod tests {
         Session::start("1", End::of_agent("up".into()), &how).unwrap()
     }
 
+    fn policy() -> Policy {
+        let (max_rate, max_connections, max_session) = (None, None, None);
+        let targets = vec!["127.0.0.1:80".parse().unwrap()];
+        Policy { targets, cores: 1, max_rate, max_connections, max_lease: LEASE, max_session }
+    }
+
+    fn message(body: Request) -> Vec<u8> {
+        let message = ToAgent { fleet: VERSION, session: 1, seq: 1, body };
+        serde_json::to_vec(&message).unwrap()
+    }
+
+    fn stopped(mut session: Session) {
+        session.child.kill().unwrap();
+        session.child.wait().unwrap();
+    }
+
     #[test]
     fn a_leader_that_is_refused_again_and_again_is_refused_the_session() {
         let mut session = session("cat");
-        let targets = Vec::new();
-        let policy =
-            Policy { targets, cores: 1, max_rate: None, max_connections: None, max_session: None };
-        let body = Request::Site(serde_json::Value::Null);
-        let site = ToAgent { fleet: VERSION, session: 1, seq: 1, body };
-        let line = serde_json::to_vec(&site).unwrap();
+        let line = message(Request::Site(serde_json::Value::Null));
         for _ in 0..MOST_REFUSED {
-            assert!(session.pass_on(line.clone(), &policy).unwrap().is_some());
+            assert!(session.take(line.clone(), &policy()).unwrap().is_some());
         }
-        let error = session.pass_on(line, &policy).unwrap_err();
+        let error = session.take(line, &policy()).unwrap_err();
         assert!(error.starts_with("the leader sent too many requests"), "{error}");
-        session.child.kill().unwrap();
-        session.child.wait().unwrap();
+        stopped(session);
+    }
+
+    #[test]
+    fn a_load_right_after_another_waits_and_the_agent_gets_signs_meanwhile() {
+        let mut session = session("cat");
+        let mut pace = Pace::default();
+        let workload = Workload::parse("double").unwrap();
+        let plan = Box::new(Plan::closed("127.0.0.1:80".parse().unwrap(), workload));
+        let load = message(Request::Prepare { plan, parts: vec![Part::whole(1)] });
+        for line in [&load, &load, &message(Request::Renew)] {
+            assert_eq!(session.take(line.clone(), &policy()), Ok(None));
+            session.release(&mut pace).unwrap();
+        }
+        assert_eq!(block_on(session.next()).unwrap(), load);
+        assert!(session.is_holding());
+        let wait = session.waits(&pace).unwrap();
+        assert!(wait > Duration::from_millis(500), "{wait:?}");
+        std::thread::sleep(SIGNS_EVERY);
+        (0..5).for_each(|_| session.sign());
+        std::thread::sleep(wait);
+        session.release(&mut pace).unwrap();
+        assert_eq!(block_on(session.next()).unwrap(), [b" ", &load[..]].concat());
+        assert_eq!(block_on(session.next()).unwrap(), message(Request::Renew));
+        assert!(session.waits(&pace).is_none());
+        stopped(session);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{
     broker::{Broker, Change, End},
     config::{Config, is_name, token},
     list::{About, State},
+    pace::Pace,
     packet::Packet,
     policy::Policy,
     session::{AgentCommand, Session},
@@ -65,9 +66,20 @@ pub fn standing(
         let questions = broker.subscribe(questions).await?;
         let requests = broker.subscribe(requests).await?;
         let (session, over, said) = (None, VecDeque::new(), CONNECTED.to_owned());
-        let instance = token()?;
-        let standing =
-            Standing { config, instance, policy, how, about, log, broker, session, over, said };
+        let (instance, pace) = (token()?, Pace::default());
+        let standing = Standing {
+            config,
+            instance,
+            policy,
+            how,
+            about,
+            log,
+            broker,
+            session,
+            pace,
+            over,
+            said,
+        };
         Ok(standing.run(questions, requests).await)
     })
 }
@@ -103,6 +115,7 @@ struct Standing {
     log: fn(&str),
     broker: Broker,
     session: Option<Session>,
+    pace: Pace,
     /// The names of the last sessions that are over, the latest last.
     over: VecDeque<String>,
     /// What the log last said of the connection.
@@ -112,11 +125,13 @@ struct Standing {
 impl Standing {
     async fn run(mut self, mut questions: Subscriber, mut requests: Subscriber) -> Infallible {
         loop {
+            self.release().await;
             let mut wait = LONGEST_WAIT;
             if let Some(session) = &mut self.session {
                 session.end.send(&self.broker).await;
                 let left = session.left(&self.policy).unwrap_or(LOOKS_EVERY);
-                wait = session.end.wait(left.min(LOOKS_EVERY));
+                let waits = session.waits(&self.pace).unwrap_or(LOOKS_EVERY);
+                wait = session.end.wait(left.min(waits).min(LOOKS_EVERY));
             }
             tokio::select! {
                 Some(question) = questions.next() => self.introduce(&question).await,
@@ -154,10 +169,17 @@ impl Standing {
             Some(Packet::Open) => self.open(name).await,
             Some(Packet::Segment(segment)) if is_ours && is_for_us => {
                 let Some(session) = &mut self.session else { return };
-                match session.end.stream.receive(&segment, now_ns()) {
-                    Ok(lines) => self.pass_on(lines).await,
-                    Err(because) => self.close(&because).await,
+                let before = session.end.stream.received();
+                let lines = match session.end.stream.receive(&segment, now_ns()) {
+                    Ok(lines) => lines,
+                    Err(because) => return self.close(&because).await,
+                };
+                // What the relay sends by itself says nothing about the leader.
+                let is_new = session.end.stream.received() > before;
+                if is_new && (lines.is_empty() || session.is_holding()) {
+                    session.sign();
                 }
+                self.take(lines).await;
             }
             // The leader will notice that there are two agents.
             Some(Packet::Segment(_)) if is_ours => {}
@@ -201,11 +223,11 @@ impl Standing {
         self.config.up(&self.config.name, session, &self.instance)
     }
 
-    async fn pass_on(&mut self, lines: Vec<Vec<u8>>) {
+    async fn take(&mut self, lines: Vec<Vec<u8>>) {
         for line in lines {
             let Some(session) = &mut self.session else { return };
-            match session.pass_on(line, &self.policy) {
-                Ok(None) => {}
+            match session.take(line, &self.policy) {
+                Ok(None) => self.release().await,
                 Ok(Some(because)) => {
                     let name = &session.name;
                     (self.log)(&format!(
@@ -217,11 +239,22 @@ impl Standing {
         }
     }
 
+    /// Passes on the messages of the leader whose time has come.
+    async fn release(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        if let Err(because) = session.release(&mut self.pace) {
+            self.close(&because).await;
+        }
+    }
+
     /// The agent of the session sent a line, or has ended.
     async fn said(&mut self, line: Option<Vec<u8>>) {
-        match (line, &mut self.session) {
-            (Some(line), Some(session)) => session.end.stream.write(&line),
-            _ => self.close(ENDED).await,
+        let ended = match (line, &mut self.session) {
+            (Some(line), Some(session)) => session.said(&line, &self.policy),
+            _ => Err(ENDED.to_owned()),
+        };
+        if let Err(because) = ended {
+            self.close(&because).await;
         }
     }
 

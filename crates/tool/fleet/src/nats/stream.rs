@@ -2,11 +2,14 @@
 //!
 //! NATS delivers each packet at most once: what is sent while the other side is not connected is lost. So each side
 //! numbers the bytes that it writes, keeps them until the other side has acknowledged them, and sends them again if
-//! that takes too long. The receiver takes bytes in order only, and drops what it has received before. After a loss
-//! one segment at a time is sent, and one more with each acknowledgement.
+//! that takes too long. The receiver takes bytes in order only, and drops what it has received before. How much is
+//! under way follows from how soon acknowledgements come (`flow`).
 //!
 //! Each message has its length and its SHA-256 before it.
 
+mod flow;
+
+use self::flow::Flow;
 use super::packet::Segment;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use std::collections::VecDeque;
@@ -14,11 +17,7 @@ use std::collections::VecDeque;
 /// Maximum length of a message, in bytes: that of `regatta_load::wire`.
 pub(super) const LONGEST: usize = 256 << 20;
 /// While this many bytes are not acknowledged, nothing more should be written.
-const FULL: usize = 4 << 20;
-/// Most segments that are sent and not acknowledged.
-const WINDOW: u64 = 4;
-/// Shortest and longest time until a segment that is not acknowledged is sent again, in nanoseconds.
-const RESENDS_AFTER_NS: [u64; 2] = [250_000_000, 1_000_000_000];
+pub(super) const FULL: usize = 4 << 20;
 /// Bytes before a message.
 const HEADER: usize = 4 + SHA256_OUTPUT_LEN;
 
@@ -33,12 +32,9 @@ pub(super) struct Stream {
     acked: u64,
     /// Number of bytes that were sent.
     sent: u64,
-    /// Most segments that may be sent and not acknowledged now.
-    window: u64,
+    flow: Flow,
     /// When the first segment that is not acknowledged is sent again.
     resends_at_ns: Option<u64>,
-    /// How long after it was sent.
-    resends_after_ns: u64,
     /// Number of bytes that were received.
     received: u64,
     /// Whether the other side must learn what was received.
@@ -55,9 +51,8 @@ impl Stream {
             out: VecDeque::new(),
             acked: 0,
             sent: 0,
-            window: WINDOW,
+            flow: Flow::new(longest as u64),
             resends_at_ns: None,
-            resends_after_ns: RESENDS_AFTER_NS[0],
             received: 0,
             owes: false,
             partial: Vec::new(),
@@ -81,16 +76,21 @@ impl Stream {
         self.out.is_empty()
     }
 
+    /// Number of bytes that were received. It grows with everything new that the other side has written, and not with
+    /// acknowledgements and repetitions.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// Returns the next segment to send now, if there is one.
     pub fn segment(&mut self, now_ns: u64) -> Option<Segment> {
         if self.resends_at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
-            (self.sent, self.window, self.resends_at_ns) = (self.acked, 1, None);
-            self.resends_after_ns = (self.resends_after_ns * 2).min(RESENDS_AFTER_NS[1]);
+            (self.sent, self.resends_at_ns) = (self.acked, None);
+            self.flow.lost(self.acked);
         }
         let in_flight = self.sent - self.acked;
         let unsent = self.out.len() as u64 - in_flight;
-        let may_send = in_flight < self.window * self.longest;
-        let length = if may_send { unsent.min(self.longest) } else { 0 };
+        let length = unsent.min(self.longest).min(self.flow.room(in_flight, unsent));
         if length == 0 && !self.owes {
             return None;
         }
@@ -101,7 +101,9 @@ impl Stream {
             bytes: self.out.range(range).copied().collect(),
         };
         if length > 0 {
-            self.resends_at_ns.get_or_insert(now_ns.saturating_add(self.resends_after_ns));
+            self.flow.sent(self.sent, self.sent + length, now_ns);
+            let again_ns = now_ns.saturating_add(self.flow.again_after_ns());
+            self.resends_at_ns.get_or_insert(again_ns);
         }
         (self.sent, self.owes) = (self.sent + length, false);
         Some(segment)
@@ -115,7 +117,7 @@ impl Stream {
     /// The carrier was interrupted: everything that is not acknowledged is sent again at once.
     pub fn reconnected(&mut self) {
         (self.sent, self.resends_at_ns, self.owes) = (self.acked, None, true);
-        self.resends_after_ns = RESENDS_AFTER_NS[0];
+        self.flow.interrupted();
     }
 
     /// Takes a segment of the other side. Returns the messages that are complete now.
@@ -148,10 +150,10 @@ impl Stream {
             self.out.drain(..(ack - self.acked) as usize);
             self.acked = ack;
             self.sent = self.sent.max(ack);
-            self.window = (self.window + 1).min(WINDOW);
-            self.resends_after_ns = RESENDS_AFTER_NS[0];
+            self.flow.acknowledged(ack, now_ns);
             let waits = self.sent > self.acked;
-            self.resends_at_ns = waits.then(|| now_ns.saturating_add(self.resends_after_ns));
+            let again_ns = now_ns.saturating_add(self.flow.again_after_ns());
+            self.resends_at_ns = waits.then_some(again_ns);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use regatta_load::{
 use regatta_record::Part;
 use regatta_testkit::{child::example, deadline::until_within};
 use std::{
+    io::Write,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -82,6 +83,32 @@ fn nothing_remains_after_the_lease_of_a_silent_leader() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(marked(&leader.mark).len(), 2);
+    leader.nothing_remains_within(Duration::from_secs(3));
+}
+
+#[test]
+fn a_message_that_takes_longer_than_the_lease_to_come_is_carried_out() {
+    let server = Recorder::start();
+    let mut leader = Leader::start(1_000, &server);
+    let renew = ToAgent { fleet: VERSION, session: 5, seq: 3, body: Request::Renew };
+    let line = serde_json::to_string(&renew).unwrap() + "\n";
+    for part in line.as_bytes().chunks(line.len() / 20) {
+        leader.stdin.as_mut().unwrap().write_all(part).unwrap();
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    while !matches!(leader.next(), FromAgent { seq: 3, body: Answer::Pulse, .. }) {}
+    leader.nothing_remains_within(Duration::from_secs(3));
+}
+
+#[test]
+fn a_leader_that_reads_nothing_is_not_heard_for_long() {
+    let server = Recorder::start();
+    let mut leader = Leader::start(1_000, &server);
+    let mut stdin = leader.stdin.take().unwrap();
+    let clock = |seq| ToAgent { fleet: VERSION, session: 5, seq, body: Request::Clock };
+    let sent = (3..200_000).take_while(|seq| wire::send(&mut stdin, &clock(*seq)).is_ok()).count();
+    // What fits into the pipes and the agent.
+    assert!(sent < 10_000, "it took {sent} requests");
     leader.nothing_remains_within(Duration::from_secs(3));
 }
 

@@ -4,6 +4,7 @@ use crate::common::{Recorder, behind, connect, machine, mark, marked, plan, run,
 use regatta_load::{
     Arrivals, Burst, Drive, LoadProcessConfig, Moment, Plan, Tally, Until, WarmUp, run_in_processes,
 };
+use regatta_script::Workload;
 use regatta_testkit::{child::example, deadline::until};
 use std::{num::NonZeroU32, sync::atomic::AtomicBool, time::Duration};
 
@@ -134,4 +135,21 @@ fn a_late_order_is_repeated_once_with_a_longer_lead() {
     assert!(folder.path().join("was").exists(), "no order was held back");
     assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
     assert_eq!(done.agents.len(), 2);
+}
+
+#[test]
+fn each_step_of_a_conversation_is_a_request_of_the_rate() {
+    let (server, mark) = (Recorder::start(), mark());
+    let mut fleet = connect(&[with_cores(1, machine("a", "load-process", &mark))]).unwrap();
+    let text = "protocol = \"line\"\n[[request]]\nsteps = [
+        { send = \"{a=int:1..9}\", exact = \"{a*2}\" }, { send = \"{b=int:1..9}\", exact = \"{b*2}\" },
+        { send = \"{c=int:1..9}\", exact = \"{c*2}\" }, { send = \"{d=int:1..9}\", exact = \"{d*2}\" }]\n";
+    let workload = Workload::from_text(text, "mine").unwrap();
+    let drive = Drive::Open { rate: NonZeroU32::new(100).unwrap(), arrivals: Arrivals::Constant };
+    let until = Until::Elapsed(Duration::from_millis(500));
+    let done = run(&mut fleet, &Plan { workload, drive, until, ..plan(server.address) });
+    assert_eq!(done.whole.errors.total(), 0);
+    // 50 in the window, one that opens the connection, and a few before the window opens.
+    let sent = server.take().len();
+    assert!((40..100).contains(&sent), "it sent {sent} requests");
 }

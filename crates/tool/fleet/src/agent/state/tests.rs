@@ -83,6 +83,22 @@ fn without_a_message_until_the_lease_is_over_the_load_is_killed() {
 }
 
 #[test]
+fn a_message_that_takes_longer_than_the_lease_renews_it_while_parts_of_it_come() {
+    let mut agent = running();
+    for now_ns in (1..=10).map(|nth| nth * 4 * SECOND) {
+        agent.receives(now_ns);
+        assert_eq!(on(&mut agent, Event::Tick, now_ns), [""; 0]);
+    }
+    assert_eq!(on(&mut agent, message(3, prepare(1)), 41 * SECOND), ["kill", "start 1"]);
+    on(&mut agent, Event::Started(vec![3]), 41 * SECOND);
+    agent.receives(44 * SECOND);
+    // A late look at an earlier part.
+    agent.receives(40 * SECOND);
+    assert_eq!(on(&mut agent, Event::Tick, 54 * SECOND - 1), [""; 0]);
+    assert_eq!(on(&mut agent, Event::Tick, 54 * SECOND), ["kill", "exit"]);
+}
+
+#[test]
 fn a_request_that_comes_twice_is_carried_out_once_and_answered_twice() {
     let mut agent = running();
     assert_eq!(on(&mut agent, message(2, prepare(2)), 0), ["prepared 2"]);
@@ -221,6 +237,9 @@ proptest! {
         let (mut agent, mut machine, mut now_ns) = (Agent::new(0), Simulated::default(), 0);
         for (which, seq, starts, later_ns) in events {
             now_ns += later_ns;
+            if seq % 3 == 0 {
+                agent.receives(now_ns);
+            }
             let effects = agent.on(event(which, seq), now_ns);
             machine.carry_out(&mut agent, effects, starts, now_ns);
         }

@@ -1,5 +1,6 @@
-use super::*;
+use super::{super::packet::SEGMENT, *};
 use proptest::prelude::*;
+use std::{collections::VecDeque, ops::Range};
 
 const MS: u64 = 1_000_000;
 
@@ -29,10 +30,95 @@ fn a_long_message_crosses_in_segments_of_at_most_the_limit() {
             messages.extend(b.receive(&segment, 0).unwrap());
             (sent, segments) = (sent + 1, segments + 1);
         }
-        assert!((1..=WINDOW).contains(&sent), "{sent} segments without an acknowledgement");
+        assert!((1..=4).contains(&sent), "{sent} segments without an acknowledgement");
         assert!(move_all(&mut b, &mut a, 0).is_empty());
     }
     assert_eq!((messages, segments), (vec![long], 51));
+}
+
+#[test]
+fn what_is_new_is_seen_and_repetitions_and_acknowledgements_are_not() {
+    let (mut a, mut b) = (Stream::new(1_000), Stream::new(1_000));
+    a.write(&[7; 20_000]);
+    let mut new = 0;
+    while let Some(segment) = a.segment(0) {
+        for is_new in [true, false] {
+            let before = b.received();
+            b.receive(&segment, 0).unwrap();
+            assert_eq!(b.received() > before, is_new, "{before} bytes");
+            new += usize::from(is_new);
+        }
+        assert!(move_all(&mut b, &mut a, 0).is_empty());
+        assert_eq!(a.received(), 0);
+    }
+    assert_eq!(new, 21);
+}
+
+/// What a slow way made of a message.
+#[derive(Debug)]
+struct Crossed {
+    took_ns: u64,
+    /// Longest time without anything new at the other end.
+    longest_gap_ns: u64,
+    carried: u64,
+}
+
+/// Sends a message of this length over a way that carries so many bytes per second, one after the other, and takes
+/// them all. Acknowledgements take `back_ms`. What is sent in `lost_ms` is lost.
+fn over_way(bytes_per_s: u64, length: usize, back_ms: u64, lost_ms: Range<u64>) -> Crossed {
+    let (mut a, mut b) = (Stream::new(SEGMENT), Stream::new(SEGMENT));
+    a.write(&vec![7; length]);
+    let (mut there, mut back) = (VecDeque::new(), VecDeque::new());
+    let (mut now_ns, mut free_ns, mut last_ns) = (0, 0, 0);
+    let mut crossed = Crossed { took_ns: 0, longest_gap_ns: 0, carried: 0 };
+    while !a.is_delivered() {
+        while let Some(segment) = a.segment(now_ns) {
+            let bytes = segment.bytes.len() as u64 + 17;
+            free_ns = now_ns.max(free_ns) + bytes * 1_000 * MS / bytes_per_s;
+            crossed.carried += bytes;
+            if !lost_ms.contains(&(now_ns / MS)) {
+                there.push_back((free_ns, segment));
+            }
+        }
+        let arrives = [&there, &back].map(|way| way.front().map(|(at_ns, _)| *at_ns));
+        let next_ns = arrives.into_iter().chain([a.due_ns()]).flatten().min().unwrap();
+        now_ns = now_ns.max(next_ns);
+        while let Some((_, segment)) = there.pop_front_if(|(at_ns, _)| *at_ns <= now_ns) {
+            let before = b.received();
+            b.receive(&segment, now_ns).unwrap();
+            if b.received() > before {
+                crossed.longest_gap_ns = crossed.longest_gap_ns.max(now_ns - last_ns);
+                last_ns = now_ns;
+            }
+            back.extend(b.segment(now_ns).map(|ack| (now_ns + back_ms * MS, ack)));
+        }
+        while let Some((_, ack)) = back.pop_front_if(|(at_ns, _)| *at_ns <= now_ns) {
+            a.receive(&ack, now_ns).unwrap();
+        }
+    }
+    Crossed { took_ns: now_ns, ..crossed }
+}
+
+#[test]
+fn a_slow_way_is_used_well_and_never_silent_for_long() {
+    // From an old mobile network to a local one.
+    for bytes_per_s in [20_000, 100_000, 1_000_000, 10_000_000, 100_000_000] {
+        let length = bytes_per_s as usize * 20;
+        let crossed = over_way(bytes_per_s, length.min(20_000_000), 10, 0..0);
+        let ideal_ns = length.min(20_000_000) as u64 * 1_000 * MS / bytes_per_s;
+        assert!(crossed.took_ns < ideal_ns * 3 / 2 + 500 * MS, "{bytes_per_s}: {crossed:?}");
+        assert!(crossed.longest_gap_ns < 2_000 * MS, "{bytes_per_s}: {crossed:?}");
+        assert!(crossed.carried < length as u64 * 3 / 2, "{bytes_per_s}: {crossed:?}");
+    }
+}
+
+#[test]
+fn after_a_loss_a_long_way_is_soon_used_well_again() {
+    let without = over_way(10_000_000, 20_000_000, 100, 0..0);
+    let with = over_way(10_000_000, 20_000_000, 100, 1_000..1_300);
+    // What was lost, the time until that is noticed, and a slow start.
+    let more_ms = (with.took_ns - without.took_ns) / MS;
+    assert!((300..3_000).contains(&more_ms), "{more_ms} ms: {with:?} {without:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod place;
 mod raw;
+mod slow;
 
 use crate::{
     common::{Recorder, marked, plan, run, run_watched},
@@ -10,10 +11,16 @@ use crate::{
 use place::Place;
 use raw::Raw;
 use regatta_fleet::{Error, Settings};
-use regatta_load::{Burst, Drive, Phase, Plan, Progress, Until, WarmUp};
+use regatta_load::{Arrivals, Burst, Drive, Phase, Plan, Progress, Until, WarmUp};
 use regatta_testkit::deadline::{until, until_within};
 use rustix::process::{Pid, Signal, kill_process};
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{SocketAddr, TcpListener},
+    num::NonZeroU32,
+    thread,
+    time::{Duration, Instant},
+};
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
@@ -109,8 +116,9 @@ fn an_absent_agent_is_named_before_anything_starts() {
     place.agent("gen1", 2, "load-process");
     let began = Instant::now();
     let error = place.connect(&["gen1", "gen2"]).err().unwrap().to_string();
-    assert!(error.starts_with("agent gen2 cannot be reached: "), "{error}");
-    assert!(error.ends_with("no answer within 3s"), "{error}");
+    let expected = "agent gen2 cannot be reached: it is not connected to the broker, or does not answer: no answer \
+                    within 3s";
+    assert_eq!(error, expected);
     assert!(began.elapsed() < Duration::from_secs(6));
     let error = place.connect(&["gen3"]).err().unwrap().to_string();
     assert_eq!(error, "the fleet has no agent \"gen3\": it has gen1, gen2");
@@ -138,7 +146,7 @@ fn an_agent_refuses_a_target_that_it_may_not_load() {
 fn a_session_ends_after_its_limit() {
     let server = Recorder::start();
     let place = Place::new(&["gen1"]);
-    place.agent_for("gen1", 2, "load-process", "2");
+    place.limited_agent("gen1", 2, "load-process", "2");
     let mut fleet = place.connect(&["gen1"]).unwrap();
     // It may have sent so many requests at once, so the agent cannot know how long the load takes.
     let longest = Duration::from_secs(60);
@@ -255,18 +263,36 @@ fn without_its_leader_a_load_is_gone_within_the_lease() {
 #[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
 fn a_long_load_crosses_in_chunks_even_if_the_broker_is_restarted_meanwhile() {
     let server = Recorder::start();
-    let place = Place::new(&["gen1"]);
+    let place = &Place::new(&["gen1"]);
     place.agent("gen1", 2, "load-process");
     let mut fleet = place.connect(&["gen1"]).unwrap();
     // 5 MB, of which no broker takes more than 1 MiB at once.
     let plan = Plan { host: "x".repeat(5 << 20), ..plan(server.address) };
     let done = std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let before = place.read_by_broker();
+        scope.spawn(move || {
+            until("a part has crossed", || place.read_by_broker() > before + (1 << 20));
             place.kill_broker();
             place.start_broker();
         });
         run(&mut fleet, &plan)
     });
+    assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_load_that_crosses_for_longer_than_the_lease_is_carried_out() {
+    let server = Recorder::start();
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    // 5 MB at 1 MB/s.
+    place.leader_goes_over(slow::way(place.port, 1 << 20));
+    let settings = Settings { lease: Duration::from_secs(2), ..Settings::default() };
+    let mut fleet = place.connect_with(&["gen1"], settings).unwrap();
+    let began = Instant::now();
+    let done = run(&mut fleet, &Plan { host: "x".repeat(5 << 20), ..plan(server.address) });
+    assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
     assert!(done.whole.requests > 0 && done.whole.errors.total() == 0);
 }
 
@@ -282,8 +308,86 @@ fn another_key_is_refused() {
     assert!(matches!(error, Error::Agent { .. }));
     assert!(error.to_string().contains("cannot connect to the broker"), "{error}");
     assert!(error.to_string().contains("authorization violation"), "{error}");
+    let advice = "are NAME.nk and nats.conf of the same `regatta fleet init`?";
+    assert!(error.to_string().ends_with(advice), "{error}");
     place.start_agent("gen1", 2, "load-process", "-");
     until("the agent says so", || place.log("gen1").contains("authorization violation"));
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_leader_of_another_fleet_reaches_no_agent_of_this_one() {
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let file = std::fs::read_to_string(place.path("leader.toml")).unwrap();
+    std::fs::write(place.path("leader.toml"), file.replace(&place.fleet_name(), "other")).unwrap();
+    let error = place.connect(&["gen1"]).err().unwrap().to_string();
+    assert!(error.starts_with("agent gen1 cannot be reached: it is not connected"), "{error}");
+    assert!(error.to_lowercase().contains("the broker reports: "), "{error}");
+    assert!(error.to_lowercase().contains("permissions violation"), "{error}");
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn an_agent_refuses_a_lease_that_is_longer_than_its_limit() {
+    let place = Place::new(&["gen1"]);
+    place.agent("gen1", 2, "load-process");
+    let lease = Duration::from_secs(61);
+    let settings = Settings { lease, ..Settings::default() };
+    let error = place.connect_with(&["gen1"], settings).err().unwrap().to_string();
+    let expected = "agent gen1 refused: a leader may be silent for at most 60s, and this one asks for a lease of 61s";
+    assert_eq!(error, expected);
+}
+
+/// A server of doubles that closes each connection some time after its first reply.
+fn closing_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let mut line = String::new();
+                let read = BufReader::new(&stream).read_line(&mut line);
+                let Ok(number) = line.trim().parse::<i128>() else { return };
+                if read.is_ok() && writeln!(stream, "{}", number * 2).is_ok() {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_load_that_sends_more_than_its_plan_says_ends() {
+    let place = Place::new(&["gen1"]);
+    place.limited_agent("gen1", 2, "load-process", "50/s");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    let drive = Drive::Open { rate: NonZeroU32::new(1).unwrap(), arrivals: Arrivals::Constant };
+    let until_end = Until::Elapsed(Duration::from_secs(60));
+    let plan = Plan { connections: 50, drive, until: until_end, ..plan(closing_server()) };
+    let began = Instant::now();
+    let error = run_watched(&mut fleet, &plan, &mut |_| {}).unwrap_err().error.to_string();
+    assert!(error.contains("more than 50/s (--max-rate): each connection that"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    until("no process of the session remains", || place.is_idle());
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn loads_begin_at_most_once_a_second() {
+    let (place, server) = (Place::new(&["gen1"]), Recorder::start());
+    place.agent("gen1", 1, "load-process");
+    let mut fleet = place.connect(&["gen1"]).unwrap();
+    // Each load opens its connections and sends one request on each.
+    let plan = Plan { until: Until::Requests(4), connections: 4, ..plan(server.address) };
+    let began = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(run(&mut fleet, &plan).whole.requests, 4);
+    }
+    assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[test]

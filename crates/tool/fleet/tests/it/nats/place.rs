@@ -67,6 +67,13 @@ impl Place {
         text.split('"').nth(1).unwrap().to_owned()
     }
 
+    /// The leader reaches the broker at this port.
+    pub fn leader_goes_over(&self, port: u16) {
+        let file = fs::read_to_string(self.path("leader.toml")).unwrap();
+        let file = file.replace(&format!(":{}\"", self.port), &format!(":{port}\""));
+        fs::write(self.path("leader.toml"), file).unwrap();
+    }
+
     pub fn start_broker(&self) {
         self.start_broker_after(Duration::ZERO);
     }
@@ -92,14 +99,21 @@ impl Place {
         }
     }
 
-    /// Starts a standing agent with this number of CPUs, and waits until it is at the broker.
-    pub fn agent(&self, name: &str, cores: u32, kind: &str) {
-        self.agent_for(name, cores, kind, "-");
+    /// Number of bytes that the broker has read so far (proc_pid_io(5)).
+    pub fn read_by_broker(&self) -> u64 {
+        let broker = self.broker.lock().unwrap();
+        let io = fs::read_to_string(format!("/proc/{}/io", broker.as_ref().unwrap().id())).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
     }
 
-    /// The same, with sessions of at most this many seconds.
-    pub fn agent_for(&self, name: &str, cores: u32, kind: &str, seconds: &str) {
-        self.start_agent(name, cores, kind, seconds);
+    /// Starts a standing agent with this number of CPUs, and waits until it is at the broker.
+    pub fn agent(&self, name: &str, cores: u32, kind: &str) {
+        self.limited_agent(name, cores, kind, "-");
+    }
+
+    /// The same, with a limit of its sessions (see the helper).
+    pub fn limited_agent(&self, name: &str, cores: u32, kind: &str, limit: &str) {
+        self.start_agent(name, cores, kind, limit);
         until("the agent is at the broker", || {
             let listed = list(&self.path("leader.toml")).unwrap_or_default();
             listed.iter().any(|agent| agent.name == name && agent.seen.is_some())
@@ -107,10 +121,10 @@ impl Place {
     }
 
     /// Starts a standing agent.
-    pub fn start_agent(&self, name: &str, cores: u32, kind: &str, seconds: &str) {
+    pub fn start_agent(&self, name: &str, cores: u32, kind: &str, limit: &str) {
         let file = self.path(&format!("{name}.toml")).display().to_string();
         let mut command = Command::new(example("fleet_test_helper"));
-        command.args(["standing", &file, &cores.to_string(), seconds, kind, &self.mark]);
+        command.args(["standing", &file, &cores.to_string(), limit, kind, &self.mark]);
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let agent = command.stdin(Stdio::null()).stderr(log).spawn().unwrap();
         if let Some(mut old) = self.agents.lock().unwrap().insert(name.to_owned(), agent) {
