@@ -3,11 +3,15 @@
 
 use crate::support::{lab::Lab, until};
 use regatta_record::{Cell, Drive, Kind, Summary};
+use regatta_testkit::skip;
 use std::{
     fs,
     path::Path,
     process::{Child, Command, Stdio},
 };
+
+/// CPUs that other programs may use here.
+const MOST_ALONE: f64 = 0.2;
 
 /// An HTTP server. `own`: it works for 2 ms for each request; `daemon PATH`: it has that done by a process behind a
 /// socket; `bytes N`: its replies have N bytes. With `work PATH`, it is that process.
@@ -124,6 +128,13 @@ fn work_that_a_daemon_does_for_a_contender_is_in_the_cost_of_its_machine() {
     println!("own: {:?}, {:?}", own.cost_ns_per_request, own.machine);
     println!("handed: {:?}, {:?}", handed.cost_ns_per_request, handed.machine);
     assert!(cost(own) > 2e6 && cost(handed) < 1e6, "the lie works");
+    let cpus_alone = own.machine.expect("its machine was read").cpus_alone;
+    if cpus_alone > MOST_ALONE {
+        assert!(summary.doubts.iter().any(|doubt| doubt.starts_with("other programs used")));
+        return skip(
+            "other programs use this machine, so what the whole of it spends is not known",
+        );
+    }
     for (name, cell) in [("own", own), ("handed", handed)] {
         assert!((2e6..4e6).contains(&machine(cell)), "{name}: {:?}", cell.machine);
     }
@@ -144,7 +155,7 @@ fn a_narrow_cable_is_the_limit_until_it_is_replaced() {
     // From the switch to this machine, with room for 20 frames.
     let tbf = |what: &str, how: &[&str]| {
         let mut tc = Command::new("tc");
-        tc.args(["-n", "regatta-switch", "qdisc", what, "dev", "leader", "root", "tbf"]).args(how);
+        tc.args(["-n", "regatta-switch", "qdisc", what, "dev", "leader", "root"]).args(how);
         assert!(tc.status().unwrap().success());
     };
     let contenders = [("one", "bytes 60000"), ("two", "bytes 60000")];
@@ -154,7 +165,7 @@ fn a_narrow_cable_is_the_limit_until_it_is_replaced() {
         let summary = race(&lab, folder.path(), &contenders, &args);
         cell(&summary, "two", true).verdict.clone()
     };
-    tbf("add", &["rate", "30mbit", "burst", "10kb", "limit", "30kb"]);
+    tbf("add", &["tbf", "rate", "30mbit", "burst", "10kb", "limit", "30kb"]);
     let narrow = verdict();
     println!("{}", narrow.because());
     assert!(narrow.is(Kind::NetworkBound), "{}", narrow.because());

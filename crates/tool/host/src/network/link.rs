@@ -29,8 +29,10 @@ impl LinkMeter {
         let open = |name: &str| File::open(folder.join("statistics").join(name)).ok();
         let counters =
             [open("rx_bytes")?, open("rx_packets")?, open("tx_bytes")?, open("tx_packets")?];
-        // Virtual interfaces and those without a cable have an error or -1 (sysfs-class-net).
-        let speed = fs::read_to_string(folder.join("speed")).ok();
+        // Without a cable it is an error or -1 (sysfs-class-net). That of an interface without a device is invented: veth
+        // has 10 Gbit/s and carries more.
+        let has_device = folder.join("device").exists();
+        let speed = fs::read_to_string(folder.join("speed")).ok().filter(|_| has_device);
         let mbits = speed.and_then(|text| text.trim().parse::<u64>().ok());
         let line_bits_per_s = mbits.filter(|mbits| *mbits > 0).map(|mbits| mbits * 1_000_000);
         let tcp = File::open("/proc/net/snmp").ok()?;

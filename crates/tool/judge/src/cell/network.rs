@@ -5,6 +5,8 @@ use regatta_record::{Carried, NetworkFull, NetworkUse, Side};
 
 /// Share of the speed of an interface from which it counts as full.
 const FULL: f64 = 0.9;
+/// Share from which the speed cannot be true.
+const IMPOSSIBLE: f64 = 1.05;
 /// Share of TCP segments that were sent again from which packets are lost because the network has no room for them.
 const RESENT: f64 = 0.001;
 /// Fewer than this many may have been lost by chance.
@@ -32,13 +34,12 @@ fn line(side: Side, carried: &Carried, ns: u64) -> Option<NetworkFull> {
     let line_bits_per_s = carried.line_bits_per_s?;
     let bytes = carried.received_bytes.max(carried.sent_bytes);
     let bits_per_s = 8e9 * bytes as f64 / ns as f64;
-    (bits_per_s >= FULL * line_bits_per_s as f64 && bits_per_s.is_finite()).then(|| {
-        NetworkFull::Line {
-            of: side,
-            interface: carried.interface.clone(),
-            bits_per_s,
-            line_bits_per_s,
-        }
+    let share = bits_per_s / line_bits_per_s as f64;
+    (FULL..IMPOSSIBLE).contains(&share).then(|| NetworkFull::Line {
+        of: side,
+        interface: carried.interface.clone(),
+        bits_per_s,
+        line_bits_per_s,
     })
 }
 

@@ -539,6 +539,8 @@ fn a_full_network_is_not_the_limit_of_a_side_that_was_busy_or_of_a_rate_that_was
     let mut rounds = sleepy();
     over(&mut rounds, Some(carried(0.89, 1_000_000, 0)), None);
     assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "11% are free");
+    over(&mut rounds, Some(carried(1.1, 1_000_000, 0)), None);
+    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "that speed cannot be true");
     over(&mut rounds, None, None);
     assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "nothing is known");
 }
