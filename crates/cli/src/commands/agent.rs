@@ -71,7 +71,8 @@ struct StandingArgs {
         conflicts_with = "stdio"
     )]
     targets: Vec<Targets>,
-    /// Maximum requests per second of its share of a load. A load without a rate is refused then
+    /// Maximum requests per second of its share of a load. A load without a rate is refused then, and one with
+    /// more connections than that. A session whose load sends more ends
     #[arg(long, value_name = "R", value_parser = rate, conflicts_with = "stdio")]
     max_rate: Option<NonZeroU32>,
     /// Maximum connections of its share of a load
