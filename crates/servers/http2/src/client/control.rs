@@ -38,7 +38,8 @@ impl Client {
         let before = i64::from(self.peer.initial_window_size);
         self.peer.apply(payload)?;
         let change = i64::from(self.peer.initial_window_size) - before;
-        if self.streams.iter_mut().any(|slot| !slot.send_window.adjust(change)) {
+        let mut slots = self.streams.iter_mut();
+        if change != 0 && slots.any(|slot| !slot.send_window.adjust(change)) {
             return Err(Rule::WindowSettingOverflow);
         }
         self.is_settled = true;

@@ -2,7 +2,7 @@
 
 use crate::run::{Run, Seen, data, go_away, headers, settings};
 use regatta_http2::{
-    ErrorCode,
+    ErrorCode, Rule,
     client::{Config, NotStarted, Request},
     frame::Kind,
 };
@@ -56,6 +56,13 @@ fn a_graceful_shutdown_announces_itself_before_its_last_stream() {
     assert_eq!(seen[1..], [Seen::NotProcessed(3), Seen::NotProcessed(5)]);
     run.feed(&ok(1));
     assert_eq!(run.take(), [head(1)]);
+}
+
+#[test]
+fn a_server_that_answers_what_it_did_not_process_is_wrong() {
+    let mut run = run(3);
+    run.feed(&[go_away(1, ErrorCode::NO_ERROR, b""), ok(3)].concat());
+    assert_eq!(run.take().last(), Some(&Seen::Failed(Rule::ClosedStream)));
 }
 
 #[test]
