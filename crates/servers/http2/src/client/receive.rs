@@ -140,7 +140,7 @@ impl Client {
             Kind::RST_STREAM if length != 4 => return Err(Rule::ResetLength),
             Kind::SETTINGS if is_on_stream => return Err(Rule::SettingsOnStream),
             Kind::SETTINGS if is_ack && length != 0 => return Err(Rule::SettingsAckLength),
-            Kind::SETTINGS if length % 6 != 0 => return Err(Rule::SettingsLength),
+            Kind::SETTINGS if !length.is_multiple_of(6) => return Err(Rule::SettingsLength),
             Kind::PUSH_PROMISE => return Err(Rule::Pushed),
             Kind::PING if is_on_stream => return Err(Rule::PingOnStream),
             Kind::PING if length != 8 => return Err(Rule::PingLength),
@@ -157,7 +157,7 @@ impl Client {
 
     /// Whether this client has not opened the stream. Those of servers have even numbers.
     fn is_idle(&self, stream: u32) -> bool {
-        stream % 2 == 0 || stream >= self.next_stream
+        stream.is_multiple_of(2) || stream >= self.next_stream
     }
 
     /// Checks that frames with content or fields may arrive on a stream.

@@ -18,7 +18,7 @@ const STREAMS: usize = 32;
 
 /// Content that is different for each request. Every fifth is empty.
 fn content(nth: usize) -> Vec<u8> {
-    let length = if nth % 5 == 0 { 0 } else { nth * 37 % 5000 + 1 };
+    let length = if nth.is_multiple_of(5) { 0 } else { nth * 37 % 5000 + 1 };
     (0..length).map(|at| (at * 31 + nth * 7) as u8).collect()
 }
 
@@ -62,7 +62,7 @@ async fn answer(request: Request<h2::RecvStream>, mut reply: SendResponse<Bytes>
         tokio::task::yield_now().await;
     }
     let mut response = Response::builder().status(200).header("x-path", &path);
-    if nth % 2 == 0 {
+    if nth.is_multiple_of(2) {
         response = response.header("content-length", all.len());
     }
     let response = response.header("date", "today").body(()).expect("a response");
@@ -71,7 +71,7 @@ async fn answer(request: Request<h2::RecvStream>, mut reply: SendResponse<Bytes>
         return;
     }
     let mut stream = reply.send_response(response, false).expect("sent");
-    let has_trailers = nth % 3 == 0;
+    let has_trailers = nth.is_multiple_of(3);
     let pieces: Vec<&[u8]> = all.chunks(700).collect();
     for (at, piece) in pieces.iter().enumerate() {
         let ends = at + 1 == pieces.len() && !has_trailers;
@@ -145,7 +145,7 @@ impl Load {
             ];
             self.encoder.encode(fields, &mut block);
             // Some blocks are longer than a frame.
-            let max_frame = if nth % 10 == 0 { 3 } else { 16_384 };
+            let max_frame = if nth.is_multiple_of(10) { 3 } else { 16_384 };
             write::headers(&mut self.out, |_| (), (id, content.is_empty()), &block, max_frame);
             self.unsent.insert(id, (content, 0));
         }
@@ -203,7 +203,7 @@ impl Load {
         let nth = stream.place as usize;
         let mut expected = content(nth);
         expected.reverse();
-        assert_eq!(has_trailers, nth % 3 == 0 && !expected.is_empty());
+        assert_eq!(has_trailers, nth.is_multiple_of(3) && !expected.is_empty());
         assert_eq!(self.received.remove(&nth), Some(expected), "request {nth}");
         assert!(!std::mem::replace(&mut self.done[nth], true), "request {nth} is answered twice");
     }
