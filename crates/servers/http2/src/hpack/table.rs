@@ -158,6 +158,8 @@ mod tests {
                 }
                 prop_assert_eq!(all(&table), model.iter().cloned().collect::<Vec<_>>());
                 prop_assert_eq!(table.size, size(&model));
+                // Twice the largest size above.
+                prop_assert!(table.bytes.len() <= 2 * 580);
             }
         }
     }

@@ -195,6 +195,8 @@ fn message_cases() -> Vec<Case> {
         case(FieldName, &[with("", "b")]),
         case(FieldName, &[with("a b", "c")]),
         case(FieldName, &[with("a:", "c")]),
+        case(FieldName, &[with("a\x7f", "c")]),
+        case(FieldName, &[with("a\x1f", "c")]),
         case(FieldName, &[with("\u{e9}", "c")]),
         case(FieldName, &[ok(1), trailers(&[("a\0", "c")])]),
         case(FieldValue, &[with("a", "b\r\nc: d")]),

@@ -178,6 +178,38 @@ fn a_repeated_head_is_recognized_and_one_under_another_table_is_not() {
     assert_eq!(seen, expected);
 }
 
+/// Trailers and heads have memories of their own, but share the table.
+#[test]
+fn a_head_is_not_repeated_after_trailers_that_change_the_table() {
+    let mut run = run(3);
+    let mut encoder = Encoder::default();
+    let mut encode = |fields: &[(&str, &str)]| {
+        let mut out = Vec::new();
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes(), Indexing::Incremental));
+        encoder.encode(fields, &mut out);
+        out
+    };
+    let inserting = encode(&[(":status", "200"), ("x", "1")]);
+    let one = encode(&[(":status", "200"), ("x", "1")]);
+    let trailers = encode(&[("x", "2")]);
+    let two = encode(&[(":status", "200"), ("x", "2")]);
+    assert_eq!(one, two, "the same bytes, but other fields");
+    let ends = flag::END_HEADERS | flag::END_STREAM;
+    run.feed(&frame(Kind::HEADERS, ends, 1, &inserting));
+    run.feed(&frame(Kind::HEADERS, flag::END_HEADERS, 3, &one));
+    run.feed(&frame(Kind::HEADERS, ends, 3, &trailers));
+    run.feed(&frame(Kind::HEADERS, ends, 5, &two));
+    let expected = [
+        head(1, ":status=200 x=1", true),
+        head(3, ":status=200 x=1", false),
+        Seen::Trailers(3, "x=2".to_owned()),
+        head(5, ":status=200 x=2", true),
+    ];
+    assert_eq!(run.take(), expected);
+}
+
 #[test]
 fn a_reset_stream_is_reported_and_later_frames_on_it_are_not_permitted() {
     let mut run = run(2);
