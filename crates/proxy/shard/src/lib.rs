@@ -18,6 +18,7 @@
 //! # Where things are
 //!
 //! - `clients`: what is known of a client: who it is, its transaction and subscriptions, its pending replies.
+//! - `cluster`: what the nodes of a Redis Cluster report of it, and which requests are sent again.
 //! - `node`: the nodes, and connections to them.
 //! - `reply`: several replies made into one, and those of the proxy itself.
 //! - `proxy`: what happens at each event of a connection, a stop that is spread over a time (`drain`), and
@@ -28,6 +29,7 @@
 //! - `sequential`: the same with blocking calls.
 
 mod clients;
+mod cluster;
 mod metrics;
 mod node;
 mod observe;

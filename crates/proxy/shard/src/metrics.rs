@@ -62,10 +62,16 @@ impl Metrics {
         let errors = tallies.iter().map(|tally| tally.error_replies()).sum();
         let help = "Replies to clients that are errors, of a node or of the proxy.";
         all.family("error_replies_total", "counter", help, &[("", errors)]);
+        let repeats = tallies.iter().map(|tally| tally.repeats()).sum();
+        let help = "Requests, or parts of them, that were sent again because a node of a cluster did not apply them.";
+        all.family("repeats_total", "counter", help, &[("", repeats)]);
         let (mut replies, mut errors, mut up) = (Vec::new(), Vec::new(), Vec::new());
-        let durations: Vec<Vec<Histogram>> =
-            (0..nodes.count()).map(|node| self.durations(nodes, node, &tallies)).collect();
-        for (node, durations) in durations.iter().enumerate() {
+        // A free place in a cluster has no name.
+        let named = (0..nodes.count()).filter(|node| !nodes.name(*node).is_empty());
+        let durations: Vec<(usize, Vec<Histogram>)> =
+            named.map(|node| (node, self.durations(nodes, node, &tallies))).collect();
+        for (node, durations) in &durations {
+            let node = *node;
             let (mut wrong, mut is_up) = (0, true);
             for (errors, is_down) in tallies.iter().map(|tally| tally.node(node)) {
                 wrong += errors;
@@ -90,7 +96,12 @@ impl Metrics {
         all.family("node_timeouts_total", "counter", help, &timeouts);
         let help = "Time from the forwarding of a request to a node until its reply has begun to arrive, in the \
                     resolution of a turn of the loop. Each part of a request to several nodes counts.";
-        all.histograms("request_duration_seconds", help, &BOUNDS_US, &durations.concat());
+        all.histograms(
+            "request_duration_seconds",
+            help,
+            &BOUNDS_US,
+            &durations.into_iter().flat_map(|(_, all)| all).collect::<Vec<_>>(),
+        );
         all.into_text()
     }
 

@@ -1,9 +1,9 @@
 //! Configuration of a proxy.
 
-use crate::{node::nodes::Nodes, users::are_equal};
-use regatta_keyspace::map::Map;
+use crate::{cluster::topology::no_nodes, node::nodes::Nodes, users::are_equal};
+use regatta_keyspace::map::{Cluster, Map};
 use regatta_proto::resp::CommandLimits;
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 /// Configuration of a proxy.
 #[derive(Clone, Debug)]
@@ -13,6 +13,9 @@ pub struct Settings {
     pub map: Arc<Map>,
     /// The nodes, exactly as many as the map has.
     pub nodes: Arc<Nodes>,
+    /// Some nodes of a Redis Cluster, which report its slots; the map and the nodes follow from these. Empty with any other
+    /// map.
+    pub seeds: Arc<[SocketAddr]>,
     /// Passwords: of the clients, and for the nodes.
     pub auth: Auth,
     /// Limits on a request.
@@ -44,6 +47,9 @@ pub struct Settings {
     pub hot_keys: bool,
 }
 
+/// The epoch of the map of a cluster of which nothing is known. No client has used a map of epoch 0.
+const UNKNOWN: u64 = 1;
+
 /// Limits on a request of a client that has not authenticated: those of Redis. AUTH and HELLO need no
 /// more.
 const BEFORE_TRUST: CommandLimits =
@@ -64,12 +70,19 @@ impl Settings {
         }
     }
 
+    /// Settings with the default limits for a Redis Cluster. `seeds`: some of its nodes.
+    pub fn of_cluster(seeds: Vec<SocketAddr>) -> Self {
+        let map = Map::new(UNKNOWN, Cluster::unknown());
+        Settings { seeds: seeds.into(), ..Self::new(map, Nodes::new(no_nodes())) }
+    }
+
     /// Settings with the default limits.
     pub fn new(map: Map, nodes: Nodes) -> Self {
         assert_eq!(map.nodes(), nodes.count(), "the map and the list of nodes differ in length");
         Settings {
             map: Arc::new(map),
             nodes: Arc::new(nodes),
+            seeds: [].into(),
             auth: Auth::default(),
             request: CommandLimits {
                 bulk: 64 << 20,

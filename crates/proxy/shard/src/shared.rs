@@ -1,6 +1,10 @@
 //! State shared by the proxies of all cores.
 
 use crate::{
+    cluster::{
+        topology::{Change, Topology},
+        view::View,
+    },
     node::nodes::Nodes,
     observe::{hot_keys::HotKeys, slow_log::SlowLog, version::Versions},
     settings::Settings,
@@ -39,6 +43,8 @@ pub struct Shared {
     pub(super) users: Users,
     /// The keys that are requested most.
     pub(super) hot_keys: HotKeys,
+    /// Finds out the slots of a cluster, if the nodes are of one.
+    topology: Option<Mutex<Topology>>,
     /// When the drain of clients began: Unix time in seconds; 0: there is none.
     drain_began_unix_s: AtomicU64,
     report: OnceLock<Report>,
@@ -119,6 +125,8 @@ impl Shared {
             report: OnceLock::new(),
             report_denied: OnceLock::new(),
             users: Users::default(),
+            topology: (!settings.seeds.is_empty())
+                .then(|| Mutex::new(Topology::new(settings.seeds.to_vec()))),
             counts,
             tallies: Mutex::default(),
             commands: Mutex::default(),
@@ -152,14 +160,25 @@ impl Shared {
     /// What a client was permitted stays permitted: another password applies to later AUTH. The limit of
     /// entries of the slow log stays, and so does [`Settings::patient`] for connections that are open.
     ///
+    /// The map and the nodes of a cluster stay: they follow from what the cluster reports. Its seeds are the new ones.
+    ///
     /// # Panics
     /// Panics if the number of nodes differs.
     pub fn reload(&self, mut settings: Settings) {
+        self.with_topology(|topology| topology.set_seeds(settings.seeds.to_vec()));
+        let mut current = self.lock();
+        if current.0.map.cluster().is_some() {
+            settings.map = Arc::clone(&current.0.map);
+            settings.nodes = Arc::clone(&current.0.nodes);
+        }
+        self.replace(&mut current, settings);
+    }
+
+    fn replace(&self, current: &mut (Arc<Settings>, u64), mut settings: Settings) {
         assert_eq!(settings.map.nodes(), settings.nodes.count(), "as many nodes as the map has");
         let count = self.settings.nodes.count();
         assert_eq!(settings.nodes.count(), count, "the number of nodes cannot change");
-        let mut current = self.lock();
-        let (before, changes) = &mut *current;
+        let (before, changes) = current;
         if !Arc::ptr_eq(&before.nodes, &settings.nodes) {
             // From now on its addresses do not change, so all cores find the same differences.
             before.nodes.retire();
@@ -241,6 +260,55 @@ impl Shared {
             commands.push(command);
             command
         })
+    }
+
+    /// There is a reason to ask the cluster for its slots. `first`: the node that knows best.
+    pub(super) fn want_slots(&self, first: Option<SocketAddr>) {
+        self.with_topology(|topology| topology.want(first));
+    }
+
+    /// When a node of the cluster is to be asked for its slots, if that is known.
+    pub(super) fn slots_due(&self) -> Option<Instant> {
+        self.with_topology(|topology| topology.due()).flatten()
+    }
+
+    /// Returns the node of the cluster that the caller must ask for its slots, if it is time to.
+    pub(super) fn ask_for_slots(&self, now: Instant) -> Option<SocketAddr> {
+        self.with_topology(|topology| topology.ask(now)).flatten()
+    }
+
+    /// A node of the cluster was asked, and this is what it has reported, or why it has not. `jitter`: a random number
+    /// from 0 to 1.
+    pub(super) fn report_slots(&self, answer: Result<View, String>, now: Instant, jitter: f64) {
+        self.change_slots(|topology| topology.answered(answer, now, jitter));
+    }
+
+    /// Gives a place to a node of the cluster that has no slots yet, if the cluster has reported it.
+    pub(super) fn admit_guest(&self, guest: SocketAddr) {
+        self.change_slots(|topology| topology.admit(guest));
+    }
+
+    /// Why the slots of the cluster are not known.
+    pub(super) fn why_no_slots(&self) -> String {
+        self.with_topology(|topology| topology.why().to_owned()).unwrap_or_default()
+    }
+
+    fn with_topology<T>(&self, with: impl FnOnce(&mut Topology) -> T) -> Option<T> {
+        let topology = self.topology.as_ref()?;
+        Some(with(&mut topology.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Replaces the slots and nodes of the cluster. The lock of the topology is held meanwhile, so that of two changes
+    /// the later one stays.
+    fn change_slots(&self, change: impl FnOnce(&mut Topology) -> Option<Change>) {
+        self.with_topology(|topology| {
+            let Some(Change { cluster, nodes }) = change(topology) else { return };
+            let mut current = self.lock();
+            let (map, nodes) = (Map::new(current.0.map.epoch() + 1, cluster), Nodes::new(nodes));
+            let settings = Settings::clone(&current.0);
+            let (map, nodes) = (Arc::new(map), Arc::new(nodes));
+            self.replace(&mut current, Settings { map, nodes, ..settings });
+        });
     }
 
     /// Returns the current map, if its epoch differs from this one.

@@ -77,6 +77,7 @@ impl Kind {
 pub(crate) struct Tally {
     requests: [AtomicU64; Kind::ALL.len()],
     errors: AtomicU64,
+    repeats: AtomicU64,
     nodes: Vec<NodeTally>,
 }
 
@@ -94,6 +95,7 @@ impl Tally {
         Tally {
             requests: Default::default(),
             errors: AtomicU64::new(0),
+            repeats: AtomicU64::new(0),
             nodes: (0..nodes).map(|_| NodeTally::default()).collect(),
         }
     }
@@ -108,6 +110,16 @@ impl Tally {
     #[inline]
     pub(crate) fn errors(&self, many: u64) {
         add(&self.errors, many);
+    }
+
+    /// A request that a node of a cluster has refused is sent again.
+    pub(crate) fn repeat(&self) {
+        add(&self.repeats, 1);
+    }
+
+    /// How often requests were sent again.
+    pub(crate) fn repeats(&self) -> u64 {
+        self.repeats.load(Relaxed)
     }
 
     /// A node has replied to a request of a client, or to its part of one, after this time.
@@ -212,11 +224,13 @@ mod tests {
         tally.request(Kind::Refused);
         tally.errors(1);
         tally.errors(2);
+        tally.repeat();
         tally.reply(1, Class::Read, 150, false);
         tally.reply(1, Class::Other, 7, true);
         tally.set_down(0, true);
         assert_eq!((tally.requests_of(Kind::Read), tally.requests_of(Kind::Refused)), (2, 1));
         assert_eq!((tally.requests_of(Kind::Write), tally.error_replies()), (0, 3));
+        assert_eq!(tally.repeats(), 1);
         assert_eq!((tally.node(0), tally.node(1)), ((0, true), (1, false)));
         let (counts, sum_us) = tally.durations(1, Class::Read);
         assert_eq!((counts[1], counts.iter().sum::<u64>(), sum_us), (1, 1, 150));

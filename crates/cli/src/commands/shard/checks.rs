@@ -37,6 +37,10 @@ fn why_not(model: Model, option: &str) -> Option<&'static str> {
         "--unix" if matches!(model, Model::Percore | Model::Uring) => return None,
         "--unix" => "a thread of its own serves the Unix socket; use percore or uring",
         _ if !is_sequential(model) => return None,
+        "--map cluster" => {
+            "a request is sent again only where clients share connections to the nodes; use percore, uring, \
+             epoll, poll or select"
+        }
         "--metrics" => {
             "requests are counted only where clients share connections to the nodes; use percore, uring, \
              epoll, poll or select"

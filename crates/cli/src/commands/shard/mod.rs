@@ -24,7 +24,7 @@ use crate::{
     service_manager,
 };
 use admission::AdmissionArgs;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use checks::is_sequential;
 use options::NO_NODES;
 use refused::{Reason, Refused};
@@ -168,6 +168,11 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
     settings.hot_keys = args.hot_keys;
     checks::check(args.model, args.of_some_models())?;
     let refused = Refused::default();
+    ensure!(
+        !args.options.is_cluster() || !args.tls.reaches_nodes(),
+        "--node-tls-ca is not possible with --map cluster: the nodes report addresses without names for their \
+         certificates; remove one of the two"
+    );
     let tls = args.tls.read(&names, &refused)?;
     if args.check {
         return Ok(Outcome::Success);

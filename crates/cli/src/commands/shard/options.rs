@@ -10,6 +10,7 @@ use regatta_keyspace::map::{
 use regatta_shard::{Auth, Credentials, Nodes, Settings};
 use std::{
     fs,
+    net::SocketAddr,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
@@ -26,7 +27,8 @@ pub struct ShardOptions {
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
     /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
-    /// as in the program RedisSharding; ketama, modula: as in twemproxy
+    /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster: the nodes are a Redis Cluster, which
+    /// reports its slots, and --nodes are some of them. Not on threads, green, fork and prefork
     #[arg(long, default_value = "slots", value_name = "MAP",
           value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
     map: MapName,
@@ -98,11 +100,17 @@ enum MapName {
     RedisSharding,
     Ketama,
     Modula,
+    Cluster,
 }
 
 impl MapName {
-    const ALL: [MapName; 4] =
-        [MapName::Slots, MapName::RedisSharding, MapName::Ketama, MapName::Modula];
+    const ALL: [MapName; 5] = [
+        MapName::Slots,
+        MapName::RedisSharding,
+        MapName::Ketama,
+        MapName::Modula,
+        MapName::Cluster,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -110,6 +118,7 @@ impl MapName {
             MapName::RedisSharding => "redissharding",
             MapName::Ketama => "ketama",
             MapName::Modula => "modula",
+            MapName::Cluster => "cluster",
         }
     }
 }
@@ -152,7 +161,13 @@ impl Authority {
 impl ShardOptions {
     /// The option that only some models support, if it was given.
     pub fn option(&self) -> Option<&'static str> {
-        (self.auth == Authority::Nodes).then_some("--auth nodes")
+        let is_cluster = self.is_cluster().then_some("--map cluster");
+        is_cluster.or((self.auth == Authority::Nodes).then_some("--auth nodes"))
+    }
+
+    /// Whether the nodes are those of a Redis Cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.map == MapName::Cluster
     }
 
     fn auth(&self) -> anyhow::Result<Auth> {
@@ -177,15 +192,20 @@ impl ShardOptions {
         })
     }
 
-    /// Returns the settings, and the nodes as HOST:PORT. `patient`: clients that send nothing are not
+    /// Returns the settings, and the nodes as HOST:PORT, except those of a cluster. `patient`: clients that send nothing are not
     /// disconnected. `present`: the nodes whose addresses are preferred, if they have several.
     pub fn settings(
         &self,
         patient: bool,
         present: Option<&Nodes>,
     ) -> anyhow::Result<(Settings, Vec<String>)> {
-        let (map, nodes, names) = map(self, present)?;
-        let mut settings = Settings::new(map, nodes);
+        let (mut settings, names) = match self.is_cluster() {
+            true => (Settings::of_cluster(seeds(self)?), Vec::new()),
+            false => {
+                let (map, nodes, names) = map(self, present)?;
+                (Settings::new(map, nodes), names)
+            }
+        };
         settings.auth = self.auth()?;
         let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
         settings.node_timeout = self.node_timeout;
@@ -198,6 +218,26 @@ impl ShardOptions {
         settings.slow = self.slowlog.0;
         settings.slow_entries = self.slowlog_entries.get();
         Ok((settings, names))
+    }
+}
+
+/// Returns the addresses of some nodes of a cluster, which report the others. One that cannot be resolved is left out if
+/// another one can.
+fn seeds(args: &ShardOptions) -> anyhow::Result<Vec<SocketAddr>> {
+    ensure!(!args.nodes.is_empty(), NO_NODES);
+    ensure!(
+        args.hash_tag.is_none(),
+        "--hash-tag applies only to --map ketama and modula; remove it"
+    );
+    ensure!(
+        args.auth == Authority::One,
+        "--auth nodes is not possible with --map cluster; use --password-file and --node-password-file"
+    );
+    let all = args.nodes.iter().map(|node| names::resolve(node, None));
+    let (found, wrong): (Vec<_>, Vec<_>) = all.partition(Result::is_ok);
+    match wrong.into_iter().next() {
+        Some(Err(wrong)) if found.is_empty() => Err(wrong),
+        _ => Ok(found.into_iter().flatten().collect()),
     }
 }
 

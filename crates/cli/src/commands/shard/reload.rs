@@ -52,6 +52,14 @@ impl Reloaded for ReloadedProxy {
         let options = ShardOptions::from_arg_matches(matches).context("the options")?;
         let before = self.shared.current();
         let (mut settings, names) = options.settings(before.patient, Some(&before.nodes))?;
+        let is_cluster = options.is_cluster();
+        ensure!(
+            before.seeds.is_empty() != is_cluster,
+            "a change from or to map = \"cluster\" needs a restart"
+        );
+        if is_cluster {
+            (settings.map, settings.nodes) = (Arc::clone(&before.map), Arc::clone(&before.nodes));
+        }
         check(&before, &settings, options.allow_remap)?;
         if self.certified.as_ref().is_some_and(|certified| *certified != names) {
             bail!(

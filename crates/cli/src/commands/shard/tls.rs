@@ -55,6 +55,11 @@ impl TlsArgs {
         }
     }
 
+    /// Whether nodes are connected to over TLS.
+    pub fn reaches_nodes(&self) -> bool {
+        self.node_tls_ca.is_some()
+    }
+
     /// Whether the certificate of each node must have the name of that node.
     pub fn checks_names(&self) -> bool {
         self.node_tls_ca.is_some() && self.node_tls_server_name.is_none()

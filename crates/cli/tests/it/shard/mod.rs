@@ -2,6 +2,7 @@
 
 mod admission;
 mod blocked;
+mod cluster;
 mod configuration;
 mod described;
 mod differential;

@@ -1,6 +1,7 @@
 //! The proxy in front of real redis-servers.
 
 pub mod client;
+pub mod cluster;
 pub mod differential;
 pub mod nodes;
 pub mod tls;

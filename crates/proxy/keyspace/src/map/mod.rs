@@ -3,12 +3,16 @@
 //! A [`Map`] is an immutable snapshot. A new assignment is a new map with a higher epoch, which the
 //! proxy swaps in as a whole. A map does no I/O, and a lookup does not allocate.
 
+mod cluster;
 mod error;
+mod home;
 mod redis_sharding;
 mod slots;
 pub mod twemproxy;
 
+pub use cluster::{Cluster, MAX_MASTERS, PLACES};
 pub use error::{MAX_NODES, MapError};
+pub use home::Home;
 pub use redis_sharding::RedisSharding;
 pub use slots::{SLOTS, Slots, slot};
 pub use twemproxy::Twemproxy;
@@ -31,6 +35,14 @@ pub enum Mode {
     RedisSharding(RedisSharding),
     /// A twemproxy pool.
     Twemproxy(Twemproxy),
+    /// The slots of a Redis Cluster, as it reported them.
+    Cluster(Cluster),
+}
+
+impl From<Cluster> for Mode {
+    fn from(cluster: Cluster) -> Self {
+        Mode::Cluster(cluster)
+    }
 }
 
 impl From<Slots> for Mode {
@@ -70,7 +82,7 @@ impl Map {
     /// The two characters that enclose the part of a key to hash, if there are such.
     pub fn hash_tag(&self) -> Option<[u8; 2]> {
         match &self.mode {
-            Mode::Slots(_) => Some(*b"{}"),
+            Mode::Slots(_) | Mode::Cluster(_) => Some(*b"{}"),
             Mode::RedisSharding(_) => None,
             Mode::Twemproxy(pool) => pool.hash_tag(),
         }
@@ -81,23 +93,58 @@ impl Map {
         self.epoch
     }
 
-    /// The number of nodes, 1 to [`MAX_NODES`].
+    /// The slots, if the nodes are those of a Redis Cluster.
+    #[inline]
+    pub fn cluster(&self) -> Option<&Cluster> {
+        match &self.mode {
+            Mode::Cluster(cluster) => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// The nodes that have keys, in the order in which SCAN visits them.
+    pub fn order(&self) -> Vec<usize> {
+        match &self.mode {
+            Mode::Cluster(cluster) => cluster.order().to_vec(),
+            _ => (0..self.nodes()).collect(),
+        }
+    }
+
+    /// The node of the keys of a group.
+    pub fn node_of_group(&self, group: u16) -> usize {
+        match &self.mode {
+            Mode::Cluster(cluster) => cluster.node_of(group),
+            _ => group.into(),
+        }
+    }
+
+    /// The number of nodes, 1 to [`MAX_NODES`]. In a cluster, that of the places for nodes, [`PLACES`].
     pub fn nodes(&self) -> usize {
         match &self.mode {
             Mode::Slots(slots) => slots.nodes(),
             Mode::RedisSharding(nodes) => nodes.nodes(),
             Mode::Twemproxy(pool) => pool.nodes(),
+            Mode::Cluster(_) => PLACES,
         }
     }
 
     /// Returns the node that owns the key: a number below [`Map::nodes`].
     #[inline]
     pub fn node(&self, key: &[u8]) -> usize {
-        match &self.mode {
+        self.home(key).node
+    }
+
+    /// Returns the node that owns the key, and its group.
+    #[inline]
+    pub fn home(&self, key: &[u8]) -> Home {
+        let node = match &self.mode {
             Mode::Slots(slots) => slots.node(key),
             Mode::RedisSharding(nodes) => nodes.node(key),
             Mode::Twemproxy(pool) => pool.node(key),
-        }
+            Mode::Cluster(cluster) => return cluster.home(key),
+        };
+        // There are at most `MAX_NODES`.
+        Home { node, group: node as u16 }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     cursor::Cursor,
     decision::{Decision, Lease, Place, Route},
-    key_assignment::Plan,
+    key_assignment::{Part, Plan},
     merge::Merge,
     policy::Policy,
     refusal,
@@ -11,17 +11,22 @@ use super::{
 use crate::{
     arguments::Arguments,
     command::{Begin, Command, Find, KeySpec, KeysError, flag, options},
-    map::Map,
+    map::{Home, Map},
 };
 
 const UNDESCRIBED: &str = "Redis does not specify the positions of all its keys";
 const OTHER_KEYS: &str = "its BY or GET pattern may read keys on other nodes";
 const NO_KEYS: &str = "without keys, its node is unknown; pass all keys that it uses";
+const SHARDED: &str =
+    "the slots of a cluster can move, and with them its shard channels; use subscribe";
+const PATTERNS: &str = "each node of a cluster gets all messages, so they would arrive several times; only patterns \
+                        that start with __keyspace@ or __keyevent@ are possible";
 const MALFORMED: &str = "its arguments are malformed, so the node of its keys is unknown";
 
 /// Decides where to send a request. A request without arguments is refused.
 ///
 /// After [`Route::Split`] and [`Place::Parts`], `plan` contains the parts of the request. After
+/// [`Route::OneNode`] and [`Place::Node`], it has the group of the keys. After
 /// other routes, its content is meaningless. The decision depends
 /// only on the request and the map. The caller must consider the state of the client's connection,
 /// e.g. a transaction or a subscription.
@@ -39,6 +44,7 @@ pub fn decide_described<A: Arguments + ?Sized>(
     map: &Map,
     plan: &mut Plan,
 ) -> Decision {
+    plan.group = None;
     let route = route(command, args, map, plan).unwrap_or_else(Route::Refused);
     Decision { command: Some(command), route }
 }
@@ -66,21 +72,21 @@ fn route<A: Arguments + ?Sized>(
         return Err(refusal::arity(command));
     }
     Ok(match policy {
-        Policy::Keys => to(command, keys(command, args, map)?, map)?,
+        Policy::Keys => to(command, keys(command, args, map, plan)?, map)?,
         Policy::KeysInPairs if args.count().is_multiple_of(2) => {
             return Err(refusal::arity(command));
         }
-        Policy::KeysInPairs => to(command, keys(command, args, map)?, map)?,
-        Policy::BlockingKeys => lease(command, Lease::Blocking, args, map)?,
+        Policy::KeysInPairs => to(command, keys(command, args, map, plan)?, map)?,
+        Policy::BlockingKeys => lease((command, Lease::Blocking), args, map, plan)?,
         Policy::Streams if options::streams(args).blocks => {
-            lease(command, Lease::Blocking, args, map)?
+            lease((command, Lease::Blocking), args, map, plan)?
         }
-        Policy::Streams => to(command, keys(command, args, map)?, map)?,
+        Policy::Streams => to(command, keys(command, args, map, plan)?, map)?,
         Policy::Sort if map.nodes() > 1 && options::sort(args).has_patterns => {
             return Err(refusal::unsupported(command, OTHER_KEYS));
         }
-        Policy::Sort => to(command, keys(command, args, map)?, map)?,
-        Policy::Script => match keys(command, args, map)? {
+        Policy::Sort => to(command, keys(command, args, map, plan)?, map)?,
+        Policy::Script => match keys(command, args, map, plan)? {
             Keyed::None if map.nodes() > 1 => return Err(refusal::unsupported(command, NO_KEYS)),
             keyed => to(command, keyed, map)?,
         },
@@ -103,14 +109,28 @@ fn route<A: Arguments + ?Sized>(
         }
         Policy::AllNodes(_) => Route::OneNode(0),
         Policy::AnyNode => Route::AnyNode,
-        Policy::Scan => {
-            let cursor = args.get(1).and_then(|text| Cursor::parse(text, map.nodes()));
-            Route::Scan(cursor.ok_or_else(refusal::invalid_cursor)?)
+        Policy::Scan => Route::Scan(Cursor::parse(args.get(1).unwrap_or(b"x"), map)?),
+        Policy::Channel => {
+            let Home { node, group } = map.home(args.get(1).unwrap_or_default());
+            plan.group = Some(group);
+            Route::OneNode(node)
         }
-        Policy::Channel => Route::OneNode(map.node(args.get(1).unwrap_or_default())),
+        Policy::Channels
+            if map.cluster().is_some()
+                && command.name.starts_with('s')
+                && command.name != "subscribe" =>
+        {
+            return Err(refusal::unsupported(command, SHARDED));
+        }
+        Policy::Patterns
+            if map.cluster().is_some()
+                && !(1..args.count()).all(|at| args.get(at).is_some_and(is_notification)) =>
+        {
+            return Err(refusal::unsupported(command, PATTERNS));
+        }
         Policy::Channels => Route::Lease(Lease::Subscription, channels(args, map, plan)),
         Policy::Patterns => Route::Lease(Lease::Subscription, Place::AllNodes),
-        Policy::Watch => lease(command, Lease::Watch, args, map)?,
+        Policy::Watch => lease((command, Lease::Watch), args, map, plan)?,
         Policy::Transaction => Route::Lease(Lease::Transaction, Place::Open),
         Policy::Local(local) => Route::Local(local),
         Policy::Cluster => return Err(refusal::no_cluster()),
@@ -143,8 +163,13 @@ enum Keyed {
     Malformed,
 }
 
-/// Returns the node of all keys of a request, or an error if they are on several nodes.
-fn keys<A: Arguments + ?Sized>(command: &Command, args: &A, map: &Map) -> Result<Keyed, Vec<u8>> {
+/// Returns the node of all keys of a request, and notes their group, or returns an error if they are of several.
+fn keys<A: Arguments + ?Sized>(
+    command: &Command,
+    args: &A,
+    map: &Map,
+    plan: &mut Plan,
+) -> Result<Keyed, Vec<u8>> {
     let (keys, error) = command.known_keys(args);
     let mut found = match error {
         None => Keyed::None,
@@ -152,11 +177,12 @@ fn keys<A: Arguments + ?Sized>(command: &Command, args: &A, map: &Map) -> Result
         Some(KeysError::Incomplete) => return Err(refusal::unsupported(command, UNDESCRIBED)),
     };
     for position in keys {
-        let node = map.node(args.get(position).unwrap_or_default());
-        match found {
-            Keyed::Node(other) if other != node => return Err(refusal::cross_slot()),
-            _ => found = Keyed::Node(node),
+        let Home { node, group } = map.home(args.get(position).unwrap_or_default());
+        if plan.group.is_some_and(|other| other != group) {
+            return Err(refusal::cross_slot());
         }
+        plan.group = Some(group);
+        found = Keyed::Node(node);
     }
     Ok(found)
 }
@@ -175,12 +201,12 @@ fn to(command: &Command, keyed: Keyed, map: &Map) -> Result<Route, Vec<u8>> {
 
 /// A request without keys cannot block.
 fn lease<A: Arguments + ?Sized>(
-    command: &Command,
-    why: Lease,
+    (command, why): (&Command, Lease),
     args: &A,
     map: &Map,
+    plan: &mut Plan,
 ) -> Result<Route, Vec<u8>> {
-    match keys(command, args, map)? {
+    match keys(command, args, map, plan)? {
         Keyed::Node(node) => Ok(Route::Lease(why, Place::Node(node))),
         keyed => to(command, keyed, map),
     }
@@ -194,12 +220,17 @@ fn split<A: Arguments + ?Sized>(
     plan: &mut Plan,
 ) -> Option<usize> {
     if map.nodes() == 1 || args.count() == first + width {
-        return Some(map.node(args.get(first).unwrap_or_default()));
+        let Home { node, group } = map.home(args.get(first).unwrap_or_default());
+        plan.group = Some(group);
+        return Some(node);
     }
     plan.make(args, (first, width), map);
     let mut parts = plan.parts();
-    let part = parts.next()?;
-    parts.next().is_none().then_some(part.node)
+    let Part { node, group, .. } = parts.next()?;
+    let is_only = parts.next().is_none();
+    drop(parts);
+    plan.group = is_only.then_some(group);
+    is_only.then_some(node)
 }
 
 /// Returns where channels are subscribed. Each node publishes the notifications for its own keys,

@@ -1,24 +1,31 @@
 //! The assignment of a request's keys to nodes.
 
-use crate::{arguments::Arguments, map::Map};
+use crate::{
+    arguments::Arguments,
+    map::{Home, Map},
+};
 
 /// The assignment of a request's keys to nodes. A plan is reused for the next request, so that
 /// splitting does not allocate in the long run.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// For each key, its node (upper half) and its argument position (lower half), sorted.
+    /// For each key, its node (upper 16 bits), its group (next 16) and its argument position (lower half), sorted.
     keys: Vec<u64>,
+    /// The group of the keys of a request to one node.
+    pub(super) group: Option<u16>,
     /// The position of the first key.
     first: usize,
     /// The number of arguments per key, including the key.
     width: usize,
 }
 
-/// The keys of a request that go to one node.
+/// The keys of a request that go to one node together: they are of one group.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// The node.
     pub node: usize,
+    /// The group of the keys.
+    pub group: u16,
     keys: &'a [u64],
     first: usize,
     width: usize,
@@ -36,17 +43,23 @@ impl Plan {
         (self.first, self.width) = (first, width);
         self.keys.clear();
         self.keys.extend((first..args.count()).step_by(width).filter_map(|position| {
-            let node = map.node(args.get(position)?) as u64;
-            Some(node << 32 | position as u64)
+            let Home { node, group } = map.home(args.get(position)?);
+            Some((node as u64) << 48 | u64::from(group) << 32 | position as u64)
         }));
         self.keys.sort_unstable();
+    }
+
+    /// The group of the keys of a request to one node. `None`: it has no keys.
+    pub fn group(&self) -> Option<u16> {
+        self.group
     }
 
     /// Returns the parts, sorted by node. Nodes without keys are omitted.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let groups = self.keys.chunk_by(|one, other| one >> 32 == other >> 32);
         groups.map(move |keys| Part {
-            node: (keys[0] >> 32) as usize,
+            node: (keys[0] >> 48) as usize,
+            group: (keys[0] >> 32) as u16,
             keys,
             first: self.first,
             width: self.width,

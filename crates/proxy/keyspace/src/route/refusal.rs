@@ -50,6 +50,11 @@ pub(super) fn invalid_cursor() -> Vec<u8> {
     b"ERR invalid cursor".to_vec()
 }
 
+/// Error of a SCAN cursor of other slots.
+pub(super) fn moved_scan() -> Vec<u8> {
+    b"SHARDMOVED the slots of the cluster have moved; restart the scan".to_vec()
+}
+
 /// Error of a Redis Cluster command. The proxy behaves like a single Redis.
 pub(super) fn no_cluster() -> Vec<u8> {
     b"ERR This instance has cluster support disabled".to_vec()

@@ -1,9 +1,9 @@
 //! Routing decisions, command by command.
 
-use super::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide};
+use super::{Decision, Lease, Local, Merge, Place, Plan, Route, cross_slot, decide};
 use crate::{
     command::{Begin, Command, Find, flag},
-    map::{Map, Slots, slot},
+    map::{Cluster, Map, Slots, slot},
 };
 use proptest::prelude::*;
 
@@ -169,9 +169,9 @@ fn commands_about_all_keys_go_to_all_nodes() {
 
 #[test]
 fn a_scan_starts_with_the_first_node() {
-    assert_eq!(route("scan 0 count 5"), Route::Scan(Cursor { node: 0, cursor: 0 }));
+    assert_eq!(place(&route("scan 0 count 5")), Some((0, 0)));
     let third = (2_u64 << 48) + 9;
-    assert_eq!(route(&format!("scan {third}")), Route::Scan(Cursor { node: 2, cursor: 9 }));
+    assert_eq!(place(&route(&format!("scan {third}"))), Some((2, 9)));
     let fifth = 4_u64 << 48;
     assert_eq!(route(&format!("scan {fifth}")), refused("ERR invalid cursor"));
     assert_eq!(route("scan x"), refused("ERR invalid cursor"));
@@ -336,8 +336,8 @@ fn a_single_node_receives_everything() {
         assert_eq!(route_over(&map, line), Route::OneNode(0), "{line}");
     }
     assert_eq!(route_over(&map, "eval s 0"), Route::AnyNode);
-    let cursor = Cursor { node: 0, cursor: u64::MAX };
-    assert_eq!(route_over(&map, &format!("scan {}", u64::MAX)), Route::Scan(cursor));
+    let scan = route_over(&map, &format!("scan {}", u64::MAX));
+    assert_eq!(place(&scan), Some((0, u64::MAX)));
 }
 
 #[test]
@@ -445,4 +445,43 @@ proptest! {
             Route::Lease(..) => {}
         }
     }
+}
+
+/// The node and the cursor of a SCAN.
+fn place(route: &Route) -> Option<(usize, u64)> {
+    match route {
+        Route::Scan(cursor) => Some((cursor.node, cursor.cursor)),
+        _ => None,
+    }
+}
+
+#[test]
+fn keys_of_a_cluster_go_together_by_slot() {
+    // `a` and `b` are of two slots of the same master.
+    let cluster = Cluster::new([(0, 16_383, 4, &b"one"[..])]);
+    let map = Map::new(1, cluster);
+    let mut plan = Plan::default();
+    let mut route = |line: &str| {
+        let args: Vec<&str> = line.split(' ').collect();
+        let route = decide(&args[..], &map, &mut plan).route;
+        (route, plan.group(), plan.parts().map(|part| (part.node, part.group)).collect::<Vec<_>>())
+    };
+    let [a, b] = [b"a", b"b"].map(|key| slot(key));
+    assert_eq!(route("get a"), (Route::OneNode(4), Some(a), vec![]));
+    let (merged, _, parts) = route("mget a b {a}x");
+    assert!(matches!(merged, Route::Split(_)), "{merged:?}");
+    assert_eq!(parts, [(4, b.min(a)), (4, b.max(a))]);
+    let (one, group, _) = route("mget a {a}x");
+    assert_eq!((one, group), (Route::OneNode(4), Some(a)));
+    for refused in ["rename a b", "watch a b", "blpop a b 0"] {
+        assert_eq!(route(refused).0, Route::Refused(cross_slot()), "{refused}");
+    }
+    assert_eq!(route("spublish a x").1, Some(a));
+    for refused in ["ssubscribe a", "sunsubscribe", "psubscribe a*", "psubscribe __keyspace@* a*"] {
+        assert!(matches!(route(refused).0, Route::Refused(_)), "{refused}");
+    }
+    for allowed in ["subscribe a b", "psubscribe __keyspace@0__:*"] {
+        assert!(matches!(route(allowed).0, Route::Lease(Lease::Subscription, _)), "{allowed}");
+    }
+    assert!(matches!(route("dbsize").0, Route::AllNodes(_)), "one master may become several");
 }

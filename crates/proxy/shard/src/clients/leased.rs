@@ -7,6 +7,8 @@ use regatta_engine::Conn;
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub(crate) lease: Option<(usize, Conn)>,
+    /// The group of its keys, if they are known.
+    pub(crate) group: Option<u16>,
     /// Why the connection was lost, and the name of its node. No command can be carried out.
     pub(crate) lost: Option<(Loss, String)>,
     /// The node has queued commands that must not be carried out.

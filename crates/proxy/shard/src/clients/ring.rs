@@ -108,6 +108,17 @@ impl Ring {
         number == self.first && !self.slots.is_empty()
     }
 
+    /// Returns whether this reply has not arrived, or only parts of it.
+    pub(crate) fn is_pending(&self, number: u32) -> bool {
+        let slot = self.place(number).map(|place| &self.slots[place]);
+        matches!(slot, Some(Slot::Waiting | Slot::Merging(_)))
+    }
+
+    /// Returns whether no later reply is pending.
+    pub(crate) fn is_last(&self, number: u32) -> bool {
+        number == self.last()
+    }
+
     /// Completes a slot with its whole reply, or with the remainder of a reply whose start was
     /// already written. Appends to `out` the replies that can now be written.
     #[inline]

@@ -34,7 +34,7 @@ impl Nodes {
         Nodes { names, addresses, lost: Condvar::new() }
     }
 
-    /// The number of nodes.
+    /// The number of nodes. In a cluster, that of the places for nodes; a free one has an empty name.
     pub fn count(&self) -> usize {
         self.names.len()
     }
@@ -47,6 +47,13 @@ impl Nodes {
     /// The address of a node for new connections.
     pub fn address(&self, node: usize) -> SocketAddr {
         self.lock().addresses[node]
+    }
+
+    /// The node at this address, among those that have a name.
+    pub(crate) fn find(&self, address: SocketAddr) -> Option<usize> {
+        let addresses = self.lock();
+        let mut all = addresses.addresses.iter().zip(&self.names);
+        all.position(|(at, name)| *at == address && !name.is_empty())
     }
 
     /// Changes the address of a node for new connections, unless other nodes are used now.

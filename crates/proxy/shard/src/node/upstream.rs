@@ -1,7 +1,7 @@
 //! A connection to a node.
 
 use crate::{
-    node::loss_reason::Loss,
+    node::{kept::Kept, loss_reason::Loss},
     observe::{class::Class, heads::Heads},
 };
 use regatta_engine::Conn;
@@ -42,6 +42,8 @@ pub(crate) struct Upstream {
     pub(crate) waiting: VecDeque<Waiter>,
     /// The first bytes of the requests of these entries.
     pub(crate) heads: Heads,
+    /// In a cluster: the requests of these entries.
+    pub(crate) kept: Option<Box<Kept>>,
     /// When the first entry became the first.
     pub(crate) since: Instant,
     /// When the first bytes of the incomplete reply arrived: a number of [`Clock`](crate::observe::clock::Clock).
@@ -101,6 +103,8 @@ pub(crate) enum Use {
     Probe,
     /// The proxy, to check the user name and password of a client.
     Login,
+    /// The proxy, to ask a cluster for its slots.
+    Slots,
     /// Nothing new: its node is another server now. It is closed once it has brought all replies.
     Retired,
 }
@@ -145,12 +149,23 @@ pub(crate) struct Waiter {
     pub(crate) class: Class,
     /// How many bytes are kept of the request and its time: see [`Heads`].
     pub(crate) head: u8,
+    /// Whether the request is among those that are kept: see [`Kept`].
+    pub(crate) is_kept: bool,
 }
 
 impl Waiter {
     /// One for a reply whose duration is not measured.
     pub(crate) fn new(client: Conn, slot: u32, what: What) -> Self {
-        Waiter { client, slot, part: 0, sent_us: 0, what, class: Class::Other, head: 0 }
+        Waiter {
+            client,
+            slot,
+            part: 0,
+            sent_us: 0,
+            what,
+            class: Class::Other,
+            head: 0,
+            is_kept: false,
+        }
     }
 
     /// One for this part of a client's reply.
@@ -185,6 +200,8 @@ pub(crate) enum What {
     AskedAny,
     /// The reply to a probe.
     Probed,
+    /// What a node reports of its cluster.
+    Slots,
     /// The limit on an argument.
     Longest,
     /// The description of a command.
@@ -217,6 +234,7 @@ impl Upstream {
             most: if use_ == Use::Login { LOGINS } else { OWED },
             waiting: VecDeque::new(),
             heads: Heads::default(),
+            kept: None,
             since: now,
             begun_us: None,
             charged: None,
@@ -236,6 +254,17 @@ impl Upstream {
             self.begun_us = None;
         }
         self.waiting.push_back(waiter);
+    }
+
+    /// Keeps a request to a node of a cluster. `hops`: how often it was sent before.
+    pub(crate) fn keep(&mut self, request: &[u8], slot: Option<u16>, hops: u8) {
+        let is_shared = self.use_ == Use::Shared;
+        self.kept.get_or_insert_default().push(request, slot, hops, is_shared);
+    }
+
+    /// The bytes of the requests that are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.bytes())
     }
 
     /// Registers a pending reply to the proxy itself.

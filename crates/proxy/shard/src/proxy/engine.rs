@@ -29,7 +29,7 @@ impl Engine for Proxy {
         self.pools.enter(client.pool);
         self.resume(&mut client, effects);
         self.peers.put(conn, Peer::Client(client));
-        self.resume_due(effects);
+        self.settle(effects);
     }
 
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Fx) {
@@ -43,7 +43,7 @@ impl Engine for Proxy {
             Some(Peer::Upstream(upstream)) => self.replies(upstream, bytes, effects),
             None => {}
         }
-        self.resume_due(effects);
+        self.settle(effects);
     }
 
     fn room(&mut self, conn: Conn, effects: &mut Fx) {
@@ -55,7 +55,7 @@ impl Engine for Proxy {
         } else {
             self.resume_later(conn);
         }
-        self.resume_due(effects);
+        self.settle(effects);
     }
 
     fn ended(&mut self, conn: Conn, effects: &mut Fx) {
@@ -71,7 +71,7 @@ impl Engine for Proxy {
             }
             None => {}
         }
-        self.resume_due(effects);
+        self.settle(effects);
     }
 
     fn closed(&mut self, conn: Conn, effects: &mut Fx) {
@@ -83,7 +83,7 @@ impl Engine for Proxy {
             }
             None => {}
         }
-        self.resume_due(effects);
+        self.settle(effects);
     }
 
     fn not_opened(&mut self, conn: Conn, why: &io::Error) {
@@ -110,7 +110,7 @@ impl Engine for Proxy {
     fn alarm(&mut self, conn: Conn, effects: &mut Fx) {
         self.follow_settings(effects);
         self.resume_later(conn);
-        self.resume_due(effects);
+        self.settle(effects);
     }
 
     fn due(&self) -> Option<Instant> {
@@ -120,6 +120,17 @@ impl Engine for Proxy {
     fn tick(&mut self, effects: &mut Fx) {
         self.follow_settings(effects);
         self.check_nodes(effects);
+        self.settle(effects);
+    }
+}
+
+impl Proxy {
+    /// Sends what was held back, before control returns to the driver.
+    #[inline]
+    fn settle(&mut self, effects: &mut Fx) {
+        if self.cluster.is_some() {
+            self.send_again(effects);
+        }
         self.resume_due(effects);
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     clients::{client::Client, next::Next, routed::Routed},
     node::{
+        kept::MOST,
         pools::Key,
         upstream::{STRANGERS, Upstream, Use, Waiter, What},
     },
@@ -63,7 +64,11 @@ impl Proxy {
             let waiter = Waiter::new(client.conn, client.ring.wait(), What::Whole);
             let (is_off, arrived_us) = (self.slow_us == OFF, self.arrived_us);
             let head = if is_off { 0 } else { upstream.heads.push(request, arrived_us) };
-            upstream.wait(Waiter { sent_us, class, head, ..waiter }, now);
+            let is_kept = self.cluster.is_some();
+            if is_kept {
+                upstream.keep(request, self.group, 0);
+            }
+            upstream.wait(Waiter { sent_us, class, head, is_kept, ..waiter }, now);
         }
         self.check_soon(now);
     }
@@ -81,10 +86,14 @@ impl Proxy {
             Ok(conns) => conns,
             Err(next) => return next,
         };
-        let merging = self.merging(Rule::split(merge, plan), asked(), decision);
+        let mut merging = self.merging(Rule::split(merge, plan), asked(), decision);
+        if self.cluster.is_some() {
+            merging.is_by_slots();
+        }
         let slot = client.ring.merge(Box::new(merging));
         for (number, (part, conn)) in plan.parts().zip(conns).enumerate() {
             let waiter = Waiter::part(client.conn, slot, number);
+            self.group = Some(part.group);
             self.send_part(waiter, conn, effects, |out| write_part(command, part, out));
         }
         Next::Go
@@ -98,19 +107,21 @@ impl Proxy {
         merge: Merge,
         effects: &mut Fx,
     ) -> Next {
-        let nodes = self.health.len();
-        let conns = match self.all_of(client, 0..nodes, command, effects) {
+        let nodes = Arc::clone(&self.order);
+        self.group = None;
+        let conns = match self.all_of(client, nodes.iter().copied(), command, effects) {
             Ok(conns) => conns,
             Err(next) => return next,
         };
         // The first value found is returned: start at a random node, so that none is preferred.
-        let first = if merge == Merge::AnyValue { self.random.random_range(0..nodes) } else { 0 };
-        let order = (first..nodes).chain(0..first);
-        let merging = self.merging(Rule::All(merge), order.clone(), decision);
+        let count = nodes.len();
+        let first = if merge == Merge::AnyValue { self.random.random_range(0..count) } else { 0 };
+        let order = (first..count).chain(0..first);
+        let merging = self.merging(Rule::All(merge), order.clone().map(|at| nodes[at]), decision);
         let slot = client.ring.merge(Box::new(merging));
-        for (number, node) in order.enumerate() {
+        for (number, at) in order.enumerate() {
             let waiter = Waiter::part(client.conn, slot, number);
-            self.send_part(waiter, conns[node], effects, |out| as_array(command, out));
+            self.send_part(waiter, conns[at], effects, |out| as_array(command, out));
         }
         Next::Go
     }
@@ -127,7 +138,7 @@ impl Proxy {
             Ok(conns) => conns,
             Err(next) => return next,
         };
-        let nodes = self.health.len();
+        let nodes = self.order.len();
         let merging = Merging::new(
             Rule::Scan { cursor, nodes },
             [cursor.node],
@@ -192,7 +203,11 @@ impl Proxy {
         if let Some(upstream) = self.peers.upstream(conn) {
             let (is_off, arrived_us) = (self.slow_us == OFF, self.arrived_us);
             let head = if is_off { 0 } else { upstream.heads.push(request, arrived_us) };
-            upstream.wait(Waiter { sent_us, class, head, ..waiter }, now);
+            let is_kept = self.cluster.is_some() && waiter.what == What::Part;
+            if is_kept {
+                upstream.keep(request, self.group, 0);
+            }
+            upstream.wait(Waiter { sent_us, class, head, is_kept, ..waiter }, now);
         }
         self.check_soon(now);
     }
@@ -200,10 +215,15 @@ impl Proxy {
     /// Chooses a node for a request that any node can answer: the same one for a client while it is
     /// up.
     pub(crate) fn any_node(&self, client: &Client) -> usize {
-        let nodes = self.health.len();
+        let nodes = self.order.len();
+        if nodes == 0 {
+            return 0;
+        }
         let first = (client.identity.id % nodes as u64) as usize;
-        let mut order = (first..nodes).chain(0..first);
-        order.find(|node| self.health[*node].why_down().is_none()).unwrap_or(first)
+        let order = (first..nodes).chain(0..first);
+        let mut order = order.map(|at| self.order[at]);
+        let found = order.find(|node| self.health[*node].why_down().is_none());
+        found.unwrap_or(self.order[first])
     }
 
     /// Returns whether a node reads too slowly, or has not accepted the user of the connection yet. The client then
@@ -216,7 +236,7 @@ impl Proxy {
             return true;
         }
         let has_room = effects.pending(conn) < FULL;
-        if has_room && upstream.waiting.len() < upstream.most {
+        if has_room && upstream.waiting.len() < upstream.most && upstream.kept_bytes() < MOST {
             return false;
         }
         upstream.held.push(client.conn);

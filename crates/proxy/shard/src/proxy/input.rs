@@ -109,7 +109,11 @@ impl Proxy {
             if !client.ring.is_empty() {
                 return Next::Again;
             }
-            client.epoch = self.map.epoch();
+            if !self.knows_no_slots() {
+                client.epoch = self.map.epoch();
+            } else if let Some(next) = self.waits_for_slots(client, command, effects) {
+                return next;
+            }
         }
         if command.bytes.len() >= OWED_BYTES {
             if self.is_too_large_now(command, effects) {
@@ -121,6 +125,7 @@ impl Proxy {
         }
         let mut plan = std::mem::take(&mut self.plan);
         let mut decision = decide(command, &self.map, &mut plan);
+        self.group = plan.group();
         if decision.command.is_none() && client.identity.is_trusted {
             self.plan = plan;
             decision = match self.decide_unknown(client, command, decision, effects) {
@@ -128,6 +133,7 @@ impl Proxy {
                 Err(next) => return next,
             };
             plan = std::mem::take(&mut self.plan);
+            self.group = plan.group();
         }
         if !self.settings.splits_writes {
             decision = decision.without_split_writes();

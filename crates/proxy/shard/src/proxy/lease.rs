@@ -56,6 +56,7 @@ impl Proxy {
                 };
                 let mut transaction = Transaction::default();
                 transaction.leases(node, conn);
+                transaction.group = self.group;
                 transaction.watches = lease == Lease::Watch;
                 client.mode = Mode::Leased(Box::new(transaction));
                 if lease == Lease::Blocking {

@@ -1,6 +1,7 @@
 //! What the proxy of a core does at each event of its clients and nodes.
 
 pub(crate) mod budget;
+mod cluster;
 mod described;
 mod drain;
 mod engine;

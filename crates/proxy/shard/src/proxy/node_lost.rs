@@ -26,6 +26,9 @@ impl Proxy {
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);
         self.logins[node].take_if(|login| *login == conn);
+        if upstream.use_ == Use::Slots {
+            return self.slots_not_reported(&upstream, &loss, effects);
+        }
         if matches!(upstream.use_, Use::Probe | Use::Login) && upstream.waiting.is_empty() {
             // It was answered. Nobody waits, unless those whose turn it was have not used it.
             return self.release(std::mem::take(&mut upstream.held));
@@ -45,6 +48,9 @@ impl Proxy {
             // A user that a node does not accept is no fault of the node.
             || upstream.denied.is_some() && upstream.is_admitted
             || upstream.use_ == Use::Probe;
+        if loss != Loss::Moved && !matches!(upstream.use_, Use::Idle | Use::Retired) {
+            self.want_slots(None, effects);
+        }
         if is_blamed && loss != Loss::Moved && upstream.use_ != Use::Retired {
             self.fails(node, &why, effects);
         } else if !upstream.is_admitted && loss != Loss::Moved && upstream.use_ != Use::Retired {
@@ -71,7 +77,7 @@ impl Proxy {
             }
             // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
-            Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Retired => {}
+            Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Slots | Use::Retired => {}
         }
     }
 
@@ -117,6 +123,7 @@ impl Proxy {
                 | What::Prepared
                 | What::Selected
                 | What::Queued
+                | What::Slots
                 | What::Longest
                 | What::Described
                 | What::Version

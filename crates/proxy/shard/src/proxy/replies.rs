@@ -7,12 +7,14 @@ use crate::{
         handoff::Leaving,
     },
     node::{
+        kept::MOST,
         loss_reason::Loss,
         upstream::{Longest, OWED, Upstream, Use, Waiter, What},
     },
     observe::version::Version,
     peers::{Peer, Peers},
     proxy::{
+        cluster::{ASKED_FOR, LONGEST_SLOTS},
         forward,
         state::{Fx, Proxy},
         unblock,
@@ -126,6 +128,9 @@ impl Proxy {
         let Some(waiter) = upstream.waiting.pop_front() else {
             return Some(Loss::Malformed("a reply without a request"));
         };
+        if waiter.is_kept && self.is_repeated(upstream, waiter, reply, effects) {
+            return None;
+        }
         let mut slow = None;
         if matches!(waiter.what, What::Whole | What::Part) {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
@@ -196,6 +201,7 @@ impl Proxy {
                 self.prepared(upstream);
             }
             What::Queued => {}
+            What::Slots => self.slots_reported(upstream, reply, effects),
             What::Longest => {
                 upstream.longest = Longest::of(reply);
                 let held = std::mem::take(&mut upstream.held);
@@ -353,7 +359,9 @@ impl Proxy {
     fn too_long(&self, upstream: &Upstream, bytes: usize) -> Option<Loss> {
         let waiter = upstream.waiting.front();
         let is_reply = waiter.is_some_and(|waiter| matches!(waiter.what, What::Whole | What::Part));
-        (!is_reply && bytes > self.settings.client_bytes)
+        let most =
+            if upstream.use_ == Use::Slots { LONGEST_SLOTS } else { self.settings.client_bytes };
+        (!is_reply && bytes > most)
             .then_some(Loss::Malformed("a message is longer than the client's buffer"))
     }
 
@@ -402,7 +410,9 @@ impl Client {
 impl Upstream {
     /// Returns whether clients that wait for room may continue.
     fn has_room(&self, effects: &Fx) -> bool {
-        effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < OWED / 2
+        effects.pending(self.conn) < forward::FULL / 2
+            && self.waiting.len() < OWED / 2
+            && self.kept_bytes() < MOST / 2
     }
 
     /// When the current reply is late. `None`: never, because its command may block forever.
@@ -411,6 +421,7 @@ impl Upstream {
             Use::Leased(client) => peers.peek(client).and_then(Client::blocking),
             _ => None,
         };
+        let timeout = if self.use_ == Use::Slots { timeout.min(ASKED_FOR) } else { timeout };
         match blocking.map(|blocking| blocking.limit) {
             None => Some(self.since + timeout),
             Some(BlockingTime::For(limit)) => Some(self.since + limit + timeout),

@@ -2,6 +2,7 @@
 
 use crate::{
     clients::client::Rest,
+    cluster::state::ClusterState,
     node::{described::Described, nodes::Health, pools::Pools},
     observe::{class::Class, clock::Clock, hot_keys::Sampler},
     peers::Peers,
@@ -22,6 +23,12 @@ pub struct Proxy {
     pub(super) changes: u64,
     /// Which node owns which key.
     pub(super) map: Arc<Map>,
+    /// The nodes that have keys.
+    pub(super) order: Arc<[usize]>,
+    /// What it does for a cluster, if the nodes are of one.
+    pub(super) cluster: Option<Box<ClusterState>>,
+    /// The group of the keys of the request that is being sent, if it has any.
+    pub(super) group: Option<u16>,
     pub(super) peers: Peers,
     pub(super) pools: Pools,
     /// The health of each node.
@@ -79,6 +86,7 @@ impl Proxy {
     pub fn new(shared: Arc<Shared>, seed: u64) -> Self {
         let (settings, changes) = shared.settings_now();
         let nodes = settings.nodes.count();
+        let is_cluster = settings.map.cluster().is_some();
         Proxy {
             peers: Peers::default(),
             pools: Pools::new(nodes),
@@ -99,7 +107,11 @@ impl Proxy {
             serves_all: vec![false; nodes],
             held: 0,
             drains_until: None,
-            tick_at: None,
+            // The cluster is asked for its slots at once.
+            tick_at: is_cluster.then(Instant::now),
+            order: settings.map.order().into(),
+            cluster: is_cluster.then(Box::default),
+            group: None,
             random: SmallRng::seed_from_u64(seed),
             map: Arc::clone(&settings.map),
             settings,

@@ -80,7 +80,7 @@ impl Proxy {
         if !matches!(client.mode, Mode::Subscribed(_)) {
             client.mode = Mode::Subscribed(Box::default());
         }
-        let (map, nodes) = (Arc::clone(&self.map), self.health.len());
+        let (map, nodes) = (Arc::clone(&self.map), Arc::clone(&self.order));
         let Mode::Subscribed(subscriptions) = &mut client.mode else { return Next::Go };
         subscriptions.is_opening = false;
         if let Some(why) = subscriptions.failed.take() {
@@ -99,8 +99,9 @@ impl Proxy {
         for channel in &names {
             if known.contains(channel) != adds && changed.insert(channel.clone()) {
                 let concerns_all = kind == Kind::Patterns || is_notification(channel);
-                let concerned = if concerns_all { 0..nodes } else { single(map.node(channel)) };
-                asked.extend(concerned.map(|node| (node, channel.clone())));
+                let owner = [map.node(channel)];
+                let concerned = if concerns_all { &nodes[..] } else { &owner };
+                asked.extend(concerned.iter().map(|node| (*node, channel.clone())));
             }
         }
         let mut conns = Vec::with_capacity(asked.len());
@@ -232,10 +233,6 @@ impl Proxy {
             self.end_mode(client, effects);
         }
     }
-}
-
-fn single(node: usize) -> std::ops::Range<usize> {
-    node..node + 1
 }
 
 /// Updates the subscriptions. Returns the confirmations.

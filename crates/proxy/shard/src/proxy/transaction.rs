@@ -153,12 +153,17 @@ impl Proxy {
     ) -> Next {
         let transaction = client.transaction();
         let lease = transaction.lease;
+        // A slot that has moved is still of its group: its node refuses the command.
+        let is_elsewhere = |leased: usize, node: usize| match transaction.group {
+            Some(group) => self.group != Some(group),
+            None => leased != node,
+        };
         let conn = match (lease, node) {
             (Some(_), _) if transaction.lost.is_some() => {
                 let why = self.lost(transaction);
                 return client.abort_multi(&[&why], effects);
             }
-            (Some((leased, _)), Some(node)) if leased != node => {
+            (Some((leased, _)), Some(node)) if is_elsewhere(leased, node) => {
                 return client.abort_multi(&[&cross_slot()], effects);
             }
             (Some((_, conn)), _) => conn,
@@ -194,6 +199,7 @@ impl Proxy {
             }
         };
         client.transaction().leases(node, conn);
+        client.transaction().group = self.group;
         Ok(conn)
     }
 
@@ -263,6 +269,8 @@ impl Proxy {
         if let Some(next) = self.begin_on(client, conn, effects) {
             return next;
         }
+        // The node checks all keys again.
+        self.group = client.transaction().group;
         self.send(client, conn, command, effects);
         client.end()
     }
@@ -304,7 +312,10 @@ impl Proxy {
                 client.end()
             }
             ("watch", Route::Lease(_, Place::Node(node)), Some((leased, conn)))
-                if *node == leased =>
+                if match transaction.group {
+                    Some(group) => self.group == Some(group),
+                    None => *node == leased,
+                } =>
             {
                 self.send(client, conn, command, effects);
                 Next::Go

@@ -69,8 +69,10 @@ fn add(section: &str, shared: &Shared, core: &Core<'_>, text: &mut String) {
         }
         "Cluster" => field("cluster_enabled", &0),
         "Nodes" => {
-            field("nodes", &nodes.count());
-            for node in 0..nodes.count() {
+            // A free place in a cluster has no name.
+            let named = || (0..nodes.count()).filter(|node| !nodes.name(*node).is_empty());
+            field("nodes", &named().count());
+            for node in named() {
                 let (name, address) = (nodes.name(node), nodes.address(node));
                 let state = (core.state)(node);
                 let value = format!("name={name},address={address},state={state}");

@@ -20,6 +20,8 @@ pub(crate) struct Merging {
     held: usize,
     /// Whether the command changes data.
     writes: bool,
+    /// What the parts are for.
+    of: &'static str,
     nodes: Arc<Nodes>,
 }
 
@@ -90,7 +92,12 @@ impl Merging {
     ) -> Self {
         let parts: Vec<Part> =
             asked.into_iter().map(|node| Part { node, outcome: Outcome::Waiting }).collect();
-        Merging { rule, left: parts.len(), held: 0, parts, writes, nodes }
+        Merging { rule, left: parts.len(), held: 0, parts, writes, of: "nodes", nodes }
+    }
+
+    /// The parts are for slots of a cluster, of which a node may have several.
+    pub(crate) fn is_by_slots(&mut self) {
+        self.of = "slots";
     }
 
     /// Total bytes of the parts received so far.
@@ -157,7 +164,7 @@ impl Merging {
         });
         let Some((node, text)) = failed else { return };
         let (code, text) = errors::split_code(text);
-        let applied = format!("applied on {done} of {} nodes; ", self.parts.len());
+        let applied = format!("applied on {done} of {} {}; ", self.parts.len(), self.of);
         let applied: &[u8] = if self.writes { applied.as_bytes() } else { b"" };
         let node = format!("node {}: ", self.nodes.name(node));
         errors::write(out, &[code, b" ", applied, node.as_bytes(), text]);
@@ -419,7 +426,9 @@ mod tests {
 
     #[test]
     fn the_cursor_of_a_scan_contains_the_node() {
-        let rule = Rule::Scan { cursor: Cursor { node: 1, cursor: 0 }, nodes: 4 };
+        let map = Map::new(1, Slots::even(4).unwrap());
+        let cursor = Cursor::parse((1_u64 << 48).to_string().as_bytes(), &map).unwrap();
+        let rule = Rule::Scan { cursor, nodes: 4 };
         let next = (1_u64 << 48 | 7).to_string();
         assert_eq!(
             all(rule, false, &["*2\r\n$1\r\n7\r\n*1\r\n$1\r\na\r\n"]),

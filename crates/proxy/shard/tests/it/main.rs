@@ -6,6 +6,7 @@
 //! failure is printed; `SIMULATION_SEED=n` repeats that history alone and prints its events.
 
 mod client;
+mod cluster;
 mod expect;
 mod node;
 mod pest;

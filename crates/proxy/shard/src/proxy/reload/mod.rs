@@ -41,6 +41,10 @@ impl Proxy {
         }
         let differing: Vec<bool> = self.settings.nodes.differing(&before.nodes).collect();
         let map = mem::replace(&mut self.map, Arc::clone(&self.settings.map));
+        self.order = self.map.order().into();
+        if self.cluster.is_some() {
+            return self.adopt_slots(&map, (&before.nodes, &differing), effects);
+        }
         let has_other_map = !map.assigns_like(&self.map);
         let moved: Vec<usize> = (0..differing.len()).filter(|node| differing[*node]).collect();
         // First, because the errors below name the server that was left.
@@ -50,7 +54,7 @@ impl Proxy {
     }
 
     /// Notes at the connections to a node that it is another server now. `before`: the nodes to which they lead.
-    fn note_left(&mut self, node: usize, before: &Nodes) {
+    pub(crate) fn note_left(&mut self, node: usize, before: &Nodes) {
         let (name, address) = (before.name(node), before.address(node));
         for upstream in self.peers.upstreams_mut().filter(|one| one.node == node) {
             // After two reloads, the first one counts.
@@ -59,7 +63,7 @@ impl Proxy {
     }
 
     /// Closes connections that depend on where keys and channels were, if they lead to one of these nodes.
-    fn end_leases(&mut self, is_concerned: impl Fn(usize) -> bool, effects: &mut Fx) {
+    pub(crate) fn end_leases(&mut self, is_concerned: impl Fn(usize) -> bool, effects: &mut Fx) {
         let is_own = |one: &&Upstream| {
             matches!(one.use_, Use::Leased(_) | Use::Subscribed(_)) && is_concerned(one.node)
         };
@@ -73,7 +77,7 @@ impl Proxy {
 
     /// Uses other connections to a node from now on: it is another server. The connections that clients share
     /// are closed once they have brought all replies.
-    fn leave_node(&mut self, node: usize, effects: &mut Fx) {
+    pub(crate) fn leave_node(&mut self, node: usize, effects: &mut Fx) {
         let (shared, idle) = self.pools.forget_node(node);
         for conn in shared {
             if let Some(upstream) = self.peers.upstream(conn) {

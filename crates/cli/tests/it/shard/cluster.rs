@@ -1,0 +1,228 @@
+//! `--map cluster`: a real Redis Cluster behind the proxy.
+
+use crate::support::{
+    Server,
+    shard::{
+        client,
+        cluster::{Cluster, id, slot},
+        nodes::Node,
+        on_shard_models, proxy_to,
+    },
+    until,
+};
+use std::{
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+};
+
+/// The proxy in front of a cluster, of which it is given one node.
+fn clustered(model: &str, cluster: &Cluster) -> Server {
+    proxy_to(model, [cluster.masters[0].addr()].into_iter(), &["--map", "cluster", "--cores", "2"])
+}
+
+on_shard_models!(all_masters_are_one_redis: epoll, percore);
+
+fn all_masters_are_one_redis(model: &str) {
+    let cluster = Cluster::start(3, 0);
+    let proxy = clustered(model, &cluster);
+    let mut client = client(&proxy);
+    let keys: Vec<String> = (0..50).map(|number| format!("key:{number}")).collect();
+    let pairs: Vec<String> = keys.iter().map(|key| format!("{key} {key}")).collect();
+    assert_eq!(client.say(&format!("MSET {}", pairs.join(" "))), "+OK\r\n");
+    let all: String = keys.iter().map(|key| format!("${}\r\n{key}\r\n", key.len())).collect();
+    assert_eq!(client.say(&format!("MGET {}", keys.join(" "))), format!("*50\r\n{all}"));
+    for master in &cluster.masters {
+        let size: usize = master.client().say("DBSIZE").trim()[1..].parse().unwrap();
+        assert!(size > 5, "{size}");
+    }
+    assert_eq!(client.say("DBSIZE"), ":50\r\n");
+    let mut cursor = "0".to_string();
+    let mut found = Vec::new();
+    loop {
+        let reply = client.say(&format!("SCAN {cursor}"));
+        let mut words = reply.lines().filter(|line| !line.starts_with(['*', '$']));
+        cursor = words.next().expect("a cursor").to_owned();
+        found.extend(words.map(str::to_owned));
+        if cursor == "0" {
+            break;
+        }
+    }
+    found.sort();
+    let mut expected = keys.clone();
+    expected.sort();
+    assert_eq!(found, expected);
+    assert_eq!(client.say(&format!("DEL {}", keys.join(" "))), ":50\r\n");
+}
+
+on_shard_models!(keys_of_one_command_are_of_one_slot: epoll);
+
+fn keys_of_one_command_are_of_one_slot(model: &str) {
+    let cluster = Cluster::start(3, 0);
+    let proxy = clustered(model, &cluster);
+    let mut client = client(&proxy);
+    // These are at one node.
+    let cross = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
+    let (one, other) = ("a{1}", "b{5}");
+    assert_eq!(cluster.master(one).addr(), cluster.master(other).addr());
+    assert_eq!(client.say(&format!("RENAME {one} {other}")), cross);
+    assert_eq!(client.say("MULTI"), "+OK\r\n");
+    assert_eq!(client.say(&format!("SET {one} 1")), "+QUEUED\r\n");
+    assert_eq!(client.say(&format!("SET {other} 1")), cross);
+    assert!(client.say("EXEC").starts_with("-EXECABORT"));
+    assert_eq!(client.say(&format!("WATCH {one}")), "+OK\r\n");
+    assert_eq!(client.say("MULTI"), "+OK\r\n");
+    assert_eq!(client.say("INCR x{1}"), "+QUEUED\r\n");
+    assert_eq!(client.say("EXEC"), "*1\r\n:1\r\n");
+    assert_eq!(client.say("RPUSH list 1"), ":1\r\n");
+    assert_eq!(client.say("BLPOP list 0"), "*2\r\n$4\r\nlist\r\n$1\r\n1\r\n");
+    assert!(client.say("SSUBSCRIBE a").starts_with("-ERR the proxy does not support 'ssubscribe'"));
+    assert!(
+        client.say("PSUBSCRIBE a*").starts_with("-ERR the proxy does not support 'psubscribe'")
+    );
+    assert!(client.say("SELECT 1").starts_with("-ERR "));
+    let mut subscriber = crate::support::shard::client(&proxy);
+    let confirmed = "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n";
+    assert_eq!(subscriber.say("SUBSCRIBE news"), confirmed);
+    assert_eq!(client.say("PUBLISH news hello"), ":1\r\n");
+    let message = "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n";
+    assert_eq!(String::from_utf8_lossy(&subscriber.next().unwrap()), message);
+}
+
+/// Moves a slot key by key to a node, as `redis-cli --cluster reshard` does.
+fn migrate(from: &Node, to: &Node, slot: u16, others: &[&Node]) {
+    let (source, target) = (id(from), id(to));
+    let ok = |node: &Node, line: String| assert_eq!(node.client().say(&line), "+OK\r\n", "{line}");
+    ok(to, format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
+    ok(from, format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
+    let address = to.addr();
+    loop {
+        let reply = from.client().say(&format!("CLUSTER GETKEYSINSLOT {slot} 1"));
+        let Some(key) = reply.lines().nth(2) else { break };
+        let line = format!("MIGRATE {} {} {key} 0 5000", address.ip(), address.port());
+        let reply = from.client().say(&line);
+        assert!(reply == "+OK\r\n" || reply == "+NOKEY\r\n", "{reply}");
+    }
+    for node in [to, from].iter().chain(others) {
+        ok(node, format!("CLUSTER SETSLOT {slot} NODE {target}"));
+    }
+    // Otherwise a node that learns of this late may contradict the next change.
+    let moved = format!("-MOVED {slot} {address}\r\n");
+    for node in [from].iter().chain(others) {
+        until("the node knows it", || node.client().say("GET {tag}") == moved);
+    }
+    until("the owner knows it", || node_serves(to));
+}
+
+fn node_serves(node: &Node) -> bool {
+    !node.client().say("GET {tag}").starts_with("-MOVED")
+}
+
+/// Stops the writers.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+on_shard_models!(a_slot_moves_while_clients_write: epoll, percore);
+
+/// The slot goes to a node that has none before. No client gets an error, and no write is lost or applied twice.
+fn a_slot_moves_while_clients_write(model: &str) {
+    let cluster = Cluster::start(3, 1);
+    let proxy = clustered(model, &cluster);
+    let is_over = AtomicBool::new(false);
+    let number = slot(&mut cluster.masters[0].client(), "{tag}");
+    let write = |name: usize| {
+        let mut client = client(&proxy);
+        let mut rounds = 0;
+        while !is_over.load(Relaxed) || rounds < 50 {
+            rounds += 1;
+            for key in 0..5 {
+                let reply = client.say(&format!("INCR {name}.{key}{{tag}}"));
+                assert_eq!(reply, format!(":{rounds}\r\n"), "client {name}");
+            }
+            // A pipeline, in order.
+            for at in 0..5 {
+                client.send(&["SET", &format!("{name}.p{{tag}}"), &format!("{rounds}.{at}")]);
+            }
+            client.send(&["GET", &format!("{name}.p{{tag}}")]);
+            for _ in 0..5 {
+                assert_eq!(client.next().unwrap(), b"+OK\r\n");
+            }
+            let value = format!("{rounds}.4");
+            let right = format!("${}\r\n{value}\r\n", value.len());
+            assert_eq!(String::from_utf8_lossy(&client.next().unwrap()), right);
+            let keys: Vec<String> = (0..5).map(|key| format!("{name}.{key}{{tag}}")).collect();
+            let reply = client.say(&format!("MGET {}", keys.join(" ")));
+            let value = format!("${}\r\n{rounds}\r\n", rounds.to_string().len());
+            assert_eq!(reply, format!("*5\r\n{}", value.repeat(5)));
+        }
+    };
+    thread::scope(|scope| {
+        // Also if this panics.
+        let over = Over(&is_over);
+        let write = &write;
+        let writers: Vec<_> = (0..3).map(|name| scope.spawn(move || write(name))).collect();
+        let (from, to) = (cluster.master("{tag}"), &cluster.others[0]);
+        let others: Vec<&Node> =
+            cluster.masters.iter().filter(|node| node.addr() != from.addr()).collect();
+        until("there are keys", || from.client().say("DBSIZE") != ":0\r\n");
+        migrate(from, to, number, &others);
+        migrate(to, from, number, &others);
+        migrate(from, to, number, &others);
+        drop(over);
+        writers.into_iter().for_each(|writer| writer.join().expect("no wrong answer"));
+    });
+    assert_eq!(cluster.others[0].client().say("DBSIZE"), ":18\r\n");
+}
+
+on_shard_models!(a_failover_is_followed: epoll, percore);
+
+fn a_failover_is_followed(model: &str) {
+    let mut cluster = Cluster::start(3, 1);
+    let proxy = clustered(model, &cluster);
+    let mut clients: Vec<_> = (0..4).map(|_| client(&proxy)).collect();
+    let replica = &cluster.others[0];
+    let master = cluster.masters.iter().position(|node| node.addr() == cluster.master("a").addr());
+    let master = master.expect("a master");
+    let reply =
+        replica.client().say(&format!("CLUSTER REPLICATE {}", id(&cluster.masters[master])));
+    assert_eq!(reply, "+OK\r\n");
+    assert_eq!(clients[0].say("SET a 1"), "+OK\r\n");
+    let mut direct = replica.client();
+    assert_eq!(direct.say("READONLY"), "+OK\r\n");
+    until("it is replicated", || direct.say("GET a") == "$1\r\n1\r\n");
+    cluster.masters[master].kill();
+    for client in &mut clients {
+        until("the replica has taken over", || {
+            let reply = client.say("GET a");
+            let is_error = reply.starts_with("-SHARDDOWN") || reply.starts_with("-CLUSTERDOWN");
+            assert!(is_error || reply == "$1\r\n1\r\n", "{reply}");
+            !is_error
+        });
+        assert_eq!(client.say("INCR b{a}").as_bytes()[0], b':');
+    }
+}
+
+on_shard_models!(what_a_cluster_does_not_support_is_refused: epoll);
+
+fn what_a_cluster_does_not_support_is_refused(model: &str) {
+    for (options, expected) in [
+        (
+            &["--model", model, "--auth", "nodes"][..],
+            "--auth nodes is not possible with --map cluster",
+        ),
+        (&["--model", "threads"], "--map cluster"),
+        (&["--model", model, "--node-tls-ca", "ca.pem"], "--node-tls-ca is not possible"),
+        (&["--model", model, "--hash-tag", "{}"], "--hash-tag applies only to"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.args(["shard", "--map", "cluster", "--nodes", "127.0.0.1:1"]).args(options);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains(expected), "{options:?}: {text}");
+    }
+}

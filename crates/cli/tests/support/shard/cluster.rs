@@ -1,0 +1,67 @@
+//! A real Redis Cluster.
+
+use super::{client::Client, nodes::Node};
+use crate::support::until;
+use regatta_testkit::port;
+
+/// Masters with equal ranges of slots, and further nodes.
+pub struct Cluster {
+    pub masters: Vec<Node>,
+    /// Nodes without slots.
+    pub others: Vec<Node>,
+}
+
+impl Cluster {
+    /// Starts masters, and as many further nodes, and waits until all know each other.
+    pub fn start(masters: usize, others: usize) -> Cluster {
+        let buses: Vec<u16> = (0..masters + others).map(|_| port::free()).collect();
+        let node = |bus: &u16| {
+            let bus = bus.to_string();
+            // A master that loses its last slot would become a replica.
+            let stays = ["--cluster-allow-replica-migration", "no"];
+            let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
+            Node::start(&[&options[..], &stays, &["--cluster-port", &bus]].concat())
+        };
+        let mut nodes: Vec<Node> = buses.iter().map(node).collect();
+        for (number, node) in nodes.iter().enumerate() {
+            let mut client = node.client();
+            assert_eq!(client.say(&format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1)), "+OK\r\n");
+            if number < masters {
+                let bound = |number: usize| number * 16_384 / masters;
+                let (first, last) = (bound(number), bound(number + 1) - 1);
+                assert_eq!(client.say(&format!("CLUSTER ADDSLOTSRANGE {first} {last}")), "+OK\r\n");
+            }
+            let (to, bus) = (nodes[0].addr(), buses[0]);
+            let meet = format!("CLUSTER MEET {} {} {bus}", to.ip(), to.port());
+            assert_eq!(client.say(&meet), "+OK\r\n");
+        }
+        for node in &nodes {
+            let mut client = node.client();
+            let count = format!("cluster_known_nodes:{}\r\n", masters + others);
+            until("the cluster works", || {
+                let info = client.say("CLUSTER INFO");
+                info.contains("cluster_state:ok") && info.contains(&count)
+            });
+        }
+        let others = nodes.split_off(masters);
+        Cluster { masters: nodes, others }
+    }
+
+    /// The master of the slot of a key, by the ranges at the start.
+    pub fn master(&self, key: &str) -> &Node {
+        &self.masters
+            [usize::from(slot(&mut self.masters[0].client(), key)) * self.masters.len() / 16_384]
+    }
+}
+
+/// The slot of a key.
+pub fn slot(client: &mut Client, key: &str) -> u16 {
+    let reply = client.say(&format!("CLUSTER KEYSLOT {key}"));
+    reply.trim_start_matches(':').trim().parse().expect("a slot")
+}
+
+/// The name of a node in the cluster.
+pub fn id(node: &Node) -> String {
+    let reply = node.client().say("CLUSTER MYID");
+    reply.lines().nth(1).expect("a name").to_owned()
+}

@@ -1,0 +1,292 @@
+//! One history: the proxy's core, its sockets, the clients and the cluster.
+
+use super::{
+    Fault, Seen,
+    client::Client,
+    node::{Cluster, Session, TAGS, address, slot_of, slot_of_key},
+};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use regatta_engine::{Conn, Core, Limits, Next, Now, SocketProbe};
+use regatta_shard::{Proxy, Settings, Shared};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+pub struct World {
+    random: SmallRng,
+    core: Core<Proxy>,
+    now: Instant,
+    shared: Arc<Shared>,
+    cluster: Cluster,
+    wires: BTreeMap<Conn, Wire>,
+    prints: bool,
+}
+
+/// A connection to a client or a node, and the bytes in flight.
+struct Wire {
+    end: End,
+    to_proxy: Vec<u8>,
+    from_proxy: Vec<u8>,
+}
+
+enum End {
+    Client(Client),
+    /// The node, and whether the connection is open.
+    Node(usize, bool, Session),
+}
+
+/// What the kernel would report.
+struct Kernel<'w>(&'w BTreeMap<Conn, Wire>);
+
+impl SocketProbe for Kernel<'_> {
+    fn unacknowledged(&self, conn: Conn) -> usize {
+        self.0.get(&conn).map_or(0, |wire| wire.from_proxy.len())
+    }
+
+    fn is_readable(&self, conn: Conn) -> bool {
+        self.0.get(&conn).is_some_and(|wire| !wire.to_proxy.is_empty())
+    }
+
+    fn is_gone(&self, conn: Conn) -> bool {
+        !self.0.contains_key(&conn)
+    }
+
+    fn has_ended(&self, conn: Conn) -> bool {
+        !self.0.contains_key(&conn)
+    }
+}
+
+const STEPS: usize = 150;
+
+impl World {
+    pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let cluster = Cluster::new(random.random_range(3..6), fault, &mut random);
+        let mut settings = Settings::of_cluster(vec![address(0), address(1)]);
+        settings.node_timeout = Duration::from_secs(3000);
+        let shared = Arc::new(Shared::new(settings));
+        let now = Instant::now();
+        let limits =
+            Limits { idle: Duration::from_secs(36_000), request: Duration::from_secs(36_000) };
+        let proxy = Proxy::new(Arc::clone(&shared), seed);
+        let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
+        World { random, core, now, shared, cluster, wires: BTreeMap::new(), prints }
+    }
+
+    pub fn run(mut self, seen: &mut Seen) -> Result<(), String> {
+        for number in 0..self.random.random_range(1..4) {
+            self.turn();
+            let conn = self.core.accept();
+            let client = Client::new(number, &mut self.random);
+            self.insert(conn, End::Client(client));
+            self.serve(conn);
+            self.end_turn();
+        }
+        for _ in 0..STEPS {
+            self.now += Duration::from_micros(self.random.random_range(0..4000));
+            if self.random.random_bool(0.4) {
+                self.cluster.change(&mut self.random, seen);
+            }
+            for wire in self.wires.values_mut() {
+                if let End::Client(client) = &mut wire.end {
+                    client.send(&mut self.random, &mut wire.to_proxy);
+                }
+            }
+            self.everything(0.6, seen)?;
+        }
+        self.cluster.settle(&mut self.random, seen);
+        self.settle(seen)?;
+        self.check_clients()?;
+        self.check_map(seen)
+    }
+
+    /// Runs until nothing happens any longer.
+    fn settle(&mut self, seen: &mut Seen) -> Result<(), String> {
+        let mut quiet = 0;
+        for _ in 0..2000 {
+            let moved = self.everything(1.0, seen)?;
+            quiet = if moved { 0 } else { quiet + 1 };
+            if quiet > 30 {
+                return Ok(());
+            }
+            self.now += Duration::from_millis(20);
+        }
+        Err("the history did not become quiet".into())
+    }
+
+    /// All requests have their replies, and each key is where it belongs, with its value.
+    fn check_clients(&mut self) -> Result<(), String> {
+        for wire in self.wires.values_mut() {
+            let End::Client(client) = &mut wire.end else { continue };
+            if client.owes() > 0 {
+                return Err(format!("a client never got {} replies", client.owes()));
+            }
+            for key in client.used() {
+                let owner = self.cluster.owner(slot_of_key(&key));
+                for (number, node) in self.cluster.nodes.iter().enumerate() {
+                    let value = node.keys.get(&key);
+                    let is_right = match number == owner {
+                        true => client.permits(&key, value),
+                        false => value.is_none(),
+                    };
+                    if !is_right {
+                        return Err(format!("{} at node {number}: {value:?}", key.escape_ascii()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Once nothing moves, the proxy knows the slots as they are, whichever node it asks.
+    fn check_map(&mut self, seen: &mut Seen) -> Result<(), String> {
+        for _ in 0..self.cluster.nodes.len() + 1 {
+            self.now += Duration::from_secs(40);
+            self.settle(seen)?;
+            let settings = self.shared.current();
+            let map = settings.map.cluster().expect("a cluster");
+            for slot in (0..TAGS).map(slot_of) {
+                let known = settings.nodes.address(map.node_of(slot));
+                let right = address(self.cluster.owner(slot));
+                if known != right {
+                    return Err(format!("slot {slot} is at {right}, and the map says {known}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // ---- the driver ----
+
+    fn insert(&mut self, conn: Conn, end: End) {
+        self.wires.insert(conn, Wire { end, to_proxy: Vec::new(), from_proxy: Vec::new() });
+    }
+
+    fn turn(&mut self) {
+        self.core.turn(Now { instant: self.now, unix_s: 0 });
+    }
+
+    fn end_turn(&mut self) {
+        if self.core.due().is_some_and(|due| due <= self.now) {
+            self.core.tick(&Kernel(&self.wires));
+        }
+        for _ in 0..1000 {
+            while let Some(conn) = self.core.next_changed() {
+                self.serve(conn);
+            }
+            let Some((conn, to)) = self.core.next_connect() else { return };
+            let node = self.node_at(to);
+            self.insert(conn, End::Node(node, false, Session::default()));
+        }
+        panic!("a turn does not end: 1000 rounds");
+    }
+
+    fn node_at(&self, to: SocketAddr) -> usize {
+        let nodes = 0..self.cluster.nodes.len();
+        nodes.into_iter().find(|node| address(*node) == to).expect("the address of a node")
+    }
+
+    /// Runs one step of each connection, with this probability. Returns whether bytes moved.
+    fn everything(&mut self, probability: f64, seen: &mut Seen) -> Result<bool, String> {
+        let mut moved = false;
+        self.turn();
+        for conn in self.wires.keys().copied().collect::<Vec<_>>() {
+            if self.random.random_bool(probability) {
+                moved |= self.arrive(conn);
+            }
+        }
+        self.end_turn();
+        for conn in self.wires.keys().copied().collect::<Vec<_>>() {
+            if self.random.random_bool(probability) {
+                moved |= self.leave(conn, seen)?;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Delivers bytes to the proxy, or that a connection is open.
+    fn arrive(&mut self, conn: Conn) -> bool {
+        let Some(wire) = self.wires.get_mut(&conn) else { return false };
+        if let End::Node(_, is_open @ false, _) = &mut wire.end {
+            *is_open = true;
+            self.core.connected(conn);
+            self.serve(conn);
+            return true;
+        }
+        let most =
+            if self.random.random_bool(0.3) { self.random.random_range(1..60) } else { 65_536 };
+        let count = wire.to_proxy.len().min(most);
+        if count == 0 || !self.core.wants_read(conn) {
+            return false;
+        }
+        let mut bytes: Vec<u8> = wire.to_proxy.drain(..count).collect();
+        self.core.received(conn, &mut bytes);
+        self.serve(conn);
+        true
+    }
+
+    fn serve(&mut self, conn: Conn) {
+        loop {
+            match self.core.next(conn, &Kernel(&self.wires)) {
+                Next::Wait => break,
+                Next::Write { .. } => {
+                    let Some(wire) = self.wires.get_mut(&conn) else { break };
+                    if matches!(wire.end, End::Node(_, false, _)) {
+                        break;
+                    }
+                    let output = self.core.output(conn);
+                    let count = output.len();
+                    wire.from_proxy.extend_from_slice(output);
+                    self.core.wrote(conn, count);
+                }
+                Next::ShutdownWrite => self.core.shutdown_completed(conn, true),
+                Next::Close => {
+                    self.wires.remove(&conn);
+                    self.core.closed(conn);
+                    return;
+                }
+            }
+        }
+        self.core.settle(conn);
+    }
+
+    /// Delivers bytes to a client or a node, which may answer.
+    fn leave(&mut self, conn: Conn, seen: &mut Seen) -> Result<bool, String> {
+        let Some(wire) = self.wires.get_mut(&conn) else { return Ok(false) };
+        let most =
+            if self.random.random_bool(0.3) { self.random.random_range(1..60) } else { 65_536 };
+        let count = wire.from_proxy.len().min(most);
+        let bytes: Vec<u8> = wire.from_proxy.drain(..count).collect();
+        let mut moved = count > 0;
+        match &mut wire.end {
+            End::Client(client) => client.receive(&bytes, seen)?,
+            End::Node(node, true, session) => {
+                session.feed(&bytes);
+                for _ in 0..self.random.random_range(1..8) {
+                    let start = wire.to_proxy.len();
+                    let end = (*node, &mut *session);
+                    let random = &mut self.random;
+                    let out = &mut wire.to_proxy;
+                    if !self.cluster.step(end, out, seen, random) {
+                        break;
+                    }
+                    if self.prints {
+                        let reply = wire.to_proxy[start..].escape_ascii();
+                        println!("{conn:?} node {node}: {}: {reply}", session.last);
+                    }
+                    moved = true;
+                }
+            }
+            End::Node(..) => {}
+        }
+        if moved {
+            self.turn();
+            self.serve(conn);
+            self.end_turn();
+        }
+        Ok(moved)
+    }
+}
