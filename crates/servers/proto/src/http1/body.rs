@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(pieces(Body::new(b"abc", false)), [b"abc"]);
         let chunked = Body::new(b"2\r\nab\r\n1;x\r\nc\r\n0\r\nA: b\r\n\r\n", true);
         assert_eq!(pieces(chunked), [&b"ab"[..], b"c"]);
-        assert_eq!(chunked.len(), 3);
+        assert!(chunked.len() == 3 && !chunked.is_empty());
         assert!(Body::new(b"0\r\n\r\n", true).is_empty());
     }
 }
