@@ -33,6 +33,7 @@ fn prerequisites() {
         "dpkg-deb",
         "google-chrome",
         "ip",
+        "kubectl",
         "mdbook",
         "nats-server",
         "nginx",

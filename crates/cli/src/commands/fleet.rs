@@ -1,17 +1,20 @@
 //! `regatta fleet` and `regatta agents`: the files of a standing fleet, its relays, and who is there.
 
+mod manifest;
+
 use crate::{exit::Outcome, output};
 use anyhow::Context;
 use regatta_fleet::{
     Build,
     nats::{Listed, init, list},
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Make the files of a standing fleet: agents that dial out to a NATS broker, and wait there for a leader
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta fleet init --broker 10.0.0.9 --agents gen1,gen2 fleet
+  regatta fleet manifest slurm fleet --targets 10.0.0.0/24:80 | sbatch
 
 Exit status: 0 written; 2 wrong usage, or a file could not be written.")]
 pub struct FleetArgs {
@@ -35,12 +38,20 @@ enum Action {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+    Manifest(manifest::ManifestArgs),
+}
+
+/// Runs an action.
+pub fn run(args: FleetArgs) -> anyhow::Result<Outcome> {
+    match args.action {
+        Action::Init { broker, agents, folder } => made(&broker, &agents, &folder),
+        Action::Manifest(args) => manifest::run(args),
+    }
 }
 
 /// Writes the files of a fleet.
-pub fn run(args: FleetArgs) -> anyhow::Result<Outcome> {
-    let Action::Init { broker, agents, folder } = args.action;
-    init(&folder, &broker, &agents)?;
+fn made(broker: &str, agents: &[String], folder: &Path) -> anyhow::Result<Outcome> {
+    init(folder, broker, agents)?;
     let (dir, first) = (folder.display(), &agents[0]);
     let [of_broker, of_agent] = match folder.join("ca.pem").exists() {
         true => ["nats.conf, broker.pem and broker.key", "NAME.toml, NAME.nk and ca.pem"],

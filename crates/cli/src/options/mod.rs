@@ -5,6 +5,7 @@ pub(crate) mod certificate;
 pub(crate) mod config_file;
 pub(crate) mod formats;
 pub(crate) mod hub;
+pub(crate) mod machines;
 pub(crate) mod metrics;
 pub(crate) mod planted;
 pub(crate) mod renewed;

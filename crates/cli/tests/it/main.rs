@@ -17,6 +17,9 @@ mod http_requests;
 mod hub;
 mod lies;
 mod load;
+mod machines;
+#[cfg(feature = "nats")]
+mod manifests;
 mod misfortunes;
 mod models;
 mod null;

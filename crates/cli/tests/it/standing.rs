@@ -1,13 +1,18 @@
 //! Standing fleets by the commands of a user: `fleet init`, a broker, `agent --fleet`, `agents`, `load --fleet`.
 
-use crate::support::{Server, until, until_within};
+use crate::{
+    manifests,
+    support::{Server, until, until_within},
+};
 use regatta_testkit::{
     child::{Ended, run_within},
     port, prerequisite,
 };
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     fs::{self, File},
     net::TcpStream,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -181,6 +186,35 @@ fn a_killed_leader_leaves_no_load() {
     until("the agents wait for the next leader", || {
         let listed = regatta(&["agents", "--fleet", &fleet.leader()]);
         listed.stdout.matches("idle").count() == 2
+    });
+}
+
+/// A child and all others in its process group, which are killed when dropped.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[cfg_attr(not(has_nats_server), ignore = "nats-server is not installed (scripts/setup)")]
+fn a_batch_script_of_slurm_starts_an_agent() {
+    let fleet = Fleet::new();
+    let args = ["fleet", "manifest", "slurm", &fleet.dir(), "--agents", "gen1"];
+    let script = regatta(&[&args[..], &["--targets", "127.0.0.1:1-65535"]].concat());
+    assert_eq!(script.code(), 0, "{script:?}");
+    let folder = fleet.folder.path().to_owned();
+    fs::write(folder.join("script"), script.stdout).unwrap();
+    manifests::srun(&folder, 1);
+    let mut slurm = manifests::bash(&folder.join("script"), &folder);
+    let slurm = slurm.process_group(0).env(MARK, fleet.mark()).stdin(Stdio::null());
+    let _slurm = Group(slurm.stderr(File::create(fleet.log("slurm")).unwrap()).spawn().unwrap());
+    until("the agent is there", || {
+        let listed = regatta(&["agents", "--fleet", &fleet.leader()]);
+        listed.stdout.lines().any(|line| line.starts_with("gen1") && line.ends_with("this one"))
     });
 }
 

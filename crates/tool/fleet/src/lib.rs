@@ -30,4 +30,4 @@ pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, RemoteSite, Set
 pub use machine::Build;
 pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent, VERSION};
 pub use site::{NewSite, Site};
-pub use ssh::Ssh;
+pub use ssh::{Host, Ssh};

@@ -9,6 +9,7 @@ use crate::{
 use regatta_record::visible;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::{
+    collections::BTreeMap,
     env::consts::ARCH,
     ffi::OsString,
     fs::File,
@@ -33,11 +34,24 @@ const OPTIONS: [&str; 5] = [
 /// Where the program is copied to, below the home folder of the user there.
 const CACHE: &str = ".cache/regatta";
 
+/// How a machine with a name is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The destination of `ssh`.
+    pub destination: String,
+    /// Options of `ssh`. They come before those that are always given, and `ssh` takes the first of two.
+    pub options: Vec<String>,
+    /// The path of regatta there, below the home folder if it starts with `~/`; `None`: on the search path.
+    pub program: Option<String>,
+}
+
 /// The `ssh` program.
 #[derive(Clone, Debug)]
 pub struct Ssh {
     /// The program, and its first arguments.
     words: Vec<OsString>,
+    /// Machines by their names. All other names are destinations.
+    hosts: BTreeMap<String, Host>,
 }
 
 impl Ssh {
@@ -50,13 +64,29 @@ impl Ssh {
         let words = shell_words::split(command).unwrap_or_default();
         match words.is_empty() {
             true => Err(Error::Command(command.to_owned())),
-            false => Ok(Ssh { words: words.into_iter().map(OsString::from).collect() }),
+            false => {
+                let words = words.into_iter().map(OsString::from).collect();
+                Ok(Ssh { words, hosts: BTreeMap::new() })
+            }
         }
     }
 
-    /// The machine with an agent: `regatta` on the search path of non-interactive shells there.
+    /// The same program, which reaches the machines with these names as they say.
+    pub fn with_hosts(self, hosts: BTreeMap<String, Host>) -> Ssh {
+        Ssh { hosts, ..self }
+    }
+
+    /// The machine with an agent: its program, or `regatta` on the search path of non-interactive shells there.
     pub fn machine(&self, host: &str) -> Machine {
-        self.agent(host, "regatta")
+        let program = self.hosts.get(host).and_then(|host| host.program.as_deref());
+        let program = program.map_or_else(
+            || "regatta".into(),
+            |path| match path.strip_prefix("~/") {
+                Some(rest) => format!("~/{}", shell_words::quote(rest)),
+                None => shell_words::quote(path).into_owned(),
+            },
+        );
+        self.agent(host, &program)
     }
 
     /// Copies this program, which is `build`, to `~/.cache/regatta/<sha256>/` on a machine, unless it is there,
@@ -102,11 +132,21 @@ impl Ssh {
     }
 
     fn agent(&self, host: &str, program: &str) -> Machine {
-        let mut words = self.words.clone();
-        words.extend(OPTIONS.map(OsString::from));
-        words.extend([host.into(), format!("{program} agent --stdio").into()]);
+        let mut words = self.to(host);
+        words.push(format!("{program} agent --stdio").into());
         let (program, arguments) = (words.remove(0), words);
         Machine { name: host.to_owned(), program, arguments }
+    }
+
+    /// The words of a command that reaches a machine, without what runs there.
+    fn to(&self, host: &str) -> Vec<OsString> {
+        let named = self.hosts.get(host);
+        let options = named.map_or(&[][..], |named| &named.options);
+        let destination = named.map_or(host, |named| &named.destination);
+        let mut words = self.words.clone();
+        words.extend(options.iter().map(OsString::from));
+        words.extend(OPTIONS.into_iter().chain([destination]).map(OsString::from));
+        words
     }
 
     fn run(
@@ -117,8 +157,9 @@ impl Ssh {
         stop: &AtomicBool,
     ) -> Result<Output, Error> {
         let fail = |error: io::Error| Error::Machine { what: "run ssh", error };
-        let mut ssh = Command::new(&self.words[0]);
-        ssh.args(&self.words[1..]).args(OPTIONS).args([host, command]);
+        let words = self.to(host);
+        let mut ssh = Command::new(&words[0]);
+        ssh.args(&words[1..]).arg(command);
         let ssh = ssh.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let ssh = ssh.map_err(fail)?;
         let id = Pid::from_child(&ssh);
@@ -214,6 +255,29 @@ mod tests {
         let stopped = ssh.deploy("gen1", &build(), &AtomicBool::new(true));
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
         assert!(began.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_machine_with_a_name_is_reached_as_it_says() {
+        let host = |program: Option<&str>| Host {
+            destination: "bench@10.0.0.7".into(),
+            options: vec!["-p".into(), "22 22".into()],
+            program: program.map(str::to_owned),
+        };
+        let command = |program| {
+            let hosts = [("gen1".to_owned(), host(program))].into_iter().collect();
+            let machine = Ssh::new("ssh").unwrap().with_hosts(hosts).machine("gen1");
+            assert_eq!((machine.name.as_str(), machine.program.to_str()), ("gen1", Some("ssh")));
+            let words = machine.arguments.iter().map(|one| one.to_string_lossy().into_owned());
+            let words: Vec<String> = words.collect();
+            let (last, before) = words.split_last().unwrap();
+            assert_eq!(before, [&["-p", "22 22"][..], &OPTIONS, &["bench@10.0.0.7"]].concat());
+            last.clone()
+        };
+        assert_eq!(command(None), "regatta agent --stdio");
+        assert_eq!(command(Some("/opt/my regatta")), "'/opt/my regatta' agent --stdio");
+        assert_eq!(command(Some("~/bin/re;gatta")), "~/'bin/re;gatta' agent --stdio");
+        assert_eq!(Ssh::new("ssh").unwrap().machine("gen1").arguments[5], "gen1");
     }
 
     #[test]

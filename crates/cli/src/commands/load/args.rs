@@ -129,7 +129,7 @@ pub struct LoadArgs {
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub processes: usize,
     /// Load from these machines instead of this one. Each is a destination of ssh, e.g. gen1 or
-    /// bench@10.0.0.7, that asks for no password, and needs the same build of regatta. It runs a load thread
+    /// bench@10.0.0.7, or a name in machines.toml, that asks for no password, and needs the same build of regatta. It runs a load thread
     /// per core, with its share of connections and requests. The result has the figures and the verdict of
     /// each machine. If one is lost, the load ends without a result. Not with -n, --burst, --verify,
     /// --passing, --stalled and --unix-socket. Over ws://, the latency of a delivery is that of members on

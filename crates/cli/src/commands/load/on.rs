@@ -1,7 +1,8 @@
 //! The machines of `--on`: how to reach them, over SSH or by a standing fleet.
 
+use crate::options::machines::Machines;
 use anyhow::{Context, bail};
-use regatta_fleet::{Build, Fleet, Machine, Settings, Ssh};
+use regatta_fleet::{Build, Fleet, Machine, Settings};
 use std::{collections::BTreeSet, env, path::Path, sync::atomic::AtomicBool};
 
 /// Most machines.
@@ -45,8 +46,7 @@ fn machines(on: On<'_>, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<
         let relay = [program.into(), "fleet-relay".into()];
         return Ok(regatta_fleet::nats::agents(file, on.hosts, &relay)?);
     }
-    let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
-    let ssh = ssh.context("REGATTA_SSH")?;
+    let ssh = Machines::read()?.ssh()?;
     let machines = on.hosts.iter().map(|host| match on.deploy {
         true => ssh.deploy(host, build, stop),
         false => Ok(ssh.machine(host)),

@@ -1,11 +1,11 @@
 //! `regatta race --server`: the contenders run on another machine, which is reached over SSH.
 
+use crate::options::machines::Machines;
 use anyhow::{Context, bail};
-use regatta_fleet::{Build, RemoteSite, Settings, Ssh};
+use regatta_fleet::{Build, RemoteSite, Settings};
 use regatta_race::Server;
 use regatta_record::{Asked, ServerMachine};
 use std::{
-    env,
     net::IpAddr,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -13,12 +13,12 @@ use std::{
 /// The machine of the contenders.
 #[derive(Debug, Default, clap::Args)]
 pub struct ServerArgs {
-    /// Run the contenders on this machine, over SSH, and the load on this one. HOST is a destination of ssh;
-    /// REGATTA_SSH is used in place of ssh. Commands start in the home folder there and listen on {host}
+    /// Run the contenders on this machine, over SSH, and the load on this one. HOST is a destination of ssh,
+    /// or a name in machines.toml; REGATTA_SSH is used in place of ssh. Commands start in the home folder there and listen on {host}
     #[arg(long, value_name = "HOST", conflicts_with = "resume")]
     server: Option<String>,
     /// The address at which the load reaches the contenders, an IPv4 address of HOST, and {host} in their commands.
-    /// Default: that by which ssh reached it
+    /// Default: that in machines.toml, or that by which ssh reached it
     #[arg(long, value_name = "ADDRESS", conflicts_with = "resume")]
     server_address: Option<IpAddr>,
     /// Copy this program to ~/.cache/regatta/ on HOST before the race, once for each build
@@ -64,8 +64,8 @@ impl ServerArgs {
         if host.trim().is_empty() || host.starts_with('-') {
             bail!("expected a destination of ssh after --server, e.g. bench@sut; got {host:?}");
         }
-        let ssh = Ssh::new(&env::var("REGATTA_SSH").unwrap_or_else(|_| "ssh".into()));
-        let ssh = ssh.context("REGATTA_SSH")?;
+        let machines = Machines::read()?;
+        let ssh = machines.ssh()?;
         let build = Build::running(env!("REGATTA_VERSION")).context("cannot read this program")?;
         let machine = match self.deploy {
             true => ssh.deploy(host, &build, stop)?,
@@ -73,7 +73,7 @@ impl ServerArgs {
         };
         let site = RemoteSite::connect(&machine, &build, Settings::default(), stop)?;
         let server = Server::new(site);
-        let described = server.describe(address)?;
+        let described = server.describe(address.or_else(|| machines.address(host)))?;
         Ok((server, described))
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::error::Error;
 use ring::rand::{SecureRandom, SystemRandom};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, Permissions},
     io,
     net::IpAddr,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -97,6 +98,11 @@ impl Config {
         Ok(Config { name, broker, seed, ca, agents, prefix: prefix(&fleet) })
     }
 
+    /// The word of the fleet.
+    pub fn fleet(&self) -> &str {
+        self.prefix.strip_prefix(PREFIX).unwrap_or(&self.prefix)
+    }
+
     /// What a leader sends to all processes with the name of an agent in a session. With the word of one of them after
     /// it, what only that one takes.
     pub fn down(&self, agent: &str, session: &str) -> String {
@@ -115,9 +121,12 @@ impl Config {
     }
 }
 
+/// What all subjects begin with.
+const PREFIX: &str = "rg.";
+
 /// The first two words of the subjects of a fleet.
 pub(super) fn prefix(fleet: &str) -> String {
-    format!("rg.{fleet}")
+    format!("{PREFIX}{fleet}")
 }
 
 /// What a name is.
@@ -201,13 +210,21 @@ fn read(path: &Path) -> Result<File, Error> {
 /// Reads a file that only its owner may read.
 fn secret(path: &Path) -> Result<String, Error> {
     let fail = |error: &io::Error| cannot("read", path, error);
-    let mode = fs::metadata(path).map_err(|error| fail(&error))?.permissions().mode();
-    if mode & 0o077 != 0 {
+    let file = fs::metadata(path).map_err(|error| fail(&error))?;
+    let mode = file.permissions().mode();
+    if others_may_read(mode, file.uid(), geteuid().as_raw()) {
         let mode = Permissions::from_mode(mode).mode() & 0o777;
         let what = format!("may be read by others (mode {mode:o}): use chmod 600");
         return Err(wrong(path, &what));
     }
     Ok(fs::read_to_string(path).map_err(|error| fail(&error))?.trim().to_owned())
+}
+
+/// Whether others than `user` may read a file. As for the keys of PostgreSQL (`ssl_key_file`), the group may if root
+/// owns the file and `user` is another one: Kubernetes gives a Secret to a container in this way.
+fn others_may_read(mode: u32, owner: u32, user: u32) -> bool {
+    let is_from_root = owner == 0 && user != 0;
+    mode & if is_from_root { 0o037 } else { 0o077 } != 0
 }
 
 fn wrong(path: &Path, what: &str) -> Error {
@@ -266,6 +283,23 @@ mod tests {
         assert!(["gen1", "a-b", "0"].into_iter().all(is_name));
         let long = "a".repeat(41);
         assert!(!["", "a.b", "*", ">", "A", "a b", "../a", "-a", &long].into_iter().any(is_name));
+    }
+
+    #[test]
+    fn the_group_may_read_a_key_only_if_root_gives_it_to_another_user() {
+        for (mode, owner, user, expected) in [
+            (0o100_600, 1000, 1000, false),
+            (0o100_400, 0, 0, false),
+            (0o100_440, 0, 1000, false),
+            (0o100_640, 0, 1000, false),
+            (0o100_440, 0, 0, true),
+            (0o100_440, 1000, 1000, true),
+            (0o100_440, 1000, 0, true),
+            (0o100_460, 0, 1000, true),
+            (0o100_444, 0, 1000, true),
+        ] {
+            assert_eq!(others_may_read(mode, owner, user), expected, "{mode:o} {owner} {user}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! - `relay`: the leader's side of a session, a process of its own for each agent.
 //! - `standing`: the agent, and `session`, its side of a session.
 //! - `list`: who is there.
+//! - `manifest`: what starts the agents on the machines of Kubernetes or Slurm.
 //!
 //! Leader and agent are those of a load over SSH, with the same messages over pipes. In place of `ssh` the leader
 //! starts a relay, and the standing agent starts an agent for each session. So neither the leader nor the agent that
@@ -16,6 +17,7 @@ mod broker;
 mod config;
 mod init;
 mod list;
+mod manifest;
 mod meter;
 mod pace;
 mod packet;
@@ -29,6 +31,7 @@ mod targets;
 
 pub use init::init;
 pub use list::{Listed, Seen, list};
+pub use manifest::{Kubernetes, Limits, Members, Memory, Slurm};
 pub use policy::Policy;
 pub use relay::{agents, relay};
 pub use session::AgentCommand;

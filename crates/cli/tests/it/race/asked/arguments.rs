@@ -92,7 +92,11 @@ fn an_unknown_column_is_an_error_with_the_names_and_the_nearest() {
     let course = Course::new();
     for args in [&["quick", "--columns", "cost,p9"][..], &["quick", "--columns", "ration"]] {
         let ended = course.race(args).with_status(2);
-        ended.assert_printed(&["--columns", "possible values: contender, cost, ratio", "similar"]);
+        ended.assert_printed(&[
+            "--columns",
+            "possible values: contender, cost, machine, ratio",
+            "similar",
+        ]);
     }
     assert!(course.log().is_empty(), "a contender was started");
 }
