@@ -79,8 +79,10 @@ fn a_load_runs_on_a_machine_by_its_name() {
 fn a_race_takes_the_address_of_its_server_from_the_file() {
     // An address that the machine does not have.
     let place = Place::new("[sut]\nprogram = \"~/my regatta\"\naddress = \"198.51.100.7\"\n");
+    let servers = ["a=./a {host}:{port}", "b=./b {host}:{port}"];
     let race =
-        ["race", "--debug-build", "a=./a {host}:{port}", "--workload", "double", "--server", "sut"];
+        [&["race", "--debug-build", "--workload", "double", "--server", "sut"][..], &servers]
+            .concat();
     let refused = place.run(&race);
     assert_eq!(refused.code(), 2, "{refused:?}");
     assert!(refused.stderr.contains("198.51.100.7"), "{refused:?}");
