@@ -386,6 +386,23 @@ fn wrong_passwords_of_many_clients_at_once_are_all_answered(model: &str) {
     assert!(info.contains("node_connections_lost:0\r\n"), "{model}: {info}");
 }
 
+on_shard_models!(a_login_is_tried_at_another_node_if_one_has_just_failed: sharing);
+
+fn a_login_is_tried_at_another_node_if_one_has_just_failed(model: &str) {
+    let (mut nodes, proxy) = with_users(model);
+    // Connections over which users are tried are open.
+    let _all: Vec<Client> = (0..12).map(|_| user(&proxy, "ann", "a")).collect();
+    nodes[0].kill();
+    for _ in 0..12 {
+        user(&proxy, "ann", "a");
+    }
+    let reply = client(&proxy).say("AUTH ann b");
+    assert!(reply.starts_with("-WRONGPASS invalid "), "{model}: {reply}");
+    nodes[1..].iter_mut().for_each(Node::kill);
+    let reply = client(&proxy).say("AUTH ann a");
+    assert!(reply.starts_with("-SHARDDOWN node "), "{model}: {reply}");
+}
+
 on_shard_models!(a_user_without_a_password_serves_clients_with_any: sharing);
 
 /// More of them than there are places for passwords of a name. The other node knows one of these.

@@ -424,9 +424,13 @@ impl<E: Tested> World<E> {
                 Next::Close => {
                     let wire = self.wires.remove(&conn);
                     self.note(|| format!("{conn:?} is closed"));
-                    // The node may still carry out what it received before the close.
+                    // The node may still carry out what it received before the close. After a reset, nothing arrives: what
+                    // was in flight is discarded, and what the proxy sent later must not follow what came before that.
                     if let Some(Wire {
-                        end: End::Node(node, true, mut session), from_proxy, ..
+                        end: End::Node(node, true, mut session),
+                        from_proxy,
+                        is_reset: false,
+                        ..
                     }) = wire
                         && self.nodes[node] == Health::Well
                         && self.random.random_bool(0.5)

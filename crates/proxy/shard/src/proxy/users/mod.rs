@@ -173,6 +173,8 @@ impl Proxy {
                     Ok(()) => return Ok(()),
                 }
             }
+            // It was tried at a node that has just failed, and nothing happened there.
+            Some(Err(text)) if self.may_try_another(client, &text) => {}
             Some(Err(text)) => {
                 self.shared.denied(&text);
                 client.fail(&[&text], effects);
@@ -201,6 +203,16 @@ impl Proxy {
             self.ask(client, conn, (What::AskedAny, &question), effects);
         }
         Err(Next::Again)
+    }
+
+    /// Returns whether an error is that of a node that is down, and another node is up.
+    fn may_try_another(&self, client: &Client, error: &[u8]) -> bool {
+        let node = self.any_node(client);
+        let failed =
+            [b"SHARDDOWN node ", self.settings.nodes.name(node).as_bytes(), b": "].concat();
+        self.health[node].why_down().is_none()
+            && error.starts_with(b"SHARDDOWN ")
+            && !error.starts_with(&failed)
     }
 
     /// Makes a client a user that a node has accepted.
