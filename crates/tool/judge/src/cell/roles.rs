@@ -153,4 +153,18 @@ mod tests {
         assert_eq!(named(&chained), ["app+db+server"]);
         assert_eq!(named(&[role("server", &[0]), role("app", &[])]), ["app+server"]);
     }
+
+    #[test]
+    fn a_cost_is_not_known_only_if_its_order_of_magnitude_is_not() {
+        let figures = |cost: &[f64]| {
+            let cost = cost.iter().map(|ns| log(*ns)).collect();
+            let (name, cpus, count) = ("db".into(), vec![0], 1);
+            let (share, busy, memory_bytes) = (None, None, None);
+            Role { name, count, cpus, cost, share, busy, memory_bytes }.figures(1)
+        };
+        let [close, far, none] = [figures(&[9.0, 10.0, 11.0]), figures(&[1.0, 1e4]), figures(&[])];
+        assert!(close.cost_ns_per_request.is_some() && !close.cost_not_known);
+        assert!(far.cost_ns_per_request.is_none() && far.cost_not_known);
+        assert!(none.cost_ns_per_request.is_none() && !none.cost_not_known);
+    }
 }

@@ -377,3 +377,12 @@ fn a_program_that_begins_cold_is_not_called_flat_after_two_seconds() {
         assert!(!settler.add(slice), "{:?}", settler.settling());
     }
 }
+
+#[test]
+fn only_a_slice_far_from_its_neighbours_is_an_outlier() {
+    let mut logs = [0.0, 0.1, -0.1, 0.2, 0.0, -0.2, 0.1, 0.0];
+    assert_eq!(without_outliers(&logs, 0.1), logs);
+    logs[3] = 0.5;
+    let expected = [0.0, 0.1, -0.1, 0.0, 0.0, -0.2, 0.1, 0.0];
+    assert_eq!(without_outliers(&logs, 0.1), expected);
+}
