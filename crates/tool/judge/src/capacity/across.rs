@@ -1,16 +1,16 @@
 //! Deliveries between the agents of a level (pure). Their latencies are known to within a bound.
 
-use super::{level::Judgement, search::Shown};
+use super::search::Shown;
 use regatta_record::{Latency, Limit, LoadAcross, decode_histogram};
 use std::time::Duration;
 
 /// Judges deliveries between agents; `None` if they are within `limit`. A broadcast has reached its last
 /// member only after each single delivery of it, so a percentile of the single ones is a lower bound. The
 /// level has failed only if it is above the limit whatever the clocks show, and is unclear if it may be.
-pub fn judge_across(limit: Limit, across: &LoadAcross) -> Option<Judgement> {
-    let unclear = |because: String| Some((Shown::Unclear, Some(because)));
+pub fn judge_across(limit: Limit, across: &LoadAcross) -> Option<(Shown, String)> {
+    let unclear = |because: String| Some((Shown::Unclear, because));
     if across.unchecked > 0 {
-        return across.void().map(|because| (Shown::Failed, Some(because)));
+        return across.void().map(|because| (Shown::Failed, because));
     }
     if let Some(because) = across.void() {
         return unclear(format!("deliveries between agents: {because}"));
@@ -26,7 +26,7 @@ pub fn judge_across(limit: Limit, across: &LoadAcross) -> Option<Judgement> {
     let figure = format!("{name} of deliveries between agents is {shown:.1?} ± {bound:.1?}");
     match () {
         () if ns.saturating_sub(across.bound_ns) > limit.ns => {
-            Some((Shown::Failed, Some(format!("{figure}, above the limit"))))
+            Some((Shown::Failed, format!("{figure}, above the limit")))
         }
         () if ns.saturating_add(across.bound_ns) > limit.ns => {
             unclear(format!("{figure}, so it may be above the limit"))
@@ -68,7 +68,6 @@ mod tests {
     #[track_caller]
     fn shows(across: &LoadAcross, expected: Shown, text: &str) {
         let (shown, because) = judge_across(LIMIT, across).unwrap();
-        let because = because.unwrap();
         assert_eq!(shown, expected, "{because}");
         assert!(because.contains(text), "{because}");
     }

@@ -155,7 +155,7 @@ pub fn judge_agents(
     {
         (shown, because) = match load_was_the_limit(seen) {
             Some(limit) => (Shown::Unclear, Some(limit)),
-            None => (worse, why),
+            None => (worse, Some(why)),
         };
     }
     if shown != Shown::Failed || seen.fault.is_some() {

@@ -190,7 +190,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The highest listener count that a server may report, as far as it is known here. How many connections
+    /// The highest listener count that a server may report by what is known here. How many connections
     /// there are on other machines is only known to the leader, which compares the count after the load.
     fn most_listeners(&self, own: u64) -> u64 {
         if self.afar.is_some() { u64::MAX } else { own }
