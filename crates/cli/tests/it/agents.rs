@@ -352,11 +352,21 @@ fn what_needs_one_machine_is_refused_with_the_reason() {
             &["--tolerate", "1%"],
             "--tolerate does not work with the workload hub from several machines",
         ),
-        (&["--fail-if", "errors>1%"], "--tolerate does not work with the workload hub"),
+        (
+            &["--fail-if", "errors>1%"],
+            "--fail-if 'errors > 1%' does not work with the workload hub from several machines",
+        ),
+        (
+            &["--fail-if", "across-p99>1ms"],
+            "'across-p99 > 1ms' is about deliveries between machines",
+        ),
     ] {
         let hub = of("ws://127.0.0.1:1/", more);
         assert!(hub.contains(expected), "{hub}");
     }
+    let no_hub = place.load("one,two", &["--fail-if", "across-p99>1ms"]);
+    assert_eq!(no_hub.status.code(), Some(2), "{no_hub:?}");
+    assert!(stderr(&no_hub).contains("deliveries of a hub between machines"), "{no_hub:?}");
     let verify = of("redis://127.0.0.1:1", &["--verify"]);
     assert!(verify.contains("--verify does not work from several machines"), "{verify}");
     let path = place.folder.path().join("socket");

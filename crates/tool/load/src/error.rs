@@ -38,6 +38,15 @@ pub enum Error {
         /// What happened, as the rest of a sentence.
         because: String,
     },
+    /// The server closed so many connections of members of a hub on an agent that it cannot be known
+    /// whether the deliveries to that agent were right.
+    #[error("{name} {because}")]
+    Unverified {
+        /// What to call the agent.
+        name: String,
+        /// What is not known, as the rest of a sentence.
+        because: String,
+    },
     /// Not all connections could be opened. A connection is open once it received its first reply, which
     /// must be correct unless errors are tolerated.
     #[error("{opened} of {wanted} connections got a correct first reply; last error: {last}")]

@@ -29,6 +29,11 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
     }
     if plan.workload.shared_words() > 0 {
         check_hub(args, plan)?;
+    } else if let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_of_whole()) {
+        let name = plan.workload.name();
+        bail!(
+            "--fail-if '{threshold}' is about deliveries of a hub between machines; this load runs {name}"
+        );
     }
     check_hosts(&args.on)?;
     Ok(plan.check()?)
@@ -39,9 +44,16 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
 fn check_hub(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
     let refused = [
         (args.drive().churns(), "--churn", "the members of a hub must stay"),
-        (plan.tolerates.is_some(), "--tolerate", "every member must get every broadcast"),
+        (args.tolerate.is_some(), "--tolerate", "every member must get every broadcast"),
     ];
-    if let Some((_, option, because)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
+    let implied = args.fail_if.iter().find(|threshold| threshold.tolerates().is_some());
+    let implied = implied.map(|threshold| format!("--fail-if '{threshold}'"));
+    let implied = implied.as_deref().filter(|_| plan.tolerates.is_some());
+    let implied = implied.map(|option| {
+        (true, option, "it implies --tolerate, and every member must get every broadcast")
+    });
+    let mut all = refused.into_iter().chain(implied);
+    if let Some((_, option, because)) = all.find(|(is_given, ..)| *is_given) {
         let name = plan.workload.name();
         bail!(
             "{option} does not work with the workload {name} from several machines (--on): {because}"
@@ -290,7 +302,8 @@ fn across(across: &LoadAcross, verdict: &Verdict) -> Vec<(&'static str, String)>
         time(max),
         time(Some(across.bound_ns))
     );
-    let is_void = across.impossible > 0 || verdict.voids(Figure::Latency);
+    let void = across.void();
+    let is_void = void.is_some() || verdict.voids(Figure::Latency);
     let shown = if is_void { format!("({latencies})") } else { latencies };
     let mut lines = vec![
         (
@@ -299,13 +312,7 @@ fn across(across: &LoadAcross, verdict: &Verdict) -> Vec<(&'static str, String)>
         ),
         ("  latency", shown),
     ];
-    if across.impossible > 0 {
-        let count = HumanCount(across.impossible);
-        lines.push((
-            "",
-            format!("void: {count} more came before they were sent, so a clock has failed"),
-        ));
-    }
+    lines.extend(void.map(|because| ("", format!("void: {because}"))));
     lines
 }
 
@@ -455,13 +462,14 @@ mod tests {
 
     #[test]
     fn deliveries_between_agents_have_their_bound_and_are_void_if_a_clock_failed() {
-        let lines = |impossible: u64, verdict: &Verdict| -> Vec<String> {
+        let of = |impossible: u64, unchecked: u64, verdict: &Verdict| -> Vec<String> {
             let latency_ns = Latency { p50: Some(142_000), ..Latency::default() };
             let (histogram, pairs) = (String::new(), Vec::new());
             let deliveries = 78_168;
             let across = LoadAcross {
                 deliveries,
                 impossible,
+                unchecked,
                 bound_ns: 42_600,
                 latency_ns,
                 histogram,
@@ -471,6 +479,7 @@ mod tests {
             let table = table(&on, 3.0, verdict);
             table.lines().skip(2).map(str::to_owned).collect()
         };
+        let lines = |impossible: u64, verdict: &Verdict| of(impossible, 0, verdict);
         let right = lines(0, &held());
         assert_eq!(right[0], "across      78,168 deliveries to members on another agent");
         assert_eq!(right[1], "  latency   p50 142 µs  p99 –  max –, each ±42.6 µs");
@@ -478,8 +487,11 @@ mod tests {
         assert_eq!(lines(0, &busy)[1], "  latency   (p50 142 µs  p99 –  max –, each ±42.6 µs)");
         let failed = lines(3, &held());
         assert!(failed[1].contains("(p50 "), "{failed:?}");
-        assert!(
-            failed[2].ends_with("void: 3 more came before they were sent, so a clock has failed")
-        );
+        let causes =
+            "void: 3 more came before they were sent, so a clock has failed, or the server";
+        assert!(failed[2].contains(causes), "{failed:?}");
+        let closed = of(0, 2, &held());
+        assert!(closed[1].contains("(p50 "), "{closed:?}");
+        assert!(closed[2].contains("void: the connections of 2 members were closed"), "{closed:?}");
     }
 }

@@ -38,6 +38,14 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
     {
         bail!("--fail-if '{threshold}' needs the cost of a server: name its process with --pid");
     }
+    if args.on.len() < 2
+        && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_of_whole())
+    {
+        bail!(
+            "--fail-if '{threshold}' is about deliveries between machines, and this load comes from one: \
+             name several with --on"
+        );
+    }
     cpus::check_allowed(&args.cpus)?;
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;

@@ -122,7 +122,7 @@ fn metric(name: &str) -> Option<Metric> {
 
 fn names() -> Vec<&'static str> {
     let percentiles = Percentile::ALL.iter().map(|percentile| percentile.name());
-    percentiles.chain(["mean", "max", "rate", "errors", "cost", "across-p99"]).collect()
+    percentiles.chain(["mean", "max", "rate", "errors", "cost", "across-pN"]).collect()
 }
 
 /// The message for a figure without a limit: an unquoted `>` reached the shell, not this program.
@@ -189,9 +189,10 @@ impl Threshold {
                 Some(format!("the value is void, because the load is {kind}: see the verdict"))
             }
             Some(_)
-                if self.is_of_whole() && figures.across.is_some_and(|all| all.impossible > 0) =>
+                if self.is_of_whole() && figures.across.is_some_and(|all| all.void().is_some()) =>
             {
-                Some("the value is void, because a clock has failed".into())
+                let void = figures.across.and_then(LoadAcross::void).unwrap_or_default();
+                Some(format!("the value is void: {void}"))
             }
             Some(_) if self.needs_cost() && figures.cost_is_least && !exceeded => {
                 Some("the cost is only a lower bound: short-lived processes may be missing".into())

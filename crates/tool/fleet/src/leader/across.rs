@@ -9,7 +9,10 @@ use regatta_load::{Plan, Until, WarmUp};
 use regatta_record::{
     AcrossLatencies, Latency, LoadAcross, LoadAcrossPair, Machines, Part, encode_histogram,
 };
-use std::time::Duration;
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 
 /// Least shift of latencies, in nanoseconds.
 const LEAST_SHIFT_NS: u64 = 1_000_000;
@@ -52,6 +55,7 @@ pub(super) fn machines(
         members: divided.iter().map(members).collect(),
         ahead_ns: offsets.iter().map(|offset| offset.centre_ns).collect(),
         shift_ns: shift_ns.saturating_add(drift_ns).min(1 << 60),
+        key: RandomState::new().hash_one(at_ns),
     })
 }
 
@@ -170,6 +174,7 @@ pub(super) fn across(
     Ok(sum.map(|Corrected { histogram, impossible, bound_ns }| LoadAcross {
         deliveries: histogram.len(),
         impossible,
+        unchecked: 0,
         bound_ns,
         latency_ns: Latency::of(&histogram),
         histogram: encode_histogram(&histogram),
@@ -301,6 +306,8 @@ mod tests {
         let divided = [vec![part(0, 2)], vec![part(2, 1)]];
         let machines = machines(&plan, &divided, &clocks, SECOND).unwrap();
         assert_eq!((machines.of_thread, machines.members), (vec![0, 0, 1], vec![8, 3]));
+        let other = super::machines(&plan, &divided, &clocks, SECOND).unwrap();
+        assert_ne!(machines.key, other.key, "it is drawn for each load");
     }
 
     proptest! {

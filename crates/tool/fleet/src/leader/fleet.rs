@@ -45,6 +45,11 @@ pub struct FleetRun {
     pub across: Option<LoadAcross>,
 }
 
+/// Number of members of a hub on all agents whose connection was closed.
+fn left(groups: &[Tally]) -> u64 {
+    groups.iter().filter_map(|group| group.across.as_deref()).map(|across| across.seen.left).sum()
+}
+
 /// What an agent did in a load.
 #[derive(Debug)]
 pub struct AgentRun {
@@ -246,6 +251,7 @@ impl Fleet {
                     self.members.all.iter().map(|member| member.name.clone()).collect();
                 across(machines, &names, &received, &clocks, times)
                     .map_err(|fault| self.not_compared(0, fault))?
+                    .map(|all| LoadAcross { unchecked: left(&groups), ..all })
             }
             _ => None,
         };

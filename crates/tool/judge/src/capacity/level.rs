@@ -1,8 +1,8 @@
 //! One level of a capacity search: whether the server held it.
 
-use super::search::Shown;
+use super::{across::judge_across, search::Shown};
 use crate::{BUSY, Limited, ObservedServer, SingleLoad, of_load};
-use regatta_record::{Errors, Figure, Kind, Latency, Limit, Verdict};
+use regatta_record::{Errors, Figure, Kind, Latency, Limit, LoadAcross, Verdict};
 
 /// Maximum factor by which a window grows to get enough replies beyond the percentile.
 const MOST_WINDOWS: f64 = 10.0;
@@ -141,9 +141,23 @@ pub fn judge(limit: Limit, seen: &Seen) -> Judgement {
 }
 
 /// Like [`judge`], of a load by agents, each with its name and its own part of the load. A level that did not
-/// pass shows nothing about the server if one agent alone was the limit.
-pub fn judge_agents(limit: Limit, seen: &Seen, agents: &[(&str, Seen)]) -> Judgement {
-    let (shown, because) = judge(limit, seen);
+/// pass shows nothing about the server if one agent alone was the limit. `across` are the deliveries between
+/// agents, if there are some.
+pub fn judge_agents(
+    limit: Limit,
+    seen: &Seen,
+    agents: &[(&str, Seen)],
+    across: Option<&LoadAcross>,
+) -> Judgement {
+    let (mut shown, mut because) = judge(limit, seen);
+    if shown == Shown::Passed
+        && let Some((worse, why)) = across.and_then(|across| judge_across(limit, across))
+    {
+        (shown, because) = match load_was_the_limit(seen) {
+            Some(limit) => (Shown::Unclear, Some(limit)),
+            None => (worse, Some(why)),
+        };
+    }
     if shown != Shown::Failed || seen.fault.is_some() {
         return (shown, because);
     }
@@ -274,7 +288,7 @@ mod tests {
         let late = || Seen { percentile_ns: Some(9_000_000), ..good() };
         let busy = || Seen { load_busy: 0.99, server_busy: Some(0.5), ..late() };
         let judged = |seen: &Seen, second: Seen| {
-            judge_agents(LIMIT, seen, &[("gen1", late()), ("gen2", second)])
+            judge_agents(LIMIT, seen, &[("gen1", late()), ("gen2", second)], None)
         };
         assert_eq!(judged(&late(), late()).0, Shown::Failed);
         let (shown, because) = judged(&late(), busy());

@@ -1,6 +1,7 @@
 //! Whether each member of a hub got each broadcast of every other machine exactly once (pure). Members
 //! refuse a copy that comes twice. So if a machine's members together got as many different copies as
-//! they were owed, and none with a number that was not sent, then each got all.
+//! they were owed, and none with a number that was not sent, then each got all. A member whose connection
+//! was closed is neither owed nor counted: what it got is not in the sums.
 
 use regatta_record::{AcrossProgress, AcrossSeen, Exchange, Machines};
 
@@ -30,11 +31,17 @@ pub(super) fn owes<'a>(
     progress: impl Iterator<Item = (&'a usize, &'a AcrossProgress)>,
 ) -> bool {
     let (mut owed, mut came) = (0_u128, 0_u128);
-    for (machine, AcrossProgress { sent, copies }) in progress {
+    let mut sent_by = vec![0_u128; machines.count()];
+    let mut left_at = sent_by.clone();
+    for (machine, AcrossProgress { sent, copies, left }) in progress {
         owed += u128::from(*sent) * u128::from(machines.elsewhere_than(*machine));
         came += u128::from(*copies);
+        sent_by[*machine] += u128::from(*sent);
+        left_at[*machine] += u128::from(*left);
     }
-    owed > came
+    let sent: u128 = sent_by.iter().sum();
+    let excused = left_at.iter().zip(&sent_by).map(|(left, own)| left * (sent - own));
+    owed.saturating_sub(excused.sum()) > came
 }
 
 /// Compares what the members of all machines sent and received, after the load. `name` is what to call a
@@ -47,30 +54,24 @@ pub(super) fn check(
     seen: &[&AcrossSeen],
     name: &dyn Fn(usize) -> String,
 ) -> Result<(), Inexact> {
-    if let Some(machine) = undercounted(machines, seen) {
-        let members: u64 = machines.members.iter().sum();
-        let exchange = Box::new(Exchange {
-            sent: format!("a broadcast of a member of {}", name(machine)),
-            expected: format!("a listenerCount of at least {members}"),
-            received: format!("fewer in {} results", seen[machine].undercounted),
-            reply_index: 0,
-        });
-        return Err(Inexact::Wrong { machine, exchange });
+    if let Some((machine, exchange)) = miscounted(machines, seen, name) {
+        return Err(Inexact::Wrong { machine, exchange: Box::new(exchange) });
     }
     for (to, received) in seen.iter().enumerate() {
         let members = machines.members[to];
+        if received.joined != members || received.left >= members {
+            let because = format!(
+                "cannot be checked: of its {members} members {} joined, and the server closed the \
+                 connections of {} during the load",
+                received.joined, received.left
+            );
+            return Err(Inexact::Unknown { machine: to, because });
+        }
+        let stayed = members - received.left;
         for (from, sent) in seen.iter().enumerate().filter(|(from, _)| *from != to) {
-            let Some((expected, came)) = wrong(sent, received, from, members, &name(to)) else {
+            let Some((expected, came)) = wrong(sent, received, from, stayed, &name(to)) else {
                 continue;
             };
-            if received.left > 0 || received.joined != members {
-                let because = format!(
-                    "cannot be checked: the connections of {} of its members were closed during the load, \
-                     and members of a hub that is loaded from several machines must stay",
-                    received.left
-                );
-                return Err(Inexact::Unknown { machine: to, because });
-            }
             let exchange = Box::new(Exchange {
                 sent: format!("{} broadcasts of members of {}", sent.sent, name(from)),
                 expected,
@@ -83,12 +84,36 @@ pub(super) fn check(
     Ok(())
 }
 
-/// A machine whose members got results with too few listeners, although no member of any machine had left.
-fn undercounted(machines: &Machines, seen: &[&AcrossSeen]) -> Option<usize> {
-    let mut all = seen.iter().zip(&machines.members);
-    let have_stayed = all.all(|(seen, members)| seen.left == 0 && seen.joined == *members);
-    let machine = seen.iter().position(|seen| seen.undercounted > 0);
-    machine.filter(|_| have_stayed)
+/// A machine whose members got a result with a listener count that was not possible. At least the members
+/// were there that stayed, and at most all connections that were ever opened. What its own processes know of
+/// its own connections is narrower.
+fn miscounted(
+    machines: &Machines,
+    seen: &[&AcrossSeen],
+    name: &dyn Fn(usize) -> String,
+) -> Option<(usize, Exchange)> {
+    let members: u64 = machines.members.iter().sum();
+    let of = |machine: usize, expected: String, received: String| {
+        let sent = format!("a broadcast of a member of {}", name(machine));
+        Some((machine, Exchange { sent, expected, received, reply_index: 0 }))
+    };
+    for (machine, own) in seen.iter().enumerate() {
+        let others = || seen.iter().zip(&machines.members).enumerate();
+        let others = || others().filter(|(other, _)| *other != machine).map(|(_, other)| other);
+        let left: u64 = others().map(|(seen, _)| seen.left).sum();
+        let more: u64 = others().map(|(seen, members)| seen.opened.saturating_sub(*members)).sum();
+        if own.short_by > left {
+            let expected = "a listenerCount of at least the members that were connected".into();
+            let (short, all) = (own.short_by, members);
+            return of(machine, expected, format!("{short} fewer (the load has {all} members)"));
+        }
+        if own.over_by > more {
+            let expected = "a listenerCount of at most the connections that were opened".into();
+            let over = own.over_by - more;
+            return of(machine, expected, format!("{over} more (the load has {members} members)"));
+        }
+    }
+    None
 }
 
 /// What the members of a machine should have received from the machine `from`, and what they received, if that
@@ -139,6 +164,7 @@ mod tests {
             members: vec![2, 3, 5],
             ahead_ns: vec![0; 3],
             shift_ns: 0,
+            key: 0,
         }
     }
 
@@ -156,9 +182,11 @@ mod tests {
         };
         let each = machines().members.into_iter().enumerate();
         let seen = each.map(|(to, members)| AcrossSeen {
+            opened: members,
             joined: members,
             left: 0,
-            undercounted: 0,
+            short_by: 0,
+            over_by: 0,
             sent: sent[to].0,
             sent_marks: sent[to].1,
             from: from(to, members),
@@ -223,39 +251,86 @@ mod tests {
         );
     }
 
-    #[test]
-    fn closed_connections_of_members_are_no_error_of_deliveries() {
+    /// What was right, after one of the five members of the last machine has left with what it got.
+    fn after_one_left() -> Vec<AcrossSeen> {
         let mut all = right();
-        all[1].left = 2;
-        assert_eq!(checked(&all), Ok(()), "they left before the first broadcast");
-        all[1].from[0].copies -= 1;
+        all[2].left = 1;
+        for (from, (sent, marks)) in
+            [(10, Marks::new(77)), (20, Marks::new(u64::MAX / 3))].into_iter().enumerate()
+        {
+            let copies = sent * 4;
+            all[2].from[from] = FromSeen { copies, numbers: sent, marks: marks.times(4) };
+        }
+        all
+    }
+
+    #[test]
+    fn a_closed_connection_is_no_error_of_deliveries_and_excuses_none_of_others() {
+        assert_eq!(checked(&after_one_left()), Ok(()));
+        let (machine, exchange) = wrong_after(|all| {
+            *all = after_one_left();
+            all[2].from[0].copies -= 1;
+        });
+        assert_eq!((machine, exchange.expected.contains("each of 4 members")), (2, true));
+        let (machine, _) = wrong_after(|all| {
+            *all = after_one_left();
+            all[1].from[0].copies -= 1;
+        });
+        assert_eq!(machine, 1, "of another machine");
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_machine_none_of_whose_members_stayed() {
+        let mut all = right();
+        all[1].left = 3;
+        all[1].from = vec![FromSeen::default(); 3];
         let Inexact::Unknown { machine, because } = checked(&all).unwrap_err() else {
             panic!("blames the server");
         };
         assert_eq!(machine, 1);
-        assert!(because.contains("connections of 2 of its members"), "{because}");
+        assert!(because.contains("closed the connections of 3"), "{because}");
     }
 
     #[test]
-    fn too_few_listeners_are_an_error_only_if_all_members_stayed() {
-        let (machine, exchange) = wrong_after(|all| all[1].undercounted = 3);
-        assert_eq!((machine, &*exchange.expected), (1, "a listenerCount of at least 10"));
-        let mut all = right();
-        (all[1].undercounted, all[2].left) = (3, 1);
+    fn too_few_listeners_are_excused_only_by_members_elsewhere_that_left() {
+        let (machine, exchange) = wrong_after(|all| all[1].short_by = 1);
+        assert_eq!((machine, exchange.received.contains("1 fewer")), (1, true), "{exchange:?}");
+        let mut all = after_one_left();
+        all[1].short_by = 1;
         assert_eq!(checked(&all), Ok(()));
+        all[1].short_by = 2;
+        assert!(checked(&all).is_err());
+        let mut own = after_one_left();
+        own[2].short_by = 1;
+        assert!(checked(&own).is_err(), "its processes know of their own members");
+    }
+
+    #[test]
+    fn too_many_listeners_are_excused_only_by_more_connections_elsewhere() {
+        let (machine, exchange) = wrong_after(|all| all[0].over_by = 1_000);
+        assert_eq!((machine, exchange.received.contains("1000 more")), (0, true), "{exchange:?}");
+        let mut all = right();
+        (all[0].over_by, all[1].opened) = (2, 5);
+        assert_eq!(checked(&all), Ok(()));
+        all[0].over_by = 3;
+        assert!(checked(&all).is_err());
     }
 
     #[test]
     fn the_load_waits_until_all_copies_have_come() {
         let progress = |copies| {
             [(0, 3, 0), (1, 0, copies), (2, 0, 15)]
-                .map(|(of, sent, copies)| (of, AcrossProgress { sent, copies }))
+                .map(|(of, sent, copies)| (of, AcrossProgress { sent, copies, left: 0 }))
         };
-        let owes = |copies| {
-            let all = progress(copies);
+        let owes = |all: [(usize, AcrossProgress); 3]| {
             super::owes(&machines(), all.iter().map(|(of, one)| (of, one)))
         };
-        assert!(owes(0) && owes(8));
-        assert!(!owes(9) && !owes(10));
+        assert!(owes(progress(0)) && owes(progress(8)));
+        assert!(!owes(progress(9)) && !owes(progress(10)));
+        let mut without_one = progress(6);
+        without_one[1].1.left = 1;
+        assert!(!owes(without_one), "it waits for nothing for a member that left");
+        without_one[1].1.copies = 5;
+        assert!(owes(without_one));
     }
 }

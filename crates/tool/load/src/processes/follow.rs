@@ -193,6 +193,7 @@ fn report(
             across: across().map(|seen| AcrossProgress {
                 sent: seen.sent,
                 copies: seen.from.iter().map(|from| from.copies).sum(),
+                left: seen.left,
             }),
             trouble: shared.trouble(),
         };

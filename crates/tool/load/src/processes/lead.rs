@@ -192,7 +192,7 @@ fn check_exact(
     match exact::check(machines, &seen, &name) {
         Ok(()) => Ok(()),
         Err(Inexact::Unknown { machine, because }) => {
-            Err(crew.error(first_of(machine).unwrap_or(0), because))
+            Err(Error::Unverified { name: name(machine), because })
         }
         Err(Inexact::Wrong { machine, exchange }) => {
             for tally in [whole, &mut groups[machine]] {

@@ -71,7 +71,7 @@ pub(super) fn measure(
                 };
                 let each: Vec<(&str, Seen)> =
                     agents.iter().map(|agent| (agent.name.as_str(), of_agent(agent))).collect();
-                let judgement = judge_agents(question.limit, &seen, &each);
+                let judgement = judge_agents(question.limit, &seen, &each, result.across.as_ref());
                 (seen, judgement)
             }
             Err(error) => match not_opened(&error, result.descriptors) {
@@ -96,6 +96,9 @@ fn on_their_cpus(plan: Plan, agents: &[AgentRun]) -> Plan {
 }
 
 fn is_hopeless(question: &Question, error: &Error, shown: Shown, passed: bool) -> bool {
+    if matches!(error, Error::Unverified { .. }) {
+        return false;
+    }
     let opened_none = matches!(error, Error::NotOpened { opened: 0, .. });
     !question.by_clients() || (opened_none && shown == Shown::Failed && !passed)
 }
@@ -164,6 +167,7 @@ fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)
                 () => (format!("only {opened} connections could be opened: {last}"), Shown::Failed),
             })
         }
+        Error::Unverified { .. } => Some((error.to_string(), Shown::Failed)),
         Error::Plan(_)
         | Error::Tls(_)
         | Error::Process { .. }
@@ -216,6 +220,9 @@ mod tests {
         assert_eq!(reason(error(95, &no_ports), None).1, possible(95));
         let here = Error::Descriptors { wanted: 500, possible: 400 };
         assert_eq!(reason(here, None), ("the load's descriptor limit".into(), possible(400)));
+        let (name, because) = ("agent two".into(), "cannot be checked".into());
+        let closed = Error::Unverified { name, because };
+        assert_eq!(reason(closed, None), ("agent two cannot be checked".into(), Shown::Failed));
         assert!(not_opened(&Error::Plan("x".into()), None).is_none());
     }
 }

@@ -14,14 +14,14 @@ use crate::{
     results::events::Events,
     site::start::{STOP_WITHIN, Start, Started, start},
 };
-use regatta_fleet::{AgentRun, Fleet, Void};
+use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
 use regatta_host::{Aside, Memory, Meter, ObservedProcesses, Spent, UsageWindow, spent_together};
 use regatta_judge::Settler;
 use regatta_load::{
     LoadObserver, LoadProcessConfig, Moment, Plan, Tally, Tls, WarmUpProgress, Watch,
     run_in_processes,
 };
-use regatta_record::{Asked, Happened, LoadShape, Phase};
+use regatta_record::{Asked, Happened, LoadAcross, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
     cell::RefCell,
@@ -131,6 +131,8 @@ pub(super) struct LoadResult {
     pub loaded: Result<Tally, regatta_load::Error>,
     /// What each agent did, if the load came from agents.
     pub agents: Vec<AgentRun>,
+    /// Deliveries between agents, if there are some.
+    pub across: Option<LoadAcross>,
     /// The server's usage in the window.
     pub spent: Option<Spent>,
     /// The number of its CPUs.
@@ -245,8 +247,18 @@ impl<'a> Ready<'a> {
         let spent = spent_together(&read.windows);
         let memory_bytes = read.memory_bytes;
         let (cpus, shares, died) = (0, false, None);
-        let (loaded, agents) = loaded?;
-        Ok(LoadResult { loaded, agents, spent, cpus, shares, memory_bytes, descriptors, died })
+        let Loaded { loaded, agents, across } = loaded?;
+        Ok(LoadResult {
+            loaded,
+            agents,
+            across,
+            spent,
+            cpus,
+            shares,
+            memory_bytes,
+            descriptors,
+            died,
+        })
     }
 
     /// Carries out the load, on agents if there are some. Their errors end the search, except those that a load
@@ -254,20 +266,33 @@ impl<'a> Ready<'a> {
     fn carry_out(&self, plan: &Plan, watch: Watch<'_>) -> Result<Loaded, CapacityError> {
         let Some(fleet) = &self.fleet else {
             let Watch { observer, progress, stop } = watch;
-            return Ok((run_in_processes(plan, &self.how, observer, progress, stop), Vec::new()));
+            return Ok(Loaded::here(run_in_processes(plan, &self.how, observer, progress, stop)));
         };
         match fleet.borrow_mut().run(plan, watch).map_err(|void| *void) {
-            Ok(run) => Ok((Ok(run.whole), run.agents)),
+            Ok(FleetRun { whole, agents, across, .. }) => {
+                Ok(Loaded { loaded: Ok(whole), agents, across })
+            }
             Err(Void { error: regatta_fleet::Error::Load(error), .. }) => {
-                Ok((Err(error), Vec::new()))
+                Ok(Loaded::here(Err(error)))
             }
             Err(Void { error, .. }) => Err(CapacityError::Agents(error)),
         }
     }
 }
 
-/// The result of a load, and what each agent did.
-type Loaded = (Result<Tally, regatta_load::Error>, Vec<AgentRun>);
+/// The result of a load, what each agent did, and the deliveries between them.
+struct Loaded {
+    loaded: Result<Tally, regatta_load::Error>,
+    agents: Vec<AgentRun>,
+    across: Option<LoadAcross>,
+}
+
+impl Loaded {
+    /// A load without results of agents.
+    fn here(loaded: Result<Tally, regatta_load::Error>) -> Loaded {
+        Loaded { loaded, agents: Vec::new(), across: None }
+    }
+}
 
 fn not_interrupted(result: LoadResult) -> Option<LoadResult> {
     let interrupted = result.loaded.as_ref().is_ok_and(|tally| tally.interrupted);

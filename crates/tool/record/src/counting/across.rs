@@ -48,18 +48,24 @@ impl<'de> Deserialize<'de> for Marks {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcrossSeen {
-    /// Connections that became members.
+    /// Connections opened, also those that replaced a closed one.
+    pub opened: u64,
+    /// Connections that became members. One that joined again is not counted twice.
     pub joined: u64,
-    /// Members whose connection was closed.
+    /// Members whose connection was closed, each once, whether they joined again or not.
     pub left: u64,
-    /// Results with fewer listeners than there were members, if no member of another machine had left.
-    pub undercounted: u64,
+    /// The most that a result had fewer listeners than there were members, if no member of another machine
+    /// had left.
+    pub short_by: u64,
+    /// The most that a result had more listeners than there were connections, if there was one for each
+    /// member on other machines.
+    pub over_by: u64,
     /// Broadcasts sent.
     pub sent: u64,
     /// Their marks.
     pub sent_marks: Marks,
-    /// What was received, by the number of the sender's machine. That of the own machine is not counted
-    /// here.
+    /// What the members received that stayed, by the number of the sender's machine. That of the own machine
+    /// is not counted here.
     pub from: Vec<FromSeen>,
 }
 
@@ -114,7 +120,9 @@ impl AcrossSeen {
     fn add(&mut self, other: &AcrossSeen) {
         self.joined += other.joined;
         self.left += other.left;
-        self.undercounted += other.undercounted;
+        self.opened += other.opened;
+        self.short_by = self.short_by.max(other.short_by);
+        self.over_by = self.over_by.max(other.over_by);
         self.sent += other.sent;
         self.sent_marks = self.sent_marks.plus(other.sent_marks);
         let longer = self.from.len().max(other.from.len());
@@ -168,9 +176,11 @@ mod tests {
         let mut counted = AcrossCounted::nothing(2, &histogram());
         let from = FromSeen { copies, numbers, marks: Marks(marks) };
         counted.seen = AcrossSeen {
+            opened: 4,
             joined: 3,
             left: 1,
-            undercounted: 2,
+            short_by: copies,
+            over_by: numbers,
             sent: 5,
             sent_marks: Marks(marks),
             from: vec![FromSeen::default(), from],
@@ -187,7 +197,7 @@ mod tests {
         let expected = FromSeen { copies: 17, numbers: 6, marks: Marks(2) };
         assert_eq!(sum.seen.from, [FromSeen::default(), expected]);
         assert_eq!((sum.seen.joined, sum.seen.left, sum.seen.sent), (6, 2, 10));
-        assert_eq!(sum.seen.undercounted, 4);
+        assert_eq!((sum.seen.opened, sum.seen.short_by, sum.seen.over_by), (8, 10, 6));
         assert_eq!((sum.latencies[1].early, sum.latencies[1].histogram.len()), (2, 2));
     }
 

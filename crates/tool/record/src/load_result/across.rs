@@ -12,6 +12,10 @@ pub struct LoadAcross {
     /// Number of latencies that are below zero by more than the bound. If there are any, a clock has
     /// failed, and the latencies are void.
     pub impossible: u64,
+    /// Number of members whose connection was closed during the load, whether they joined again or not. What
+    /// they received is not checked, so if there are any, the latencies are void.
+    #[serde(default)]
+    pub unchecked: u64,
     /// Each latency, and each percentile, differs from the truth by at most this, in nanoseconds.
     pub bound_ns: u64,
     /// The latencies, in nanoseconds. One that is below zero by less than the bound counts as 1.
@@ -20,6 +24,26 @@ pub struct LoadAcross {
     pub histogram: String,
     /// The same for each pair of agents.
     pub pairs: Vec<LoadAcrossPair>,
+}
+
+impl LoadAcross {
+    /// Why the latencies are void, if they are.
+    pub fn void(&self) -> Option<String> {
+        if self.impossible > 0 {
+            return Some(format!(
+                "{} more came before they were sent, so a clock has failed, or the server sent copies of \
+                 broadcasts that it did not have yet or changed their times",
+                self.impossible
+            ));
+        }
+        (self.unchecked > 0).then(|| {
+            format!(
+                "the connections of {} members were closed, so what they got from other agents is not \
+                 checked",
+                self.unchecked
+            )
+        })
+    }
 }
 
 /// Deliveries from the members of one agent to those of another one.

@@ -65,8 +65,10 @@ pub struct LoadProgress {
 pub struct AcrossProgress {
     /// Broadcasts sent.
     pub sent: u64,
-    /// Copies received from other machines.
+    /// Copies that its members received from other machines, if they stayed.
     pub copies: u64,
+    /// Members whose connection was closed, which are owed none.
+    pub left: u64,
 }
 
 /// Why a load process cannot continue.

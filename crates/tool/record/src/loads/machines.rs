@@ -18,6 +18,9 @@ pub struct Machines {
     /// What is added to each latency between two machines, in nanoseconds, so that none is negative
     /// however far these offsets are from the truth.
     pub shift_ns: u64,
+    /// The secret of this load with which broadcasts are marked. The leader draws it at random, and it never
+    /// reaches the server: one that knew it could change broadcasts so that the sums of marks stay the same.
+    pub key: u64,
 }
 
 impl Machines {
@@ -80,6 +83,7 @@ mod tests {
             members: vec![20, 10],
             ahead_ns: vec![-500, 7_000],
             shift_ns: 1,
+            key: 0,
         }
     }
 

@@ -120,11 +120,17 @@ pub fn result(found: &Capacity) -> String {
     }
 }
 
-/// `p95 ≤ 250 ms`, with the operation if it is not the request.
+/// `p95 ≤ 250 ms`, with the operation if it is not the request. An operation that follows from a request is
+/// counted on the agent of the request; the limit also applies to single deliveries between agents.
 pub fn limit(found: &Capacity) -> String {
-    match found.limited.is_request() {
-        true => found.limit.to_string(),
-        false => format!("{} of {}", found.limit, found.limited.several),
+    let Capacity { limit, limited, agents, .. } = found;
+    match (limited.is_request(), agents.len()) {
+        (true, _) => limit.to_string(),
+        (false, 0 | 1) => format!("{limit} of {}", limited.several),
+        (false, _) => format!(
+            "{limit} of {} on the sender's agent, and of single deliveries between agents",
+            limited.several
+        ),
     }
 }
 

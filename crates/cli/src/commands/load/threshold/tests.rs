@@ -177,6 +177,7 @@ fn across(impossible: u64) -> LoadAcross {
     LoadAcross {
         deliveries: 2_000,
         impossible,
+        unchecked: 0,
         bound_ns: 100_000,
         latency_ns: Latency { p50: Some(4_000_000), ..Latency::default() },
         histogram: String::new(),
@@ -201,5 +202,8 @@ fn deliveries_between_agents_pass_if_the_highest_possible_value_does() {
     assert_eq!(few, "too few samples for p99: there are 2,000");
     let none = because(of("across-p50>1m", None));
     assert_eq!(none, "there are no deliveries between agents");
-    assert!(threshold("across-mean>1ms").unwrap_err().contains("across-p99"));
+    let closed = LoadAcross { unchecked: 1, ..across(0) };
+    let closed = because(of("across-p50>1m", Some(&closed)));
+    assert!(closed.starts_with("the value is void: the connections of 1 members"), "{closed}");
+    assert!(threshold("across-mean>1ms").unwrap_err().contains("across-pN"));
 }

@@ -2,23 +2,25 @@
 //! from 0, and all members join before the first one, so a member is owed every broadcast of every other
 //! machine. It checks that none comes twice, and that those of one sender come in order. Only the leader
 //! of the load knows how many broadcasts there are: it finds missing, invented and changed ones by the
-//! sums over all members ([`AcrossSeen`]).
+//! sums over all members that stayed ([`AcrossSeen`]). What a member got whose connection was closed is
+//! taken off the sums, so that it cannot make up for what another member did not get.
 
 use super::{member::DeliveryError, message::Payload, roster::MAX_IN_FLIGHT};
 use regatta_record::{AcrossSeen, FromSeen, Machines, Marks};
 use std::{
     collections::VecDeque,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicU64, Ordering::*},
 };
 
 /// What the members of this process sent to other machines and received from them.
 #[derive(Debug)]
 pub(super) struct Afar {
     machines: Machines,
-    seed: u64,
+    opened: AtomicU64,
     joined: AtomicU64,
     left: AtomicU64,
-    undercounted: AtomicU64,
+    short_by: AtomicU64,
+    over_by: AtomicU64,
     sent: AtomicU64,
     sent_marks: AtomicU64,
     from: Box<[Received]>,
@@ -34,13 +36,14 @@ struct Received {
 }
 
 impl Afar {
-    pub fn new(machines: &Machines, seed: u64) -> Afar {
+    pub fn new(machines: &Machines) -> Afar {
         Afar {
             machines: machines.clone(),
-            seed,
+            opened: AtomicU64::new(0),
             joined: AtomicU64::new(0),
             left: AtomicU64::new(0),
-            undercounted: AtomicU64::new(0),
+            short_by: AtomicU64::new(0),
+            over_by: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             sent_marks: AtomicU64::new(0),
             from: (0..machines.count()).map(|_| Received::default()).collect(),
@@ -65,38 +68,64 @@ impl Afar {
         self.machines.here_ns(machine, at)
     }
 
-    /// The server reported this number of listeners, of which `own` at least are members of this machine.
-    pub fn counts(&self, listeners: u64, own: u64) {
-        if listeners < own.saturating_add(self.machines.members_elsewhere()) {
-            self.undercounted.fetch_add(1, Relaxed);
+    /// The server reported this number of listeners, of which `own` are connections of this machine: at
+    /// least and at most. The leader knows how many there were on other machines.
+    pub fn counts(&self, listeners: u64, own: (u64, u64)) {
+        let elsewhere = self.machines.members_elsewhere();
+        let [least, most] = [own.0, own.1].map(|own| own.saturating_add(elsewhere));
+        if listeners < least {
+            self.short_by.fetch_max(least - listeners, Relaxed);
+        } else if listeners > most {
+            self.over_by.fetch_max(listeners - most, Relaxed);
         }
     }
 
-    /// A connection became a member.
-    pub fn joins(&self) {
-        self.joined.fetch_add(1, Relaxed);
+    /// A connection was opened, which may become a member.
+    pub fn opens(&self) {
+        self.opened.fetch_add(1, Relaxed);
     }
 
-    /// The connection of a member was closed.
-    pub fn leaves(&self) {
-        self.left.fetch_add(1, Relaxed);
+    /// A connection became a member. One that joins again is not counted twice.
+    pub fn joins(&self, inboxes: &[FarInbox]) {
+        if !inboxes.iter().any(FarInbox::is_late) {
+            self.joined.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The connection of a member with these inboxes was closed. What it received no longer counts.
+    pub fn leaves(&self, inboxes: &[FarInbox]) {
+        if inboxes.iter().any(FarInbox::is_late) {
+            return;
+        }
+        for (from, inbox) in self.from.iter().zip(inboxes) {
+            from.copies.fetch_sub(inbox.copies, Relaxed);
+            from.marks.fetch_sub(inbox.marks, Relaxed);
+        }
+        // After the sums: until then, the load waits for more copies rather than for fewer.
+        self.left.fetch_add(1, Release);
     }
 
     /// A member sends a broadcast.
     pub fn sends(&self, payload: Payload) {
         self.sent.fetch_add(1, Relaxed);
-        self.sent_marks.fetch_add(mark(self.seed, payload), Relaxed);
+        self.sent_marks.fetch_add(mark(self.machines.key, payload), Relaxed);
     }
 
     /// A member received a copy from another machine, for the first time.
-    pub fn record(&self, machine: u32, payload: Payload) {
+    pub fn record(&self, machine: u32, payload: Payload, inbox: &mut FarInbox) {
         let from = &self.from[machine as usize];
-        from.copies.fetch_add(1, Relaxed);
         let numbers = payload.id.saturating_add(1);
         if from.numbers.load(Relaxed) < numbers {
             from.numbers.fetch_max(numbers, Relaxed);
         }
-        from.marks.fetch_add(mark(self.seed, payload), Relaxed);
+        if inbox.is_late {
+            return;
+        }
+        let mark = mark(self.machines.key, payload);
+        inbox.copies += 1;
+        inbox.marks = inbox.marks.wrapping_add(mark);
+        from.copies.fetch_add(1, Relaxed);
+        from.marks.fetch_add(mark, Relaxed);
     }
 
     /// The sums so far.
@@ -106,10 +135,14 @@ impl Afar {
             numbers: received.numbers.load(Relaxed),
             marks: Marks::new(received.marks.load(Relaxed)),
         };
+        // Before the sums, see above.
+        let left = self.left.load(Acquire);
         AcrossSeen {
+            opened: self.opened.load(Relaxed),
             joined: self.joined.load(Relaxed),
-            left: self.left.load(Relaxed),
-            undercounted: self.undercounted.load(Relaxed),
+            left,
+            short_by: self.short_by.load(Relaxed),
+            over_by: self.over_by.load(Relaxed),
             sent: self.sent.load(Relaxed),
             sent_marks: Marks::new(self.sent_marks.load(Relaxed)),
             from: self.from.iter().map(from).collect(),
@@ -117,10 +150,10 @@ impl Afar {
     }
 }
 
-/// The mark of a broadcast: a hash of all that its payload says.
-fn mark(seed: u64, payload: Payload) -> u64 {
+/// The mark of a broadcast: a hash of all that its payload says, with a key that the server does not know.
+fn mark(key: u64, payload: Payload) -> u64 {
     let with = |hash: u64, value: u64| mix(hash.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ value);
-    [payload.sender.into(), payload.id, payload.at].into_iter().fold(mix(seed), with)
+    [payload.sender.into(), payload.id, payload.at].into_iter().fold(mix(key), with)
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
@@ -135,8 +168,12 @@ fn mix(mut hash: u64) -> u64 {
 pub(super) struct FarInbox {
     /// The first broadcast that it has not received.
     first: u64,
-    /// The sender of each broadcast from `first` on that it has received.
-    later: VecDeque<Option<u32>>,
+    /// The lower half of the number and the sender of each later broadcast that it has received, by number.
+    /// All are fewer than [`MAX_IN_FLIGHT`] after `first`. What has not come takes no memory.
+    later: VecDeque<(u32, u32)>,
+    /// Number of copies, and their marks, unless it is late.
+    copies: u64,
+    marks: u64,
     /// The member joined again, so broadcasts that were sent before may be missing.
     is_late: bool,
 }
@@ -164,33 +201,40 @@ impl FarInbox {
         self.take_later(ahead, sender)
     }
 
-    fn take_later(&mut self, mut ahead: u64, sender: u32) -> Result<(), DeliveryError> {
+    fn take_later(&mut self, ahead: u64, sender: u32) -> Result<(), DeliveryError> {
         let most = MAX_IN_FLIGHT as u64 - 1;
         if ahead > most {
             if !self.is_late {
                 return Err(DeliveryError::TooFar);
             }
-            let skipped = ahead - most;
-            self.later.drain(..self.later.len().min(skipped as usize));
-            self.first += skipped;
-            ahead = most;
+            self.skip(ahead - most);
         }
-        let ahead = ahead as usize;
-        if self.later.get(ahead).is_some_and(Option::is_some) {
+        let ahead = ahead.min(most) as u32;
+        let first = self.first as u32;
+        let place = self.later.partition_point(|(id, _)| id.wrapping_sub(first) < ahead);
+        let id = first.wrapping_add(ahead);
+        if self.later.get(place).is_some_and(|(later, _)| *later == id) {
             return Err(DeliveryError::Twice);
         }
-        if self.later.iter().skip(ahead + 1).any(|later| *later == Some(sender)) {
+        if self.later.iter().skip(place).any(|(_, later)| *later == sender) {
             return Err(DeliveryError::OutOfOrder);
         }
-        if self.later.len() <= ahead {
-            self.later.resize(ahead + 1, None);
-        }
-        self.later[ahead] = Some(sender);
-        while self.later.front().is_some_and(Option::is_some) {
+        self.later.insert(place, (id, sender));
+        while self.later.front().is_some_and(|(id, _)| *id == self.first as u32) {
             self.later.pop_front();
             self.first += 1;
         }
         Ok(())
+    }
+
+    /// Gives up the next broadcasts.
+    fn skip(&mut self, count: u64) {
+        let first = self.first as u32;
+        let is_skipped = |id: u32| u64::from(id.wrapping_sub(first)) < count;
+        while self.later.front().is_some_and(|(id, _)| is_skipped(*id)) {
+            self.later.pop_front();
+        }
+        self.first += count;
     }
 }
 
@@ -202,6 +246,17 @@ mod tests {
 
     fn payload(sender: u32, id: u64) -> Payload {
         Payload { sender, id, at: 0 }
+    }
+
+    fn machines(key: u64) -> Machines {
+        Machines {
+            own: 0,
+            of_thread: vec![0, 1],
+            members: vec![1, 1],
+            ahead_ns: vec![0, 0],
+            shift_ns: 0,
+            key,
+        }
     }
 
     #[test]
@@ -228,17 +283,11 @@ mod tests {
 
     #[test]
     fn sums_of_sent_and_received_broadcasts_are_equal_only_if_nothing_was_changed() {
-        let machines = Machines {
-            own: 0,
-            of_thread: vec![0, 1],
-            members: vec![1, 1],
-            ahead_ns: vec![0, 0],
-            shift_ns: 0,
-        };
         let sums = |received: &[Payload]| {
-            let afar = Afar::new(&machines, 7);
+            let afar = Afar::new(&machines(7));
+            let mut inbox = FarInbox::default();
             (0..3).for_each(|id| afar.sends(payload(1, id)));
-            received.iter().for_each(|payload| afar.record(1, *payload));
+            received.iter().for_each(|payload| afar.record(1, *payload, &mut inbox));
             let seen = afar.seen();
             (seen.sent_marks == seen.from[1].marks, seen.from[1].numbers)
         };
@@ -252,6 +301,66 @@ mod tests {
         ] {
             assert!(!sums(&[changed, right[1], right[2]]).0, "{changed:?}");
         }
+    }
+
+    #[test]
+    fn what_a_member_got_that_left_makes_up_for_nothing() {
+        let afar = Afar::new(&machines(7));
+        let [mut left, mut stayed] = [(); 2].map(|()| afar.inboxes());
+        afar.record(1, payload(1, 0), &mut left[1]);
+        afar.record(1, payload(1, 1), &mut left[1]);
+        afar.record(1, payload(1, 1), &mut stayed[1]);
+        let before = afar.seen();
+        assert_eq!((before.from[1].copies, before.left), (3, 0));
+        afar.leaves(&left);
+        let mut again = FarInbox::late();
+        afar.record(1, payload(1, 0), &mut again);
+        let seen = afar.seen();
+        let marks = Marks::new(mark(7, payload(1, 1)));
+        assert_eq!((seen.from[1].copies, seen.from[1].marks, seen.left), (1, marks, 1));
+        afar.leaves(&[FarInbox::default(), again]);
+        assert_eq!(afar.seen(), seen, "it leaves once");
+    }
+
+    #[test]
+    fn marks_depend_on_the_key_of_the_load() {
+        assert_ne!(mark(1, payload(1, 2)), mark(2, payload(1, 2)));
+        let sums = |key: u64| {
+            let afar = Afar::new(&machines(key));
+            afar.sends(payload(1, 2));
+            afar.seen().sent_marks
+        };
+        assert_eq!(sums(5), sums(5));
+        assert_ne!(sums(5), sums(6));
+    }
+
+    #[test]
+    fn a_copy_that_comes_far_too_early_takes_little_memory() {
+        let mut inbox = FarInbox::default();
+        assert_eq!(inbox.take(payload(1, MAX_IN_FLIGHT as u64 - 1)), Ok(()));
+        assert!(inbox.later.capacity() < 16, "{}", inbox.later.capacity());
+    }
+
+    #[test]
+    fn numbers_beyond_32_bits_are_kept_apart() {
+        let mut inbox = FarInbox { first: (1 << 32) - 2, ..FarInbox::default() };
+        for id in [(1 << 32) + 1, (1 << 32) - 1, 1 << 32] {
+            assert_eq!(inbox.take(payload(id as u32, id)), Ok(()));
+            assert_eq!(inbox.take(payload(9, id)), Err(DeliveryError::Twice));
+        }
+        assert_eq!(inbox.take(payload(3, (1 << 32) - 2)), Ok(()));
+        assert_eq!((inbox.first, inbox.later.len()), ((1 << 32) + 2, 0));
+    }
+
+    #[test]
+    fn counts_beside_the_possible_ones_are_kept() {
+        let afar = Afar::new(&machines(7));
+        afar.counts(3, (2, 4));
+        afar.counts(5, (2, 4));
+        assert_eq!((afar.seen().short_by, afar.seen().over_by), (0, 0));
+        afar.counts(1, (2, 4));
+        afar.counts(u64::MAX, (2, 4));
+        assert_eq!((afar.seen().short_by, afar.seen().over_by), (2, u64::MAX - 5));
     }
 
     proptest! {

@@ -56,7 +56,7 @@ impl Hub {
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
-        let afar = order.machines.map(|machines| Afar::new(machines, order.seed));
+        let afar = order.machines.map(|machines| Afar::new(machines));
         Hub { terms, first, script, seed: order.seed, host, path, roster, afar }
     }
 
@@ -126,10 +126,11 @@ impl Hub {
         if let Some(afar) = &self.afar
             && let Some(machine) = afar.origin(sender)
         {
-            if let Err(error) = talk.far[machine as usize].take(payload) {
+            let inbox = &mut talk.far[machine as usize];
+            if let Err(error) = inbox.take(payload) {
                 return Err(self.terms.wrong(talk, error.in_words(), text));
             }
-            afar.record(machine, payload);
+            afar.record(machine, payload, inbox);
             heard.heard_from(Hub::DELIVERIES, machine, afar.here_ns(machine, at));
             return Ok(());
         }
@@ -166,7 +167,8 @@ impl Hub {
                 if *asked == payload && !talk.inbox.has(payload.id) {
                     return Err(self.terms.wrong(talk, COPY_FIRST, text));
                 }
-                let (least, most) = self.listeners(payload.id);
+                let own @ (least, _) = self.roster.listeners(payload.id).into_inner();
+                let most = self.most_listeners(own.1);
                 if *asked == payload && listeners.is_some_and(|n| n < least || n > most) {
                     let expected = match most {
                         u64::MAX => format!("a listenerCount of at least {least}"),
@@ -175,7 +177,7 @@ impl Hub {
                     return Err(self.terms.wrong(talk, &expected, text));
                 }
                 if let (Some(afar), Some(listeners)) = (&self.afar, listeners) {
-                    afar.counts(listeners, least);
+                    afar.counts(listeners, own);
                 }
                 *asked == payload
             }
@@ -188,12 +190,10 @@ impl Hub {
         Ok(())
     }
 
-    /// The listener counts that a server may report now for a broadcast: the lowest and the highest one.
-    /// How many connections there are on other machines is not known here, so there is no upper bound with
-    /// them.
-    fn listeners(&self, number: u64) -> (u64, u64) {
-        let (least, most) = self.roster.listeners(number).into_inner();
-        (least, if self.afar.is_some() { u64::MAX } else { most })
+    /// The highest listener count that a server may report by what is known here. How many connections
+    /// there are on other machines is only known to the leader, which compares the count after the load.
+    fn most_listeners(&self, own: u64) -> u64 {
+        if self.afar.is_some() { u64::MAX } else { own }
     }
 
     /// Counts the oldest pending request as answered.
@@ -201,7 +201,7 @@ impl Hub {
         talk.asked.pop_front();
         talk.answered += 1;
         if talk.standing == Standing::New {
-            self.afar.iter().for_each(Afar::joins);
+            self.afar.iter().for_each(|afar| afar.joins(&talk.far));
         }
         talk.note_reply(&self.roster);
     }
@@ -345,7 +345,7 @@ impl Dialect for Hub {
         let mut left = mem::replace(talk, self.talk(number));
         let was_member = left.standing != Standing::New;
         if was_member {
-            self.afar.iter().for_each(Afar::leaves);
+            self.afar.iter().for_each(|afar| afar.leaves(&left.far));
         }
         if was_member || left.far.iter().any(FarInbox::is_late) {
             talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
@@ -391,6 +391,7 @@ impl Dialect for Hub {
                 upgrade.ask(self.asked(), out);
                 talk.upgrade_sent = true;
                 self.roster.connection_opened();
+                self.afar.iter().for_each(Afar::opens);
                 return Ok(false);
             }
             talk.part.extend_from_slice(data);
