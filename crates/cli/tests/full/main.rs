@@ -10,6 +10,7 @@ mod capacity;
 mod conformance;
 mod docs;
 mod hub;
+mod killed;
 mod kills;
 mod lab;
 mod processes;

@@ -27,8 +27,9 @@ const PINGS: usize = 64;
 const PINGED_WITHIN: Duration = Duration::from_secs(4);
 /// Maximum time for an agent to receive a load, which may include large files, and to start its processes.
 const PREPARES_WITHIN: Duration = Duration::from_secs(120);
-/// Maximum time for an agent to answer another request, while it answers renewals.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum time for an agent to answer another request, while it answers renewals. Longer than the lease: a relay that
+/// cannot reach its broker for so long says so first.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(12);
 /// Interval between two renewals of the lease.
 const RENEWED_EVERY: Duration = Duration::from_millis(500);
 /// Shortest interval between two looks for lost agents.

@@ -25,6 +25,7 @@ mod policy;
 mod pump;
 mod relay;
 mod session;
+mod silence;
 mod standing;
 mod stream;
 mod targets;

@@ -6,6 +6,7 @@ use super::{
     config::{Config, token},
     packet::Packet,
     pump::{FromPipe, ToPipe, USUAL, read_lines, write_lines},
+    silence::Silence,
 };
 use crate::{
     error::Error,
@@ -97,6 +98,7 @@ fn relayed(file: &Path, agent: &str) -> Result<(), Error> {
             asked: now,
             pulsed: now,
             heard: now,
+            silence: Silence::default(),
             asks: false,
             resumes_until: now,
             instance: None,
@@ -128,6 +130,8 @@ struct Relay {
     pulsed: Instant,
     /// When the agent last sent something.
     heard: Instant,
+    /// Since then, while something is under way to it.
+    silence: Silence,
     /// Whether the leader has sent a request.
     asks: bool,
     /// Until when the agent may be silent, because it must find back to the broker, too.
@@ -150,6 +154,7 @@ impl Relay {
                 line = lines.next(), if has_room => match line {
                     Some(line) => {
                         self.asks = true;
+                        self.silence.wrote(line.len());
                         self.end.stream.write(&line);
                     }
                     None => {
@@ -189,7 +194,7 @@ impl Relay {
         if is_away {
             self.pulse().await?;
         }
-        let Some(since) = self.opening else { return Ok(()) };
+        let Some(since) = self.opening else { return self.listen(is_away) };
         if since.elapsed() > OPENS_WITHIN {
             return Err(Error::Nats(format!(
                 "it is not connected to the broker, or does not answer: no answer within {OPENS_WITHIN:?}{}",
@@ -199,6 +204,17 @@ impl Relay {
         if self.asked.elapsed() >= OPENS_EVERY {
             self.asked = Instant::now();
             self.end.open(&self.broker).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the session if the agent is silent for too long. The leader notices that itself, except while the agent is
+    /// starting load processes.
+    fn listen(&mut self, is_away: bool) -> Result<(), Error> {
+        if is_away || self.end.stream.is_delivered() {
+            self.silence.ends();
+        } else if self.silence.is_too_long(self.end.stream.under_way(), now_ns()) {
+            return Err(Error::Nats("it has not answered for 2s".into()));
         }
         Ok(())
     }
@@ -216,6 +232,7 @@ impl Relay {
     async fn message(&mut self, message: &Message) -> Result<(), Error> {
         (self.opening, self.resumes_until) = (None, Instant::now());
         self.heard = self.resumes_until;
+        self.silence.ends();
         let instance = message.subject.rsplit('.').next().unwrap_or_default();
         if self.instance.is_none() {
             self.end.found(instance);

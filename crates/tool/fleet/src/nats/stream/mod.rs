@@ -76,6 +76,11 @@ impl Stream {
         self.out.is_empty()
     }
 
+    /// Number of bytes that were sent and not acknowledged.
+    pub fn under_way(&self) -> u64 {
+        self.sent - self.acked
+    }
+
     /// Number of bytes that were received. It grows with everything new that the other side has written, and not with
     /// acknowledgements and repetitions.
     pub fn received(&self) -> u64 {
