@@ -3,7 +3,10 @@
 mod capacity;
 mod hub;
 
-use crate::support::{Server, processes::json, until, until_within};
+use crate::{
+    processes::field,
+    support::{Server, processes::json, until, until_within},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -115,6 +118,11 @@ fn sockets(pid: u32) -> usize {
     links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
 }
 
+/// System time of a process, in ticks of 10 ms (proc_pid_stat(5), field 15).
+fn system_ticks(pid: u32) -> u64 {
+    field(pid, 12).parse().unwrap_or(0)
+}
+
 /// Checks the result of a load without errors. Its windows may be longer than requested, because agents and server
 /// share CPUs here.
 fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json::Value {
@@ -219,6 +227,9 @@ fn a_killed_agent_voids_the_load_and_what_it_counted_is_reported() {
     let place = Place::new();
     let file = place.folder.path().join("result.json");
     let leader = place.long(&["--json", file.to_str().unwrap()]);
+    until("replies are counted and reported", || {
+        place.with("load-process").into_iter().all(|pid| system_ticks(pid) > 20)
+    });
     let agent = place.with("agent").into_iter().max().unwrap();
     let began = Instant::now();
     kill_process(Pid::from_raw(agent as i32).unwrap(), Signal::KILL).unwrap();

@@ -57,7 +57,7 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 /// Returns a field of /proc/PID/stat, counted from the state; empty if the process is gone.
-fn field(pid: u32, nth: usize) -> String {
+pub fn field(pid: u32, nth: usize) -> String {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();
     fields.split_whitespace().nth(nth).unwrap_or_default().to_owned()

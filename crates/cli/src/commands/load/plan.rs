@@ -31,8 +31,8 @@ fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
     })
 }
 
-/// Builds the plan, and checks the options against each other.
-pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
+/// Refuses thresholds of figures that this load cannot have.
+fn check_thresholds(args: &LoadArgs) -> anyhow::Result<()> {
     if args.pid.is_none()
         && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.needs_cost())
     {
@@ -46,6 +46,12 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
              name several with --on"
         );
     }
+    Ok(())
+}
+
+/// Builds the plan, and checks the options against each other.
+pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
+    check_thresholds(args)?;
     cpus::check_allowed(&args.cpus)?;
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;

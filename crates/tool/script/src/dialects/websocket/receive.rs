@@ -56,7 +56,7 @@ impl Hub {
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
-        let afar = order.machines.map(|machines| Afar::new(machines));
+        let afar = order.machines.map(Afar::new);
         Hub { terms, first, script, seed: order.seed, host, path, roster, afar }
     }
 
