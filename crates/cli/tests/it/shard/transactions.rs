@@ -30,6 +30,22 @@ fn exec_with_a_wrong_number_of_arguments_ends_the_transaction() {
     }
 }
 
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn with_one_node_commands_without_keys_are_queued_beside_those_with_keys() {
+    let (_nodes, proxy) = sharded("epoll", 1, &[]);
+    let mut client = client(&proxy);
+    client.say("SET key before");
+    for begin in ["PING", "WATCH key"] {
+        client.say(begin);
+        client.say("MULTI");
+        for line in ["SET key after", "DBSIZE"] {
+            assert_eq!(client.say(line), "+QUEUED\r\n", "{begin}: {line}");
+        }
+        assert_eq!(client.say("EXEC"), "*2\r\n+OK\r\n:1\r\n", "{begin}");
+    }
+}
+
 on_shard_models!(a_refused_exec_is_answered_as_by_redis: all);
 
 fn a_refused_exec_is_answered_as_by_redis(model: &str) {

@@ -153,10 +153,10 @@ impl Proxy {
     ) -> Next {
         let transaction = client.transaction();
         let lease = transaction.lease;
-        // A slot that has moved is still of its group: its node refuses the command.
-        let is_elsewhere = |leased: usize, node: usize| match transaction.group {
-            Some(group) => self.group != Some(group),
-            None => leased != node,
+        // A slot that has moved is still of its group: its node refuses the command. A command without keys has none.
+        let is_elsewhere = |leased: usize, node: usize| match (transaction.group, self.group) {
+            (Some(group), Some(own)) => own != group,
+            _ => leased != node,
         };
         let conn = match (lease, node) {
             (Some(_), _) if transaction.lost.is_some() => {
