@@ -27,7 +27,7 @@ pub struct ShardOptions {
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
     /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
-    /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster: the nodes are a Redis Cluster, which
+    /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster (not for production yet): the nodes are a Redis Cluster, which
     /// reports its slots, and --nodes are some of them. Not on threads, green, fork and prefork
     #[arg(long, default_value = "slots", value_name = "MAP",
           value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]

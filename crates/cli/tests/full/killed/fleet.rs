@@ -149,7 +149,7 @@ impl Fleet {
         all.filter_map(words).collect()
     }
 
-    /// What is left of a load: processes, and files.
+    /// Processes and files of a load that still exist.
     pub fn left(&self) -> Vec<String> {
         let mut left: Vec<String> =
             self.of_sessions().into_iter().map(|(pid, words)| format!("{pid} {words:?}")).collect();

@@ -47,7 +47,7 @@ impl Held {
         Ok(())
     }
 
-    /// Returns the next message, if its time has come. If it begins a load, the next one must wait.
+    /// Returns the next message if it is due. After one that begins a load, the next such one must wait.
     pub fn pop(&mut self, pace: &mut Pace, now: Instant) -> Option<Vec<u8>> {
         let (begins_load, _) = self.messages.front()?;
         if *begins_load {

@@ -141,7 +141,7 @@ impl Session {
         policy.max_rate.map_or(Ok(()), measured)
     }
 
-    /// Passes on the messages whose time has come.
+    /// Passes on the messages that are due.
     ///
     /// # Errors
     /// As [`Session::take`].

@@ -239,7 +239,7 @@ impl Standing {
         }
     }
 
-    /// Passes on the messages of the leader whose time has come.
+    /// Passes on the leader's messages that are due.
     async fn release(&mut self) {
         let Some(session) = &mut self.session else { return };
         if let Err(because) = session.release(&mut self.pace) {

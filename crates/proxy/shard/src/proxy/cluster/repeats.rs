@@ -159,7 +159,7 @@ impl Proxy {
         cluster.add(repeated);
     }
 
-    /// Sends the requests again whose time has come. One that waits holds up others for its slot.
+    /// Sends again the requests that are due. One that is not due yet delays later ones for its slot.
     pub(crate) fn send_again(&mut self, effects: &mut Fx) {
         let Some(cluster) = &mut self.cluster else { return };
         if cluster.repeated.is_empty() {
