@@ -44,7 +44,10 @@ impl Leader {
             panic!("not prepared")
         };
         assert_eq!(pids.len(), 1);
-        assert_eq!(marked(&leader.mark).len(), 2);
+        // A process that has just been started has no arguments for a moment.
+        until_within(Duration::from_secs(10), "the load process has its arguments", || {
+            marked(&leader.mark).len() == 2
+        });
         leader
     }
 
