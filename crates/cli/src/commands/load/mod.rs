@@ -70,7 +70,8 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let meter = || Meter::of(observed.iter().cloned().collect());
     let seeing = settler.as_mut().map(|settler| WarmUpObserver::new(settler, meter()));
     let window = observed.clone().map(UsageWindow::of);
-    let mut server = Server { window, cpus, shares, seeing };
+    let by_agents = fleet.is_some();
+    let mut server = Server { window, cpus, shares, by_agents, seeing };
     let mut live = Live::new(Seconds::new(args.hdr_log.is_some()));
     let mut progress = |progress: &Progress| live.show(progress);
     let watch = Watch { observer: &mut server, progress: &mut progress, stop: &stop };
