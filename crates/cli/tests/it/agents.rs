@@ -1,7 +1,7 @@
 //! Loads from several machines: a script in place of `ssh` runs the agents here.
 
 mod capacity;
-mod hub;
+pub(crate) mod hub;
 
 use crate::{
     processes::field,

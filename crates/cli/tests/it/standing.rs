@@ -1,5 +1,7 @@
 //! Standing fleets by the commands of a user: `fleet init`, a broker, `agent --fleet`, `agents`, `load --fleet`.
 
+mod hub;
+
 use crate::{
     manifests,
     support::{Server, until, until_within},

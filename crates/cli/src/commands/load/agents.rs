@@ -8,7 +8,6 @@ use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
 use regatta_host::UsageWindow;
 use regatta_judge::BUSY;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
-use regatta_race::judge_load;
 use regatta_record::{
     CellFinding, Drive, FORMAT, Figure, Kind, Latency, LoadAcross, LoadAgent, LoadAgents, Machines,
     Verdict, VoidLoad, VoidLoadAgent, encode_histogram,
@@ -138,11 +137,10 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
     let duration_s = tally.window_ns as f64 / 1e9;
     let used_s = (tally.load_cpu_ns - tally.spun_ns) as f64 / 1e9;
     let spent = server.window.as_ref().and_then(UsageWindow::spent);
-    let of_server = spent.map(|spent| (spent, server.cpus, server.shares));
     let busy = (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64);
     let verdict = match only_receives(plan, agent) {
         true => of_receivers(busy.unwrap_or(0.0)),
-        false => judge_load(plan, tally, of_server),
+        false => server.judge(plan, tally, spent),
     };
     LoadAgent {
         name: name.clone(),
@@ -158,7 +156,7 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
         busy,
         rtt_ns: *rtt_ns,
         clock_bound_ns: *clock_bound_ns,
-        verdict: for_agents(stages::verdict(verdict, &stages::results(plan, tally, server))),
+        verdict: stages::verdict(verdict, &stages::results(plan, tally, server)),
     }
 }
 
@@ -182,23 +180,6 @@ fn of_receivers(busy: f64) -> Verdict {
     }
 }
 
-/// The same verdict, whose remedies name no options that are refused with --on.
-fn for_agents(mut verdict: Verdict) -> Verdict {
-    for finding in &mut verdict.findings {
-        let remedy = finding.remedy.as_deref().unwrap_or_default();
-        let other = match () {
-            () if remedy.contains("--threads") => {
-                "load from more machines, or from some with more cores (--on)"
-            }
-            () if !remedy.contains("--cpus") => continue,
-            () if remedy.starts_with("stop it") => "stop it, or load from another machine (--on)",
-            () => "load from another machine (--on)",
-        };
-        finding.remedy = Some(other.to_owned());
-    }
-    verdict
-}
-
 /// How many of the figures of a load a verdict voids.
 fn severity(verdict: &Verdict) -> usize {
     [Figure::Rate, Figure::Latency].into_iter().filter(|figure| verdict.voids(*figure)).count()
@@ -208,7 +189,7 @@ fn severity(verdict: &Verdict) -> usize {
 /// that may not be the same come before that, and a fault of the server before both.
 pub fn verdict(whole: Verdict, agents: Option<&LoadAgents>, duration_s: f64) -> Verdict {
     let Some(on) = agents else { return whole };
-    let judged = with_worst(for_agents(whole), &on.agents);
+    let judged = with_worst(whole, &on.agents);
     let Some(apart) = apart(on, duration_s) else { return judged };
     let mut finding = CellFinding::new(Kind::GeneratorBound, apart);
     finding.remedy = Some("use a longer window, or machines that are nearer".into());
@@ -384,35 +365,6 @@ mod tests {
         assert!(named.voids(Figure::Rate) && named.voids(Figure::Latency));
         assert!(!named.voids(Figure::Cost));
         assert_eq!(verdict(held(), None, 1.0), held());
-    }
-
-    #[test]
-    fn remedies_name_no_options_that_are_refused_with_on() {
-        let mut found = held();
-        let kinds = [Kind::Noisy, Kind::Noisy, Kind::GeneratorBound, Kind::Noisy];
-        let remedies = [
-            "stop it, or give the load another CPU (--cpus)",
-            "give each its own CPUs: --cpus for the load, `taskset -c` for the server",
-            "give the load a second thread, on a CPU that the server does not need: --threads 2",
-            "stop it",
-        ];
-        let with = |(kind, remedy): (Kind, &str)| {
-            let mut finding = CellFinding::new(kind, "x");
-            finding.remedy = Some(remedy.to_owned());
-            finding
-        };
-        found.findings = kinds.into_iter().zip(remedies).map(with).collect();
-        let remedies = |verdict: &Verdict| -> Vec<String> {
-            verdict.findings.iter().flat_map(|one| one.remedy.clone()).collect()
-        };
-        let expected = [
-            "stop it, or load from another machine (--on)",
-            "load from another machine (--on)",
-            "load from more machines, or from some with more cores (--on)",
-            "stop it",
-        ];
-        assert_eq!(remedies(&for_agents(found.clone())), expected);
-        assert_eq!(remedies(&verdict(found, Some(&on(&[])), 1.0)), expected);
     }
 
     #[test]

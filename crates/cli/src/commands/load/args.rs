@@ -213,7 +213,8 @@ pub struct LoadArgs {
     /// of JSON. A reply belongs to the second in which it arrived, and later ones to the last second
     #[arg(long, value_parser = series_file, value_name = "FILE.csv|FILE.jsonl", conflicts_with = "slow")]
     pub series: Option<SeriesFile>,
-    /// Write the latencies of each second as an HdrHistogram V2 interval log, in nanoseconds
+    /// Write the latencies of each second as an HdrHistogram V2 interval log, in nanoseconds. Intervals with
+    /// tags are those of the whole window: of deliveries of a hub, and of those between machines (across)
     #[arg(long, value_name = "FILE", conflicts_with = "slow")]
     pub hdr_log: Option<PathBuf>,
     /// Write the result as JSON; - for stdout instead of the text

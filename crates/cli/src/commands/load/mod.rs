@@ -29,7 +29,7 @@ use regatta_load::{LoadProcessConfig, Progress, Watch};
 use regatta_race::{WarmUpObserver, load_processes};
 use regatta_record::{Kind, LoadResult};
 use result::result;
-use seconds::{Seconds, SeriesFile};
+use seconds::{Seconds, SeriesFile, Whole};
 use server::Server;
 use std::{env, sync::atomic::Ordering::Relaxed};
 
@@ -70,7 +70,8 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let meter = || Meter::of(observed.iter().cloned().collect());
     let seeing = settler.as_mut().map(|settler| WarmUpObserver::new(settler, meter()));
     let window = observed.clone().map(UsageWindow::of);
-    let mut server = Server { window, cpus, shares, seeing };
+    let by_agents = fleet.is_some();
+    let mut server = Server { window, cpus, shares, by_agents, seeing };
     let mut live = Live::new(Seconds::new(args.hdr_log.is_some()));
     let mut progress = |progress: &Progress| live.show(progress);
     let watch = Watch { observer: &mut server, progress: &mut progress, stop: &stop };
@@ -93,7 +94,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
         seconds.write_series(file, window_s)?;
     }
     if let Some(path) = &args.hdr_log {
-        seconds.write_hdr_log(path, window_s)?;
+        seconds.write_hdr_log(path, window_s, &Whole::all(&result))?;
     }
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&result).context("cannot encode the result")?;

@@ -10,7 +10,6 @@ use super::{
 };
 use regatta_host::UsageWindow;
 use regatta_load::{Plan, Tally};
-use regatta_race::judge_load;
 use regatta_record::{
     FORMAT, Latency, LoadOperation, LoadResult, LoadThreshold, OperationCounted, Unseen,
     encode_histogram,
@@ -44,8 +43,6 @@ pub fn result(
     let operations = tally.count_of(&cost_per);
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
     let spent = server.window.as_ref().and_then(UsageWindow::spent);
-    let Server { cpus, shares, .. } = *server;
-    let of_server = spent.map(|spent| (spent, cpus, shares));
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -84,7 +81,7 @@ pub fn result(
         verified: tally.verified,
         thresholds: Vec::new(),
         stages: stages::results(plan, tally, server),
-        verdict: judge_load(plan, tally, of_server),
+        verdict: server.judge(plan, tally, spent),
         histogram: encode_histogram(&tally.histogram),
     };
     open::fill(&mut result, tally);

@@ -4,7 +4,6 @@ use super::{open, server::Server, threshold::Figures};
 use indicatif::HumanCount;
 use regatta_host::{Spent, UsageWindow};
 use regatta_load::{Plan, Tally};
-use regatta_race::judge_load;
 use regatta_record::{
     Figure, Kind, Latency, LoadStage, OpenLoop, Unseen, Verdict, encode_histogram,
 };
@@ -16,8 +15,7 @@ pub fn results(plan: &Plan, tally: &Tally, server: &Server<'_>) -> Vec<LoadStage
     let spent = laps.iter().map(Option::as_ref).chain(std::iter::repeat(None));
     let each = tally.stages.iter().zip(&plan.stages).zip(spent).enumerate();
     each.map(|(number, ((tally, asked), spent))| {
-        let of_server = spent.map(|spent| (spent, server.cpus, server.shares));
-        let verdict = judge_load(&plan.stage(number), tally, of_server);
+        let verdict = server.judge(&plan.stage(number), tally, spent);
         of_stage(number as u32 + 1, asked.rate.get(), tally, spent, verdict)
     })
     .collect()

@@ -14,7 +14,7 @@ use std::{
 
 /// What the relay does to the fifth copy of a broadcast of the other member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     Drops,
     Doubles,
     /// Changes the time at which it was sent.
@@ -32,7 +32,7 @@ enum Fault {
 const DELAY: Duration = Duration::from_millis(20);
 
 /// Starts a relay of WebSocket connections to a hub.
-fn relay(hub: SocketAddr, fault: Fault) -> SocketAddr {
+pub(crate) fn relay(hub: SocketAddr, fault: Fault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! One level of a capacity search: whether the server held it.
 
 use super::{across::judge_across, search::Shown};
-use crate::{BUSY, Limited, ObservedServer, SingleLoad, of_load};
+use crate::{BUSY, Limited, ObservedServer, SingleLoad, of_load, verdict::Remedy};
 use regatta_record::{Errors, Figure, Kind, Latency, Limit, LoadAcross, Verdict};
 
 /// Maximum factor by which a window grows to get enough replies beyond the percentile.
@@ -61,6 +61,8 @@ pub struct Seen {
     piled_up: Option<u64>,
     /// The verdict that `regatta load` would give.
     verdict: Option<Verdict>,
+    /// Whether agents on other machines carried it out.
+    by_agents: bool,
 }
 
 impl Seen {
@@ -87,6 +89,7 @@ impl Seen {
         Seen {
             piled_up: piled_up(load),
             verdict: Some(of_load(load, server)),
+            by_agents: load.by_agents,
             percentile_ns: percentile(load, limit),
             replies: load.limited.latencies.len(),
             unanswered: load.unanswered(),
@@ -213,16 +216,20 @@ fn load_was_the_limit(seen: &Seen) -> Option<String> {
         return Some(verdict.because());
     }
     let load = seen.load_busy;
+    let more = match seen.by_agents {
+        true => Remedy::Agents.more_for_load(),
+        false => "use more --threads".to_owned(),
+    };
     match seen.server_busy {
         _ if load < BUSY => None,
         None => Some(format!(
-            "the load was busy {load:.2} and the server was not observed: use more --threads, or \
+            "the load was busy {load:.2} and the server was not observed: {more}, or use \
              --pid to see which side was the limit"
         )),
         // More CPUs do not help a thread that is always busy.
-        Some(server) if server.max(seen.busiest_thread.unwrap_or(0.0)) < BUSY => Some(format!(
-            "the load was the limit (busy {load:.2}, the server {server:.2}): use more --threads"
-        )),
+        Some(server) if server.max(seen.busiest_thread.unwrap_or(0.0)) < BUSY => {
+            Some(format!("the load was the limit (busy {load:.2}, the server {server:.2}): {more}"))
+        }
         Some(_) => None,
     }
 }
@@ -291,9 +298,10 @@ mod tests {
             judge_agents(LIMIT, seen, &[("gen1", late()), ("gen2", second)], None)
         };
         assert_eq!(judged(&late(), late()).0, Shown::Failed);
-        let (shown, because) = judged(&late(), busy());
+        let (shown, because) = judged(&late(), Seen { by_agents: true, ..busy() });
         let because = because.unwrap();
         assert_eq!(shown, Shown::Unclear);
+        assert!(!because.contains("--threads"), "it is refused with --on: {because}");
         assert!(because.starts_with("agent gen2: the load was the limit"), "{because}");
         assert_eq!(judged(&good(), busy()).0, Shown::Passed);
         let wrong = Seen { fault: Some("a reply was wrong".into()), ..late() };
@@ -341,6 +349,7 @@ mod tests {
             drive: Drive::Closed,
             threads: 1,
             cpus: 1,
+            by_agents: false,
             requests,
             window_ns: 1_000_000_000,
             replies: LoadFaults {

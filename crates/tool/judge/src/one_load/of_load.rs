@@ -21,7 +21,10 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
         _ => {}
     }
     let shares = server.is_some_and(|server| server.shares);
-    let remedy = Remedy::Load { threads: load.threads, shares };
+    let remedy = match load.by_agents {
+        true => Remedy::Agents,
+        false => Remedy::Load { threads: load.threads, shares },
+    };
     let usual = signals::Signals::default();
     let window_ns = load.window_ns.max(1) as f64;
     let used = load_used(load, window_ns);
@@ -122,6 +125,7 @@ mod tests {
             drive: Drive::Closed,
             threads: 1,
             cpus: 1,
+            by_agents: false,
             requests: 1_000,
             window_ns: SECOND_NS,
             replies: LoadFaults::default(),

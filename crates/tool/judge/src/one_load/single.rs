@@ -13,6 +13,8 @@ pub struct SingleLoad<'a> {
     pub threads: u32,
     /// Number of CPUs that these threads may run on.
     pub cpus: u32,
+    /// Whether agents on other machines carry it out.
+    pub by_agents: bool,
     /// Correct replies inside the window.
     pub requests: u64,
     /// Length of the window.

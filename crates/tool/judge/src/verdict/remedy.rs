@@ -22,6 +22,8 @@ pub enum Remedy<'a> {
         /// Whether they may run on the server's CPUs.
         shares: bool,
     },
+    /// `regatta load --on`: the load of agents on other machines, which have all of their CPUs.
+    Agents,
 }
 
 impl Remedy<'_> {
@@ -46,6 +48,9 @@ impl Remedy<'_> {
                 nth(threads as usize + 1),
                 threads + 1
             ),
+            Remedy::Agents => {
+                "load from more machines, or from some with more cores (--on)".to_owned()
+            }
         }
     }
 
@@ -58,6 +63,7 @@ impl Remedy<'_> {
             },
             Remedy::Load { shares: true, .. } => APART.to_owned(),
             Remedy::Load { .. } => "stop it, or give the load another CPU (--cpus)".to_owned(),
+            Remedy::Agents => "stop it, or load from another machine (--on)".to_owned(),
         }
     }
 
@@ -69,7 +75,7 @@ impl Remedy<'_> {
                 None => "stop it, because this machine has no other CPU for the server".to_owned(),
             },
             Remedy::Load { shares: true, .. } => APART.to_owned(),
-            Remedy::Load { .. } => {
+            Remedy::Load { .. } | Remedy::Agents => {
                 "stop it, or start the server on another CPU (taskset -c)".to_owned()
             }
         }
@@ -86,7 +92,9 @@ impl Remedy<'_> {
                 ),
                 None => self.less().to_owned(),
             },
-            Remedy::Load { .. } => format!("{}, or give it more CPUs", self.less()),
+            Remedy::Load { .. } | Remedy::Agents => {
+                format!("{}, or give it more CPUs", self.less())
+            }
         }
     }
 
@@ -94,7 +102,7 @@ impl Remedy<'_> {
     pub fn less(self) -> &'static str {
         match self {
             Remedy::Race { .. } => "lower the rate (`rate` in the race file)",
-            Remedy::Load { .. } => "lower the requested rate",
+            Remedy::Load { .. } | Remedy::Agents => "lower the requested rate",
         }
     }
 
@@ -104,7 +112,7 @@ impl Remedy<'_> {
             Remedy::Race { .. } => {
                 "more `connections` or a deeper `pipeline` in the race file would show the limit"
             }
-            Remedy::Load { .. } => {
+            Remedy::Load { .. } | Remedy::Agents => {
                 "more connections (--connections) or deeper pipelining (--pipeline) would show \
                  the limit"
             }
@@ -119,6 +127,7 @@ impl Remedy<'_> {
                 !cpus.apart && cpus.of_load(load).iter().any(|cpu| server.contains(cpu))
             }
             Remedy::Load { shares, .. } => shares,
+            Remedy::Agents => false,
         }
     }
 }
@@ -144,6 +153,14 @@ fn list(cpus: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remedies_for_agents_name_no_options_that_are_refused_with_on() {
+        let agents = Remedy::Agents;
+        let all = [agents.more_for_load(), agents.another_for_load(), agents.another_for_server()];
+        let is_refused = |text: &String| text.contains("--threads") || text.contains("--cpus");
+        assert!(!all.iter().any(is_refused), "{all:?}");
+    }
 
     #[test]
     fn remedies_name_cpus_of_this_machine() {

@@ -13,9 +13,12 @@ use crate::{
     results::events::Events,
 };
 use regatta_fleet::AgentRun;
-use regatta_judge::capacity::{
-    level::{Judgement, Seen, judge_agents, more_time},
-    search::Shown,
+use regatta_judge::{
+    SingleLoad,
+    capacity::{
+        level::{Judgement, Seen, judge_agents, more_time},
+        search::Shown,
+    },
 };
 use regatta_load::{Drive, Error, Plan, Until, WarmUp};
 use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep};
@@ -64,10 +67,13 @@ pub(super) fn measure(
             Ok(tally) => {
                 let (cpus, shares) = (result.cpus, result.shares);
                 let server = result.spent.map(|spent| of_server(&spent, cpus, shares));
-                let seen = Seen::of(question.limit, &single(&plan, &tally), server, died);
+                let by_agents = !agents.is_empty();
+                let whole = SingleLoad { by_agents, ..single(&plan, &tally) };
+                let seen = Seen::of(question.limit, &whole, server, died);
                 let of_agent = |agent: &AgentRun| {
                     let plan = agent.plan(&plan);
-                    Seen::of(question.limit, &single(&plan, &agent.tally), server, None)
+                    let own = SingleLoad { by_agents, ..single(&plan, &agent.tally) };
+                    Seen::of(question.limit, &own, server, None)
                 };
                 let each: Vec<(&str, Seen)> =
                     agents.iter().map(|agent| (agent.name.as_str(), of_agent(agent))).collect();

@@ -7,10 +7,16 @@ use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
 use std::collections::BTreeSet;
 
 /// Judges a load without a race. `server` holds the server's usage inside the window, the number of
-/// its CPUs, and whether the load may have run on some of them; `None` if it was not observed.
-pub fn judge_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32, bool)>) -> Verdict {
+/// its CPUs, and whether the load may have run on some of them; `None` if it was not observed. `by_agents` is
+/// whether agents on other machines carried out the load.
+pub fn judge_load(
+    plan: &Plan,
+    tally: &Tally,
+    server: Option<(&Spent, u32, bool)>,
+    by_agents: bool,
+) -> Verdict {
     let server = server.map(|(spent, cpus, shares)| of_server(spent, cpus, shares));
-    of_load(&single(plan, tally), server)
+    of_load(&SingleLoad { by_agents, ..single(plan, tally) }, server)
 }
 
 /// Returns the outcome that follows from the replies alone; `None` if every expected reply arrived
@@ -27,6 +33,7 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
         drive: plan.drive,
         threads: tally.threads as u32,
         cpus: cpus(plan),
+        by_agents: false,
         requests: tally.requests,
         window_ns: tally.window_ns,
         replies: replies(tally),

@@ -2,7 +2,7 @@
 
 use super::*;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use regatta_record::decode_histogram;
+use regatta_record::encode_histogram;
 
 /// Three seconds of a window of 2.5 s: a thousand replies after 1 ms, then twice as many after 2 ms, and
 /// none.
@@ -47,7 +47,7 @@ fn a_series_has_a_row_per_second_and_the_rate_of_the_last_counts_its_length() {
 fn an_hdr_log_has_the_histogram_of_each_second() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.hlog");
-    seconds().write_hdr_log(&path, 2.5).unwrap();
+    seconds().write_hdr_log(&path, 2.5, &[]).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let intervals: Vec<_> = IntervalLogIterator::new(&bytes)
         .filter_map(|entry| match entry.unwrap() {
@@ -64,6 +64,33 @@ fn an_hdr_log_has_the_histogram_of_each_second() {
     assert_eq!(starts, [0, 1, 2]);
     assert_eq!(intervals[2].duration(), Duration::from_millis(500));
     assert!((intervals[1].max() - 2.0).abs() < 0.01, "in milliseconds: {}", intervals[1].max());
+}
+
+#[test]
+fn latencies_of_the_whole_window_have_tags_and_void_ones_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.hlog");
+    let mut histogram = Histogram::new_with_bounds(1, 240_000_000_000, 3).unwrap();
+    histogram.record_n(5_000_000, 7).unwrap();
+    let histogram = &*encode_histogram(&histogram);
+    let whole = |name, void: Option<&str>| Whole { name, histogram, void: void.map(str::to_owned) };
+    let whole = [whole("last deliveries", None), whole("across", Some("a clock has failed"))];
+    seconds().write_hdr_log(&path, 2.5, &whole).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("#left out: across: a clock has failed\n"), "{text}");
+    let intervals = IntervalLogIterator::new(text.as_bytes()).filter_map(|entry| match entry {
+        Ok(LogEntry::Interval(interval)) => Some(interval),
+        _ => None,
+    });
+    let tags: Vec<_> = intervals
+        .map(|one| {
+            let count = decode_histogram(one.encoded_histogram()).unwrap().len();
+            (one.tag().map(|tag| tag.as_str().to_owned()), one.duration(), count)
+        })
+        .collect();
+    let second = |count, ms| (None, Duration::from_millis(ms), count);
+    let whole = (Some("last-deliveries".to_owned()), Duration::from_millis(2_500), 7);
+    assert_eq!(tags, [whole, second(1_000, 1_000), second(2_000, 1_000), second(0, 500)]);
 }
 
 #[test]

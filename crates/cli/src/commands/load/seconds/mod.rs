@@ -1,17 +1,21 @@
 //! The seconds of a load: shown while it runs, and written to files afterwards.
 
+mod whole;
+
+pub use whole::Whole;
+
 use crate::output;
 use anyhow::{Context, bail};
 use hdrhistogram::{
     Histogram,
     serialization::{
         Deserializer, Serializer, V2DeflateSerializer, V2Serializer,
-        interval_log::IntervalLogWriterBuilder,
+        interval_log::{IntervalLogWriterBuilder, Tag},
     },
 };
 use indicatif::HumanCount;
 use regatta_load::SecondCounted;
-use regatta_record::Latency;
+use regatta_record::{Latency, decode_histogram};
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
@@ -172,8 +176,14 @@ impl Seconds {
         output::write(&file.path, &text)
     }
 
-    /// Writes the histogram of each second to a log that the tools of HdrHistogram read.
-    pub fn write_hdr_log(&self, path: &Path, window_s: f64) -> anyhow::Result<()> {
+    /// Writes the histogram of each second to a log that the tools of HdrHistogram read. Before them come those
+    /// of the `whole` window, with tags. A comment says why one of these is void.
+    pub fn write_hdr_log(
+        &self,
+        path: &Path,
+        window_s: f64,
+        whole: &[Whole<'_>],
+    ) -> anyhow::Result<()> {
         let began = self.began.unwrap_or_else(SystemTime::now);
         let mut bytes = Vec::new();
         let mut serializer = V2DeflateSerializer::new();
@@ -183,6 +193,18 @@ impl Seconds {
             .with_base_time(began)
             .with_max_value_divisor(MS)
             .begin_log_with(&mut bytes, &mut serializer)?;
+        for one in whole {
+            let tag = one.tag();
+            if let Some(because) = &one.void {
+                log.write_comment(&format!("left out: {tag}: {because}"))?;
+                continue;
+            }
+            let histogram = decode_histogram(one.histogram)?;
+            let (start, length) = (Duration::ZERO, Duration::from_secs_f64(window_s));
+            if let Err(error) = log.write_histogram(&histogram, start, length, Tag::new(&tag)) {
+                bail!("cannot encode a histogram: {error:?}");
+            }
+        }
         for (nth, kept) in self.kept.iter().enumerate() {
             let histogram: Histogram<u64> =
                 match Deserializer::new().deserialize(&mut &*kept.encoded) {
