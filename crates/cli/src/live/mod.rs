@@ -95,6 +95,7 @@ impl LivePage {
             Happened::PhaseStarted { phase } => {
                 self.server.set_quiet(matches!(phase, Phase::Connecting | Phase::WarmUp));
             }
+            Happened::ContenderDied { because, .. } => self.say(&format!("died: {because}")),
             Happened::RoundEnded(_) => self.server.set_quiet(false),
             Happened::PassJudged { .. } => self.renew(),
             Happened::Judged(judged) => self.serve(&judged.summary, &self.rounds()),

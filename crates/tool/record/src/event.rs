@@ -9,7 +9,7 @@
 //! warm-ups: warm-ups-started (round [round] [warm-up-seen])…
 //! pass:  pass-started [round…] [pass-judged]
 //! round: round-started [phase-started…] [load-sampled…] [round-ended]
-//!        in a duel: (round-started [phase-started…])… [block-started…] [round-ended…]
+//!        in a duel: (round-started [phase-started…])… ([block-started] [contender-died])… [round-ended…]
 //! end:   race-finished | race-interrupted | race-stopped
 //! ```
 //!
@@ -96,6 +96,14 @@ pub enum Happened {
         blocks: u32,
         /// The load.
         load: LoadShape,
+    },
+    /// In a duel: a contender has died in the middle of a life, which continues without it. Its rounds end with the
+    /// life.
+    ContenderDied {
+        /// Name of the contender.
+        contender: String,
+        /// How its process ended, in a sentence.
+        because: String,
     },
     /// A round, or a level of a capacity search, enters another phase.
     PhaseStarted {

@@ -1,6 +1,6 @@
 //! Whatever is killed (`kill -9`) in whatever phase of a load over agents or of a race on another machine: it is reported
-//! within 3 s, nothing is left of it after 12 s, and the result is void and says so, or it counts. Exceptions: a broker
-//! that stays away is reported after the lease, and the death of a contender at the end of its life.
+//! within 3 s, nothing is left of it after 12 s, and the result is void and says so, or it counts. Exception: a broker
+//! that stays away is reported after the lease.
 //!
 //! A phase is recognised by a message on its way, which is held until the victim is dead.
 

@@ -261,6 +261,38 @@ fn a_lost_agent_ends_the_race_within_3_s_and_the_race_can_be_resumed() {
 }
 
 #[test]
+fn a_contender_that_dies_in_the_middle_of_a_life_is_reported_within_3_s() {
+    let Some(place) = Place::new() else { return };
+    let both = [server("a", "{host}", ""), server("b", "{host}", "--burn 3us")];
+    let args = ["-c", "8", "--rate", "500", "--rounds", "1", "--time", "30s", "--json", "-"];
+    let race = place.start("sut", &both, &args);
+    let events = || fs::read_to_string(place.0.out().join("events.jsonl")).unwrap_or_default();
+    until("both are loaded", || events().contains(r#""event":"block-started""#));
+    let is_b = |pid: &u32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&str> = line.split('\0').collect();
+        words.get(1) == Some(&"serve") && words.contains(&"3us")
+    };
+    let b = place.0.processes().into_iter().find(is_b).expect("b runs");
+    let killed_at = Instant::now();
+    let killed = Command::new("kill").args(["-s", "KILL", &b.to_string()]).status().unwrap();
+    assert!(killed.success());
+    let died = "died: b was killed by signal 9 (SIGKILL)";
+    until("its death is reported", || fs::read_to_string(&race.stderr).unwrap().contains(died));
+    assert!(killed_at.elapsed() < Duration::from_secs(3), "{:?}", killed_at.elapsed());
+    let ended = race.ended().with_status(1);
+    place.0.assert_nothing_left();
+    let at = |text: &str, what: &str| text.rfind(what).unwrap_or_else(|| panic!("{text}"));
+    let failed = "failed: b was killed by signal 9 (SIGKILL)";
+    assert!(at(&ended.stderr, died) < at(&ended.stderr, failed), "{}", ended.stderr);
+    let events = events();
+    assert!(at(&events, "contender-died") < at(&events, "block-started"), "the life goes on");
+    let summary = ended.summary();
+    assert_eq!(cell(&summary, "b").verdict.kind(), Kind::Failed);
+    assert_ne!(cell(&summary, "a").verdict.kind(), Kind::Failed);
+}
+
+#[test]
 fn ctrl_c_while_it_connects_says_only_that() {
     let Some(place) = Place::new() else { return };
     let race = place.start("mute", &[server("a", "{host}", ""), server("b", "{host}", "")], &[]);

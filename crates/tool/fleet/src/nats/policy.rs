@@ -383,6 +383,19 @@ mod tests {
     }
 
     #[test]
+    fn the_members_of_a_hub_have_the_same_limits() {
+        let hub = Plan { workload: Workload::parse("hub").unwrap(), ..plan() };
+        assert_eq!(checked(hub.clone()), Ok(()));
+        let more = "its share is 101 connections, more than 100 (--max-connections)";
+        refused(Plan { idle: 1, ..hub.clone() }, more);
+        let more = "its share is 1001 requests per second, more than 1000 (--max-rate)";
+        refused(Plan { drive: open(2_001), ..hub.clone() }, more);
+        let in_flight = Drive::Bounded { in_flight: NonZeroU32::new(4).unwrap() };
+        let error = checked(Plan { drive: in_flight, ..hub }).unwrap_err();
+        assert!(error.ends_with("so the load needs a rate: use --rate or --stages"), "{error}");
+    }
+
+    #[test]
     fn a_workload_in_a_message_names_no_files_of_the_agent() {
         let text = "protocol = \"http\"\n[[request]]\npath = \"/\"\nbody = \"x\"\n";
         let workload = Workload::from_text(text, "mine").unwrap();

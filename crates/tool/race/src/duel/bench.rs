@@ -2,6 +2,7 @@
 //! The order of the steps is in `life`. At the end it has a [`Round`] for each contender under each load.
 
 use super::{
+    death_watch::DeathWatch,
     life::{Bench, Drive, Driven, Lived, Plan, Purpose, live},
     roles::of_slices,
     runner::{self, Life, Member, RunsLives},
@@ -52,6 +53,7 @@ struct Stand<'a, 'e> {
     /// `None` if the contenders have another machine, too.
     clock: Option<MachineClock>,
     events: &'a mut Events<'e>,
+    deaths: DeathWatch,
     /// Keeps the thread that runs the race off the contenders' CPUs, while one of them is driven.
     aside: Option<Aside>,
 }
@@ -160,6 +162,7 @@ impl<'a, 'e> Stand<'a, 'e> {
             contenders: members.into_iter().map(contender).collect(),
             clock: MachineClock::open().filter(|_| !context.asked.cpus.apart),
             events,
+            deaths: DeathWatch::new(),
             aside: None,
         }
     }
@@ -265,7 +268,9 @@ impl<'a, 'e> Stand<'a, 'e> {
         let lane = match lane {
             Ok(lane) => lane,
             Err(error) => {
-                let died = alive.hosted.deaths().server;
+                let deaths = alive.hosted.deaths();
+                self.deaths.report(&entrant.name, &deaths, self.events);
+                let died = deaths.server;
                 let is_silent = accepted_nothing(&error) && died.is_none();
                 let spoken = spoken(&plan, is_silent);
                 return not_loaded(&entrant.name, error, died, spoken).map(Err);
@@ -379,6 +384,12 @@ impl Bench for Stand<'_, '_> {
             *start_ns = alive.hosted.cpu_ns();
         }
         self.not_frozen(who, "frozen", frozen);
+        if !self.is_interrupted() {
+            let loaded = self.contenders.iter_mut().filter(|one| one.lane.is_some());
+            let loaded = loaded
+                .filter_map(|one| Some((&*one.entrant.name, &mut one.alive.as_mut()?.hosted)));
+            self.deaths.look(loaded, self.events);
+        }
     }
 
     fn cpu_ns(&mut self, who: usize) -> Option<u64> {
@@ -517,6 +528,10 @@ impl Bench for Stand<'_, '_> {
         }
         round.life.get_or_insert_default().lasted_ns += lasted_ns;
         let deaths = alive.hosted.deaths();
+        let is_interrupted = self.context.stop.load(Ordering::Relaxed);
+        if !is_interrupted {
+            self.deaths.report(&entrant.name, &deaths, self.events);
+        }
         let goes_on = deaths.backend.is_none() && deaths.server.is_none();
         let is_doubtful = deaths.server.is_none() && is_doubtful(&loaded);
         let spoken = spoken(&plan, is_doubtful);
@@ -524,7 +539,7 @@ impl Bench for Stand<'_, '_> {
         let facts = Facts {
             name: &entrant.name,
             load: trial.load,
-            interrupted: self.context.stop.load(Ordering::Relaxed),
+            interrupted: is_interrupted,
             deaths,
             loaded: Some(loaded),
             too_long: None,

@@ -10,6 +10,7 @@
 //! - [`life`] (pure): what happens in a life, one step after the other, on any [`life::Bench`].
 //! - [`runner`]: a life from outside: what it needs and what it yields.
 //! - [`bench`]: the bench of this machine: processes, connections, freezers, clocks.
+//! - [`death_watch`]: reports a contender that dies in the middle of a life.
 //!
 //! Which loads are raced in duels, who is in which heat, and how long a slice is follow from the race alone:
 //! [`ask::duels`](crate::ask::duels).
@@ -18,6 +19,7 @@
 //! Brecht, ICPE 2017).
 
 mod bench;
+mod death_watch;
 mod life;
 mod order;
 mod passes;

@@ -189,6 +189,9 @@ impl Live {
             Happened::BlockStarted { contenders, block, blocks, load } => {
                 self.block_starts(ns, (*contenders, *load), (*block, *blocks))
             }
+            Happened::ContenderDied { because, .. } => {
+                vec![Shown::Stderr(format!("died: {because}; the others go on\n"))]
+            }
             Happened::PhaseStarted { phase } => self.phase_starts(ns, *phase),
             Happened::LoadSampled(progress) => self.load_sampled(ns, progress),
             Happened::RoundEnded(round) => {

@@ -162,6 +162,15 @@ fn the_progress_line_shows_the_task_and_announces_the_window() {
     assert!(!lines(&shown).contains("round 1:"), "only the progress line shows it");
 }
 
+#[test]
+fn the_death_of_a_contender_is_a_line_above_the_progress_and_without_one() {
+    let (contender, because) = ("b".to_owned(), "b was killed by signal 9".to_owned());
+    let died = Happened::ContenderDied { contender, because };
+    let expected = [Shown::Stderr("died: b was killed by signal 9; the others go on\n".into())];
+    assert_eq!(shown(TERMINAL, [died.clone()]), expected);
+    assert_eq!(shown(PLAIN, [died]), expected);
+}
+
 /// A judgement on `contender` after `rounds`, with a ratio of 2 if `half` is the half-width.
 fn judged(contender: &str, rounds: u32, half: Option<f64>) -> JudgedCell {
     let around = |mean: f64, half: f64| Estimate { mean, low: mean - half, high: mean + half };
