@@ -28,7 +28,7 @@ const MARK: &str = "REGATTA_TEST_MARK";
 fn regatta(args: &[&str]) -> Ended {
     let mut command = Command::new(REGATTA);
     command.args(args);
-    run_within(Duration::from_secs(60), command)
+    run_within(Duration::from_secs(120), command)
 }
 
 /// The last line on stderr of a command that fails with status 2.

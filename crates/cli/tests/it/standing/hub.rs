@@ -110,8 +110,9 @@ fn the_agents_carry_out_the_steps_of_a_search_for_the_capacity() {
     let (fleet, hub) = (fleet(&[]), Server::of("hub", "epoll", &[]));
     let (url, leader) = (format!("ws://{}/ws", hub.addr), fleet.leader());
     let args = ["capacity", &url, "--on", "gen1,gen2", "--fleet", &leader, "--limit", "p50=500ms"];
-    let more = ["--by", "rate", "-c", "4", "--step", "20", "--max", "20", "--window", "300ms"];
-    let found = json(&regatta(&[&args[..], &more, &["--json", "-"]].concat()));
+    let levels = ["--by", "rate", "-c", "4", "--step", "100", "--max", "100"];
+    let times = ["--warm-up", "100ms", "--window", "500ms", "--json", "-"];
+    let found = json(&regatta(&[&args[..], &levels, &times].concat()));
     assert_eq!(found["agents"], serde_json::json!(["gen1", "gen2"]), "{found:#}");
     let steps = found["steps"].as_array().unwrap();
     assert!(steps.iter().all(|step| step["reply_rate_per_s"].as_f64().unwrap() > 0.0), "{found:#}");
