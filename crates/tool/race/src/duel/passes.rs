@@ -2,7 +2,7 @@
 
 use super::{
     life::{LoadPlan, Plan, WarmUp},
-    order::Orders,
+    order::orders,
     runner::{Life, Lived, Member, RunsLives},
 };
 use crate::{
@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_millis(50);
 /// One contender in this many gets an idle slice under each load of a life.
 const IDLE_EVERY: usize = 3;
 /// More than the blocks of any life under a load: the distance of the first blocks of successive lives. It is
-/// prime, so that lives begin with different orders.
+/// prime, so that other blocks of each life are long.
 const MOST_BLOCKS: usize = 37;
 
 /// The duels of a race.
@@ -188,21 +188,19 @@ impl<'a> Duels<'a> {
     fn plan(&self, heat: &Heat<'_>, nth: usize, rounds: &[Round]) -> LoadPlan {
         let (asked, load, life) = (self.asked, &heat.loads[nth], heat.life as usize);
         let entrants = &heat.entrants;
-        // All blocks of a load are one sequence, so that its orders are balanced as a whole.
-        let orders = Orders::new(entrants.len(), asked.seed);
         let blocks = regatta_judge::blocks_of_next_life(asked, rounds, load, heat.of) as usize;
-        let first_block = life * MOST_BLOCKS;
+        let seed = heat.seed.wrapping_add((nth as u64) << 10);
         let is_idle = |who: &usize| (who + life).is_multiple_of(IDLE_EVERY);
         LoadPlan {
             load: nth,
             baseline: entrants.iter().position(|one| one.name == asked.baseline).unwrap_or(0),
             raced: heat.order.clone(),
             warm_ups: self.warm_ups(heat, nth, rounds),
-            blocks: (0..=blocks).map(|n| orders.of_block(first_block + n).to_vec()).collect(),
+            blocks: orders(entrants.len(), blocks, seed),
             slice: slice(asked, load),
-            first_block,
+            first_block: life * MOST_BLOCKS,
             idle: ((0..entrants.len()).filter(is_idle).collect(), IDLE),
-            seed: heat.seed.wrapping_add((nth as u64) << 10),
+            seed,
         }
     }
 
@@ -276,7 +274,7 @@ struct Heat<'a> {
 impl<'a> Heat<'a> {
     fn new(seed: u64, life: u32, loads: &[LoadShape], entrants: Vec<&'a Entrant>) -> Heat<'a> {
         let seed = seed.wrapping_add(u64::from(life) << 20);
-        let order = Orders::new(entrants.len(), seed).of_block(0).to_vec();
+        let order = orders(entrants.len(), 0, seed).concat();
         Heat { life, of: 1, seed, loads: loads.to_vec(), entrants, order }
     }
 

@@ -2,7 +2,7 @@
 //! moment; the machine fails. Every step is checked.
 
 use super::*;
-use crate::duel::order::Orders;
+use crate::duel::order::orders;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::cell::Cell;
 
@@ -328,7 +328,6 @@ impl Bench for Simulated {
 }
 
 fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
-    let orders = Orders::new(k, seed ^ load as u64);
     LoadPlan {
         load,
         baseline: seed as usize % k,
@@ -341,7 +340,7 @@ fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
             };
             k
         ],
-        blocks: (0..9).map(|nth| orders.of_block(nth).to_vec()).collect(),
+        blocks: orders(k, 8, seed ^ load as u64),
         slice: SLICE,
         first_block: 9 * (seed % 8) as usize,
         idle: (vec![seed as usize % k], Duration::from_millis(30)),
@@ -350,7 +349,7 @@ fn load_plan(k: usize, seed: u64, load: usize) -> LoadPlan {
 }
 
 fn plan(k: usize, seed: u64) -> Plan {
-    let starts = Orders::new(k, seed).of_block(0).to_vec();
+    let starts = orders(k, 0, seed).concat();
     Plan { contenders: k, starts, loads: [1, 0].map(|load| load_plan(k, seed, load)).into() }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     machine_error::MachineError,
 };
 use regatta_record::{Schedule, Settled};
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{collections::BTreeSet, path::Path, sync::atomic::AtomicBool};
 
 const SEED: u64 = 7;
 const LOAD: LoadShape = LoadShape::closed(8, 1);
@@ -46,16 +46,20 @@ fn heat(life: u32, entrants: &[Entrant]) -> Heat<'_> {
 }
 
 #[test]
-fn each_life_goes_on_where_the_orders_of_the_race_are() {
+fn each_life_and_load_has_orders_of_its_own() {
     with_duels(&asked(), |duels, entrants| {
-        let orders = Orders::new(entrants.len(), SEED);
+        let mut all = BTreeSet::new();
         for life in 0..4 {
-            let plan = duels.plan(&heat(life, entrants), 0, &[]);
-            assert_eq!((plan.first_block, plan.baseline), (life as usize * MOST_BLOCKS, 1));
-            for (nth, block) in plan.blocks.iter().enumerate() {
-                assert_eq!(block, orders.of_block(plan.first_block + nth), "life {life}");
+            let mut heat = heat(life, entrants);
+            heat.loads.push(LoadShape { connections: 7, ..LOAD });
+            for load in 0..2 {
+                let plan = duels.plan(&heat, load, &[]);
+                assert_eq!((plan.first_block, plan.baseline), (life as usize * MOST_BLOCKS, 1));
+                assert!(plan.blocks.iter().all(|block| block.len() == entrants.len()));
+                all.insert(plan.blocks);
             }
         }
+        assert_eq!(all.len(), 8);
     });
 }
 
