@@ -97,12 +97,13 @@ fn the_machine_of_a_contender_spends_its_processes_and_interrupts() {
             assert!(machine.cpus_alone < 0.05, "{machine:?}");
             // 64 slices and the baseline, 860,000 or 500,000 requests.
             let steps = machine.steps_ns_per_request / cost_ns;
-            assert!((0.01..0.08).contains(&steps), "{steps}");
-            assert!((cost.mean - cost_ns).abs() < machine.steps_ns_per_request + 0.02 * cost_ns);
+            assert!((0.005..0.04).contains(&steps), "{steps}");
+            let half_width = (cost.high - cost.mean).min(cost.mean - cost.low);
+            assert!(half_width >= 0.999 * machine.steps_ns_per_request, "{cost:?}, {machine:?}");
         }
     }
     assert!(accused <= 1, "interrupts are the same for all, and {accused} of 20 races name some");
-    assert!(missed <= 6, "{missed} of 40 intervals of 95% miss the truth");
+    assert!(missed <= 5, "{missed} of 40 intervals of 95% miss the truth");
 }
 
 #[test]
