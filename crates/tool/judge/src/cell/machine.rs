@@ -112,13 +112,14 @@ fn undisturbed(lives: &[OfLife]) -> Vec<bool> {
 }
 
 /// What the machine of a contender did over some of its lives.
-struct Machine {
+pub struct Machine {
     /// With whether the baseline of the life counts.
     lives: Vec<(OfLife, bool)>,
 }
 
 impl Machine {
-    fn of(lives: Vec<OfLife>) -> Machine {
+    /// Over these lives.
+    pub fn of(lives: Vec<OfLife>) -> Machine {
         let undisturbed = undisturbed(&lives);
         Machine { lives: lives.into_iter().zip(undisturbed).collect() }
     }
@@ -141,13 +142,14 @@ impl Machine {
         self.sum(without, beyond) / self.sum(without, OfLife::count)
     }
 
-    fn interrupts_ns(&self) -> f64 {
+    /// CPU in interrupts per operation, nanoseconds.
+    pub fn interrupts_ns(&self) -> f64 {
         let alone = self.alone(None);
         self.sum(None, |life| life.interrupts_ns(&alone)) / self.sum(None, OfLife::count)
     }
 
     /// Half-width of the 95% interval that the steps alone cause, nanoseconds per operation.
-    fn steps_ns(&self) -> f64 {
+    pub fn steps_ns(&self) -> f64 {
         let alone = self.alone(None);
         // Those of the baseline count as often as it is subtracted.
         let times = self.sum(None, OfLife::ns) / alone.ns;
@@ -159,6 +161,12 @@ impl Machine {
     fn cost(&self) -> Option<Estimate> {
         student(&pseudo_values(self.lives.len(), |without| self.cost_ns(without))?)
     }
+}
+
+/// The figure without the digits that an error of this size leaves no meaning to.
+pub fn rounded(figure: f64, error: f64) -> f64 {
+    let digit = 10_f64.powf(error.log10().floor());
+    if digit.is_normal() { (figure / digit).round() * digit } else { figure }
 }
 
 /// The same with an interval that is at least as wide as `half` on both sides.
@@ -192,8 +200,8 @@ pub fn figures(observed: &CellRounds) -> Option<MachineFigures> {
     let cost = machine.cost().map(|cost| widened(cost, steps_ns));
     Some(MachineFigures {
         cost_ns_per_request: cost.filter(is_known),
-        interrupts_ns_per_request: machine.interrupts_ns().max(0.0),
-        cpus_alone: machine.alone(None).cpus.max(0.0),
-        steps_ns_per_request: steps_ns,
+        interrupts_ns_per_request: rounded(machine.interrupts_ns().max(0.0), steps_ns),
+        cpus_alone: rounded(machine.alone(None).cpus.max(0.0), 0.001),
+        steps_ns_per_request: rounded(steps_ns, steps_ns / 10.0),
     })
 }

@@ -4,7 +4,7 @@
 use super::duels::{Case, significant};
 use crate::{
     cell::{
-        machine::{self, Alone, OfLife, lives},
+        machine::{self, Alone, Machine, OfLife, lives},
         observed::CellRounds,
     },
     compared::field::Field,
@@ -52,17 +52,21 @@ fn busy(fields: &[Field]) -> Option<Finding> {
     is_busy.then_some(Finding { contender: None, load: None, doubt })
 }
 
-/// Work that the rest of the machine does in the slices of one contender: more per operation than in those of the
-/// others, and also more per second, because a slow contender takes longer for an operation.
+/// CPU that the rest of the machine uses in the slices of one contender: more per operation than in those of the
+/// others, also more per second, because a slow contender takes longer for an operation, and more than interrupts are. A
+/// packet that arrives while a server sleeps is in the rest, and one that hits it is in its cost, so an honest server
+/// that is cheap and sleeps has more rest than others.
 fn rest(fields: &[Field]) -> Vec<Finding> {
     let cases = fields.iter().flat_map(|field| {
         let by_life = excess(field).into_iter().enumerate();
         by_life.filter_map(|(who, values)| Case::of(field, who, &values))
     });
     let found = significant(cases.collect(), CHANCE).filter_map(|case| {
+        let machine = Machine::of(lives(case.observed()).into_iter().flatten().collect());
         let share = case.mean / case.cost_ns()?;
-        let doubt = Doubt::WorkElsewhere { ns_per_operation: case.mean, share, p: case.p };
-        (share > REST).then(|| case.finding(doubt))
+        let (ns_per_operation, p) = (machine::rounded(case.mean, machine.steps_ns()), case.p);
+        let doubt = Doubt::WorkElsewhere { ns_per_operation, share, p };
+        (share > REST && case.mean > machine.interrupts_ns()).then(|| case.finding(doubt))
     });
     found.collect()
 }
