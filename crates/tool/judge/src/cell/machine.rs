@@ -90,7 +90,7 @@ impl Alone {
         Alone {
             cpus: all.busy_ns as f64 / ns,
             interrupts: all.interrupts_ns as f64 / ns,
-            spans: all.spans as f64,
+            spans: all.rounded(),
             ns,
         }
     }
@@ -104,7 +104,7 @@ fn undisturbed(lives: &[OfLife]) -> Vec<bool> {
         return Vec::new();
     };
     let is_usual = |life: &OfLife| {
-        let steps = ROUNDED * MachineUse::STEP_NS * (life.alone.spans as f64).sqrt();
+        let steps = ROUNDED * MachineUse::STEP_NS * life.alone.rounded().sqrt();
         let deviation = deviation.max(steps / life.alone.ns as f64);
         (cpus(life) - usual).abs() <= DISTURBED * deviation
     };
@@ -153,7 +153,7 @@ impl Machine {
         let alone = self.alone(None);
         // Those of the baseline count as often as it is subtracted.
         let times = self.sum(None, OfLife::ns) / alone.ns;
-        let spans = self.sum(None, |life| life.used.spans as f64) + alone.spans * times.powi(2);
+        let spans = self.sum(None, |life| life.used.rounded()) + alone.spans * times.powi(2);
         WITHIN * ROUNDED * MachineUse::STEP_NS * spans.sqrt() / self.sum(None, OfLife::count)
     }
 

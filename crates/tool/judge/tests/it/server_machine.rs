@@ -44,11 +44,11 @@ fn on_a_machine(rounds: &mut [Round], beside: Beside, seed: u64) {
             let others_ns = (beside.others + beside.in_slices) * ns as f64;
             let busy_ns = slice.cpu_ns as f64 + interrupts_ns + others_ns;
             let (busy_ns, interrupts_ns) = (steps(busy_ns), interrupts_ns as u64);
-            all += MachineUse { spans: 1, ns, busy_ns, interrupts_ns };
+            all += MachineUse { spans: 1, ns, busy_ns, interrupts_ns, counters: 1 };
         }
         life.machine = Some(all);
         let busy_ns = steps(beside.others * ALONE_NS as f64);
-        let alone = MachineUse { spans: 1, ns: ALONE_NS, busy_ns, interrupts_ns: 0 };
+        let alone = MachineUse { spans: 1, ns: ALONE_NS, busy_ns, ..MachineUse::default() };
         life.machine_alone = Some(alone);
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkUse {
     /// In records of earlier versions, the length of the slices, nanoseconds, for both ends. Otherwise absent.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub ns: u64,
     /// The load's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,17 +26,12 @@ pub struct Carried {
     pub line_bits_per_s: Option<u64>,
     /// How long the bytes took, nanoseconds: from when the contender was thawed until it was frozen, in the slices whose
     /// bytes are known. Absent: [`NetworkUse::ns`].
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub ns: u64,
     /// Bytes that came, with those that a frame takes on the line beside its contents.
     pub received_bytes: u64,
     /// Bytes that were sent.
     pub sent_bytes: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(ns: &u64) -> bool {
-    *ns == 0
 }
 
 impl NetworkUse {

@@ -178,13 +178,10 @@ impl Doubt {
                     "other programs used {cpus:.2} of a CPU on the server machine while no contender ran, which is \
                      subtracted from what the machine used for each contender, and "
                 )?;
+                let size = in_slices.abs();
                 match in_slices {
-                    ..0.0 => {
-                        write!(f, "{:.2} less in slices, so too much is subtracted", -in_slices)
-                    }
-                    _ => {
-                        write!(f, "at least {in_slices:.2} more in slices, which is not subtracted")
-                    }
+                    ..-0.005 => write!(f, "{size:.2} less in slices, so too much is subtracted"),
+                    _ => write!(f, "at least {size:.2} more in slices, which is not subtracted"),
                 }?;
                 f.write_str(": the costs of the machine are doubtful")
             }

@@ -24,10 +24,10 @@ fn race(cpus: f64, lives: usize, random: &mut SmallRng) -> Machine {
             spans: SLICES,
             ns: SLICES * SLICE_NS as u64,
             busy_ns: busy_ns as i64,
-            interrupts_ns: 0,
+            ..MachineUse::default()
         };
         let busy_ns = steps(random) as i64;
-        let alone = MachineUse { spans: 1, ns: 300_000_000, busy_ns, interrupts_ns: 0 };
+        let alone = MachineUse { spans: 1, ns: 300_000_000, busy_ns, ..MachineUse::default() };
         OfLife { used, alone, count: COUNT * SLICES as f64, cpu_ns: 0.0 }
     };
     Machine::of((0..lives).map(life).collect())
@@ -130,4 +130,18 @@ fn digits_below_the_error_are_rounded_off() {
     assert_eq!(rounded(1_919_861.0, 99_000.0), 1_920_000.0);
     assert!((rounded(0.012_345, 0.001) - 0.012).abs() < 1e-12);
     assert_eq!([rounded(5.0, 0.0), rounded(0.0, 10.0)], [5.0, 0.0]);
+}
+
+#[test]
+fn each_counter_that_is_rounded_by_itself_adds_its_error() {
+    let lives = race(0.1, 4, &mut SmallRng::seed_from_u64(4)).lives;
+    let of = |counters: u8| {
+        let mut lives: Vec<OfLife> = lives.iter().map(|(life, _)| *life).collect();
+        for life in &mut lives {
+            (life.used.counters, life.alone.counters) = (counters, counters);
+        }
+        Machine::of(lives).steps_ns()
+    };
+    assert_eq!(of(0), of(1), "a record of an earlier version");
+    assert!((of(3) / of(1) - 3_f64.sqrt()).abs() < 1e-9);
 }
