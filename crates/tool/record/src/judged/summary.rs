@@ -253,7 +253,8 @@ pub struct MachineFigures {
     /// magnitude is known.
     pub cost_ns_per_request: Option<Estimate>,
     /// CPU in interrupts beyond that while no contender runs, nanoseconds. Most kernels sample it at timer ticks, and count
-    /// an interrupt that hits a process in the time of that process, too: so it is no part of the cost, and may be more.
+    /// an interrupt that hits a process in the time of that process, too: it overlaps with that, and may be more than the
+    /// cost.
     pub interrupts_ns_per_request: f64,
     /// How many CPUs the machine uses while no contender runs, without lives before which it used far more or less.
     pub cpus_alone: f64,
